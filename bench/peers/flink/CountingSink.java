@@ -1,0 +1,43 @@
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.flink.api.connector.sink2.Sink;
+import org.apache.flink.api.connector.sink2.SinkWriter;
+import org.apache.flink.api.connector.sink2.WriterInitContext;
+import org.apache.flink.table.data.RowData;
+
+/** Drops every result and counts it: a blackhole that can be held to the expected number. */
+final class CountingSink implements Sink<RowData> {
+    private static final AtomicLong results = new AtomicLong();
+    private static final AtomicLong firstResultMillis = new AtomicLong();
+
+    static long results() {
+        return results.get();
+    }
+
+    static long firstResultMillis() {
+        return firstResultMillis.get();
+    }
+
+    @Override
+    public SinkWriter<RowData> createWriter(WriterInitContext context) {
+        return new Writer();
+    }
+
+    private static final class Writer implements SinkWriter<RowData> {
+        private long written;
+
+        @Override
+        public void write(RowData row, Context context) {
+            if (written++ == 0) {
+                firstResultMillis.compareAndSet(0, System.currentTimeMillis());
+            }
+        }
+
+        @Override
+        public void flush(boolean endOfInput) {}
+
+        @Override
+        public void close() {
+            results.addAndGet(written);
+        }
+    }
+}

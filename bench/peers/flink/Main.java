@@ -1,0 +1,87 @@
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.StringJoiner;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.connector.file.src.FileSource;
+import org.apache.flink.streaming.api.datastream.DataStream;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.table.api.EnvironmentSettings;
+import org.apache.flink.table.api.Table;
+import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
+import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.types.DataType;
+
+/**
+ * Flink's regular SQL join of both inputs, parallelism 2, in one JVM (its local cluster).
+ *
+ * <p>Flink has no batches. Marks stand in for them: the moment at which another batch's worth of rows has been read;
+ * the last one is the end of the job. Back pressure keeps reading within the network buffers of joining.
+ */
+public final class Main {
+    private static final List<Long> batchNanos = Collections.synchronizedList(new ArrayList<>());
+
+    /** Arguments: data folder, query file, configuration file (key: value lines), rows per mark. */
+    public static void main(String[] args) throws Exception {
+        Path data = Path.of(args[0]);
+        long rowsPerMark = Long.parseLong(args[3]);
+        StreamExecutionEnvironment flow =
+                StreamExecutionEnvironment.createLocalEnvironment(2, configuration(Path.of(args[2])));
+        StreamTableEnvironment tables =
+                StreamTableEnvironment.create(flow, EnvironmentSettings.inStreamingMode());
+        for (String name : List.of("orders", "payments")) {
+            tables.createTemporaryView(name, input(flow, name, data.resolve(name).toFile(), rowsPerMark));
+        }
+        Table joined = tables.sqlQuery(Files.readString(Path.of(args[1])));
+        DataType internalRow = joined.getResolvedSchema().toPhysicalRowDataType().bridgedTo(RowData.class);
+        DataStream<RowData> results = tables.toDataStream(joined, internalRow);
+        results.sinkTo(new CountingSink());
+        long began = System.nanoTime();
+        flow.execute("join");
+        System.out.println(outcome(began, System.nanoTime(), rowsPerMark));
+    }
+
+    static void markBatch(long nanos) {
+        batchNanos.add(nanos);
+    }
+
+    private static Configuration configuration(Path file) throws Exception {
+        Configuration configuration = new Configuration();
+        for (String line : Files.readAllLines(file)) {
+            String[] pair = line.split(": ", 2);
+            configuration.setString(pair[0], pair[1]);
+        }
+        return configuration;
+    }
+
+    private static DataStream<RowData> input(
+            StreamExecutionEnvironment flow, String name, File folder, long rowsPerMark) {
+        org.apache.flink.core.fs.Path path = org.apache.flink.core.fs.Path.fromLocalFile(folder);
+        FileSource<RowData> source =
+                FileSource.forBulkFileFormat(new ParquetRows(rowsPerMark), path).build();
+        return flow.fromSource(source, WatermarkStrategy.noWatermarks(), name);
+    }
+
+    private static String outcome(long began, long ended, long rowsPerMark) {
+        StringJoiner batches = new StringJoiner(", ", "[", "]");
+        long previous = began;
+        for (int batch = 0; batch < batchNanos.size(); batch++) {
+            boolean last = batch == batchNanos.size() - 1;
+            long now = last ? ended : batchNanos.get(batch);
+            batches.add(
+                    String.format("{\"rows\": %d, \"seconds\": %.4f}", rowsPerMark, (now - previous) / 1e9));
+            previous = now;
+        }
+        return String.format(
+                "{\"rows\": %d, \"results\": %d, \"seconds_total\": %.3f, \"first_result_millis\": %d, \"batches\": %s}",
+                ParquetRows.rowsRead(),
+                CountingSink.results(),
+                (ended - began) / 1e9,
+                CountingSink.firstResultMillis(),
+                batches);
+    }
+}

@@ -1,0 +1,124 @@
+"""Flink's regular SQL join on our rows, with heap or RocksDB state: built from Main.java, run in one JVM.
+
+Flink's jars come from its PyPI wheel, kept apart from our environment in ~/.cache/streamjoin; parquet's from pyspark.
+No checkpoints are taken unless asked for (Spark and StreamJoin commit every batch): Flink's best case.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from hashlib import sha256
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+VERSION = "2.3.0"
+CACHE = Path.home() / ".cache" / "streamjoin"
+HERE = Path(__file__).parent
+QUERY = HERE.parents[1] / "query.sql"
+PARQUET_JARS = ("parquet-*.jar", "jts-core-*.jar", "snappy-java-*.jar", "hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar")
+STATE = {"heap": "hashmap", "rocksdb": "rocksdb"}
+OPENED = (  # what Flink's own config.yaml opens for Java 17
+    "java.base/java.lang", "java.base/java.net", "java.base/java.io", "java.base/java.nio", "java.base/sun.nio.ch",
+    "java.base/java.lang.reflect", "java.base/java.text", "java.base/java.time", "java.base/java.util",
+    "java.base/java.util.concurrent", "java.base/java.util.concurrent.atomic",
+    "java.base/java.util.concurrent.locks",
+)  # fmt: skip
+
+
+def flink_jars() -> list[Path]:
+    """Flink's jars, installed by name on first use: whole or not at all."""
+    folder = CACHE / f"flink-{VERSION}"
+    if not folder.exists():
+        aside = folder.with_name(f"{folder.name}.{os.getpid()}")
+        wheel = f"apache-flink-libraries=={VERSION}"
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(aside), wheel]
+        subprocess.run(install, check=True, stdout=sys.stderr)
+        aside.rename(folder)
+    return sorted((folder / "pyflink" / "lib").glob("*.jar"))
+
+
+def parquet_jars() -> list[Path]:
+    """The jars of pyspark that decode parquet."""
+    folder = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
+    return [jar for pattern in PARQUET_JARS for jar in sorted(folder.glob(pattern))]
+
+
+def classes(classpath: str) -> Path:
+    """The folder of our compiled classes, compiled once per source text."""
+    sources = sorted(HERE.glob("*.java"))
+    name = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    folder = CACHE / "bench" / f"flink-classes-{VERSION}-{name}"
+    if not folder.exists():
+        aside = folder.with_name(f"{folder.name}.{os.getpid()}")
+        compile_all = ["javac", "-nowarn", "-cp", classpath, "-d", str(aside), *map(str, sources)]
+        subprocess.run(compile_all, check=True, stdout=sys.stderr)
+        aside.rename(folder)
+    return folder
+
+
+def configuration(args: argparse.Namespace) -> dict[str, str]:
+    """Flink's settings; everything not named is its default."""
+    settings = {
+        "state.backend.type": STATE[args.state],
+        "taskmanager.memory.managed.size": args.managed if args.state == "rocksdb" else "64m",
+        "pipeline.object-reuse": "true",
+        "io.tmp.dirs": str(args.work),
+    }
+    if args.mini_batch:
+        settings["table.exec.mini-batch.enabled"] = "true"
+        settings["table.exec.mini-batch.allow-latency"] = "1 s"
+        settings["table.exec.mini-batch.size"] = str(args.mini_batch)
+    if args.checkpoint:
+        settings["execution.checkpointing.interval"] = args.checkpoint
+        settings["execution.checkpointing.incremental"] = "true"
+        settings["execution.checkpointing.dir"] = (args.work / "checkpoints").as_uri()
+    return settings
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """One run, as the outcome that bench/run.py reads."""
+    launched = float(os.environ.get("BENCH_LAUNCHED", time.time()))
+    jars = ":".join(map(str, [*flink_jars(), *parquet_jars()]))
+    shape = json.loads((args.data / "shape.json").read_text())
+    batch_rows = 2 * shape["rows"] // shape["files"]
+    args.work.mkdir(parents=True, exist_ok=True)
+    settings = args.work / "settings"
+    settings.write_text("".join(f"{key}: {value}\n" for key, value in configuration(args).items()))
+    opened = [f"--add-opens={package}=ALL-UNNAMED" for package in OPENED]
+    java = ["java", f"-Xmx{args.memory}", *opened, "-cp", f"{classes(jars)}:{jars}", "Main"]
+    program = [*java, str(args.data), str(QUERY), str(settings), str(batch_rows)]
+    printed = subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True).stdout
+    measured = json.loads(printed.splitlines()[-1])
+    first = measured.pop("first_result_millis") / 1000 - launched
+    notes = f"Flink {VERSION}, heap {args.memory}, checkpoints {args.checkpoint or 'none'}"
+    return {"system": f"flink-{args.state}", **measured, "seconds_first_result": first, "notes": notes}
+
+
+def main() -> None:
+    """Run, print the outcome as one line, leave nothing behind but the cache."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--state", choices=STATE, required=True)
+    parser.add_argument("--data", type=Path, required=True, help="a folder made by bench/data.py")
+    parser.add_argument("--out", type=Path, help="write the outcome here as well")
+    parser.add_argument("--work", type=Path, required=True, help="a folder for Flink's files, removed afterwards")
+    parser.add_argument("--memory", default="8g", help="heap of the JVM")
+    parser.add_argument("--managed", default="2g", help="memory that RocksDB may use beside the heap")
+    parser.add_argument("--mini-batch", type=int, default=0, help="rows of Flink's mini batches; 0: none")
+    parser.add_argument("--checkpoint", default="", help="interval of checkpoints, as '5 s'; empty: none")
+    args = parser.parse_args()
+    try:
+        line = json.dumps(run(args))
+    finally:
+        shutil.rmtree(args.work, ignore_errors=True)
+    if args.out:
+        args.out.write_text(line + "\n")
+    sys.stdout.write(line + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""What does the user want joined? The spec: frozen values, read from YAML, valid or refused with every mistake named.
+
+from joinlib.spec import load
+job = load("orders.yaml")
+job.spec.inputs["orders"].arrow_schema
+"""
+
+from joinlib.spec.load import load, parse
+from joinlib.spec.model import StreamJoin
+from joinlib.spec.schema import json_schema
+
+__all__ = ["StreamJoin", "json_schema", "load", "parse"]

@@ -1,0 +1,143 @@
+"""What every model and scalar of the spec shares: camelCase names in the file, no unknown fields, frozen values.
+
+A rule over several fields raises `Problems`, which says for each where it is and how to mend it, so that a reader of
+the file can be shown all of them at their lines.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import pyarrow as pa
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from joinlib.spec import ddl, duration
+
+
+class Problem(NamedTuple):
+    """What is wrong at a place, with the fix. `at` is relative to the model that raises it."""
+
+    at: tuple[str | int, ...]
+    message: str
+
+
+class Model(BaseModel):
+    """Base of the spec's models."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        arbitrary_types_allowed=True,
+        extra="forbid",
+        frozen=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+        validate_default=True,
+    )
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Raise all problems as one error that keeps their places; nothing to raise, nothing happens."""
+    found = tuple(problems)
+    if found:
+        lines = (": ".join(filter(None, (".".join(map(str, at)), message))) for at, message in found)
+        text = "\n".join(lines).replace("{", "(").replace("}", ")")  # braces are placeholders to pydantic
+        raise PydanticCustomError("problems", text, {"problems": found})
+
+
+def one_of(*names: str) -> dict[str, Any]:
+    """JSON schema: exactly one of these fields is there."""
+    return {"oneOf": [{"required": [name]} for name in names]}
+
+
+def quantity(default: str, alias: str, description: str) -> Any:
+    """A field whose default is written as the user would; its type turns it into a number, as it does a user's."""
+    return Field(default=default, alias=alias, description=description)
+
+
+def _schema(value: object) -> pa.Schema:
+    if isinstance(value, pa.Schema):
+        return value
+    if not isinstance(value, str):
+        msg = "write the columns as a string, such as: order_id BIGINT, ordered_at TIMESTAMP"
+        raise ValueError(msg)  # noqa: TRY004  pydantic collects ValueError only
+    return ddl.parse(value)
+
+
+def _duration(value: object) -> int:
+    if isinstance(value, str):
+        return duration.parse(value)
+    msg = f"{value!r} has no unit; write 10s, 500ms or 2h30m"
+    raise ValueError(msg)
+
+
+_FACTORS = {
+    "": 1,
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
+_QUANTITY = r"^([1-9]\d*)(Ki|Mi|Gi|Ti|k|M|G|T)?$"
+
+
+def _quantity(value: object) -> int:
+    match = re.match(_QUANTITY, str(value), re.ASCII)
+    if match is None:
+        msg = f"{value!r} is no amount of memory; write 8Gi or 512Mi"
+        raise ValueError(msg)
+    return int(match[1]) * _FACTORS[match[2] or ""]
+
+
+def _folder(value: Path, info: ValidationInfo) -> Path:
+    """An absolute path when the context says where relative ones start."""
+    base = (info.context or {}).get("base")
+    return Path(base, value) if base is not None else value
+
+
+def _local(value: object) -> object:
+    if isinstance(value, str) and "://" in value:
+        msg = f"{value!r} is on an object store, which is not supported yet; name a local or shared folder"
+        raise ValueError(msg)
+    if value == "":
+        msg = "the path is empty; name a folder"
+        raise ValueError(msg)
+    return value
+
+
+ArrowSchema = Annotated[
+    pa.Schema,
+    BeforeValidator(_schema),
+    PlainSerializer(ddl.to_ddl, return_type=str),
+    WithJsonSchema({"type": "string", "examples": ["order_id BIGINT, ordered_at TIMESTAMP"]}),
+]
+Duration = Annotated[
+    int,
+    BeforeValidator(_duration),
+    PlainSerializer(duration.text, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": duration.PATTERN, "examples": ["10s", "500ms", "2h30m"]}),
+]
+Memory = Annotated[
+    int,
+    BeforeValidator(_quantity),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": _QUANTITY, "examples": ["8Gi", "512Mi"]}),
+]
+Folder = Annotated[
+    Path, BeforeValidator(_local), AfterValidator(_folder), WithJsonSchema({"type": "string", "minLength": 1})
+]

@@ -1,0 +1,71 @@
+"""What does a YAML text hold, and on which line? Plain values, and a line for every path into them."""
+
+from collections.abc import Hashable, Iterator
+
+import yaml
+
+from joinlib.spec.base import Problem
+
+Place = tuple[str | int, ...]
+
+
+class Document:
+    """One YAML document. Lines are looked up on demand, so aliases cost nothing until somebody asks.
+
+    Raises yaml.YAMLError for a text that is no single YAML document.
+    """
+
+    def __init__(self, text: str) -> None:
+        loader = yaml.SafeLoader(text)
+        try:
+            self._root: yaml.Node | None = loader.get_single_node()
+            self.doubles = list(_doubles(self._root))
+            self.value: object = loader.construct_document(self._root) if self._root is not None else None
+        finally:
+            loader.dispose()
+
+    def line(self, place: Place) -> int:
+        """Line, from 1, of the deepest part of `place` that is there."""
+        node, mark = self._root, self._root.start_mark if self._root is not None else None
+        for step in place:
+            found = _child(node, step)
+            if found is None:
+                break
+            marked, node = found
+            mark = marked.start_mark
+        return mark.line + 1 if mark is not None else 1
+
+
+def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
+    """The node whose line stands for the step, and the node that the step leads to."""
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == str(step)), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step], node.value[step]
+    return None
+
+
+def _doubles(root: yaml.Node | None) -> Iterator[tuple[int, Problem]]:
+    """Keys that a mapping has twice: YAML would keep the last and drop the first without a word."""
+    waiting: list[tuple[Place, yaml.Node]] = [((), root)] if root is not None else []
+    met: set[int] = set()
+    while waiting:
+        place, node = waiting.pop()
+        if id(node) in met:
+            continue
+        met.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += [((*place, index), child) for index, child in enumerate(node.value)]
+        if not isinstance(node, yaml.MappingNode):
+            continue
+        lines: dict[Hashable, int] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            name = key.value if isinstance(key, yaml.ScalarNode) else id(key)
+            waiting.append(((*place, str(name)), value))
+            if name in lines and name != "<<":
+                yield (
+                    line,
+                    Problem((*place, str(name)), f"is there twice, first at line {lines[name]}; remove one"),
+                )
+            lines.setdefault(name, line)

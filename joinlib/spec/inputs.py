@@ -1,0 +1,170 @@
+"""Where do an input's rows come from, and in which columns?"""
+
+from typing import Annotated, Literal, Self
+
+import pyarrow as pa
+from pydantic import ConfigDict, Field, model_validator
+
+from joinlib.spec.base import ArrowSchema, Duration, Folder, Model, Problem, one_of, quantity, refuse
+from joinlib.spec.nearest import hint
+
+Format = Literal["parquet", "csv", "jsonl"]
+Role = Literal["stream", "table"]
+SOURCES = ("files", "generator", "kafka", "postgres")
+Positive = Annotated[int, Field(ge=1)]
+
+
+class EventTime(Model):
+    """Which column says when a row happened, and how late rows may come."""
+
+    column: str = Field(description="A TIMESTAMP or TIMESTAMP_NTZ column of the schema.")
+    delay_us: Duration = quantity(
+        "0s", "delay", "How far a row may be behind the highest event time before it is late."
+    )
+    idle_us: Duration | None = Field(
+        default=None,
+        alias="idle",
+        description="Silent for so long, the input no longer holds the watermark back.",
+    )
+
+
+class Csv(Model):
+    """How CSV files are written."""
+
+    header: bool = Field(default=True, description="The first line of a file holds the column names.")
+    delimiter: str = Field(
+        default=",", min_length=1, max_length=1, description="The character between two values."
+    )
+    quote: str = Field(
+        default='"', min_length=1, max_length=1, description="The character around a quoted value."
+    )
+    null: str = Field(default="", description="The unquoted text that stands for NULL.")
+
+
+class Files(Model):
+    """A folder of files, which may grow while the job runs."""
+
+    path: Folder = Field(description="The folder; relative to the folder of the spec file.")
+    format: Format = Field(default="parquet", description="Format of the files.")
+    order_by: Literal["name", "modified"] = Field(
+        default="modified", description="Order in which files are read: by name, or by time of modification."
+    )
+    max_files_per_batch: Positive | None = Field(
+        default=None, description="Files per batch at most; absent: no limit."
+    )
+    on_bad_file: Literal["fail", "skip"] = Field(
+        default="fail",
+        description="What an unreadable file does: fail stops the job, skip leaves it out and counts it.",
+    )
+    csv: Csv = Field(default_factory=Csv, description="How CSV files are written; only with format csv.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if "csv" in self.model_fields_set and self.format != "csv":
+            refuse([Problem(("csv",), f"is for format csv, but format is {self.format}; remove one of them")])
+        return self
+
+
+class Generator(Model):
+    """Made-up rows, the same for the same seed."""
+
+    rows_per_second: Positive | None = Field(
+        default=None, description="Rate of rows; absent: as fast as they are asked for."
+    )
+    rows: Positive | None = Field(default=None, description="Number of rows in all; absent: without end.")
+    keys: Positive = Field(default=10_000, description="Number of distinct keys.")
+    skew: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="Zipf exponent of the keys; 0: all equally often."
+    )
+    seed: int = Field(default=0, ge=0, description="Rows are the same for the same seed.")
+
+
+class KafkaInput(Model):
+    """A Kafka topic."""
+
+    bootstrap_servers: str = Field(min_length=1, description="Host and port of brokers, separated by commas.")
+    topic: str = Field(min_length=1, description="The topic to read.")
+    format: Literal["json", "avro"] = Field(default="json", description="Format of the values.")
+    starting_offsets: Literal["earliest", "latest"] = Field(
+        default="earliest", description="Where a job without a checkpoint starts."
+    )
+
+
+class Postgres(Model):
+    """A table of a PostgreSQL database, looked up by key."""
+
+    host: str = Field(min_length=1, description="Host of the database.")
+    port: int = Field(default=5432, ge=1, le=65535, description="Port of the database.")
+    database: str = Field(min_length=1, description="Name of the database.")
+    table: str = Field(min_length=1, description="The table, with its schema if it is not the default one.")
+    user: str = Field(min_length=1, description="User to connect as.")
+    password_env: str = Field(
+        default="PGPASSWORD",
+        min_length=1,
+        description="Environment variable that holds the password; the spec never does.",
+    )
+
+
+class Input(Model):
+    """A named stream or table: its columns and exactly one place that its rows come from."""
+
+    model_config = ConfigDict(json_schema_extra=one_of(*SOURCES))
+
+    arrow_schema: ArrowSchema = Field(alias="schema", description="The columns, as a Spark DDL string.")
+    role: Role | None = Field(
+        default=None,
+        description="A stream is joined as it flows, a table is looked up. Default: table for postgres, else stream.",
+    )
+    event_time: EventTime | None = Field(
+        default=None, description="Needed for time bounds, windows and retention."
+    )
+    files: Files | None = Field(default=None, description="Rows from a folder of files.")
+    generator: Generator | None = Field(default=None, description="Made-up rows.")
+    kafka: KafkaInput | None = Field(default=None, description="Rows from a Kafka topic.")
+    postgres: Postgres | None = Field(default=None, description="Rows from a table of a PostgreSQL database.")
+
+    @property
+    def is_stream(self) -> bool:
+        """Joined as it flows, not looked up."""
+        return self.role != "table" and self.postgres is None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse([*self._sources(), *self._times()])
+        return self
+
+    def _sources(self) -> list[Problem]:
+        given = [name for name in SOURCES if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = (
+                f"has {' and '.join(given)}; keep one"
+                if given
+                else f"has no source; add one of {', '.join(SOURCES)}"
+            )
+            return [Problem((), found)]
+        allowed: dict[str, tuple[Role, ...]] = {"files": ("stream", "table"), "postgres": ("table",)}
+        if self.role is not None and self.role not in allowed.get(given[0], ("stream",)):
+            return [
+                Problem(("role",), f"{given[0]} cannot be a {self.role}; remove role, or use another source")
+            ]
+        return []
+
+    def _times(self) -> list[Problem]:
+        if self.event_time is None:
+            return []
+        name, names = self.event_time.column, self.arrow_schema.names
+        if name not in names:
+            return [
+                Problem(
+                    ("eventTime", "column"),
+                    f"no column {name!r} in the schema; {hint(name, names, 'columns')}",
+                )
+            ]
+        if not pa.types.is_timestamp(self.arrow_schema.field(name).type):
+            return [
+                Problem(
+                    ("eventTime", "column"),
+                    f"column {name!r} is no TIMESTAMP; declare it as one in the schema",
+                )
+            ]
+        return []

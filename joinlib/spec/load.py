@@ -1,0 +1,103 @@
+"""Is this file a StreamJoin? The model, or one SpecError with everything that is wrong, each at its line.
+
+    orders.yaml:7: spec.inputs.orders.eventTme: unknown field; did you mean 'eventTime'?
+
+Relative paths in the file start at the file's folder, wherever the command runs.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from joinlib.errors import SpecError
+from joinlib.spec.base import Problem
+from joinlib.spec.document import Document, Place
+from joinlib.spec.model import StreamJoin
+from joinlib.spec.nearest import hint
+from joinlib.spec.schema import describe, fields
+
+
+def load(path: str | Path) -> StreamJoin:
+    """The StreamJoin of a YAML file. Raises SpecError with all problems, one a line, as FILE:LINE: field: what."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SpecError(f"{path}: cannot be read: {reason}") from error
+    return parse(text, str(path), Path(path).absolute().parent)
+
+
+def parse(text: str, name: str, base: Path) -> StreamJoin:
+    """The StreamJoin of a YAML text. `name` stands for the file in errors, relative paths start at `base`."""
+    try:
+        document = Document(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark is not None else 1
+        raise SpecError(f"{name}:{line}: is no YAML: {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise SpecError(f"{name}:1: is no YAML: {error}") from error
+    if not isinstance(document.value, dict):
+        raise SpecError(f"{name}:1: is no StreamJoin; start with apiVersion, kind, metadata and spec")
+    found = list(document.doubles)
+    model = None
+    try:
+        model = StreamJoin.model_validate(
+            document.value, context={"base": base}, by_alias=True, by_name=False
+        )
+    except ValidationError as error:
+        found += [
+            (document.line(problem.at), problem)
+            for details in error.errors()
+            for problem in _problems(details)
+        ]
+    if model is None or found:
+        raise SpecError("\n".join(_report(name, line, problem) for line, problem in sorted(found)))
+    return model
+
+
+def _report(name: str, line: int, problem: Problem) -> str:
+    return ": ".join(filter(None, (f"{name}:{line}", ".".join(map(str, problem.at)), problem.message)))
+
+
+def _problems(error: ErrorDetails) -> Iterator[Problem]:
+    """A pydantic error in the words of the spec."""
+    place: Place = tuple(step for step in error["loc"] if step != "[key]")
+    context: dict[str, Any] = error.get("ctx", {})
+    if error["type"] == "problems":
+        for problem in context["problems"]:
+            yield Problem((*place, *problem.at), problem.message)
+        return
+    yield Problem(place, _message(error, place, context))
+
+
+def _message(error: ErrorDetails, place: Place, context: dict[str, Any]) -> str:
+    given = error["input"]
+    match error["type"]:
+        case "extra_forbidden":
+            return f"unknown field; {hint(str(place[-1]), fields(place[:-1]), 'fields here')}"
+        case "missing":
+            return f"is missing; add it ({describe(place).rstrip('.')})"
+        case "literal_error":
+            allowed = [word.strip(" '") for word in context["expected"].replace(" or ", ",").split(",")]
+            return f"{given!r} is not one of {', '.join(allowed)}; {hint(str(given), allowed, 'choose from')}"
+        case "string_pattern_mismatch":
+            return (
+                f"{given!r} does not fit; {_PATTERNS.get(context['pattern'], 'write ' + context['pattern'])}"
+            )
+        case "value_error":
+            return str(context["error"])
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return f"needs fields below it ({describe(place).rstrip('.')}); write {{}} for none"
+        case _:
+            return error["msg"].replace("Input should be", "should be", 1)
+
+
+_PATTERNS = {
+    r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "write lower-case letters, digits and '-', at most 63, such as late-orders",
+    r"\S": "write a SELECT",
+}

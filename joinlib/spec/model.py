@@ -1,0 +1,149 @@
+"""The kind `StreamJoin`: what a user writes in YAML, as frozen values.
+
+One model serves the file, the reference and the definition in Kubernetes. Rules over several fields stand beside the
+fields they read; those over the whole spec are in `rules`.
+"""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, quantity, refuse
+from joinlib.spec.inputs import Input, Positive
+from joinlib.spec.output import Output
+from joinlib.spec.rules import next_power_of_two, problems
+
+DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+Fraction = Annotated[float, Field(gt=0, le=1)]
+MAX_UNITS = 65_536
+
+
+def _power_of_two(value: int) -> int:
+    if value & (value - 1):
+        msg = (
+            f"{value} is no power of two; write {next_power_of_two(value) // 2} or {next_power_of_two(value)}"
+        )
+        raise ValueError(msg)
+    return value
+
+
+def _identifier(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII):
+        msg = f"{value!r} is no name for an input; write letters, digits and '_', as SQL does"
+        raise ValueError(msg)
+    return value
+
+
+InputName = Annotated[str, AfterValidator(_identifier)]
+
+
+class Metadata(Model):
+    """What the job is called."""
+
+    name: DnsLabel = Field(description="Name of the job: lower-case letters, digits and '-', at most 63.")
+    namespace: DnsLabel | None = Field(
+        default=None, description="Kubernetes namespace; ignored by a local run."
+    )
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="Kubernetes labels; ignored by a local run."
+    )
+    annotations: dict[str, str] = Field(
+        default_factory=dict, description="Kubernetes annotations; ignored by a local run."
+    )
+
+
+class Join(Model):
+    """How the state is laid out and how long it is kept."""
+
+    strategy: Literal["auto", "multiway", "biclique", "inequality"] = Field(
+        default="auto", description="The join operator; auto lets the planner choose."
+    )
+    units: Annotated[int, Field(ge=1, le=MAX_UNITS), AfterValidator(_power_of_two)] = Field(
+        default=8, description="Slices of the state: a power of two, fixed for the life of a checkpoint."
+    )
+    retention_us: Duration | None = Field(
+        default=None,
+        alias="retention",
+        description="Rows match only if their event times are no further apart than this.",
+    )
+
+
+class Batch(Model):
+    """How much a batch takes, and how often one starts."""
+
+    max_rows: Positive = Field(default=1_000_000, description="Rows per batch at most, over all inputs.")
+    interval_us: Duration = quantity(
+        "0s", "interval", "Least time between the starts of two batches; 0s: one after the other."
+    )
+
+
+class Checkpoint(Model):
+    """Where the job keeps what it must not forget."""
+
+    path: Folder = Field(description="A local or shared folder; relative to the folder of the spec file.")
+
+
+class Executors(Model):
+    """Spark executors; ignored by a local run."""
+
+    min: Positive = Field(default=1, description="Executors at least.")
+    max: Positive = Field(default=1, description="Executors at most.")
+    cores: Positive = Field(default=1, description="Cores of an executor.")
+    memory_bytes: Memory = quantity("4Gi", "memory", "Memory of an executor.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.min > self.max:
+            refuse([Problem(("min",), f"{self.min} is more than max, {self.max}; lower min or raise max")])
+        return self
+
+
+class Scaling(Model):
+    """When executors are added or removed; ignored by a local run."""
+
+    high: Fraction = Field(default=0.8, description="Memory load above which executors are added.")
+    low: Fraction = Field(default=0.3, description="Memory load below which executors are removed.")
+    target: Fraction = Field(default=0.6, description="Memory load that scaling aims at.")
+    period_us: Annotated[Duration, Field(gt=0)] = quantity("60s", "period", "Time between decisions.")
+    votes: Positive = Field(default=3, description="Periods in a row that must agree.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.low < self.target < self.high:
+            message = f"{self.target} does not lie between low, {self.low}, and high, {self.high}; write low < target < high"
+            refuse([Problem(("target",), message)])
+        return self
+
+
+class Spec(Model):
+    """What to join, from where to where."""
+
+    sql: Annotated[str, StringConstraints(pattern=r"\S")] = Field(description="One SELECT over the inputs.")
+    inputs: dict[InputName, Input] = Field(
+        min_length=1, description="The inputs, by the name that the SQL gives them."
+    )
+    output: Output = Field(description="Where results go.")
+    join: Join = Field(default_factory=Join, description="How the state is laid out and how long it is kept.")
+    batch: Batch = Field(
+        default_factory=Batch, description="How much a batch takes, and how often one starts."
+    )
+    checkpoint: Checkpoint = Field(description="Where the job keeps what it must not forget.")
+    executors: Executors | None = Field(default=None, description="Spark executors; ignored by a local run.")
+    scaling: Scaling = Field(
+        default_factory=Scaling, description="When executors are added or removed; ignored by a local run."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse(problems(self))
+        return self
+
+
+class StreamJoin(Model):
+    """A streaming join, written as SQL."""
+
+    api_version: Literal["streamjoin.dev/v1alpha1"] = Field(description="Version of this schema.")
+    kind: Literal["StreamJoin"] = Field(description="The kind of this document.")
+    metadata: Metadata = Field(description="What the job is called.")
+    spec: Spec = Field(description="What to join, from where to where.")

@@ -1,0 +1,82 @@
+"""Which rules over the whole spec does it break? Each problem says where and how to mend it."""
+
+import os.path
+from collections.abc import Iterator
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from joinlib.spec.base import Problem
+
+if TYPE_CHECKING:
+    from joinlib.spec.model import Spec
+
+Place = tuple[str | int, ...]
+
+
+def problems(spec: "Spec") -> Iterator[Problem]:
+    """All of them, in the order of the rules."""
+    yield from _names(spec)
+    yield from _retention(spec)
+    yield from _units(spec)
+    yield from _paths(spec)
+
+
+def _names(spec: "Spec") -> Iterator[Problem]:
+    """SQL does not tell `orders` from `Orders`."""
+    for left, right in combinations(spec.inputs, 2):
+        if left.casefold() == right.casefold():
+            yield Problem(("inputs", right), f"is the same name as {left!r} in SQL; rename one")
+
+
+def _retention(spec: "Spec") -> Iterator[Problem]:
+    """Retention compares event times, so every stream needs one."""
+    if spec.join.retention_us is None:
+        return
+    for name, source in spec.inputs.items():
+        if source.is_stream and source.event_time is None:
+            yield Problem(
+                ("inputs", name),
+                "join.retention needs eventTime on every stream; add it, or remove retention",
+            )
+
+
+def _units(spec: "Spec") -> Iterator[Problem]:
+    """A core without a unit would idle for the life of the checkpoint."""
+    if spec.executors is None:
+        return
+    cores = spec.executors.max * spec.executors.cores
+    if spec.join.units < cores:
+        message = f"{spec.join.units} is less than executors.max x executors.cores, {cores}; write {next_power_of_two(cores)} or more"
+        yield Problem(("join", "units"), message)
+
+
+def _paths(spec: "Spec") -> Iterator[Problem]:
+    """Nothing may be written where something else is read or written. Two inputs may read one folder."""
+    inputs: list[tuple[Place, str]] = [
+        (("inputs", name, "files", "path"), _normal(source.files.path))
+        for name, source in spec.inputs.items()
+        if source.files is not None
+    ]
+    places = [*inputs, (("checkpoint", "path"), _normal(spec.checkpoint.path))]
+    if spec.output.files is not None:
+        places.append((("output", "files", "path"), _normal(spec.output.files.path)))
+    for (left, left_path), (right, right_path) in combinations(places, 2):
+        if left_path == right_path and left[0] == right[0] == "inputs":
+            continue
+        if _contains(left_path, right_path) or _contains(right_path, left_path):
+            yield Problem(
+                right, f"{right_path} and {'.'.join(map(str, left))} {left_path} overlap; use folders apart"
+            )
+
+
+def _normal(path: os.PathLike[str]) -> str:
+    return os.path.abspath(path)
+
+
+def _contains(outer: str, inner: str) -> bool:
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
+
+def next_power_of_two(value: int) -> int:
+    """The smallest power of two that is at least `value`."""
+    return 1 << (value - 1).bit_length()

@@ -1,0 +1,53 @@
+"""How do editors and Kubernetes know the kind? By its JSON schema, made from the models and never written by hand."""
+
+from functools import cache
+from typing import Any
+
+from joinlib.spec.model import StreamJoin
+
+Node = dict[str, Any]
+
+
+def json_schema() -> Node:
+    """JSON schema (2020-12) of the kind StreamJoin, with a description on every field."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_generated()}
+
+
+def fields(place: tuple[str | int, ...]) -> list[str]:
+    """Names of the fields that the object at `place` may have."""
+    return list(_at(place).get("properties", ()))
+
+
+def describe(place: tuple[str | int, ...]) -> str:
+    """What the field at `place` is for."""
+    field = _at(place[:-1]).get("properties", {}).get(place[-1], {})
+    return str(field.get("description") or _resolve(field).get("description", ""))
+
+
+@cache
+def _generated() -> Node:
+    return StreamJoin.model_json_schema(by_alias=True)
+
+
+def _at(place: tuple[str | int, ...]) -> Node:
+    """The schema of the object at `place`; empty where the kind has none."""
+    node = _generated()
+    for step in place:
+        node = _resolve(
+            node.get("properties", {}).get(step) or node.get("additionalProperties") or _branch(node)
+        )
+    return node
+
+
+def _resolve(node: Node | bool) -> Node:
+    """Behind references and behind "or null"."""
+    if not isinstance(node, dict):
+        return {}
+    if "$ref" in node:
+        return _resolve(_generated()["$defs"][node["$ref"].rsplit("/", 1)[1]])
+    return _branch(node) or node
+
+
+def _branch(node: Node) -> Node:
+    present = [choice for choice in node.get("anyOf", ()) if choice.get("type") != "null"]
+    return _resolve(present[0]) if len(present) == 1 else {}

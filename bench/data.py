@@ -1,7 +1,7 @@
-"""Which rows does every system join? Two inputs (k BIGINT, v BIGINT, s 14 characters), written once as parquet.
+"""Which rows does every system join? Two inputs (k BIGINT, v BIGINT, s: 14 letters), written once, as parquet.
 
-Keys are uniform, so rows * rows / keys results are expected (8 M at full size); the exact number is counted here
-and every system is held to it. v numbers the rows, s is random: no two rows are equal and nothing compresses well.
+Keys are uniform, so rows * rows / keys results are expected (8 M at full size); the exact number is counted
+here and every system is held to it. v numbers the rows, s is random: no two rows are equal, nothing compresses.
 Same parameters, same bytes; the folder is named by them. File n of an input is its part of batch n: names and
 modification times ascend alike, so each reader takes them in the same order.
 """
@@ -79,7 +79,8 @@ def expected_results(folder: Path) -> int:
 def write(shape: Shape, folder: Path) -> int:
     """Write both inputs; return the exact size of their join."""
     counts = [np.zeros(shape.keys, dtype=np.int64) for _ in INPUTS]
-    for count, name, seed in zip(counts, INPUTS, np.random.SeedSequence(shape.seed).spawn(len(INPUTS)), strict=True):
+    seeds = np.random.SeedSequence(shape.seed).spawn(len(INPUTS))
+    for count, name, seed in zip(counts, INPUTS, seeds, strict=True):
         (folder / name).mkdir(parents=True)
         for number, table in enumerate(tables(shape, np.random.default_rng(seed))):
             count += np.bincount(table["k"].to_numpy(), minlength=shape.keys)
@@ -91,7 +92,8 @@ def tables(shape: Shape, random: np.random.Generator) -> Iterator[pa.Table]:
     """The files of one input, in order."""
     for start in range(0, shape.rows, shape.file_rows):
         keys = random.integers(0, shape.keys, shape.file_rows)
-        yield pa.table({"k": keys, "v": np.arange(start, start + shape.file_rows), "s": texts(shape.file_rows, random)})
+        numbers = np.arange(start, start + shape.file_rows)
+        yield pa.table({"k": keys, "v": numbers, "s": texts(shape.file_rows, random)})
 
 
 def texts(rows: int, random: np.random.Generator) -> pa.StringArray:

@@ -19,7 +19,10 @@ from pyspark.sql.streaming import StreamingQuery
 QUERY = Path(__file__).parents[1] / "query.sql"
 SCHEMA = "k BIGINT, v BIGINT, s STRING"
 STATE = "org.apache.spark.sql.execution.streaming.state"
-PROVIDERS = {"rocksdb": f"{STATE}.RocksDBStateStoreProvider", "memory": f"{STATE}.HDFSBackedStateStoreProvider"}
+PROVIDERS = {
+    "rocksdb": f"{STATE}.RocksDBStateStoreProvider",
+    "memory": f"{STATE}.HDFSBackedStateStoreProvider",
+}
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
@@ -37,7 +40,12 @@ def session(provider: str, memory: str) -> SparkSession:
         "spark.sql.streaming.stateStore.providerClass": PROVIDERS[provider],
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
-    return SparkSession.builder.master("local[2]").appName(f"spark-{provider}").config(map=settings).getOrCreate()
+    return (
+        SparkSession.builder.master("local[2]")
+        .appName(f"spark-{provider}")
+        .config(map=settings)
+        .getOrCreate()
+    )
 
 
 def start(spark: SparkSession, data: Path, checkpoint: Path) -> StreamingQuery:
@@ -45,7 +53,9 @@ def start(spark: SparkSession, data: Path, checkpoint: Path) -> StreamingQuery:
     for name in ("orders", "payments"):
         rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(data / name))
         rows.createOrReplaceTempView(name)
-    results = spark.sql(QUERY.read_text()).writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    results = (
+        spark.sql(QUERY.read_text()).writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    )
     return results.trigger(availableNow=True).start()
 
 
@@ -79,7 +89,9 @@ def main() -> None:
     parser.add_argument("--provider", choices=PROVIDERS, required=True)
     parser.add_argument("--data", type=Path, required=True, help="a folder made by bench/data.py")
     parser.add_argument("--out", type=Path, help="write the outcome here as well")
-    parser.add_argument("--work", type=Path, required=True, help="a folder for the checkpoint, removed afterwards")
+    parser.add_argument(
+        "--work", type=Path, required=True, help="a folder for the checkpoint, removed afterwards"
+    )
     parser.add_argument("--memory", default="8g", help="heap of the JVM")
     args = parser.parse_args()
     try:

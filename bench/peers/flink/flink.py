@@ -12,15 +12,22 @@ import subprocess
 import sys
 import time
 from hashlib import sha256
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
 VERSION = "2.3.0"
+WHEEL = "apache-flink-libraries"
 CACHE = Path.home() / ".cache" / "streamjoin"
 HERE = Path(__file__).parent
 QUERY = HERE.parents[1] / "query.sql"
-PARQUET_JARS = ("parquet-*.jar", "jts-core-*.jar", "snappy-java-*.jar", "hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar")
+PARQUET_JARS = (
+    "parquet-*.jar",
+    "jts-core-*.jar",
+    "snappy-java-*.jar",
+    "hadoop-client-api-*.jar",
+    "hadoop-client-runtime-*.jar",
+)
 STATE = {"heap": "hashmap", "rocksdb": "rocksdb"}
 OPENED = (  # what Flink's own config.yaml opens for Java 17
     "java.base/java.lang", "java.base/java.net", "java.base/java.io", "java.base/java.nio", "java.base/sun.nio.ch",
@@ -30,14 +37,22 @@ OPENED = (  # what Flink's own config.yaml opens for Java 17
 )  # fmt: skip
 
 
+def installed() -> Path | None:
+    """Where this environment keeps the wheel, if it has that very version."""
+    try:
+        wheel = distribution(WHEEL)
+    except PackageNotFoundError:
+        return None
+    return Path(str(wheel.locate_file(""))) if wheel.version == VERSION else None
+
+
 def flink_jars() -> list[Path]:
-    """Flink's jars, installed by name on first use: whole or not at all."""
-    folder = CACHE / f"flink-{VERSION}"
+    """Flink's jars: this environment's, if it has the wheel; else installed on first use, whole or not at all."""
+    folder = installed() or CACHE / f"flink-{VERSION}"
     if not folder.exists():
         aside = folder.with_name(f"{folder.name}.{os.getpid()}")
-        wheel = f"apache-flink-libraries=={VERSION}"
-        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(aside), wheel]
-        subprocess.run(install, check=True, stdout=sys.stderr)
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(aside)]
+        subprocess.run([*install, f"{WHEEL}=={VERSION}"], check=True, stdout=sys.stderr)
         aside.rename(folder)
     return sorted((folder / "pyflink" / "lib").glob("*.jar"))
 
@@ -92,8 +107,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     opened = [f"--add-opens={package}=ALL-UNNAMED" for package in OPENED]
     java = ["java", f"-Xmx{args.memory}", *opened, "-cp", f"{classes(jars)}:{jars}", "Main"]
     program = [*java, str(args.data), str(QUERY), str(settings), str(batch_rows)]
-    printed = subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True).stdout
-    measured = json.loads(printed.splitlines()[-1])
+    ended = subprocess.run(program, stdout=subprocess.PIPE, text=True, check=False)
+    if ended.returncode:
+        raise SystemExit(f"flink: java ended with exit code {ended.returncode}; what it said is above")
+    measured = json.loads(ended.stdout.splitlines()[-1])
     first = measured.pop("first_result_millis") / 1000 - launched
     notes = f"Flink {VERSION}, heap {args.memory}, checkpoints {args.checkpoint or 'none'}"
     return {"system": f"flink-{args.state}", **measured, "seconds_first_result": first, "notes": notes}
@@ -105,7 +122,9 @@ def main() -> None:
     parser.add_argument("--state", choices=STATE, required=True)
     parser.add_argument("--data", type=Path, required=True, help="a folder made by bench/data.py")
     parser.add_argument("--out", type=Path, help="write the outcome here as well")
-    parser.add_argument("--work", type=Path, required=True, help="a folder for Flink's files, removed afterwards")
+    parser.add_argument(
+        "--work", type=Path, required=True, help="a folder for Flink's files, removed afterwards"
+    )
     parser.add_argument("--memory", default="8g", help="heap of the JVM")
     parser.add_argument("--managed", default="2g", help="memory that RocksDB may use beside the heap")
     parser.add_argument("--mini-batch", type=int, default=0, help="rows of Flink's mini batches; 0: none")

@@ -1,0 +1,66 @@
+"""One run of one system: launch its command, watch it from outside, read its line, check its answer."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from memory import Watch
+from outcome import Failure, Outcome, read
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What every run is held to."""
+
+    rows: int  # of both inputs
+    results: int
+    limit_seconds: float
+
+
+def measure(system: str, command: list[str], log: Path, terms: Terms) -> Outcome | Failure:
+    """Run a command in a process group of its own; what it writes to stderr goes to `log`."""
+    launched = time.time()
+    environment = {**os.environ, "BENCH_LAUNCHED": str(launched)}
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment, start_new_session=True
+        )
+    watch = Watch(process.pid)
+    try:
+        printed, _ = process.communicate(timeout=terms.limit_seconds)
+    except subprocess.TimeoutExpired:
+        return Failure(system, f"not done after {terms.limit_seconds:.0f} s")
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        seconds = time.time() - launched
+        peak = watch.stop()
+    if process.returncode:
+        return Failure(system, f"exit code {process.returncode}: {last_words(log)}")
+    lines = [line for line in printed.splitlines() if line.startswith("{")]
+    if not lines:
+        return Failure(system, f"printed no outcome; see {log}")
+    outcome = replace(read(json.loads(lines[-1])), system=system, peak_rss_mb=peak, seconds_command=seconds)
+    if (outcome.rows, outcome.results) != (terms.rows, terms.results):
+        said = f"{outcome.results} results of {outcome.rows} rows"
+        return Failure(system, f"wrong answer: {said}, not {terms.results} of {terms.rows}")
+    return outcome
+
+
+def last_words(log: Path) -> str:
+    """The last line that a command wrote to stderr."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "it said nothing"
+
+
+def warm_page_cache(data: Path) -> None:
+    """Read every file once, so that the first system finds them as the last does."""
+    for file in sorted(data.rglob("*.parquet")):
+        with file.open("rb") as source, Path(os.devnull).open("wb") as nowhere:
+            shutil.copyfileobj(source, nowhere, 1 << 20)

@@ -1,0 +1,113 @@
+"""`make bench`: how fast is the join of two streams, beside Spark's own and Flink's, on the same rows?
+
+Every system is a command in a process of its own; all of them run once before any runs again, each repetition
+starting with another one, so that a busy or slow hour of the machine falls on all alike. What is measured, and
+how: bench/README.md.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import data
+import report
+from measure import Terms, measure, warm_page_cache
+from outcome import Failure, Outcome
+from systems import SYSTEMS
+
+RESULTS = Path(__file__).parent / "results"
+WORK = data.CACHE / "bench" / "work"
+
+
+def facts(shape: data.Shape, repetitions: int) -> dict[str, Any]:
+    """What a reader must know to compare these figures with others."""
+    return {
+        "rows_per_input": shape.rows,
+        "keys": shape.keys,
+        "rows_per_batch": shape.batch_rows,
+        "repetitions": repetitions,
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "processor": processor(),
+        "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
+        "libraries": {name: version(name) for name in ("pyspark", "pyarrow", "numpy", "numba")},
+        "load_before": round(os.getloadavg()[0], 2),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def processor() -> str:
+    """The model name of the processor, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "unknown")
+
+
+def order(names: list[str], repetition: int) -> list[str]:
+    """All systems, starting with another one each time."""
+    first = repetition % len(names)
+    return names[first:] + names[:first]
+
+
+def run(names: list[str], shape: data.Shape, repetitions: int, limit: float) -> list[Outcome | Failure]:
+    """Every system, `repetitions` times, interleaved; each run within `limit` seconds."""
+    folder = data.ensure(shape)
+    terms = Terms(len(data.INPUTS) * shape.rows, data.expected_results(folder), limit)
+    warm_page_cache(folder)
+    WORK.mkdir(parents=True, exist_ok=True)
+    ended: list[Outcome | Failure] = []
+    for repetition in range(repetitions):
+        for name in order(names, repetition):
+            work = WORK / f"{name}-{os.getpid()}-{repetition}"
+            log = WORK / f"{name}-{repetition}.log"
+            one = measure(name, SYSTEMS[name](folder, work), log, terms)
+            sys.stderr.write(f"{repetition + 1}/{repetitions} {said(one)}\n")
+            ended.append(one)
+    return ended
+
+
+def said(one: Outcome | Failure) -> str:
+    """A run in one line, for whoever waits."""
+    if isinstance(one, Failure):
+        return f"{one.system}: failed, {one.reason}"
+    peak = f"{one.peak_rss_mb:,.0f} MB" if one.peak_rss_mb else "unknown memory"
+    return f"{one.system}: {one.rate:,.0f} rows/s, first result {one.seconds_first_result:.1f} s, {peak}"
+
+
+def main() -> int:
+    """Run, keep the raw outcomes, write the table and the plot; 1 if any run failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="an eighth of the rows, once")
+    parser.add_argument("--repetitions", type=int, help="how often each system runs (default 3; quick: 1)")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="SYSTEM")
+    parser.add_argument("--name", help="of the files in bench/results")
+    parser.add_argument("--limit", type=float, default=1200.0, help="seconds that one run may take")
+    args = parser.parse_args()
+    shape = data.QUICK if args.quick else data.FULL
+    repetitions = args.repetitions or (1 if args.quick else 3)
+    context = facts(shape, repetitions)
+    ended = run(args.systems, shape, repetitions, args.limit)
+    kept = {
+        "context": context,
+        "outcomes": [asdict(one) for one in ended if isinstance(one, Outcome)],
+        "failures": [asdict(one) for one in ended if isinstance(one, Failure)],
+    }
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{args.name or ('two-inputs-quick' if args.quick else 'two-inputs')}.json"
+    path.write_text(json.dumps(kept, indent=1) + "\n")
+    print(report.write(path).read_text())
+    return 1 if kept["failures"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

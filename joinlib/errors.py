@@ -1,0 +1,48 @@
+"""Everything StreamJoin raises on purpose, by what the caller should do.
+
+    StreamJoinError
+    ├── SpecError      the user's mistake: file, SQL, schema or data do not fit; retrying cannot help
+    │   └── SqlError   the same, at a line and column of the SQL
+    ├── InputError     an input cannot be read: a file is damaged, has changed or does not fit its schema
+    ├── NotReady       try again later: somebody else holds the checkpoint, a resource is missing
+    └── StateError     the stored state is damaged or belongs to another query: stop, nothing was joined
+
+Messages name the place (file, line, column, segment) and the fix. They never hold a secret or a row's values.
+"""
+
+
+class StreamJoinError(Exception):
+    """Base of all errors that StreamJoin raises on purpose."""
+
+
+class SpecError(StreamJoinError):
+    """The spec, its SQL or its schemas are wrong; the message says where and what to write instead."""
+
+
+class SqlError(SpecError):
+    """The SQL cannot be run. `line` and `column` count from 1 and point into the SQL text (0: unknown)."""
+
+    def __init__(self, message: str, line: int = 0, column: int = 0) -> None:
+        self.line, self.column = line, column
+        super().__init__(f"line {line}, column {column}: {message}" if line else message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_sql_error, (str(self), self.line, self.column))
+
+
+def _sql_error(text: str, line: int, column: int) -> SqlError:
+    error = SqlError(text)
+    error.line, error.column = line, column
+    return error
+
+
+class InputError(StreamJoinError):
+    """An input cannot be read."""
+
+
+class NotReady(StreamJoinError):
+    """Not now, perhaps later."""
+
+
+class StateError(StreamJoinError):
+    """Stored state is damaged or belongs to another query."""

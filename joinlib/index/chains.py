@@ -1,0 +1,199 @@
+"""A growable hash-chain index in one memory-mapped file, which every worker process of the executor can open.
+
+    header | hashes u64[capacity] | nexts i32[capacity] | heads i32[2^bits] | marks u8[capacity]
+
+Insert and probe cost O(1) a row. About 17 bytes a row are touched (8 hash, 4 next, 4 to 8 heads; marks only where an
+outer join sets them): the file is sparse, room that no row has used yet takes neither memory nor disk.
+
+The file is a cache. `token` says which rows it holds and `dirty` that a change was cut off half way; whoever opens it
+compares the token with the manifest and builds the index anew when they differ.
+"""
+
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from joinlib.errors import StateError
+from joinlib.index import kernels
+
+U64 = npt.NDArray[np.uint64]
+I32 = npt.NDArray[np.int32]
+
+_MAGIC = 0x31494A53  # "SJI1"
+_HEADER = 4096
+_MAGIC_AT, _ROWS, _CAPACITY, _BITS, _SKIP_BITS, _DIRTY, _TOKEN, _MARKS_TOKEN = range(8)
+_SMALLEST = 1024
+
+
+class Chains:
+    """Hash chains over the rows 0..rows-1 of one run. `skip_bits` top bits of every hash are equal (they chose the unit)."""
+
+    def __init__(self, path: Path, skip_bits: int, capacity: int = _SMALLEST) -> None:
+        """Opens the file at `path`, or makes an empty one."""
+        self.path = path
+        if not path.exists():
+            _allocate(path, skip_bits, max(capacity, _SMALLEST))
+        self._map()
+        if self._header[_MAGIC_AT] != _MAGIC or self._header[_SKIP_BITS] != skip_bits:
+            raise StateError(f"{path}: not an index of this query; delete the folder, it is built anew")
+
+    def _map(self) -> None:
+        with open(self.path, "r+b") as file:
+            self._inode = os.fstat(file.fileno()).st_ino
+            view = memoryview(mmap.mmap(file.fileno(), 0))
+        header = np.frombuffer(view, np.int64, 16)
+        capacity, bits = int(header[_CAPACITY]), int(header[_BITS])
+        at = _HEADER
+        self._header = header
+        self._hashes = np.frombuffer(view, np.uint64, capacity, at)
+        at += 8 * capacity
+        self._nexts = np.frombuffer(view, np.int32, capacity, at)
+        at += 4 * capacity
+        self._heads = np.frombuffer(view, np.int32, 1 << bits, at)
+        at += 4 << bits
+        self._marks = np.frombuffer(view, np.uint8, capacity, at)
+        self._bits = bits
+
+    @property
+    def rows(self) -> int:
+        return int(self._header[_ROWS])
+
+    @property
+    def token(self) -> int:
+        """Which rows the index holds (a chained hash of their segments); 0: none."""
+        return int(self._header[_TOKEN])
+
+    @property
+    def marks_token(self) -> int:
+        """Which marks are set, likewise."""
+        return int(self._header[_MARKS_TOKEN])
+
+    @marks_token.setter
+    def marks_token(self, token: int) -> None:
+        self._header[_MARKS_TOKEN] = token
+
+    @property
+    def dirty(self) -> bool:
+        """A change was cut off half way: the index must be built anew."""
+        return bool(self._header[_DIRTY])
+
+    @property
+    def stale(self) -> bool:
+        """Another process has put a larger file in this one's place."""
+        try:
+            return os.stat(self.path).st_ino != self._inode
+        except FileNotFoundError:
+            return True
+
+    @property
+    def hashes(self) -> U64:
+        return self._hashes[: self.rows]
+
+    @property
+    def marks(self) -> npt.NDArray[np.uint8]:
+        return self._marks[: self.rows]
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Memory or disk that the file really takes."""
+        return os.stat(self.path).st_blocks * 512
+
+    def begin(self) -> None:
+        """Says that what follows is not to be trusted until `finish`."""
+        self._header[_DIRTY] = 1
+
+    def finish(self, token: int, marks_token: int) -> None:
+        """The index holds what the tokens say."""
+        self._header[_TOKEN] = token
+        self._header[_MARKS_TOKEN] = marks_token
+        self._header[_DIRTY] = 0
+
+    def insert(self, hashes: U64) -> int:
+        """Appends rows and returns the number of the first. Call between `begin` and `finish`."""
+        start = self.rows
+        stop = start + len(hashes)
+        if stop >= 2**31 - 1:
+            raise StateError(f"{self.path}: more than 2^31 rows in one run")
+        if stop > len(self._hashes):
+            self._grow(stop)
+        self._hashes[start:stop] = hashes
+        kernels.insert(self._heads, self._nexts, self._hashes, start, stop, self.skip_bits, self._bits)
+        self._header[_ROWS] = stop
+        return start
+
+    def probe(self, wanted: U64, limit: int) -> Iterator[tuple[I32, I32]]:
+        """Pairs (position in `wanted`, row) of equal hash, at most `limit` at a time, ascending by position."""
+        at, link = 0, -1
+        room = min(limit, max(2 * len(wanted), 64))
+        while at < len(wanted):
+            positions, rows = np.empty(room, np.int32), np.empty(room, np.int32)
+            found, at, link = kernels.probe(
+                self._heads, self._nexts, self._hashes, wanted, self.skip_bits, self._bits, at, link, positions, rows
+            )
+            if found:
+                yield positions[:found], rows[:found]
+            room = limit
+
+    def mark(self, rows: I32) -> I32:
+        """Marks rows as matched; returns those that were not, each once."""
+        fresh = np.empty(len(rows), np.int32)
+        return fresh[: kernels.mark(self._marks, rows, fresh)]
+
+    def clear_marks(self) -> None:
+        self._marks[:] = 0
+
+    def check(self) -> None:
+        """Every invariant, O(rows)."""
+        heads, nexts, hashes, rows = self._heads, self._nexts, self._hashes, self.rows
+        # The header fits the arrays, and nothing lies behind the last row.
+        assert 0 <= rows <= len(hashes) and 1 << self._bits == len(heads), (rows, len(hashes), self._bits)
+        # Links lead to older rows only, so every chain ends.
+        assert np.all(nexts[:rows] <= np.arange(rows)), "a chain leads to a newer row"
+        # Each row is in the chain of its bucket exactly once.
+        seen = np.zeros(rows, np.int64)
+        for bucket in np.flatnonzero(heads):
+            link = heads[bucket]
+            while link:
+                seen[link - 1] += 1
+                own = (int(hashes[link - 1]) << self.skip_bits & (2**64 - 1)) >> (64 - self._bits)
+                assert own == bucket, (own, bucket)
+                link = nexts[link - 1]
+        assert np.all(seen == 1), "a row is not in its chain exactly once"
+
+    @property
+    def skip_bits(self) -> int:
+        return int(self._header[_SKIP_BITS])
+
+    def _grow(self, rows: int) -> None:
+        capacity = len(self._hashes)
+        while capacity < rows:
+            capacity *= 2
+        old, used = self, self.rows
+        hashes, marks, skip_bits = old._hashes, old._marks, self.skip_bits
+        aside = self.path.with_suffix(f".grow{os.getpid()}")
+        aside.unlink(missing_ok=True)
+        _allocate(aside, skip_bits, capacity)
+        header = self._header[:].copy()
+        os.replace(aside, self.path)
+        self._map()
+        self._hashes[:used] = hashes[:used]
+        if marks[:used].any():
+            self._marks[:used] = marks[:used]
+        self._header[_ROWS], self._header[_DIRTY] = used, 1
+        self._header[_TOKEN], self._header[_MARKS_TOKEN] = header[_TOKEN], header[_MARKS_TOKEN]
+        kernels.insert(self._heads, self._nexts, self._hashes, 0, used, skip_bits, self._bits)
+
+
+def _allocate(path: Path, skip_bits: int, capacity: int) -> None:
+    capacity = 1 << (capacity - 1).bit_length()
+    bits = capacity.bit_length() - 1
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "xb") as file:
+        file.truncate(_HEADER + 8 * capacity + 4 * capacity + (4 << bits) + capacity)
+        header = np.zeros(16, np.int64)
+        header[_MAGIC_AT], header[_CAPACITY], header[_BITS], header[_SKIP_BITS] = _MAGIC, capacity, bits, skip_bits
+        file.write(header.tobytes())

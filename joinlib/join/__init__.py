@@ -1,0 +1,1 @@
+"""Which rows match? Law: the same multiset as a nested loop, however the streams were cut into batches."""

@@ -1,0 +1,31 @@
+"""The n-way inner join of one batch (UMJoin, equations 3 to 6).
+
+Inputs are taken in a fixed order: the batch of input i is probed against the inputs before it as they are *after* the
+batch and those behind it as they were *before*, then inserted. The sum over i is exactly the increment of the join.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from joinlib.join.probe import Prober
+from joinlib.join.rows import Picked, Tuples
+
+
+def inner(prober: Prober, batch: int, arrived: list[pa.RecordBatch]) -> Iterator[Tuples]:
+    """The join's increment. Inserts `arrived`; the state is complete once the iterator is exhausted."""
+    for me, rows in enumerate(arrived):
+        if not rows.num_rows:
+            continue
+        others = [i for i in range(len(arrived)) if i != me]
+        yield from _expand(prober, Tuples(Picked(rows)), frozenset([me]), others)
+        prober.sides[me].insert(batch, rows)
+
+
+def _expand(prober: Prober, tuples: Tuples, bound: frozenset[int], remaining: list[int]) -> Iterator[Tuples]:
+    """Depth first, so that memory holds one bounded chunk for each input. No match: nothing further is probed."""
+    if not remaining:
+        yield tuples
+        return
+    for _, longer in prober.extend(tuples, bound, remaining[0]):
+        yield from _expand(prober, longer, bound | {remaining[0]}, remaining[1:])

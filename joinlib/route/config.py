@@ -1,0 +1,40 @@
+"""Which rows of an input reach the join, in which columns, and by what they are routed: plain frozen values."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from joinlib.expr import Expr
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """One column of a block. `name` is qualified by the input's alias ("o.order_id", "o.$key0")."""
+
+    name: str
+    value: Expr  # over the source's columns, qualified by the same alias
+
+
+@dataclass(frozen=True)
+class InputPlan:
+    """One input as the SQL names it. A self-join makes two of them over one source.
+
+    Blocks hold the columns `columns`, in this order, after rows that fail `filter` (false or NULL) are gone.
+    """
+
+    number: int  # position among the stage's inputs: the `input` of a block
+    alias: str  # name in the SQL, unique: "o"
+    source: str  # name of the input in the spec: "orders"
+    read: tuple[str, ...]  # the source's columns that filter and columns need, unqualified
+    filter: Expr | None
+    columns: tuple[StoredColumn, ...]
+    keys: tuple[str, ...]  # names among columns; position i of every input is the same key class, same type
+    time: str | None  # name among columns: event time, timestamp('us', 'UTC') or timestamp('us')
+    delay_us: int  # how far rows may be behind the highest event time
+    idle_us: int | None  # silent for so long: out of the watermark's minimum
+    keep_null_keys: bool  # an outer or anti join wants rows whose key is NULL: they come out unmatched
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the stored columns."""
+        return pa.schema([pa.field(c.name, c.value.type) for c in self.columns])

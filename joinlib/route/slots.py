@@ -1,0 +1,33 @@
+"""Grouping keys that Spark's hash partitioning spreads evenly: unit u gets the slot with pmod(hash(slot), units) = u.
+
+Spark puts a row into partition pmod(murmur3(key, 42), partitions). The keys 0..7 leave one of four partitions empty;
+slots fill `units` partitions, and every smaller power of two, with the same number of units each.
+"""
+
+
+def slots(units: int) -> tuple[int, ...]:
+    """For each unit the INT to group by, the smallest that fits. About units * ln(units) hashes."""
+    found: dict[int, int] = {}
+    candidate = 0
+    while len(found) < units:
+        found.setdefault(_murmur3(candidate) % units, candidate)
+        candidate += 1
+    return tuple(found[unit] for unit in range(units))
+
+
+def _murmur3(value: int, seed: int = 42) -> int:
+    """Murmur3 (x86, 32 bits) of one 4-byte integer, as Spark's `hash` has it; signed."""
+    mask = 0xFFFFFFFF
+    k = value * 0xCC9E2D51 & mask
+    k = (k << 15 | k >> 17) & mask
+    k = k * 0x1B873593 & mask
+    h = seed ^ k
+    h = (h << 13 | h >> 19) & mask
+    h = (h * 5 + 0xE6546B64) & mask
+    h ^= 4
+    h ^= h >> 16
+    h = h * 0x85EBCA6B & mask
+    h ^= h >> 13
+    h = h * 0xC2B2AE35 & mask
+    h ^= h >> 16
+    return h - (1 << 32) if h >> 31 else h

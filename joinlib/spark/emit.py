@@ -1,0 +1,140 @@
+"""Where result rows go from a unit: into the JVM as rows (Python API), or straight into staged files (command line).
+
+Only the first costs a crossing; the others hand the driver a receipt.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from joinlib.join.rows import Tuples, flat
+from joinlib.plan.stage import OutputColumn
+
+Format = Literal["parquet", "csv", "jsonl"]
+
+
+def project(tuples: Iterator[Tuples], select: tuple[OutputColumn, ...], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The select list's columns."""
+    for t in tuples:
+        yield pa.record_batch([flat(c.value.evaluate(t.column, len(t))) for c in select], schema)
+
+
+def frames(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of about `rows`: never more, few that are smaller."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows):
+            part = batch.slice(start, rows)
+            if count + part.num_rows > rows:
+                yield pa.concat_batches(waiting)
+                waiting, count = [], 0
+            waiting.append(part)
+            count += part.num_rows
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def to_pandas(batch: pa.RecordBatch) -> pd.DataFrame:
+    """An Arrow-backed frame: no copy, no objects."""
+    return batch.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+class Sink(Protocol):
+    """Takes the result of one unit and batch."""
+
+    def write(self, batch: pa.RecordBatch) -> None: ...
+    def close(self) -> tuple[tuple[str, ...], bytes | None]:
+        """Names of staged files, and rows to show if any."""
+        ...
+
+
+@dataclass(frozen=True)
+class Emit:
+    """What becomes of result rows. Frozen with the stage's task."""
+
+    kind: Literal["rows", "files", "console", "noop"]
+    folder: Path | None = None  # files: the output folder
+    format: Format = "parquet"
+    show: int = 20  # console: rows of a batch and unit at most
+
+    def sink(self, unit: int, batch: int, attempt: int, schema: pa.Schema) -> Sink:
+        if self.kind == "files":
+            assert self.folder is not None
+            return FileSink(staging(self.folder, batch), f"part-{unit:05d}-{attempt}.{self.format}", self.format, schema)
+        return Head(self.show if self.kind == "console" else 0, schema)
+
+
+def staging(folder: Path, batch: int) -> Path:
+    """Where attempts of a batch write; readers of the output folder do not look into hidden folders."""
+    return folder / ".staging" / f"batch={batch}"
+
+
+class FileSink:
+    """One file, made when the first row comes."""
+
+    def __init__(self, folder: Path, name: str, format: Format, schema: pa.Schema) -> None:
+        self.folder, self.name, self.format, self.schema = folder, name, format, schema
+        self._writer: pq.ParquetWriter | pc.CSVWriter | JsonWriter | None = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._writer = _WRITERS[self.format](self.folder / self.name, self.schema)
+        self._writer.write_batch(batch)
+
+    def close(self) -> tuple[tuple[str, ...], bytes | None]:
+        if self._writer is None:
+            return (), None
+        self._writer.close()
+        return (self.name,), None
+
+
+class Head:
+    """The first rows, for the console; or none at all."""
+
+    def __init__(self, rows: int, schema: pa.Schema) -> None:
+        self.rows, self.schema, self._kept = rows, schema, schema.empty_table()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        room = self.rows - self._kept.num_rows
+        if room > 0:
+            self._kept = pa.concat_tables([self._kept, pa.Table.from_batches([batch.slice(0, room)])])
+
+    def close(self) -> tuple[tuple[str, ...], bytes | None]:
+        if not self._kept.num_rows:
+            return (), None
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.schema) as writer:
+            writer.write_table(self._kept)
+        return (), sink.getvalue().to_pybytes()
+
+
+class JsonWriter:
+    """One JSON object a line. Timestamps are ISO 8601; decimals are strings; NULL columns are left in as null."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        del schema
+        self._file = open(path, "wb")  # noqa: SIM115 - closed by close()
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        import orjson
+
+        lines = [orjson.dumps(row, default=str, option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist()]
+        self._file.write(b"".join(lines))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _csv(path: Path, schema: pa.Schema) -> pc.CSVWriter:
+    return pc.CSVWriter(str(path), schema)
+
+
+_WRITERS = {"parquet": pq.ParquetWriter, "csv": _csv, "jsonl": JsonWriter}

@@ -1,0 +1,92 @@
+"""What Spark shuffles between the map tasks and the units: a few wide rows, and how they are made and read.
+
+A row is a block of one input for one unit, or a tick for one unit. Spark never sees the rows inside a block.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pandas as pd
+import pyarrow as pa
+
+from joinlib.join.unit import Blocks
+from joinlib.join.watermark import Tick
+from joinlib.route.config import InputPlan
+from joinlib.route.slots import slots
+from joinlib.route.split import block_schema, split
+
+DDL = "slot INT, input INT, sequence BIGINT, highest BIGINT, count BIGINT, flags INT, block BINARY"
+SCHEMA = pa.schema(
+    [
+        pa.field("slot", pa.int32()),
+        pa.field("input", pa.int32()),
+        pa.field("sequence", pa.int64()),
+        pa.field("highest", pa.int64()),
+        pa.field("count", pa.int64()),
+        pa.field("flags", pa.int32()),
+        pa.field("block", pa.binary()),
+    ]
+)
+_BLOCK, _TICK, _IDLE, _CLOSED = 0, 1, 2, 4
+
+
+class Sender:
+    """Makes exchange rows. `units` is a power of two."""
+
+    def __init__(self, units: int) -> None:
+        self.units, self.slots = units, slots(units)
+
+    def blocks(self, plan: InputPlan, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Rows that are prepared, split by unit; None if there are none."""
+        parts = list(split(rows, self.units))
+        if not parts:
+            return None
+        count = len(parts)
+        return pa.record_batch(
+            [
+                pa.array([self.slots[unit] for unit, _ in parts], pa.int32()),
+                pa.array([plan.number] * count, pa.int32()),
+                pa.array([sequence] * count, pa.int64()),
+                pa.array([0] * count, pa.int64()),
+                pa.array([part.num_rows for _, part in parts], pa.int64()),
+                pa.array([_BLOCK] * count, pa.int32()),
+                pa.array([part.serialize() for _, part in parts], pa.binary()),
+            ],
+            schema=SCHEMA,
+        )
+
+    def ticks(self, ticks: Sequence[Tick]) -> pa.RecordBatch:
+        """Every tick for every unit."""
+        count = self.units
+        rows = [(slot, t) for t in ticks for slot in self.slots]
+        flags = [_TICK | (_IDLE if t.idle else 0) | (_CLOSED if t.closed else 0) for _, t in rows]
+        count = len(rows)
+        return pa.record_batch(
+            [
+                pa.array([slot for slot, _ in rows], pa.int32()),
+                pa.array([t.input for _, t in rows], pa.int32()),
+                pa.array([0] * count, pa.int64()),
+                pa.array([t.highest for _, t in rows], pa.int64()),
+                pa.array([t.rows for _, t in rows], pa.int64()),
+                pa.array(flags, pa.int32()),
+                pa.array([None] * count, pa.binary()),
+            ],
+            schema=SCHEMA,
+        )
+
+
+def receive(frames: Iterable[pd.DataFrame], inputs: Sequence[InputPlan]) -> Blocks:
+    """The blocks and ticks of one unit and batch. Blocks are decoded without a copy."""
+    schemas = [block_schema(plan) for plan in inputs]
+    rows, ticks = [], []
+    for frame in frames:
+        for _, number, sequence, highest, count, flags, block in _tuples(frame):
+            if flags & _TICK:
+                ticks.append(Tick(int(number), int(highest), int(count), bool(flags & _IDLE), bool(flags & _CLOSED)))
+            else:
+                decoded = pa.ipc.read_record_batch(pa.py_buffer(block), schemas[number])
+                rows.append((int(number), int(sequence), decoded))
+    return Blocks(rows, ticks)
+
+
+def _tuples(frame: pd.DataFrame) -> Iterator[tuple[int, int, int, int, int, int, bytes]]:
+    return zip(*(frame[name] for name in SCHEMA.names), strict=True)

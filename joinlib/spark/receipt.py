@@ -1,0 +1,37 @@
+"""What a unit tells the driver of a batch: one small row, so that no result row needs to cross into the JVM and back."""
+
+from dataclasses import asdict, dataclass
+
+import orjson
+
+DDL = "receipt STRING, block BINARY"
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Figures of one unit and batch. Totals are since the checkpoint began, all others of this batch."""
+
+    unit: int
+    batch: int
+    rows_in: tuple[int, ...]  # by input, late ones not among them
+    late: tuple[int, ...]  # by input
+    late_total: tuple[int, ...]
+    rows_out: int
+    files: tuple[str, ...]  # staged output files
+    state_rows: int
+    state_bytes: int  # live segments
+    retired_bytes: int  # segments that are kept only for recovery
+    index_bytes: int  # index files of the executor
+    segments: int
+    watermark: int  # µs
+    highest: tuple[int, ...]  # µs, by input
+    seconds: float  # of the task, in this unit
+
+    def encode(self) -> str:
+        return orjson.dumps(asdict(self)).decode()
+
+
+def decode(text: str) -> Receipt:
+    """Inverse of `Receipt.encode`."""
+    raw = orjson.loads(text)
+    return Receipt(**{k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()})

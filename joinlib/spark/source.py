@@ -1,0 +1,203 @@
+"""The source of a stage: one Spark data source that reads all inputs of a spec and yields exchange rows.
+
+    driver part (a process of its own)          map tasks
+    discover ─► admit ─► offset envelope ─► partitions ─► read ─► prepare ─► split ─► blocks and ticks
+
+The offset is an envelope {v, inputs, idle, closed}: everything that steers a batch rides in it, so a batch that is run
+again is the same batch.
+"""
+
+import base64
+import pickle
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from joinlib.errors import SpecError, StateError
+from joinlib.join.watermark import Tick
+from joinlib.plan.stage import Stage
+from joinlib.source import Config, Input, Slice, admit, make, reader
+from joinlib.spark.exchange import DDL, Sender
+from joinlib.spark.splitter import exchange_rows
+
+VERSION = 1
+NAME = "streamjoin"
+Offset = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SourcePlan:
+    """One source of the spec, as its readers need it."""
+
+    name: str
+    config: Config
+    schema: pa.Schema
+    max_files: int | None  # of a batch
+
+
+@dataclass(frozen=True)
+class SourceTask:
+    """All that the source must know. Frozen, picklable; holds no secret."""
+
+    stage: Stage
+    sources: tuple[SourcePlan, ...]  # each source that the SQL names, once
+    logs: Path  # folder of the logs of what was seen
+    max_rows: int  # of a batch, over all inputs
+    tasks: int  # map tasks of a batch
+    hash_bits: int
+
+    def encode(self) -> str:
+        """As a data source option."""
+        return base64.b64encode(pickle.dumps(self)).decode()
+
+
+def decode_task(text: str) -> SourceTask:
+    """Inverse of `SourceTask.encode`."""
+    task = pickle.loads(base64.b64decode(text))  # noqa: S301 - our own option, made by the driver of the same query
+    assert isinstance(task, SourceTask)
+    return task
+
+
+@dataclass(frozen=True)
+class Part(InputPartition):
+    """What one map task reads: slices of some sources, and what the source itself has to say."""
+
+    reads: tuple[tuple[str, tuple[Slice, ...]], ...]
+    ticks: tuple[Tick, ...]
+
+
+class StreamJoinSource(DataSource):
+    """Registered with Spark as "streamjoin"; option `task` is an encoded SourceTask."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return DDL
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return Reader(decode_task(self.options["task"]))
+
+
+class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Both parts; the driver's keeps open inputs, the map tasks' only the configuration."""
+
+    def __init__(self, task: SourceTask) -> None:
+        self.task = task
+        self.bounded = False
+        self.inputs: dict[str, Input] = {}
+        self.known: dict[str, int] = {}
+        self.heard: dict[str, float] = {}
+
+    # --- the driver's part -------------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return {"v": VERSION, "inputs": {s.name: 0 for s in self.task.sources}, "idle": [], "closed": False}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """The inputs are taken as bounded: what is there now is read, then they are closed."""
+        self._discover()
+        self.bounded = True
+
+    def latestOffset(self, start: Offset, limit: Any = None) -> Offset:  # noqa: ARG002, N802
+        """Up to where the next batch reads. Equal to `start`: nothing to do."""
+        if start.get("v") != VERSION:
+            raise StateError("the checkpoint was written by another version of StreamJoin; use a new checkpoint folder")
+        if not self.bounded or not self.inputs:
+            self._discover()
+        if start["closed"] and self.known != start["inputs"]:
+            raise SpecError(
+                "the inputs were closed by --until-done, which is final for an outer or anti join: unmatched rows have come"
+                " out. There is new data; start with a new checkpoint and output folder to read it"
+            )
+        inputs = admit(self.known, start["inputs"], self._slices, self.task.max_rows, self._max_files())
+        done = inputs == start["inputs"] == self.known
+        closed = start["closed"] or (done and self.bounded and self.task.stage.final_close)
+        return {"v": VERSION, "inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Part]:
+        """The batch's slices in order, cut into as many parts of like weight as there are tasks."""
+        if not self.inputs:
+            self._open()
+        todo = [
+            (name, s) for name in self.inputs for s in self.inputs[name].slices(start["inputs"][name], end["inputs"][name])
+        ]
+        groups = _cut(todo, self.task.tasks)
+        ticks = tuple(
+            Tick(p.number, idle=p.source in end["idle"], closed=end["closed"])
+            for p in self.task.stage.inputs
+            if end["closed"] or p.source in end["idle"]
+        )
+        return [Part(_by_source(group), ticks if at == 0 else ()) for at, group in enumerate(groups)]
+
+    def commit(self, end: Offset) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def _open(self) -> None:
+        self.inputs = {s.name: make(s.name, s.config, s.schema, self.task.logs) for s in self.task.sources}
+        self.heard = dict.fromkeys(self.inputs, time.monotonic())
+
+    def _discover(self) -> None:
+        if not self.inputs:
+            self._open()
+        self.known = {name: i.discover() for name, i in self.inputs.items()}
+
+    def _slices(self, name: str, start: int, stop: int) -> list[Slice]:
+        return self.inputs[name].slices(start, stop)
+
+    def _max_files(self) -> dict[str, int | None]:
+        return {s.name: s.max_files for s in self.task.sources}
+
+    def _idle(self, now: dict[str, int], before: dict[str, int]) -> list[str]:
+        """Sources that have been silent for longer than every input over them says it may be."""
+        clock = time.monotonic()
+        limits: dict[str, int] = {}
+        for plan in self.task.stage.inputs:
+            if plan.idle_us is not None:
+                limits[plan.source] = max(limits.get(plan.source, 0), plan.idle_us)
+        for name in now:
+            if now[name] != before[name]:
+                self.heard[name] = clock
+        return sorted(n for n, limit in limits.items() if clock - self.heard[n] > limit / 1e6)
+
+    # --- the map tasks' part -----------------------------------------------------------------------------------------
+
+    def read(self, part: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        """Exchange rows of one part."""
+        stage = self.task.stage
+        sender = Sender(stage.units)
+        readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
+        for name, slices in part.reads:
+            plans = [p for p in stage.inputs if p.source == name]
+            columns = list(dict.fromkeys(c for p in plans for c in p.read))
+            times = [p.time.removeprefix(f"{p.alias}.") if p.time else None for p in plans]
+            batches = enumerate(readers[name].read_many(slices, columns), slices[0].index << 20)
+            yield from exchange_rows(batches, plans, times, sender, self.task.hash_bits)
+        if part.ticks:
+            yield sender.ticks(part.ticks)
+
+
+def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:
+    """Consecutive groups of like weight, at least one group (it carries the ticks)."""
+    total, seen = sum(s.weight for _, s in todo), 0
+    groups: list[list[tuple[str, Slice]]] = [[] for _ in range(parts)]
+    for name, s in todo:
+        groups[min(parts - 1, seen * parts // max(total, 1))].append((name, s))
+        seen += s.weight
+    return [g for g in groups if g] or [[]]
+
+
+def _by_source(group: list[tuple[str, Slice]]) -> tuple[tuple[str, tuple[Slice, ...]], ...]:
+    names = dict.fromkeys(name for name, _ in group)
+    return tuple((name, tuple(s for n, s in group if n == name)) for name in names)

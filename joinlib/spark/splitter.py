@@ -1,0 +1,40 @@
+"""Rows of one source become exchange rows: prepare, note the highest event time, split by unit."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.join.watermark import Tick
+from joinlib.route.config import InputPlan
+from joinlib.route.split import prepare
+from joinlib.spark.exchange import Sender
+from joinlib.state.manifest import NEVER
+
+
+def exchange_rows(
+    batches: Iterable[tuple[int, pa.RecordBatch]], plans: Sequence[InputPlan], times: Sequence[str | None], sender: Sender, hash_bits: int
+) -> Iterator[pa.RecordBatch]:
+    """(sequence, rows of one source) for every input over it (a self-join has two), then one tick for each.
+
+    `times`: the source's column that holds the event time of each input. Ticks count all rows, also those a filter
+    drops: time goes on where nothing of interest happens.
+    """
+    counts = [0] * len(plans)
+    highest = [NEVER] * len(plans)
+    for sequence, rows in batches:
+        for at, plan in enumerate(plans):
+            counts[at] += rows.num_rows
+            if (time := times[at]) is not None:
+                highest[at] = max(highest[at], _highest(rows.column(time)))
+            blocks = sender.blocks(plan, sequence, prepare(plan, rows, sequence, hash_bits))
+            if blocks is not None:
+                yield blocks
+    ticks = [Tick(p.number, h, c) for p, h, c in zip(plans, highest, counts, strict=True) if c]
+    if ticks:
+        yield sender.ticks(ticks)
+
+
+def _highest(times: pa.Array) -> int:
+    top = pc.max(times.view(pa.int64())).as_py()
+    return NEVER if top is None else int(top)

@@ -1,0 +1,127 @@
+"""The manifest: all that a unit's state is, as one small value. Spark's state store commits it with the batch.
+
+    Manifest ─ sides ─ runs ─ segments (name, rows, digest, …)
+             ├ watermark, highest event time of each input, rows read and late
+             └ retired segments, with the batch that retired them
+
+Its size depends on the number of live segments, never on the number of batches. Encoding: JSON, a version first.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from joinlib.errors import StateError
+
+VERSION = 1
+NEVER = -(2**63) + 1  # µs: before every event time
+ALWAYS = 2**63 - 1  # µs: after every event time
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One immutable file of the unit's folder."""
+
+    name: str
+    rows: int
+    bytes: int
+    digest: str  # xxh3-128 of the file, hexadecimal
+    token: int  # chained hash of the run's rows up to here; a merge keeps it
+    level: int  # how many times its rows were merged
+    low: int = ALWAYS  # lowest and highest event time, µs
+    high: int = NEVER
+
+
+@dataclass(frozen=True)
+class Run:
+    """Consecutive segments under one index. Row numbers count through them and never change."""
+
+    number: int  # unique in its side
+    sealed: bool
+    segments: tuple[Segment, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(s.rows for s in self.segments)
+
+    @property
+    def token(self) -> int:
+        return self.segments[-1].token if self.segments else 0
+
+    @property
+    def low(self) -> int:
+        return min((s.low for s in self.segments), default=ALWAYS)
+
+    @property
+    def high(self) -> int:
+        return max((s.high for s in self.segments), default=NEVER)
+
+
+@dataclass(frozen=True)
+class SideManifest:
+    """One input of one join."""
+
+    runs: tuple[Run, ...] = ()
+    marks: tuple[Segment, ...] = ()  # which rows have been matched: columns run, row
+    next_run: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(r.rows for r in self.runs)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """All live files."""
+        return tuple(s for r in self.runs for s in r.segments) + self.marks
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The state of one unit after one batch."""
+
+    batch: int
+    sides: tuple[SideManifest, ...]
+    watermark: int = NEVER  # µs; decides lateness from the next batch on; ALWAYS: the inputs are closed
+    highest: tuple[int, ...] = ()  # highest event time of each input, µs
+    rows: tuple[int, ...] = ()  # read so far, by input; late rows are not among them
+    late: tuple[int, ...] = ()  # left out so far because they were behind the watermark, by input
+    retired: tuple[tuple[int, str, int], ...] = ()  # (batch, name, bytes)
+
+    @property
+    def names(self) -> set[str]:
+        """Every file that must stay."""
+        return {s.name for side in self.sides for s in side.segments} | {name for _, name, _ in self.retired}
+
+    def encode(self) -> bytes:
+        return orjson.dumps({"v": VERSION, **asdict(self)})
+
+
+def empty(sides: int, inputs: int) -> Manifest:
+    """The state before the first batch."""
+    zeros = (0,) * inputs
+    return Manifest(-1, (SideManifest(),) * sides, highest=(NEVER,) * inputs, rows=zeros, late=zeros)
+
+
+def decode(data: bytes) -> Manifest:
+    """Inverse of `Manifest.encode`."""
+    raw: dict[str, Any] = orjson.loads(data)
+    if raw.pop("v") != VERSION:
+        raise StateError("the checkpoint was written by another version of StreamJoin; use a new checkpoint folder")
+    return Manifest(
+        **{
+            **raw,
+            "sides": tuple(_side(s) for s in raw["sides"]),
+            "highest": tuple(raw["highest"]),
+            "rows": tuple(raw["rows"]),
+            "late": tuple(raw["late"]),
+            "retired": tuple((b, n, s) for b, n, s in raw["retired"]),
+        }
+    )
+
+
+def _side(raw: dict[str, Any]) -> SideManifest:
+    runs = tuple(Run(r["number"], r["sealed"], tuple(Segment(**s) for s in r["segments"])) for r in raw["runs"])
+    return SideManifest(runs, tuple(Segment(**s) for s in raw["marks"]), raw["next_run"])
+
+

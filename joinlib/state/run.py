@@ -1,0 +1,109 @@
+"""A run that is open in this process: its index and its segments, mapped.
+
+Row numbers count through the segments. A merge of neighbouring segments changes neither numbers nor index.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.index.chains import Chains
+from joinlib.index.kernels import group
+from joinlib.state import segment
+from joinlib.state.manifest import ALWAYS, Run, Segment
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+
+
+class LiveRun:
+    """One run: `chains` finds rows, `batches` hold them (one for each segment of `run`)."""
+
+    def __init__(self, folder: Path, index: Path, skip_bits: int) -> None:
+        self.folder = folder
+        self.chains = Chains(index, skip_bits)
+        self.run = Run(0, False, ())
+        self.batches: list[pa.RecordBatch] = []
+        self.starts: I32 = np.zeros(1, np.int32)
+
+    def open(self, run: Run) -> None:
+        """Makes index and rows be those of `run`, with as little work as possible."""
+        known = {s.name: b for s, b in zip(self.run.segments, self.batches, strict=True)}
+        batches = []
+        for s in run.segments:
+            if s.name not in known:
+                segment.verify(self.folder, s)
+                known[s.name] = segment.read(self.folder, s)
+            batches.append(known[s.name])
+        self._set(run, batches)
+        self._catch_up()
+
+    def append(self, added: Segment) -> I64:
+        """Takes a segment that was just written into rows and index; returns the numbers of its rows."""
+        batch = segment.read(self.folder, added)
+        start = self.run.rows
+        self._set(Run(self.run.number, False, (*self.run.segments, added)), [*self.batches, batch])
+        self.chains.begin()
+        self.chains.insert(_hashes(batch))
+        return np.arange(start, start + added.rows)
+
+    def replace(self, run: Run) -> None:
+        """The same rows in other segments (after a merge)."""
+        known = {s.name: b for s, b in zip(self.run.segments, self.batches, strict=True)}
+        self._set(run, [known.get(s.name) or segment.read(self.folder, s) for s in run.segments])
+
+    def probe(self, hashes: U64, limit: int) -> Iterator[tuple[I32, I32, I64]]:
+        """Pairs (position, row) of equal hash, grouped by segment, and the position behind each group; O(pairs)."""
+        for positions, rows in self.chains.probe(hashes, limit):
+            if len(self.batches) == 1:
+                yield positions, rows, np.array([len(rows)])
+            else:
+                grouped, other = np.empty_like(rows), np.empty_like(positions)
+                ends = group(rows, self.starts, positions, grouped, other)
+                yield other, grouped, ends
+
+    def times(self, column: str) -> I64:
+        """Event time of every row, µs; a row without one never expires."""
+        return np.concatenate([time_values(b.column(column)) for b in self.batches])
+
+    def _set(self, run: Run, batches: list[pa.RecordBatch]) -> None:
+        self.run, self.batches = run, batches
+        self.starts = np.concatenate([[0], np.cumsum([s.rows for s in run.segments])]).astype(np.int32)
+
+    def _catch_up(self) -> None:
+        if self.chains.stale:
+            self._reopen()
+        if not self.chains.dirty and self.chains.token == self.run.token:
+            return
+        tokens = [0, *(s.token for s in self.run.segments)]
+        clean = not self.chains.dirty and self.chains.token in tokens
+        known = tokens.index(self.chains.token) if clean else 0
+        if not clean or self.chains.rows != self.starts[known]:
+            self.chains.path.unlink(missing_ok=True)
+            self._reopen()
+            known = 0
+        marks_token = self.chains.marks_token
+        self.chains.begin()
+        for batch in self.batches[known:]:
+            self.chains.insert(_hashes(batch))
+        self.chains.finish(self.run.token, marks_token)
+
+    def _reopen(self) -> None:
+        self.chains = Chains(self.chains.path, self.chains.skip_bits, self.run.rows)
+
+
+def time_values(column: pa.Array) -> I64:
+    """Event times as µs, shape (rows,); NULL becomes ALWAYS."""
+    values = column.view(pa.int64()) if column.type.bit_width == 64 else pc.cast(column, pa.int64())
+    if values.null_count:
+        values = pc.fill_null(values, ALWAYS)
+    return values.to_numpy(zero_copy_only=False)
+
+
+def _hashes(batch: pa.RecordBatch) -> U64:
+    return batch.column(0).to_numpy()

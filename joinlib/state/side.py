@@ -1,0 +1,301 @@
+"""The rows of one input of one join in one unit: a chain of runs, the newest of which, the head, takes inserts.
+
+    open(manifest) ─► probe / insert / mark / unmatched ─► expire ─► commit ─► manifest
+
+Everything it writes is a pure function of (manifest, rows), so two attempts of a batch write the same bytes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from joinlib import fault
+from joinlib.state import segment
+from joinlib.state.manifest import ALWAYS, NEVER, Run, Segment, SideManifest
+from joinlib.state.run import I32, I64, LiveRun, time_values
+from joinlib.state.tuning import Tuning
+
+_MARKS = pa.schema([pa.field("run", pa.int32()), pa.field("row", pa.int32())])
+
+
+@dataclass(frozen=True)
+class SideConfig:
+    """What a side keeps and for how long."""
+
+    number: int  # in its stage
+    schema: pa.Schema  # "$hash" first
+    keys: tuple[str, ...]
+    time: str | None  # the column by which rows expire
+    hold_us: int | None  # a row at t is needed until the watermark is beyond t + hold; None: for ever
+    marked: bool  # rows come out unmatched, or once when first matched
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a side lives: its unit's folder in the checkpoint, and the executor's folder of indexes."""
+
+    segments: Path
+    indexes: Path
+    skip_bits: int
+
+
+class Side:
+    """The state of one side, open in this process."""
+
+    def __init__(self, config: SideConfig, place: Place, tuning: Tuning) -> None:
+        self.config, self.place, self.tuning = config, place, tuning
+        self.runs: list[LiveRun] = []
+        self._known: dict[int, LiveRun] = {}
+        self._marks: tuple[Segment, ...] = ()
+        self._next_run = 0
+        self._fresh: list[tuple[int, I32]] = []
+        self._inserted: dict[int, int] = {}
+        self._retired: list[Segment] = []
+
+    # --- the batch ---------------------------------------------------------------------------------------------------
+
+    def open(self, manifest: SideManifest) -> None:
+        """Makes index and rows be those of `manifest`."""
+        self._fresh, self._inserted, self._retired = [], {}, []
+        self._next_run, self._marks = manifest.next_run, manifest.marks
+        known, self._known = self._known, {}
+        self.runs = []
+        for run in manifest.runs:
+            live = known.get(run.number) or self._live(run.number)
+            live.open(run)
+            self._known[run.number] = live
+            self.runs.append(live)
+        if known.keys() - self._known.keys() or not known:
+            self._forget_indexes()
+        self._open_marks()
+
+    def insert(self, batch: int, rows: pa.RecordBatch) -> I32:
+        """Logs rows as a segment, then indexes them; returns their numbers in the head."""
+        head = self._head()
+        name, size, digest = segment.write(self.place.segments, f"{self.config.number}-{batch:08d}", rows)
+        fault.point("segment", batch)
+        low, high = self._span(rows)
+        token = _chain(head.run.token, digest)
+        numbers = head.append(Segment(name, rows.num_rows, size, digest, token, 0, low, high))
+        self._inserted[head.run.number] = int(numbers[0])
+        fault.point("index", batch)
+        return numbers.astype(np.int32)
+
+    @property
+    def head(self) -> LiveRun:
+        """The run that `insert` last wrote to."""
+        return self.runs[-1]
+
+    def mark(self, live: LiveRun, rows: I32) -> I32:
+        """Marks rows as matched; returns those that were not before, each once."""
+        live.chains.begin()
+        fresh = live.chains.mark(rows)
+        if len(fresh):
+            self._fresh.append((live.run.number, fresh))
+        return fresh
+
+    def unmatched(self, before: int, after: int) -> Iterator[tuple[LiveRun, I32]]:
+        """Rows without a match whose last possible partner is now late: before < time <= after, or new and <= after."""
+        for live in self.runs:
+            fresh_from = self._inserted.get(live.run.number, live.run.rows)
+            if live.run.low > after or (live.run.high <= before and fresh_from == live.run.rows):
+                continue
+            due = live.chains.marks[: live.run.rows] == 0
+            if self.config.time is not None:
+                times = live.times(self.config.time)
+                due &= times <= after
+                due[:fresh_from] &= times[:fresh_from] > before
+            rows = np.flatnonzero(due).astype(np.int32)
+            if len(rows):
+                yield live, rows
+
+    def expire(self, horizon: int) -> None:
+        """Drops runs in which no row is later than `horizon`."""
+        for live in [r for r in self.runs if r.run.high <= horizon]:
+            self._retired.extend(live.run.segments)
+            self._remove(live)
+
+    def commit(self, batch: int) -> tuple[SideManifest, list[Segment]]:
+        """Merges what should be merged; returns the new manifest and the segments it no longer needs."""
+        self._log_marks(batch)
+        self._seal()
+        self._compact(batch)
+        for live in self.runs:
+            live.chains.finish(live.run.token, self._marks_token)
+        manifest = SideManifest(tuple(live.run for live in self.runs), self._marks, self._next_run)
+        alive = {s.name for s in manifest.segments}  # a merge that changed nothing makes the name it started from
+        return manifest, [s for s in self._retired if s.name not in alive]
+
+    def check(self) -> None:
+        """Every invariant, O(rows)."""
+        for live in self.runs:
+            live.chains.check()
+            hashes = [b.column(0).to_numpy() for b in live.batches]
+            # The index holds the rows of the segments, in their order.
+            assert np.array_equal(live.chains.hashes, np.concatenate(hashes) if hashes else [])
+        # Only the newest run takes inserts.
+        assert all(r.run.sealed for r in self.runs[:-1])
+        assert sum(len(r.run.segments) for r in self.runs) + len(self._marks) <= self.tuning.max_segments
+
+    @property
+    def index_bytes(self) -> int:
+        """What the indexes take on the executor."""
+        return sum(live.chains.allocated_bytes for live in self.runs)
+
+    # --- marks -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _marks_token(self) -> int:
+        token = 0
+        for s in self._marks:
+            token = _chain(token, s.digest)
+        return token
+
+    def _open_marks(self) -> None:
+        if all(live.chains.marks_token == self._marks_token for live in self.runs):
+            return
+        stored = [self._read_marks(s) for s in self._marks]
+        for live in self.runs:
+            live.chains.begin()
+            live.chains.clear_marks()
+            for runs, rows in stored:
+                live.chains.mark(rows[runs == live.run.number])
+            live.chains.finish(live.run.token, self._marks_token)
+
+    def _read_marks(self, marks: Segment) -> tuple[I32, I32]:
+        segment.verify(self.place.segments, marks)
+        batch = segment.read(self.place.segments, marks)
+        return batch.column("run").to_numpy(), batch.column("row").to_numpy()
+
+    def _log_marks(self, batch: int) -> None:
+        if self._fresh:
+            runs = np.concatenate([np.full(len(rows), run, np.int32) for run, rows in self._fresh])
+            self._marks += (self._write_marks(batch, runs, np.concatenate([rows for _, rows in self._fresh])),)
+        if len(self._marks) > self.tuning.merge_segments // 2:
+            self._rewrite_marks(batch)
+
+    def _rewrite_marks(self, batch: int, moved: dict[int, tuple[int, int]] | None = None) -> None:
+        """All live marks as one file. `moved`: run -> (its new run, number of its first row there)."""
+        runs, rows = (np.concatenate(x) for x in zip(*(self._read_marks(s) for s in self._marks), strict=True))
+        for old, (new, first) in (moved or {}).items():
+            here = runs == old
+            runs, rows = np.where(here, new, runs), np.where(here, rows + first, rows)
+        live = np.isin(runs, [r.run.number for r in self.runs])
+        self._retired.extend(self._marks)
+        self._marks = (self._write_marks(batch, runs[live], rows[live]),) if live.any() else ()
+
+    def _write_marks(self, batch: int, runs: I32, rows: I32) -> Segment:
+        content = pa.record_batch([pa.array(runs, pa.int32()), pa.array(rows, pa.int32())], _MARKS)
+        name, size, digest = segment.write(self.place.segments, f"{self.config.number}-{batch:08d}-marks", content)
+        return Segment(name, len(rows), size, digest, 0, 0)
+
+    # --- runs --------------------------------------------------------------------------------------------------------
+
+    def _head(self) -> LiveRun:
+        if not self.runs or self.runs[-1].run.sealed:
+            live = self._live(self._next_run)
+            live.open(Run(self._next_run, False, ()))
+            live.chains.marks_token = self._marks_token
+            self._known[self._next_run] = live
+            self._next_run += 1
+            self.runs.append(live)
+        return self.runs[-1]
+
+    def _live(self, number: int) -> LiveRun:
+        return LiveRun(self.place.segments, self._index(number), self.place.skip_bits)
+
+    def _index(self, number: int) -> Path:
+        return self.place.indexes / f"{self.config.number}-{number}.index"
+
+    def _forget_indexes(self) -> None:
+        wanted = {self._index(live.run.number) for live in self.runs}
+        for path in self.place.indexes.glob(f"{self.config.number}-*.index"):
+            if path not in wanted:
+                path.unlink(missing_ok=True)
+
+    def _remove(self, live: LiveRun) -> None:
+        self.runs.remove(live)
+        self._known.pop(live.run.number)
+        live.chains.path.unlink(missing_ok=True)
+
+    def _span(self, rows: pa.RecordBatch) -> tuple[int, int]:
+        if self.config.time is None:
+            return ALWAYS, ALWAYS
+        times = time_values(rows.column(self.config.time))
+        return int(times.min()), int(times.max())
+
+    def _seal(self) -> None:
+        if not self.runs or self.runs[-1].run.sealed:
+            return
+        head, hold = self.runs[-1], self.config.hold_us
+        full = head.run.rows >= self.tuning.seal_rows or sum(s.bytes for s in head.run.segments) >= self.tuning.seal_bytes
+        old = hold is not None and head.run.low > NEVER and head.run.high - head.run.low > hold // self.tuning.spans
+        if full or old:
+            head.run = replace(head.run, sealed=True)
+
+    # --- merges ------------------------------------------------------------------------------------------------------
+
+    def _compact(self, batch: int) -> None:
+        for live in self.runs:
+            if live.run.sealed and len(live.run.segments) > 1:
+                self._merge(batch, live, 0)
+        if self.runs and not self.runs[-1].run.sealed:
+            self._merge_levels(batch, self.runs[-1])
+        while sum(live.run.sealed for live in self.runs) > self.tuning.max_runs:
+            self._merge_runs(batch)
+
+    def _merge_levels(self, batch: int, head: LiveRun) -> None:
+        """The newest `merge_segments` neighbours of one level become one segment of the next, as in an LSM tree."""
+        fan = self.tuning.merge_segments
+        while len(s := head.run.segments) >= fan and all(x.level == s[-1].level for x in s[-fan:]):
+            self._merge(batch, head, len(s) - fan)
+        rest = self.tuning.max_segments - len(self.runs) - fan
+        if len(head.run.segments) > max(rest, 1):
+            self._merge(batch, head, 0)
+
+    def _merge(self, batch: int, live: LiveRun, start: int) -> None:
+        """Segments from `start` on become one; row numbers and index stay."""
+        old = live.run.segments[start:]
+        merged = self._write_merged(batch, live.batches[start:], old)
+        merged = replace(merged, token=old[-1].token)
+        self._retired.extend(old)
+        live.replace(replace(live.run, segments=(*live.run.segments[:start], merged)))
+
+    def _write_merged(self, batch: int, batches: list[pa.RecordBatch], old: tuple[Segment, ...]) -> Segment:
+        table = pa.concat_batches(batches)
+        name, size, digest = segment.write(self.place.segments, f"{self.config.number}-{batch:08d}-merged", table)
+        low, high = min(s.low for s in old), max(s.high for s in old)
+        return Segment(name, table.num_rows, size, digest, 0, max(s.level for s in old) + 1, low, high)
+
+    def _merge_runs(self, batch: int) -> None:
+        """The two neighbouring sealed runs with the fewest rows become one run with an index of its own."""
+        sealed = [live for live in self.runs if live.run.sealed]
+        at = min(range(len(sealed) - 1), key=lambda i: sealed[i].run.rows + sealed[i + 1].run.rows)
+        first, second = sealed[at], sealed[at + 1]
+        old = first.run.segments + second.run.segments
+        merged = self._write_merged(batch, first.batches + second.batches, old)
+        merged = replace(merged, token=_chain(0, merged.digest))
+        live = self._live(self._next_run)
+        live.open(Run(self._next_run, True, (merged,)))
+        moved = {first.run.number: (self._next_run, 0), second.run.number: (self._next_run, first.run.rows)}
+        live.chains.begin()
+        live.chains.mark(np.flatnonzero(np.concatenate([first.chains.marks, second.chains.marks])).astype(np.int32))
+        self._known[self._next_run] = live
+        self.runs[self.runs.index(first)] = live
+        self._next_run += 1
+        self._retired.extend(old)
+        self._known.pop(first.run.number).chains.path.unlink(missing_ok=True)
+        self._remove(second)
+        if self._marks:
+            self._rewrite_marks(batch, moved)
+
+
+def _chain(token: int, digest: str) -> int:
+    """Hash of everything before and one digest more, as a positive int64, never 0."""
+    return xxhash.xxh3_64_intdigest(f"{token}:{digest}".encode()) >> 1 | 1
+
+

@@ -1,0 +1,88 @@
+"""One unit's state in this process: its sides, its folder in the checkpoint, its lock.
+
+A task calls `hold` (locks the files), which opens the manifest, and at the end `commit`. Any worker process of the executor
+may do so: what a process keeps between batches (open maps) is checked against the manifest each time.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from joinlib.state.manifest import Manifest, Segment
+from joinlib.state.side import Place, Side, SideConfig
+from joinlib.state.tuning import Tuning
+
+_open: dict[tuple[Path, Path], "Unit"] = {}  # a cache: losing it costs the time to map the files again
+
+
+class Unit:
+    """The sides of one unit. Use within `hold`."""
+
+    def __init__(self, segments: Path, indexes: Path, skip_bits: int, configs: Sequence[SideConfig], tuning: Tuning) -> None:
+        segments.mkdir(parents=True, exist_ok=True)
+        indexes.mkdir(parents=True, exist_ok=True)
+        self.segments, self.tuning = segments, tuning
+        self.sides = [Side(c, Place(segments, indexes, skip_bits), tuning) for c in configs]
+        self._lock = os.open(indexes / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        self._swept = False
+        self.bytes = 0
+
+    def open(self, manifest: Manifest) -> None:
+        """Makes every side be that of `manifest`; the first time sweeps what no manifest names (of attempts that died)."""
+        if not self._swept:
+            self._sweep(manifest)
+            self._swept = True
+        for side, saved in zip(self.sides, manifest.sides, strict=True):
+            side.open(saved)
+
+    def commit(self, manifest: Manifest, batch: int) -> Manifest:
+        """The manifest after `batch`, with the sides as they are now; deletes files retired long enough ago."""
+        kept, due = _due(manifest.retired, batch - self.tuning.retain_batches)
+        for name in due:
+            (self.segments / name).unlink(missing_ok=True)
+        sides = []
+        for side in self.sides:
+            saved, retired = side.commit(batch)
+            sides.append(saved)
+            kept += tuple((batch, s.name, s.bytes) for s in retired)
+        return replace(manifest, batch=batch, sides=tuple(sides), retired=kept)
+
+    @property
+    def index_bytes(self) -> int:
+        """What the indexes take on the executor."""
+        return sum(side.index_bytes for side in self.sides)
+
+    def _sweep(self, manifest: Manifest) -> None:
+        names = manifest.names
+        for path in self.segments.iterdir():
+            if path.name not in names:
+                path.unlink(missing_ok=True)
+
+
+def live_segments(manifest: Manifest) -> list[Segment]:
+    """Every segment that is alive."""
+    return [s for side in manifest.sides for s in side.segments]
+
+
+@contextmanager
+def hold(
+    segments: Path, indexes: Path, skip_bits: int, configs: Sequence[SideConfig], tuning: Tuning, manifest: Manifest
+) -> Iterator[Unit]:
+    """The unit as `manifest` says, locked against other tasks of this executor."""
+    key = (segments, indexes)
+    unit = _open.get(key)
+    if unit is None or not indexes.exists():
+        unit = _open[key] = Unit(segments, indexes, skip_bits, configs, tuning)
+    fcntl.flock(unit._lock, fcntl.LOCK_EX)
+    try:
+        unit.open(manifest)
+        yield unit
+    finally:
+        fcntl.flock(unit._lock, fcntl.LOCK_UN)
+
+
+def _due(retired: tuple[tuple[int, str, int], ...], before: int) -> tuple[tuple[tuple[int, str, int], ...], list[str]]:
+    return tuple(r for r in retired if r[0] > before), [name for batch, name, _ in retired if batch <= before]

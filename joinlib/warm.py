@@ -1,0 +1,33 @@
+"""Compiles every numba kernel with the types of the job, so that the first batch does not. `python -m joinlib.warm`"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from joinlib.index.chains import Chains
+from joinlib.index.kernels import group
+from joinlib.route.hash import key_hash, spread
+from joinlib.route.split import split
+
+
+def warm() -> None:
+    """A second when the cache is cold, some milliseconds when it is warm."""
+    keys = [pa.array([1, 2]), pa.array(["a", "b"]), pa.array([b"a", b"b"])]
+    hashes = key_hash(keys)
+    spread(2, 1)
+    block = pa.record_batch([pa.array(hashes)], ["$hash"])
+    list(split(block, 1))
+    frozen = block.column(0).to_numpy()
+    with tempfile.TemporaryDirectory() as folder:
+        chains = Chains(Path(folder) / "index", 0)
+        chains.insert(frozen)
+        for found in (hashes, frozen):
+            for positions, rows in chains.probe(found, 16):
+                group(rows, np.array([0, 2], np.int32), positions, rows.copy(), positions.copy())
+                chains.mark(rows)
+
+
+if __name__ == "__main__":
+    warm()

@@ -1,0 +1,56 @@
+"""How far may the next batch read? Law: whole slices, at most `max_rows` rows, a fair share for every input.
+
+Fair: the next slice always goes to the input that has the fewest rows so far, so what one input leaves
+unused is shared by the others (max-min fairness). Nothing starves: an input that has anything gets one slice
+at least, even beyond `max_rows` and however large. Pure, so a batch that is planned again is planned alike.
+Cost: O(slices admitted * log inputs).
+
+Inputs are not kept in step by event time: one that is far ahead of the others makes its rows wait for
+partners in state.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+
+from joinlib.source.slices import Slice
+
+SlicesOf = Callable[[str, int, int], list[Slice]]  # (input, start, stop)
+
+_AHEAD = 64  # slices fetched at once: a backlog may be long
+
+
+def admit(
+    known: Mapping[str, int],
+    start: Mapping[str, int],
+    slices_of: SlicesOf,
+    max_rows: int,
+    max_files: Mapping[str, int | None],
+) -> dict[str, int]:
+    """The offset after the next batch, for every input of `known`, given the one before it."""
+    offsets = {name: start.get(name, 0) for name in known}
+    waiting = {
+        name: _backlog(name, offsets[name], known[name], slices_of, max_files.get(name)) for name in known
+    }
+    shares = [(0, i, name) for i, name in enumerate(known)]
+    total = 0
+    while shares:
+        rows, i, name = heapq.heappop(shares)
+        slice = next(waiting[name], None)
+        if slice is None or (rows and total + slice.weight > max_rows):
+            continue  # nothing more of this input: slices are not skipped
+        offsets[name] = slice.index + 1
+        total += slice.weight
+        heapq.heappush(shares, (rows + slice.weight, i, name))
+    return offsets
+
+
+def _backlog(name: str, start: int, stop: int, slices_of: SlicesOf, max_files: int | None) -> Iterator[Slice]:
+    """The slices of an input that may come next, until its number of files is reached."""
+    files, path = 0, None
+    for at in range(start, stop, _AHEAD):
+        for slice in slices_of(name, at, min(at + _AHEAD, stop)):
+            files += slice.path != path
+            path = slice.path
+            if max_files is not None and path and files > max(max_files, 1):
+                return
+            yield slice

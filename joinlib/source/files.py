@@ -1,0 +1,134 @@
+"""A folder of files that grows while the job runs, as an input.
+
+`discover` lists the folder, cuts each file that was not seen before into slices, and logs it; the log's
+order is the input's order for ever, so a name that sorts before older ones still comes. Paths in the log are
+relative to the folder.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+
+from joinlib.errors import InputError, SpecError
+from joinlib.source import parquet, text
+from joinlib.source.fresh import Unreadable
+from joinlib.source.known import Known
+from joinlib.source.listing import Found, Order, found_at, listing, locate
+from joinlib.source.log import Entry, Log
+from joinlib.source.slices import Piece, Reader, Slice
+
+Format = Literal["parquet", "csv", "jsonl"]
+OnBadFile = Literal["fail", "skip"]
+
+
+@dataclass(frozen=True)
+class FilesConfig:
+    """Where the files are and how they are read."""
+
+    path: Path  # a folder, or one file
+    format: Format
+    order: Order = "mtime"
+    on_bad_file: OnBadFile = "fail"  # an unreadable file stops the job, or is logged, counted and left out
+    delimiter: str = ","  # csv
+    null_values: tuple[str, ...] = ("",)  # csv
+
+    def __post_init__(self) -> None:
+        if self.format not in ("parquet", "csv", "jsonl"):
+            raise SpecError(f"{self.path}: format {self.format!r} is not one of parquet, csv, jsonl")
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            raise SpecError(
+                f"{self.path}: delimiter {self.delimiter!r} is not one character other than a quote"
+            )
+
+
+@dataclass(frozen=True)
+class FileReader(Reader):
+    """Reads slices of files of one format and schema."""
+
+    config: FilesConfig
+    schema: pa.Schema
+
+    def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if self.config.format == "parquet":
+            return parquet.read_many(slices, columns, self.schema)
+        return text.read_many(slices, columns, self.schema, self._text)
+
+    def cut(self, path: Path) -> list[Piece]:
+        """The file's pieces. Raises Unreadable, or InputError if it does not fit the schema."""
+        if self.config.format == "parquet":
+            return parquet.cut(path, self.schema)
+        return text.cut(path, self.schema, self._text)
+
+    @property
+    def _text(self) -> text.TextFormat:
+        assert self.config.format != "parquet"
+        return text.TextFormat(self.config.format, self.config.delimiter, self.config.null_values)
+
+
+class FileInput:
+    """The input over one folder and one log. Making it reads nothing yet."""
+
+    def __init__(self, config: FilesConfig, schema: pa.Schema, log: Log) -> None:
+        self.reader: FileReader = FileReader(config, schema)
+        self._config = config
+        self._log = log
+
+    def discover(self) -> int:
+        known = self._known
+        entries = [
+            e for f in listing(self._config.path, self._config.order, known.holds) if (e := self._entry(f))
+        ]
+        self._log.append(entries)
+        for entry in entries:
+            known.add(entry)
+        return known.slices
+
+    def slices(self, start: int, stop: int) -> list[Slice]:
+        return self._known.between(self._config.path, start, stop)
+
+    def lag(self, start: int = 0) -> dict[str, int]:
+        known = self._known
+        rows = known.rows - known.rows_before(start)
+        return {
+            "slices": known.slices - start,
+            "rows": rows,
+            "files": len(known.seen),
+            "skipped": self.skipped,
+        }
+
+    @property
+    def skipped(self) -> int:
+        """Files left out because they could not be read."""
+        return len(self._known.skipped)
+
+    @cached_property
+    def _known(self) -> Known:
+        known = Known(self._log.path, exact=self._config.format == "parquet")
+        for entry in self._log.entries:
+            known.add(entry)
+        return known
+
+    def _entry(self, found: Found) -> Entry | None:
+        """What the log shall say of a new file; None: nothing, it is gone again or was skipped before as it is."""
+        if self._known.skipped.get(found.path) == found:
+            return None
+        path = locate(self._config.path, found.path)
+        entry: Entry = {**asdict(found), "slices": []}
+        try:
+            entry["slices"] = [astuple(p) for p in self.reader.cut(path)]
+            if found_at(self._config.path, found.path) != found:
+                raise Unreadable("still being written")
+        except FileNotFoundError:
+            return None
+        except (Unreadable, OSError, ValueError) as e:
+            if self._config.on_bad_file == "fail":
+                raise InputError(
+                    f"{path}: {e}; write files under a name that begins with a dot and rename them when they are whole,"
+                    " or set `onBadFile: skip`"
+                ) from e
+            entry["skipped"] = str(e)
+        return entry

@@ -1,0 +1,128 @@
+"""Made-up rows, as an input. Law: row i is the same row whenever, wherever and with whichever others it is
+asked for.
+
+Every value is a function of the row's number (and the seed), so a slice is a range of numbers and nothing is
+stored but the time of row 0. The first integer column is the key, drawn with Zipf popularity; event time
+rises evenly.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from joinlib.errors import SpecError, StateError
+from joinlib.source.log import Log
+from joinlib.source.made import Made, check_makeable
+from joinlib.source.slices import SLICE_ROWS, Reader, Slice
+
+BASE_NS = 1_767_225_600 * 10**9  # 2026-01-01: row 0 of a generator that does not follow the clock
+_ROWS_PER_SECOND = 1_000  # of event time, where no rate is given
+_SLICE_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class GeneratorConfig:
+    """What is generated. At least one of `rows` and `rows_per_second` is given."""
+
+    rows: int | None = None  # as many, then the input is at its end
+    rows_per_second: int | None = None  # by the clock, from the first discovery on
+    keys: int = 1_000
+    skew: float = 0.0  # Zipf exponent; 0: every key is as likely
+    seed: int = 0
+    time_column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows is None and self.rows_per_second is None:
+            raise SpecError("generator: give rows, rowsPerSecond, or both; else it would never pause")
+        for name in ("rows", "rows_per_second", "keys"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SpecError(f"generator: {name} is {value!r}, must be at least 1")
+        if not 0 <= self.skew <= 10:
+            raise SpecError(f"generator: skew is {self.skew!r}, must be between 0 and 10")
+
+    @property
+    def slice_rows(self) -> int:
+        """Rows of a slice: few enough that a slow generator has one four times a second."""
+        return min(_SLICE_ROWS, max(1, (self.rows_per_second or 4 * _SLICE_ROWS) // 4))
+
+
+@dataclass(frozen=True)
+class GeneratorReader(Reader):
+    """Makes the rows of slices."""
+
+    config: GeneratorConfig
+    schema: pa.Schema
+
+    def __post_init__(self) -> None:
+        check_makeable(self.schema, self.config.time_column)
+
+    def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        rate = self.config.rows_per_second or _ROWS_PER_SECOND
+        for slice in slices:
+            made = Made(slice.start, slice.stop, slice.mtime_ns // 1_000, rate, self.config)
+            yield made.batch(self.schema, columns)
+
+
+class GeneratorInput:
+    """The input of one generator; `now` gives nanoseconds since 1970."""
+
+    def __init__(self, config: GeneratorConfig, schema: pa.Schema, log: Log, now: Callable[[], int]) -> None:
+        self.reader: GeneratorReader = GeneratorReader(config, schema)
+        self._config = config
+        self._log = log
+        self._now = now
+        self._known = 0
+
+    def discover(self) -> int:
+        if not self._log.entries:
+            start = BASE_NS if self._config.rows_per_second is None else self._now()
+            self._log.append([{"start_ns": start, "config": asdict(self._config)}])
+        self._known = max(self._known, self._due())
+        return self._known
+
+    def slices(self, start: int, stop: int) -> list[Slice]:
+        if stop > start and not self._log.entries:
+            raise StateError(
+                f"{self._log.path}: empty, but {stop} slices were read; start with a new checkpoint"
+            )
+        return [self._slice(i) for i in range(start, stop)]
+
+    def lag(self, start: int = 0) -> dict[str, int]:
+        known = self._known
+        return {"slices": known - start, "rows": self._rows(known) - self._rows(start)}
+
+    @cached_property
+    def _start_ns(self) -> int:
+        """The time of row 0. The log also keeps what is generated, since positions mean nothing to another generator."""
+        first = self._log.entries[0]
+        config = asdict(self._config)
+        changed = [k for k, v in config.items() if first["config"].get(k) != v]
+        if changed:
+            raise SpecError(
+                f"generator: {', '.join(changed)} changed since the checkpoint was begun; set it back, or start with a"
+                " new checkpoint"
+            )
+        return int(first["start_ns"])
+
+    def _due(self) -> int:
+        rows, rate, start_ns = self._config.rows, self._config.rows_per_second, self._start_ns
+        due = rows if rate is None else max(self._now() - start_ns, 0) * rate // 10**9
+        assert due is not None  # the configuration sees to it
+        if rows is not None and due >= rows:
+            return -(-rows // self._config.slice_rows)
+        return due // self._config.slice_rows
+
+    def _slice(self, index: int) -> Slice:
+        start, stop = self._rows(index), self._rows(index + 1)
+        return Slice(index, stop - start, stop - start, mtime_ns=self._start_ns, start=start, stop=stop)
+
+    def _rows(self, slices: int) -> int:
+        """Rows of the first so many slices."""
+        rows = slices * self._config.slice_rows
+        return rows if self._config.rows is None else min(rows, self._config.rows)
+
+
+assert _SLICE_ROWS <= SLICE_ROWS

@@ -1,0 +1,76 @@
+"""Which files does a folder hold that were not seen before?
+
+Names that begin with a dot or an underscore, empty files, and sub-folders are passed over; but sub-folders
+named like `batch=3` are entered, so that the output of one job can be the input of another. A file that
+vanishes while it is being listed was never there. Cost: a look at each name, a `stat` for each file that
+`is_known` does not answer for.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from joinlib.errors import InputError
+
+Order = Literal["mtime", "name"]  # among the files of one listing: by (modification time, name), or by name
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file in the folder."""
+
+    path: str  # relative to the folder
+    size: int
+    mtime_ns: int
+
+
+def listing(root: Path, order: Order, is_known: Callable[[str], bool]) -> list[Found]:
+    """Files below `root` (or `root` itself, if it is a file) for which `is_known(relative path)` is false, in order."""
+    found = [f for path in _paths(root) if not is_known(path) and (f := found_at(root, path))]
+    return sorted(found, key=lambda f: (f.mtime_ns if order == "mtime" else 0, f.path))
+
+
+def locate(root: Path, path: str) -> Path:
+    """Where a listed file is. The input may be a single file: its one path is empty."""
+    return root / path if path else root
+
+
+def _paths(root: Path) -> Iterator[str]:
+    if root.is_file():
+        yield ""
+        return
+    try:
+        yield from _below(root, "")
+    except FileNotFoundError as e:
+        raise InputError(f"{root}: there is no such folder; create it, or correct the input's path") from e
+    except OSError as e:
+        raise InputError(f"{root}: cannot be listed: {e.strerror}") from e
+
+
+def _below(folder: Path, prefix: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name[0] in "._":
+                continue
+            if not entry.is_dir():
+                yield prefix + entry.name
+            elif "=" in entry.name[1:]:
+                yield from _entered(Path(entry.path), f"{prefix}{entry.name}/")
+
+
+def _entered(folder: Path, prefix: str) -> Iterator[str]:
+    try:
+        yield from _below(folder, prefix)
+    except FileNotFoundError:  # removed since its name was read
+        return
+
+
+def found_at(root: Path, path: str) -> Found | None:
+    """The file as it is now; None if it is gone or empty."""
+    try:
+        stat = locate(root, path).stat()
+    except FileNotFoundError:
+        return None
+    return Found(path, stat.st_size, stat.st_mtime_ns) if stat.st_size else None

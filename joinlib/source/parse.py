@@ -1,0 +1,108 @@
+"""Bytes of whole lines -> a table of the wanted columns. Raises pyarrow's errors, or UnicodeDecodeError."""
+
+import io
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+import pyarrow.json as pjson
+import pyarrow.types as pt
+
+PARSE_ERRORS = (pa.ArrowException, UnicodeDecodeError)
+Parse = Callable[[bytes, pa.Schema], pa.Table]
+
+_ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"  # after a time of day; a bare date ends in -dd too
+_ZONED = r":\d\d(\.\d+)?\s*" + _ZONE
+
+
+def csv_table(
+    text: bytes, want: pa.Schema, names: Sequence[str], delimiter: str, null_values: Sequence[str]
+) -> pa.Table:
+    """Values by position, as the header names them."""
+    text.decode()
+    if not text.strip(b"\r\n"):
+        return want.empty_table()
+    table = pcsv.read_csv(
+        io.BytesIO(text),
+        pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=list(names)),
+        pcsv.ParseOptions(delimiter=delimiter),
+        pcsv.ConvertOptions(
+            column_types=_plain(want),
+            include_columns=want.names or names[:1],
+            null_values=list(null_values),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return _retimed(table, want)
+
+
+def json_table(text: bytes, want: pa.Schema) -> pa.Table:
+    """Fields by name, NULL where an object has none."""
+    text.decode()
+    if not text.strip():
+        return want.empty_table()
+    table = pjson.read_json(
+        io.BytesIO(text),
+        pjson.ReadOptions(use_threads=False, block_size=len(text) + 1),
+        pjson.ParseOptions(explicit_schema=_plain(want), unexpected_field_behavior="ignore"),
+    )
+    return _retimed(table, want)
+
+
+def first_bad_line(parse: Parse, text: bytes, want: pa.Schema) -> tuple[int, str]:
+    """The first line of a text that cannot be parsed (counted from 0), and why. Found by halving: about two parses."""
+    lines = [line + b"\n" for line in text.split(b"\n")]
+    good, bad = 0, len(lines)  # the first `good` lines parse, the first `bad` do not
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if _fails(parse, b"".join(lines[good:middle]), want):
+            bad = middle
+        else:
+            good = middle
+    return good, _reason(parse, lines[good], want)
+
+
+def _reason(parse: Parse, line: bytes, want: pa.Schema) -> str:
+    if _fails(parse, line, pa.schema([])):
+        return (
+            "not UTF-8, or not a row of as many values as the header names (csv), or not one object (jsonl)"
+        )
+    for field in want:
+        if _fails(parse, line, pa.schema([field])):
+            return f"the value of column '{field.name}' does not fit {field.type}"
+    return "the line cannot be parsed"
+
+
+def _fails(parse: Parse, text: bytes, want: pa.Schema) -> bool:
+    try:
+        parse(text, want)
+    except PARSE_ERRORS:
+        return True
+    return False
+
+
+def _retimed(table: pa.Table, want: pa.Schema) -> pa.Table:
+    """Text columns that should be timestamps or dates, parsed."""
+    for field in want:
+        if _textual(field.type):
+            index = table.schema.get_field_index(field.name)
+            table = table.set_column(index, field.name, _parsed(table.column(index), field.type))
+    return table
+
+
+def _plain(want: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(f.name, pa.string() if _textual(f.type) else f.type) for f in want])
+
+
+def _textual(type: pa.DataType) -> bool:
+    return bool(pt.is_timestamp(type) or pt.is_date(type))
+
+
+def _parsed(texts: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+    if not pt.is_timestamp(type) or type.tz is None:
+        return pc.cast(texts, type)
+    zoned = pc.match_substring_regex(texts, _ZONED)
+    local = pc.cast(pc.if_else(zoned, None, texts), pa.timestamp(type.unit))
+    return pc.coalesce(pc.cast(local, type), pc.cast(pc.if_else(zoned, texts, None), type))

@@ -1,0 +1,133 @@
+"""How is a text file (csv, jsonl) cut and read? A slice is a range of bytes, about 4 MiB, that ends with a
+line.
+
+The text is UTF-8. A csv file begins with a header, and its values hold no line breaks: a quote that is still
+open at the end of a line is refused, because a cut could fall inside. An empty csv value without quotes is
+NULL, as is a field that a JSON object does not have. Timestamps without a zone are UTC. Cutting looks at the
+first 64 KiB and at the cuts only.
+"""
+
+import csv
+import mmap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from joinlib.errors import InputError
+from joinlib.source.fit import check_names, fitted
+from joinlib.source.fresh import Unreadable, check_fresh
+from joinlib.source.parse import PARSE_ERRORS, csv_table, first_bad_line, json_table
+from joinlib.source.slices import SLICE_ROWS, Piece, Slice
+
+SLICE_BYTES = 4 << 20
+_SAMPLE_BYTES = 64 << 10
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How lines become values."""
+
+    kind: Literal["csv", "jsonl"]
+    delimiter: str = ","
+    null_values: tuple[str, ...] = ("",)  # csv values, not in quotes, that are NULL
+
+
+def cut(path: Path, schema: pa.Schema, format: TextFormat, slice_bytes: int = SLICE_BYTES) -> list[Piece]:
+    """The file's pieces, the header line left out."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        sample = text[:_SAMPLE_BYTES]
+        _check_utf8(sample)
+        start = len(_BOM) if sample.startswith(_BOM) else 0
+        if format.kind == "csv":
+            header = text.readline()
+            check_names(str(path), _names(header, format), schema)
+            start = len(header)
+        row_bytes = max(1, len(sample) // max(1, sample.count(b"\n")))
+        cuts = list(_cuts(text, start, slice_bytes))
+    return [Piece(0, a, b, max(1, (b - a) // row_bytes)) for a, b in zip(cuts, cuts[1:], strict=False)]
+
+
+def read_many(
+    slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema, format: TextFormat
+) -> Iterator[pa.RecordBatch]:
+    """Rows of slices in order."""
+    want = pa.schema([schema.field(c) for c in columns])
+    for slice in slices:
+        check_fresh(slice)
+        table = _table(slice, want if columns else schema, format)
+        place = f"{slice.path}, rows from byte {slice.start}"
+        for batch in table.combine_chunks().to_batches(SLICE_ROWS):
+            yield fitted(place, batch, want)
+
+
+def _cuts(text: mmap.mmap, start: int, slice_bytes: int) -> Iterator[int]:
+    """Positions right after a line break, at least `slice_bytes` apart, and both ends."""
+    yield start
+    while start < len(text):
+        found = text.find(b"\n", start + slice_bytes - 1)
+        start = found + 1 if found >= 0 else len(text)
+        yield start
+
+
+def _names(header: bytes, format: TextFormat) -> list[str]:
+    line = header.decode("utf-8-sig").rstrip("\r\n")
+    return next(csv.reader([line], delimiter=format.delimiter), [])
+
+
+def _check_utf8(sample: bytes) -> None:
+    try:
+        sample.decode()
+    except UnicodeDecodeError as e:
+        if (
+            e.start < len(sample) - 3 or len(sample) < _SAMPLE_BYTES
+        ):  # else the sample ends inside a character
+            raise Unreadable(f"not UTF-8 text (byte {e.start}); is it compressed?") from e
+
+
+def _table(slice: Slice, want: pa.Schema, format: TextFormat) -> pa.Table:
+    with Path(slice.path).open("rb") as file:
+        names = _names(file.readline(), format) if format.kind == "csv" else []
+        file.seek(slice.start)
+        text = file.read(slice.stop - slice.start)
+    if format.kind == "csv":
+        _check_quotes(slice, text)
+
+    def parse(text: bytes, want: pa.Schema) -> pa.Table:
+        if format.kind == "csv":
+            return csv_table(text, want, names, format.delimiter, format.null_values)
+        return json_table(text, want)
+
+    try:
+        return parse(text, want)
+    except PARSE_ERRORS:
+        number, reason = first_bad_line(parse, text, want)
+        # without the cause, which would hold a row's values
+        raise InputError(
+            f"{_line(slice, number)}: {reason}; correct the file and write it under a new name"
+        ) from None
+
+
+def _check_quotes(slice: Slice, text: bytes) -> None:
+    """No quote is open at the end of a line: the number of quotes up to each line break is even."""
+    if b'"' not in text:
+        return
+    raw = np.frombuffer(text, np.uint8)
+    ends = np.append(np.flatnonzero(raw == ord("\n")), len(raw))
+    odd = np.flatnonzero(np.searchsorted(np.flatnonzero(raw == ord('"')), ends) % 2)
+    if len(odd):
+        raise InputError(
+            f"{_line(slice, int(odd[0]))}: a quote is open at the end of the line; values of csv files cannot hold"
+            " line breaks, use jsonl or parquet for them"
+        )
+
+
+def _line(slice: Slice, number: int) -> str:
+    """The place of the slice's line `number` (from 0), counted in the file from 1."""
+    with Path(slice.path).open("rb") as file:
+        before = file.read(slice.start).count(b"\n")
+    return f"{slice.path}, line {before + number + 1}"

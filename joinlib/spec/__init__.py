@@ -1,4 +1,4 @@
-"""What does the user want joined? The spec: frozen values, read from YAML, valid or refused with every mistake named.
+"""What does the user want joined? The spec, as frozen values; a file is valid or every mistake in it is named.
 
 from joinlib.spec import load
 job = load("orders.yaml")

@@ -1,7 +1,7 @@
-"""What every model and scalar of the spec shares: camelCase names in the file, no unknown fields, frozen values.
+"""What do all models and scalars of the spec share? camelCase in the file, no unknown fields, frozen values.
 
-A rule over several fields raises `Problems`, which says for each where it is and how to mend it, so that a reader of
-the file can be shown all of them at their lines.
+A rule over several fields raises a list of `Problem`s, each with its place and the fix, so that the reader of a
+file can be shown all of them at their lines.
 """
 
 import re
@@ -62,7 +62,7 @@ def one_of(*names: str) -> dict[str, Any]:
 
 
 def quantity(default: str, alias: str, description: str) -> Any:
-    """A field whose default is written as the user would; its type turns it into a number, as it does a user's."""
+    """A field whose default is written as a user would write it; its type turns it into a number."""
     return Field(default=default, alias=alias, description=description)
 
 

@@ -5,8 +5,8 @@
 
 Law: parse(to_ddl(schema)) == schema for every schema that `parse` returns.
 
-A descent over a dozen token kinds, written by hand: SQL parsers take unknown types for user-defined ones and lose the
-column at fault, and a schema is read often by commands that should start at once.
+A small descent written by hand: SQL parsers take an unknown type for a user-defined one and lose the column at
+fault, and commands that only read a spec should start at once.
 """
 
 import re

@@ -22,7 +22,7 @@ from joinlib.spec.schema import describe, fields
 
 
 def load(path: str | Path) -> StreamJoin:
-    """The StreamJoin of a YAML file. Raises SpecError with all problems, one a line, as FILE:LINE: field: what."""
+    """The StreamJoin of a YAML file. SpecError holds all problems, one a line, as FILE:LINE: field: what."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -98,6 +98,6 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any]) -> str:
 
 
 _PATTERNS = {
-    r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "write lower-case letters, digits and '-', at most 63, such as late-orders",
+    r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "write lower-case letters, digits and '-', such as late-orders",
     r"\S": "write a SELECT",
 }

@@ -1,7 +1,7 @@
 """The kind `StreamJoin`: what a user writes in YAML, as frozen values.
 
-One model serves the file, the reference and the definition in Kubernetes. Rules over several fields stand beside the
-fields they read; those over the whole spec are in `rules`.
+One model serves the file, the reference and the definition in Kubernetes. Rules over several fields stand
+beside the fields they read; those over the whole spec are in `rules`.
 """
 
 import re
@@ -111,7 +111,8 @@ class Scaling(Model):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.low < self.target < self.high:
-            message = f"{self.target} does not lie between low, {self.low}, and high, {self.high}; write low < target < high"
+            order = f"low {self.low}, target {self.target}, high {self.high}"
+            message = f"out of order ({order}); write low < target < high"
             refuse([Problem(("target",), message)])
         return self
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 
 def hint(name: str, known: Collection[str], what: str = "names") -> str:
-    """ "did you mean 'x'?" when a known name is near, the known names otherwise."""
+    """Say "did you mean 'x'?" when a known name is near, list the known names otherwise."""
     folded = {candidate.casefold(): candidate for candidate in known}
     near = difflib.get_close_matches(name.casefold(), folded, n=1)
     return f"did you mean {folded[near[0]]!r}?" if near else f"{what}: {', '.join(known)}"

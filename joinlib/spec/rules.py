@@ -3,6 +3,7 @@
 import os.path
 from collections.abc import Iterator
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from joinlib.spec.base import Problem
@@ -46,8 +47,8 @@ def _units(spec: "Spec") -> Iterator[Problem]:
         return
     cores = spec.executors.max * spec.executors.cores
     if spec.join.units < cores:
-        message = f"{spec.join.units} is less than executors.max x executors.cores, {cores}; write {next_power_of_two(cores)} or more"
-        yield Problem(("join", "units"), message)
+        few = f"{spec.join.units} is less than executors.max x executors.cores, {cores}"
+        yield Problem(("join", "units"), f"{few}; write {next_power_of_two(cores)} or more")
 
 
 def _paths(spec: "Spec") -> Iterator[Problem]:
@@ -70,7 +71,7 @@ def _paths(spec: "Spec") -> Iterator[Problem]:
 
 
 def _normal(path: os.PathLike[str]) -> str:
-    return os.path.abspath(path)
+    return os.path.normpath(Path(path).absolute())
 
 
 def _contains(outer: str, inner: str) -> bool:

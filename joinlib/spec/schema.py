@@ -1,4 +1,4 @@
-"""How do editors and Kubernetes know the kind? By its JSON schema, made from the models and never written by hand."""
+"""How do editors and Kubernetes know the kind? By its JSON schema, made from the models, never by hand."""
 
 from functools import cache
 from typing import Any

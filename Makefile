@@ -1,0 +1,48 @@
+# Everything a developer types. `make setup` is part of whatever needs it, and instant when nothing has changed.
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(wildcard requirements*.lock) pyproject.toml .ci/setup
+STAMP := $(VENV)/.installed-$(shell cat $(INSTALLED) | sha256sum | cut -c1-16)
+COMPILE := env -u PIP_FIND_LINKS $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+
+.DEFAULT_GOAL := help
+.PHONY: help setup fmt check test demo bench lock clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: $(STAMP) ## Install the environment and the command `streamjoin` into .venv
+
+$(STAMP):
+	@.ci/setup $(VENV)
+	@rm -f $(VENV)/.installed-*
+	@touch $@
+
+fmt: setup ## Format the code and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: setup ## Lint, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup check ## All checks and tests
+	$(BIN)/pytest $(ARGS)
+
+demo: setup ## Join real flights with real weather, as streams
+	$(BIN)/python jobs/demo.py
+
+bench: setup ## Measure against other engines (minutes, needs a quiet machine)
+	$(BIN)/python bench/run.py $(ARGS)
+
+lock: setup ## Pin all dependencies anew, with hashes
+	printf 'setuptools>=77\nwheel\n' | $(COMPILE) --upgrade - -o requirements-build.lock
+	$(COMPILE) --upgrade pyproject.toml -o requirements.lock
+	$(COMPILE) --upgrade pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find joinlib jobs tests bench -name __pycache__ -prune -exec rm -rf {} +

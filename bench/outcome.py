@@ -27,6 +27,7 @@ class Outcome:
     seconds_total: float  # from the start of the query (session up) to its end, commits included
     seconds_first_result: float  # from the launch of the command
     batches: tuple[Batch, ...]
+    state_mb: float | None = None  # memory that state takes at the end, as the system itself says
     disk_mb: float | None = None  # state and checkpoint that the run leaves behind
     notes: str = ""
     peak_rss_mb: float | None = None  # whole process tree, shared pages counted once; measured from outside

@@ -21,7 +21,7 @@ from matplotlib import pyplot
 Runs = dict[str, list[Outcome]]
 HEADINGS = (
     "system", "rows/s after warm-up: median (min to max)", "StreamJoin is faster by", "rows/s, whole query",
-    "first result (s)", "peak memory (MB)", "left on disk (MB)", "results",
+    "first result (s)", "peak memory (MB)", "state in memory (bytes a row)", "left on disk (bytes a row)", "results",
 )  # fmt: skip
 
 
@@ -78,10 +78,16 @@ def row(system: str, runs: Runs) -> str:
         number(middle(outcomes, lambda one: one.rows / one.seconds_total)),
         number(middle(outcomes, lambda one: one.seconds_first_result), 1),
         number(middle(outcomes, lambda one: one.peak_rss_mb)),
-        number(middle(outcomes, lambda one: one.disk_mb)),
+        number(middle(outcomes, lambda one: a_row(one.state_mb, one))),
+        number(middle(outcomes, lambda one: a_row(one.disk_mb, one))),
         number(outcomes[0].results),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def a_row(megabytes: float | None, one: Outcome) -> float | None:
+    """A size as bytes for each row of both inputs, all of which are kept."""
+    return None if megabytes is None else megabytes * 1e6 / one.rows
 
 
 def rate(one: Outcome) -> float:

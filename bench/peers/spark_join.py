@@ -76,6 +76,7 @@ def run(provider: str, data: Path, checkpoint: Path, memory: str) -> dict[str, A
         "seconds_total": total,
         "seconds_first_result": began + (total - sum(seconds)) + seconds[0] - launched,
         "batches": [{"rows": b.numInputRows, "seconds": s} for b, s in zip(batches, seconds, strict=True)],
+        "state_mb": sum(operator.memoryUsedBytes for operator in batches[-1].stateOperators) / 1e6,
         "disk_mb": sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file()) / 1e6,
         "notes": f"Spark {spark.version}, heap {memory}",
     }

@@ -1,0 +1,164 @@
+"""CAST and TRY_CAST. Law: every conversion gives NULL where it fails; CAST raises if that made a NULL, TRY_CAST does not.
+
+Text is read and written by `joinlib.expr.text_values`, one distinct value at a time.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.errors import SpecError
+from joinlib.expr import Expr
+from joinlib.expr import types as t
+from joinlib.expr.nodes import Value, call, columnar
+from joinlib.expr.text_values import from_text, to_text
+
+SECOND, DAY = 1_000_000, 86_400_000_000  # in microseconds
+_LIMITS = {k: np.iinfo(k.to_pandas_dtype()) for k in (t.TINYINT, t.SMALLINT, t.INT, t.BIGINT)}
+
+
+def cast(value: Expr, kind: pa.DataType, safe: bool = False) -> Expr:
+    """The value as another type; the value itself if it has that type already. `safe` is TRY_CAST."""
+    if value.type == kind:
+        return value
+    word = "TRY_CAST" if safe else "CAST"
+    sql = f"{word}({value.sql} AS {t.name(kind)})"
+    if not castable(value.type, kind):
+        raise SpecError(f"{t.name(value.type)} cannot be cast to {t.name(kind)}: {value.sql}")
+    return call(convert, (value,), kind, sql, kind, safe)
+
+
+def castable(source: pa.DataType, kind: pa.DataType) -> bool:
+    """Is there a conversion at all?"""
+    if source == t.NULL:
+        return True
+    if t.is_string(source) or t.is_string(kind):
+        plain = (source, kind)
+        return not any(t.is_nested(k) or k in (t.BINARY, t.INTERVAL) for k in plain)
+    if source == t.BOOLEAN or kind == t.BOOLEAN:
+        return t.is_number(source) or t.is_number(kind)
+    if t.is_time(source) and t.is_time(kind):
+        return True
+    if t.is_number(source) and t.is_number(kind):
+        return True
+    return (source == t.TIMESTAMP and t.is_number(kind)) or (t.is_number(source) and kind == t.TIMESTAMP)
+
+
+@columnar
+def convert(value: pa.Array, kind: pa.DataType, safe: bool) -> pa.Array:
+    """The kernel of both casts."""
+    result = _try(value, kind)
+    if not safe and result.null_count > value.null_count:
+        malformed = t.is_string(value.type)
+        raise ValueError("malformed" if malformed else "overflow")
+    return result
+
+
+def _try(value: pa.Array, kind: pa.DataType) -> pa.Array:
+    source = value.type
+    if source == t.NULL:
+        return pa.nulls(len(value), kind)
+    if t.is_string(source):
+        return value.cast(kind) if t.is_string(kind) else from_text(value, kind)
+    if t.is_string(kind):
+        return to_text(value)
+    if source == t.BOOLEAN:
+        return _try(value.cast(t.TINYINT), kind)
+    if kind == t.BOOLEAN:
+        return pc.not_equal(value, pa.scalar(0).cast(source))
+    if t.is_time(source) and t.is_time(kind):
+        return _times(value, kind)
+    if t.is_timestamp(source):
+        return _from_timestamp(value, kind)
+    if kind == t.TIMESTAMP:
+        return _to_timestamp(value)
+    return _numbers(value, kind)
+
+
+def _times(value: pa.Array, kind: pa.DataType) -> pa.Array:
+    if kind == t.DATE:
+        return pc.floor_temporal(value.cast(pa.int64()).cast(t.TIMESTAMP_NTZ), unit="day").cast(t.DATE)
+    if value.type == t.DATE:
+        value = value.cast(t.TIMESTAMP_NTZ)
+    return value.cast(pa.int64()).cast(kind)
+
+
+def _from_timestamp(value: pa.Array, kind: pa.DataType) -> pa.Array:
+    micros = value.cast(pa.int64())
+    if t.is_integer(kind):
+        return _numbers(_floor_div(micros, SECOND), kind)
+    if t.is_float(kind):
+        return pc.divide(micros.cast(t.DOUBLE), float(SECOND)).cast(kind)
+    exact = pc.multiply(micros.cast(pa.decimal256(19, 0)), pa.scalar(1).cast(pa.decimal256(1, 0)))
+    exact = pc.multiply(exact, pc.cast(pa.scalar("0.000001"), pa.decimal256(7, 6)))
+    return _to_decimal(exact, kind)
+
+
+def _floor_div(value: pa.Array, by: int) -> pa.Array:
+    nulls = np.asarray(value.is_null())
+    return pa.array(value.fill_null(0).to_numpy() // by, pa.int64(), mask=nulls)
+
+
+def _to_timestamp(value: pa.Array) -> pa.Array:
+    if t.is_integer(value.type):
+        seconds = value.cast(pa.int64())
+        fits = pc.less_equal(pc.abs(seconds), (2**63 - 1) // SECOND)
+        return pc.multiply(_only(seconds, fits), SECOND).cast(t.TIMESTAMP)
+    micros = pc.multiply(value.cast(t.DOUBLE), float(SECOND))
+    return _numbers(micros, t.BIGINT).cast(t.TIMESTAMP)
+
+
+def _numbers(value: pa.Array, kind: pa.DataType) -> pa.Array:
+    if t.is_float(kind):
+        return value.cast(kind, safe=False)
+    if t.is_decimal(kind):
+        return _to_decimal(value, kind)
+    limits = _LIMITS[kind]
+    if pa.types.is_decimal(value.type):
+        value = _whole(value)
+        low, high = (pa.scalar(int(n)).cast(pa.decimal256(20, 0)) for n in (limits.min, limits.max))
+        return _only(value, _within(value, low, high)).cast(kind)
+    if t.is_float(value.type):
+        value = pc.trunc(value.cast(t.DOUBLE))
+        fits = pc.and_(pc.greater_equal(value, float(limits.min)), pc.less(value, float(limits.max) + 1.0))
+        if kind != t.BIGINT:
+            fits = pc.and_(pc.greater_equal(value, float(limits.min)), pc.less_equal(value, float(limits.max)))
+        return _only(value, fits).cast(kind)
+    if limits.min <= _LIMITS[value.type].min:
+        return value.cast(kind)
+    return _only(value, _within(value, int(limits.min), int(limits.max))).cast(kind)
+
+
+def _whole(value: pa.Array) -> pa.Array:
+    """A decimal without its fraction."""
+    wide = value.cast(pa.decimal256(76, value.type.scale))
+    return pc.round(wide, ndigits=0, round_mode="towards_zero").cast(pa.decimal256(76 - value.type.scale, 0))
+
+
+def _to_decimal(value: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Rounded half up; NULL where the digits do not fit."""
+    if t.is_float(value.type):
+        return _float_to_decimal(value, kind)
+    if t.is_integer(value.type):
+        value = value.cast(pa.decimal256(20, 0))
+    scale = max(value.type.scale, kind.scale)
+    wide = value.cast(pa.decimal256(76, scale))
+    wide = pc.round(wide, ndigits=kind.scale, round_mode="half_towards_infinity")
+    limit = pa.scalar(10 ** (kind.precision - kind.scale)).cast(pa.decimal256(76, scale)) if (
+        kind.precision - kind.scale <= 18
+    ) else pc.cast(pa.scalar("1" + "0" * (kind.precision - kind.scale)), pa.decimal256(76, scale))
+    return _only(wide, pc.less(pc.abs(wide), limit)).cast(kind)
+
+
+def _float_to_decimal(value: pa.Array, kind: pa.DataType) -> pa.Array:
+    """By the shortest text of the float, as Java's BigDecimal.valueOf."""
+    return from_text(to_text(value), kind)
+
+
+def _within(value: pa.Array, low: object, high: object) -> pa.Array:
+    return pc.and_(pc.greater_equal(value, low), pc.less_equal(value, high))
+
+
+def _only(value: pa.Array, mask: Value) -> pa.Array:
+    """The value where mask is true, else NULL."""
+    return pc.if_else(mask, value, pa.scalar(None, value.type))

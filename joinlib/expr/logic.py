@@ -1,0 +1,139 @@
+"""AND, OR, NOT, IS NULL and the choices: CASE, IF, COALESCE, NULLIF. Law: three-valued, and what is not asked cannot fail.
+
+`IF(b = 0, 0, a / b)` and `b <> 0 AND a / b > 1` must not divide by zero: everything is computed for all rows, and only
+if that fails, again for just the rows that ask for it. So the usual case costs one pass of each kernel.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.errors import SpecError
+from joinlib.expr import Column, Columns, Expr, Node
+from joinlib.expr import types as t
+from joinlib.expr.cast import cast
+from joinlib.expr.nodes import Literal, Value, call, combine, compute, constant
+
+TRUE = constant(pa.scalar(True), "TRUE")
+
+
+@dataclass(frozen=True)
+class Junction:
+    """`left AND right` or `left OR right`: the right is asked only where the left does not decide."""
+
+    left: Expr
+    right: Expr
+    all: bool  # AND
+
+    def evaluate(self, columns: Columns, rows: int) -> Value:
+        left = self.left.node.evaluate(columns, rows)
+        open_rows = pc.fill_null(left if self.all else pc.invert(left), True)
+        right = _where(self.right.node, open_rows, pa.bool_(), columns, rows)
+        return (pc.and_kleene if self.all else pc.or_kleene)(left, right)
+
+
+@dataclass(frozen=True)
+class Case:
+    """The value of the first condition that is true, else the last value."""
+
+    conditions: tuple[Node, ...]
+    values: tuple[Node, ...]  # one more than conditions
+    type: pa.DataType
+
+    def evaluate(self, columns: Columns, rows: int) -> Value:
+        todo: Value = pa.repeat(pa.scalar(True), rows)
+        chosen: list[tuple[Value, Value]] = []
+        for condition, value in zip(self.conditions, self.values, strict=False):
+            met = pc.and_(todo, pc.fill_null(_where(condition, todo, pa.bool_(), columns, rows), False))
+            chosen.append((met, _where(value, met, self.type, columns, rows)))
+            todo = pc.and_not(todo, met)
+        result = _where(self.values[-1], todo, self.type, columns, rows)
+        for met, value in reversed(chosen):
+            result = pc.if_else(met, value, result)
+        return result
+
+
+def _where(node: Node, mask: Value, type: pa.DataType, columns: Columns, rows: int) -> Value:
+    """The node's value, of which only rows in mask matter: others may not fail."""
+    try:
+        return node.evaluate(columns, rows)
+    except SpecError:
+        if isinstance(mask, pa.Scalar):
+            mask = pa.repeat(mask, rows)
+        chosen = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+        flags = np.asarray(chosen.to_numpy(zero_copy_only=False), dtype=bool)
+        if flags.all():
+            raise
+        value = node.evaluate(_masked(columns, chosen), int(flags.sum()))
+        if isinstance(value, pa.Scalar):
+            return value
+        places = pa.array(np.cumsum(flags) - 1, pa.int64(), mask=~flags)
+        return value.take(places)
+
+
+def _masked(columns: Columns, mask: pa.Array) -> Columns:
+    def chosen(name: str) -> Column:
+        return columns(name).filter(mask)
+
+    return chosen
+
+
+def both(left: Expr, right: Expr) -> Expr:
+    return _junction(left, right, True)
+
+
+def either(left: Expr, right: Expr) -> Expr:
+    return _junction(left, right, False)
+
+
+def all_of(parts: tuple[Expr, ...] | list[Expr]) -> Expr | None:
+    """The conjunction of parts, in their order; None of none."""
+    return reduce(both, parts) if parts else None
+
+
+def _junction(left: Expr, right: Expr, all: bool) -> Expr:
+    word = "AND" if all else "OR"
+    left, right = _boolean(left, word), _boolean(right, word)
+    sql = f"({left.sql} {word} {right.sql})"
+    return combine(Junction(left, right, all), (left, right), t.BOOLEAN, sql)
+
+
+def _boolean(value: Expr, word: str) -> Expr:
+    if value.type not in (t.BOOLEAN, t.NULL):
+        raise SpecError(f"{word} takes BOOLEAN, {value.sql} is {t.name(value.type)}; compare it with something")
+    return cast(value, t.BOOLEAN)
+
+
+def negate(value: Expr) -> Expr:
+    value = _boolean(value, "NOT")
+    return call(compute, (value,), t.BOOLEAN, f"(NOT {value.sql})", "invert")
+
+
+def is_null(value: Expr) -> Expr:
+    return call(compute, (value,), t.BOOLEAN, f"({value.sql} IS NULL)", "is_null")
+
+
+def choose(conditions: list[Expr], values: list[Expr], sql: str) -> Expr:
+    """CASE WHEN conditions[i] THEN values[i] ... ELSE values[-1]; values meet in one type."""
+    kind = values[0].type
+    for value in values[1:]:
+        found = t.common(kind, value.type)
+        if found is None:
+            raise SpecError(f"{sql}: {t.name(kind)} and {t.name(value.type)} do not meet in one type; add a CAST")
+        kind = found
+    values = [cast(v, kind) for v in values]
+    conditions = [_boolean(c, "a condition") for c in conditions]
+    node = Case(tuple(c.node for c in conditions), tuple(v.node for v in values), kind)
+    return combine(node, (*conditions, *values), kind, sql)
+
+
+def conjuncts(value: Expr) -> list[Expr]:
+    """The parts of a conjunction, in their order; a constant TRUE has none."""
+    if isinstance(value.node, Junction) and value.node.all:
+        return conjuncts(value.node.left) + conjuncts(value.node.right)
+    if isinstance(value.node, Literal) and value.node.value.as_py() is True:
+        return []
+    return [value]

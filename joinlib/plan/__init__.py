@@ -1,0 +1,7 @@
+"""How is a query run? Law: a plan changes the cost, never the answer; `explain` says why it is as it is."""
+
+from joinlib.plan.build import build
+from joinlib.plan.source import SourceInput
+from joinlib.plan.stage import OutputColumn, Stage
+
+__all__ = ["OutputColumn", "SourceInput", "Stage", "build"]

@@ -1,0 +1,97 @@
+"""The join graph as a stage: numbers for names, bounds from the retention, columns to store."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+
+from joinlib.errors import SpecError
+from joinlib.expr.logic import all_of
+from joinlib.join.config import Bound, Join, Leaf
+from joinlib.plan.columns import input_plan, key_column, need
+from joinlib.plan.source import SourceInput
+from joinlib.plan.stage import OutputColumn, Stage
+from joinlib.sql import KeyClass, Node, Query, Scan, Table, TimeBound, analyse
+from joinlib.sql.bounds import intersect
+from joinlib.sql.graph import kept
+
+STRATEGIES = ("auto", "hash")
+
+
+def build(
+    sql: str, inputs: Mapping[str, SourceInput], *, units: int, retention_us: int | None = None, strategy: str = "auto"
+) -> Stage:
+    """The stage that answers the query over these inputs, by name."""
+    _check(units, retention_us, strategy)
+    tables = {n: Table(n, i.schema, i.time, i.role == "stream") for n, i in inputs.items()}
+    query = analyse(sql, tables)
+    tree = query.tree if retention_us is None else _retained(query.tree, retention_us)
+    times = frozenset(c for b in _bounds(tree) for c in (b.left, b.right))
+    wanted = need(query, tree, times)
+    plans = tuple(
+        input_plan(i, s, inputs[s.table.name], query.classes, wanted) for i, s in enumerate(query.scans)
+    )
+    return Stage(
+        inputs=plans,
+        tree=_join(tree, {s.alias: i for i, s in enumerate(query.scans)}, query.classes),
+        select=tuple(OutputColumn(name, value) for name, value in query.select),
+        timed=bool(times),
+        final_close=_waits(tree),
+        units=units,
+    )
+
+
+def _check(units: int, retention_us: int | None, strategy: str) -> None:
+    if units < 1 or units & (units - 1):
+        raise SpecError(f"join.units is {units}; it must be a power of two")
+    if retention_us is not None and retention_us <= 0:
+        raise SpecError(f"join.retention is {retention_us} µs; it must be positive")
+    if strategy not in STRATEGIES:
+        raise SpecError(f"join.strategy is {strategy!r}; it must be one of {', '.join(STRATEGIES)}")
+
+
+def _retained(tree: Node, retention_us: int) -> Node:
+    """Retention R as a predicate: |t1 - t2| <= R for every pair of times that a node brings together."""
+    times = [_times(c) for c in tree.children]
+    pairs = [(a, b) for one, two in combinations(times, 2) for a in one for b in two]
+    more = [TimeBound(a, b, -retention_us, retention_us) for a, b in pairs]
+    children = tuple(c if isinstance(c, Scan) else _retained(c, retention_us) for c in tree.children)
+    return replace(tree, children=children, bounds=intersect([*tree.bounds, *more]))
+
+
+def _times(tree: Node | Scan) -> list[str]:
+    """Event-time columns of the rows of a child, those never filled with NULL."""
+    if isinstance(tree, Scan):
+        if tree.table.time is None:
+            raise SpecError(f"join.retention needs the time of every row; give input {tree.table.name} an eventTime")
+        return [f"{tree.alias}.{tree.table.time}"]
+    alive = kept(tree)
+    return [t for c in tree.children for t in _times(c) if t.partition(".")[0] in alive]
+
+
+def _bounds(tree: Node | Scan) -> list[TimeBound]:
+    if isinstance(tree, Scan):
+        return []
+    return [*tree.bounds, *(b for c in tree.children for b in _bounds(c))]
+
+
+def _waits(tree: Node | Scan) -> bool:
+    """Does some row come out only when no partner can come any more?"""
+    if isinstance(tree, Scan):
+        return False
+    return tree.kind in ("left", "full", "anti") or any(_waits(c) for c in tree.children)
+
+
+def _join(tree: Node, numbers: Mapping[str, int], classes: tuple[KeyClass, ...]) -> Join:
+    def keys(holders: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(key_column(a, i, c).name for i, (a, c) in enumerate(zip(holders, classes, strict=True)))
+
+    return Join(
+        kind=tree.kind,
+        inputs=tuple(
+            Leaf(numbers[c.alias]) if isinstance(c, Scan) else _join(c, numbers, classes) for c in tree.children
+        ),
+        keys=tuple(keys(h) for h in tree.holders),
+        bounds=tuple(Bound(b.left, b.right, b.low_us, b.high_us) for b in tree.bounds),
+        predicate=all_of([c.value for c in tree.predicate]),
+        where=all_of([c.value for c in tree.where]),
+    )

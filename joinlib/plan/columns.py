@@ -1,0 +1,80 @@
+"""What does each input store? Law: its keys, its time if the watermark matters, and what select list and clauses read."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from joinlib.expr import Expr, ref
+from joinlib.expr.cast import cast
+from joinlib.expr.logic import all_of
+from joinlib.plan.source import SourceInput
+from joinlib.route.config import InputPlan, StoredColumn
+from joinlib.sql import KeyClass, Node, Query, Scan
+
+
+@dataclass(frozen=True)
+class Need:
+    """What the tree above the inputs asks for."""
+
+    columns: frozenset[str]  # qualified
+    times: frozenset[str]  # event-time columns among the bounds
+    null_keys: frozenset[str]  # inputs whose rows with a NULL key come out
+
+
+def input_plan(number: int, scan: Scan, source: SourceInput, classes: Iterable[KeyClass], need: Need) -> InputPlan:
+    """The input's reading, filter and stored columns."""
+    keys = [key_column(scan.alias, i, c) for i, c in enumerate(classes)]
+    time = f"{scan.alias}.{source.time}" if source.time else None
+    time = time if time in need.times else None
+    plain = [ref(f"{scan.alias}.{f.name}", f.type) for f in scan.table.schema]
+    wanted = [StoredColumn(e.sql, e) for e in plain if e.sql in need.columns or e.sql == time]
+    stored = {c.name: c for c in (*keys, *wanted)}
+    filter = all_of([c.value for c in scan.filter])
+    return InputPlan(
+        number=number,
+        alias=scan.alias,
+        source=scan.table.name,
+        read=_read(scan, [c.value for c in stored.values()] + ([filter] if filter else [])),
+        filter=filter,
+        columns=tuple(stored.values()),
+        keys=tuple(k.name for k in keys),
+        time=time,
+        delay_us=source.delay_us,
+        idle_us=source.idle_us,
+        keep_null_keys=scan.alias in need.null_keys,
+    )
+
+
+def _read(scan: Scan, values: list[Expr]) -> tuple[str, ...]:
+    used = {c for v in values for c in v.columns}
+    return tuple(n for n in scan.table.schema.names if f"{scan.alias}.{n}" in used)
+
+
+def key_column(alias: str, number: int, key: KeyClass) -> StoredColumn:
+    """The column itself if it has the key's type, else a column of its own."""
+    value = cast(key.members[alias], key.type)
+    return StoredColumn(value.column or f"{alias}.$key{number}", value)
+
+
+def need(query: Query, tree: Node, times: frozenset[str]) -> Need:
+    """Everything the tree and the select list read."""
+    values = [v for _, v in query.select] + list(_clauses(tree))
+    columns = frozenset(c for v in values for c in v.columns)
+    return Need(columns, times, frozenset(_null_keys(tree, True)))
+
+
+def _clauses(tree: Node | Scan) -> Iterator[Expr]:
+    if isinstance(tree, Node):
+        yield from (c.value for c in (*tree.predicate, *tree.where))
+        for child in tree.children:
+            yield from _clauses(child)
+
+
+def _null_keys(tree: Node | Scan, come_out: bool) -> Iterator[str]:
+    """Inputs whose rows come out of the whole tree without a partner, so that a NULL key does not remove them."""
+    if isinstance(tree, Scan):
+        if come_out:
+            yield tree.alias
+        return
+    for number, child in enumerate(tree.children):
+        kept = tree.kind == "full" or (tree.kind in ("left", "anti") and number == 0)
+        yield from _null_keys(child, come_out and kept)

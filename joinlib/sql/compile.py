@@ -1,0 +1,200 @@
+"""Syntax to typed expressions. Law: what is not in the table below is refused at its place, never guessed."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+from sqlglot import exp
+
+from joinlib.errors import SpecError, SqlError
+from joinlib.expr import Expr
+from joinlib.expr import types as t
+from joinlib.expr.arithmetic import arithmetic, minus
+from joinlib.expr.cast import cast
+from joinlib.expr.compare import between, compare, one_of
+from joinlib.expr.functions import AGGREGATES, function, if_
+from joinlib.expr.logic import both, choose, either, is_null, negate
+from joinlib.expr.nodes import constant
+from joinlib.expr.text import concat, like
+from joinlib.expr.time import is_interval, part, shift
+from joinlib.sql.literals import interval_of, number_of, type_of
+from joinlib.sql.scope import Scope
+
+_NULL = constant(pa.scalar(None), "NULL")
+
+
+def compile(node: exp.Expression, scope: Scope) -> Expr:
+    """The expression a syntax tree means; errors point at the innermost part that is wrong."""
+    build = _TABLE.get(type(node))
+    if build is None:
+        raise scope.error(_refusal(node), node)
+    try:
+        return build(node, scope)
+    except SqlError:
+        raise
+    except SpecError as e:
+        raise scope.error(str(e), node) from e
+
+
+def _refusal(node: exp.Expression) -> str:
+    if isinstance(node, exp.Window):
+        return "window functions (OVER) are not supported yet"
+    if isinstance(node, exp.Subquery | exp.Select | exp.Exists):
+        return "a subquery stands only as [NOT] EXISTS (...) or x IN (...) among the ANDs of WHERE"
+    if isinstance(node, exp.Star):
+        return "* stands only in the select list"
+    return f"{node.sql(dialect='spark')} is not supported"
+
+
+def _two(build: Callable[[Expr, Expr], Expr]) -> Callable[[exp.Expression, Scope], Expr]:
+    def built(node: exp.Expression, scope: Scope) -> Expr:
+        return build(compile(node.this, scope), compile(node.expression, scope))
+
+    return built
+
+
+def _one(build: Callable[[Expr], Expr]) -> Callable[[exp.Expression, Scope], Expr]:
+    def built(node: exp.Expression, scope: Scope) -> Expr:
+        return build(compile(node.this, scope))
+
+    return built
+
+
+def _calculate(sign: str, left: Expr, right: Expr) -> Expr:
+    if sign in "+-" and any(t.is_time(e.type) or is_interval(e) for e in (left, right)):
+        return shift(sign, left, right)
+    return arithmetic(sign, left, right)
+
+
+def _literal(node: exp.Expression, scope: Scope) -> Expr:
+    if node.is_string:
+        text = node.name
+        return constant(pa.scalar(text), "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'")
+    return number_of(node.name)
+
+
+def _cast(node: exp.Expression, scope: Scope) -> Expr:
+    return cast(compile(node.this, scope), type_of(node.args["to"]), isinstance(node, exp.TryCast))
+
+
+def _in(node: exp.Expression, scope: Scope) -> Expr:
+    if node.args.get("query") or node.args.get("unnest"):
+        raise scope.error("IN (SELECT ...) stands only among the ANDs of WHERE", node)
+    return one_of(compile(node.this, scope), [compile(e, scope) for e in node.expressions])
+
+
+def _like(node: exp.Expression, scope: Scope, escape: str = "\\") -> Expr:
+    found = like(compile(node.this, scope), compile(node.expression, scope), escape)
+    return negate(found) if node.args.get("negate") else found
+
+
+def _escape(node: exp.Expression, scope: Scope) -> Expr:
+    if not isinstance(node.this, exp.Like):
+        raise scope.error("ESCAPE stands after LIKE", node)
+    return _like(node.this, scope, node.expression.name)
+
+
+def _is(node: exp.Expression, scope: Scope) -> Expr:
+    value = compile(node.this, scope)
+    if isinstance(node.expression, exp.Null):
+        return is_null(value)
+    return compare("<=>", value, compile(node.expression, scope))
+
+
+def _case(node: exp.Expression, scope: Scope) -> Expr:
+    subject = compile(node.this, scope) if node.this else None
+    conditions = [compile(i.this, scope) for i in node.args["ifs"]]
+    if subject is not None:
+        conditions = [compare("=", subject, c) for c in conditions]
+    default = node.args.get("default")
+    values = [compile(i.args["true"], scope) for i in node.args["ifs"]]
+    values.append(compile(default, scope) if default else _NULL)
+    whens = " ".join(f"WHEN {c.sql} THEN {v.sql}" for c, v in zip(conditions, values, strict=False))
+    return choose(conditions, values, f"CASE {whens} ELSE {values[-1].sql} END")
+
+
+def _if(node: exp.Expression, scope: Scope) -> Expr:
+    otherwise = node.args.get("false")
+    value = compile(node.args["true"], scope)
+    return if_(compile(node.this, scope), value, compile(otherwise, scope) if otherwise else _NULL)
+
+
+def _between(node: exp.Expression, scope: Scope) -> Expr:
+    if node.args.get("symmetric"):
+        raise scope.error("BETWEEN SYMMETRIC is not supported", node)
+    return between(compile(node.this, scope), compile(node.args["low"], scope), compile(node.args["high"], scope))
+
+
+def _call(node: exp.Expression, scope: Scope) -> Expr:
+    name = str(node.name)
+    if name.lower() in AGGREGATES:
+        return function(name, [])
+    if name.lower() == "extract" or any(isinstance(e, exp.Star | exp.Distinct) for e in node.expressions):
+        raise scope.error(f"{name} is not supported in this form", node)
+    return function(name, [compile(e, scope) for e in node.expressions])
+
+
+def _trim(node: exp.Expression, scope: Scope) -> Expr:
+    if node.expression is not None:
+        raise scope.error("TRIM takes spaces off; TRIM(x FROM y) is not supported", node)
+    names = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+    return function(names.get(str(node.args.get("position")), "trim"), [compile(node.this, scope)])
+
+
+def _extract(node: exp.Expression, scope: Scope) -> Expr:
+    return part(node.name.lower(), compile(node.expression, scope)) if node.name.lower() in _PARTS else function(
+        f"extract({node.name})", []
+    )
+
+
+_PARTS = ("year", "month", "day", "hour", "minute", "second", "quarter")
+
+
+def _dot(node: exp.Expression, scope: Scope) -> Expr:
+    raise scope.error("write fields as input.column.field", node)
+
+
+def _boolean(node: exp.Expression, scope: Scope) -> Expr:
+    return constant(pa.scalar(bool(node.this)), "TRUE" if node.this else "FALSE")
+
+
+_TABLE: dict[type[exp.Expression], Callable[[exp.Expression, Scope], Expr]] = {
+    exp.Column: lambda node, scope: scope.resolve(node),
+    exp.Paren: _one(lambda value: value),
+    exp.Literal: _literal,
+    exp.Boolean: _boolean,
+    exp.Null: lambda node, scope: _NULL,
+    exp.Interval: lambda node, scope: interval_of(node),
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Neg: _one(minus),
+    exp.Add: _two(partial(_calculate, "+")),
+    exp.Sub: _two(partial(_calculate, "-")),
+    exp.Mul: _two(partial(_calculate, "*")),
+    exp.Div: _two(partial(_calculate, "/")),
+    exp.IntDiv: _two(partial(_calculate, "div")),
+    exp.Mod: _two(partial(_calculate, "%")),
+    exp.EQ: _two(partial(compare, "=")),
+    exp.NEQ: _two(partial(compare, "<>")),
+    exp.LT: _two(partial(compare, "<")),
+    exp.LTE: _two(partial(compare, "<=")),
+    exp.GT: _two(partial(compare, ">")),
+    exp.GTE: _two(partial(compare, ">=")),
+    exp.NullSafeEQ: _two(partial(compare, "<=>")),
+    exp.NullSafeNEQ: _two(lambda left, right: negate(compare("<=>", left, right))),
+    exp.And: _two(both),
+    exp.Or: _two(either),
+    exp.Not: _one(negate),
+    exp.Is: _is,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Like: _like,
+    exp.Escape: _escape,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.DPipe: _two(concat),
+    exp.Anonymous: _call,
+    exp.Trim: _trim,
+    exp.Extract: _extract,
+    exp.Dot: _dot,
+}

@@ -1,0 +1,130 @@
+"""The join graph: what SQL says, before anything is decided about running it. Frozen values."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from joinlib.expr import Expr
+
+Kind = Literal["inner", "left", "full", "semi", "anti"]
+Place = tuple[int, int]  # line, column
+
+
+@dataclass(frozen=True)
+class Table:
+    """An input as the text may name it."""
+
+    name: str
+    schema: pa.Schema
+    time: str | None  # its event-time column
+    stream: bool = True
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A condition that must be true, and where it was written."""
+
+    value: Expr
+    place: Place
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """The inputs it speaks of."""
+        return aliases(self.value)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Rows of one input that pass all of `filter`."""
+
+    alias: str  # unique in the query
+    table: Table
+    filter: tuple[Clause, ...] = ()
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        return frozenset((self.alias,))
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A join as written: `on` decides what matches, `where` what comes out."""
+
+    kind: Kind
+    children: tuple["Joined | Scan", ...]
+    on: tuple[Clause, ...]
+    where: tuple[Clause, ...]
+    place: Place
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        return frozenset().union(*(c.aliases for c in self.children))
+
+
+Tree = Joined | Scan
+
+
+@dataclass(frozen=True)
+class KeyClass:
+    """Equal expressions, one for each input: rows match only if these are equal. All are of one type."""
+
+    members: dict[str, Expr]  # by alias
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class TimeBound:
+    """low <= right - left <= high in microseconds, between event-time columns; None: unbounded."""
+
+    left: str
+    right: str
+    low_us: int | None
+    high_us: int | None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A join with its clauses told apart. `holders[i][k]`: the input whose member of class k child i carries, never NULL."""
+
+    kind: Kind
+    children: tuple["Node | Scan", ...]
+    holders: tuple[tuple[str, ...], ...]
+    bounds: tuple[TimeBound, ...]
+    predicate: tuple[Clause, ...]
+    where: tuple[Clause, ...]
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        return frozenset().union(*(c.aliases for c in self.children))
+
+
+@dataclass(frozen=True)
+class Query:
+    """All of it. `scans` in the order of the text."""
+
+    scans: tuple[Scan, ...]
+    tree: Node
+    classes: tuple[KeyClass, ...]
+    select: tuple[tuple[str, Expr], ...]
+
+
+def aliases(value: Expr) -> frozenset[str]:
+    """The inputs an expression reads; an alias has no dot."""
+    return frozenset(c.partition(".")[0] for c in value.columns)
+
+
+def kept(tree: "Tree | Node") -> frozenset[str]:
+    """Inputs whose columns a join never fills with NULL."""
+    if isinstance(tree, Scan):
+        return tree.aliases
+    if tree.kind == "full":
+        return frozenset()
+    if tree.kind == "inner":
+        return frozenset().union(*(kept(c) for c in tree.children))
+    return kept(tree.children[0])
+
+
+def scans(tree: "Tree | Node") -> list[Scan]:
+    """The leaves, left to right."""
+    return [tree] if isinstance(tree, Scan) else [s for c in tree.children for s in scans(c)]

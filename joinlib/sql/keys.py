@@ -1,0 +1,199 @@
+"""Which equalities tell the unit of a row? Those whose class has one expression of every input: the key classes.
+
+    a.k = b.k AND a.k = c.k     one class {a.k, b.k, c.k}: one n-way join, no exchange
+    a.k = b.k AND b.j = c.j     two classes, neither holds for all three: refused
+
+Law: rows of an n-tuple that matches agree in every class, also where an outer join fills in NULLs: above it only
+the kept side's member carries the key. Cost: quadratic in the number of equalities.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import pyarrow as pa
+
+from joinlib.errors import SqlError
+from joinlib.expr import Expr
+from joinlib.expr import types as t
+from joinlib.expr.compare import Comparison
+from joinlib.sql.graph import Clause, Joined, Scan, Tree, aliases, kept
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A class below some node: how each input's rows are routed by it, and which expressions carry it in every row."""
+
+    members: dict[str, Expr]
+    carried: frozenset[str]  # texts of expressions
+    parts: tuple["Linked", ...] = ()  # the same class in each child
+    edges: tuple[Clause, ...] = ()  # clauses that it makes redundant
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An equality between two children of a node."""
+
+    clause: Clause
+    ends: tuple[tuple[int, Linked], tuple[int, Linked]]
+
+
+@dataclass
+class Links:
+    """The classes of every node, by identity of the node, and why equalities were of no use."""
+
+    sql: str = ""
+    why: list[str] = field(default_factory=list)
+
+
+def link(tree: Tree, links: Links) -> list[Linked]:
+    """The classes that hold for every input of the tree."""
+    assert isinstance(tree, Joined)
+    below = [[] if isinstance(c, Scan) else link(c, links) for c in tree.children]
+    edges = [e for c in tree.on if (e := _edge(c, tree, below, links))]
+    found = list(_groups(edges, tree) if tree.kind == "inner" else _pairs(edges, tree))
+    if not found:
+        raise _no_class(tree, edges, links)
+    return found
+
+
+def _edge(clause: Clause, tree: Joined, below: list[list[Linked]], links: Links) -> Edge | None:
+    node = clause.value.node
+    if not isinstance(node, Comparison) or node.sign != "=":
+        return None
+    ends = [_end(side, tree, below, links) for side in (node.left, node.right)]
+    if ends[0] is None or ends[1] is None or ends[0][0] == ends[1][0]:
+        return None
+    check_types(node.left, node.right, clause)
+    return Edge(clause, (ends[0], ends[1]))
+
+
+def _end(side: Expr, tree: Joined, below: list[list[Linked]], links: Links) -> tuple[int, Linked] | None:
+    """The child an expression speaks of, and its class there."""
+    speaks = aliases(side)
+    for number, child in enumerate(tree.children):
+        if not speaks or not speaks <= child.aliases:
+            continue
+        if isinstance(child, Scan):
+            return number, Linked({child.alias: side}, frozenset((side.sql,)))
+        hit = next((c for c in below[number] if side.sql in c.carried), None)
+        if hit is None:
+            links.why.append(_unusable(side, child, below[number]))
+        return None if hit is None else (number, hit)
+    return None
+
+
+def _unusable(side: Expr, child: Tree, classes: list[Linked]) -> str:
+    known = [e for c in classes for e in sorted(c.carried)]
+    instead = f"join on {' or '.join(known)} instead" if known else "join it in another order"
+    if not aliases(side) <= kept(child):
+        return f"{side.sql} is NULL where the outer join below found no partner: {instead}"
+    return f"{side.sql} is not the key of the joins before it: {instead}"
+
+
+def _groups(edges: list[Edge], tree: Joined) -> Iterator[Linked]:
+    """Inner: everything that is equal, directly or over others, is one class."""
+    groups: list[list[Edge]] = []
+    for edge in edges:
+        ends = _names(edge)
+        near = [g for g in groups if ends & set().union(*map(_names, g))]
+        groups = [g for g in groups if g not in near] + [[*(e for g in near for e in g), edge]]
+    for group in groups:
+        ends = [end for edge in group for end in edge.ends]
+        chosen: dict[int, Linked] = {}
+        for number, linked in ends:
+            chosen.setdefault(number, linked)
+        if len(chosen) == len(tree.children):
+            carried = frozenset().union(*(linked.carried for _, linked in ends))
+            yield _linked([chosen[i] for i in range(len(chosen))], carried, group)
+
+
+def _names(edge: Edge) -> set[tuple[int, str]]:
+    return {(number, text) for number, linked in edge.ends for text in linked.carried}
+
+
+def _pairs(edges: list[Edge], tree: Joined) -> Iterator[Linked]:
+    """Outer, semi, anti: the left's class goes on as it was, so every class of a side is used once."""
+    used: set[tuple[int, str]] = set()
+    for edge in edges:
+        if _names(edge) & used:
+            continue
+        used |= _names(edge)
+        left, right = (linked for _, linked in sorted(edge.ends, key=lambda end: end[0]))
+        yield _linked([left, right], frozenset() if tree.kind == "full" else left.carried, [edge])
+
+
+def _linked(parts: list[Linked], carried: frozenset[str], edges: list[Edge]) -> Linked:
+    members = {alias: e for part in parts for alias, e in part.members.items()}
+    same = [{p.members[a].sql for a in p.members} | p.carried for p in parts]
+    redundant = tuple(
+        e.clause for e in edges
+        if all(_is_chosen(linked, parts[number]) for number, linked in e.ends)
+    )  # fmt: skip
+    assert len(same) == len(parts)
+    return Linked(members, carried, tuple(parts), redundant)
+
+
+def _is_chosen(linked: Linked, part: Linked) -> bool:
+    return linked.members == part.members
+
+
+def check_types(left: Expr, right: Expr, clause: Clause) -> None:
+    """Keys are equal in one type, found without reading strings or making midnights of dates."""
+    for side in (left, right):
+        if t.is_nested(side.type) or side.type in (t.INTERVAL, t.NULL):
+            kind = t.name(side.type)
+            fix = "join on its fields" if t.is_struct(side.type) else "join on another column"
+            raise SqlError(f"{side.sql} is {kind}, which cannot be a key; {fix}", *clause.place)
+    if t.exact(left.type, right.type) is not None:
+        return
+    kinds = f"{left.sql} is {t.name(left.type)} and {right.sql} is {t.name(right.type)}"
+    other, target = (right, left.type) if t.is_string(right.type) else (left, right.type)
+    if t.is_time(left.type) and t.is_time(right.type):
+        other, target = (left, right.type) if right.type == t.DATE else (right, left.type)
+    raise SqlError(f"keys differ in type: {kinds}; write CAST({other.sql} AS {t.name(target)})", *clause.place)
+
+
+def key_type(linked: Linked) -> pa.DataType:
+    """The one type all members are cast to."""
+    kind = t.NULL
+    for member in linked.members.values():
+        found = t.exact(kind, member.type)
+        assert found is not None
+        kind = found
+    return kind
+
+
+def lossless(clause: Clause, kind: pa.DataType) -> bool:
+    """Does equality in the key's type mean the clause? BIGINT and BIGINT meet in DOUBLE for a third one's sake."""
+    node = clause.value.node
+    assert isinstance(node, Comparison)
+    met = t.exact(node.left.type, node.right.type)
+    if kind == t.DOUBLE:
+        return met is not None and t.is_float(met)
+    if t.is_decimal(kind):
+        sides = [t.as_decimal(e.type) for e in (node.left, node.right)]
+        whole = kind.precision - kind.scale
+        return all(s.scale <= kind.scale and s.precision - s.scale <= whole for s in sides)
+    return True
+
+
+def _no_class(tree: Joined, edges: list[Edge], links: Links) -> SqlError:
+    names = sorted(tree.aliases)
+    if links.why:
+        return SqlError(f"{links.why[0]}. Joins on different keys come with a later version", *tree.place)
+    if edges:
+        written = "; ".join(e.clause.value.sql for e in edges)
+        return SqlError(
+            f"the joins of {', '.join(names)} have no key in common ({written}). Joins on different keys come with a "
+            "later version; until then join the inputs that share a key, and join the result in a second query",
+            *tree.place,
+        )
+    apart = next(((a, b) for a, b in combinations(tree.children, 2)), None)
+    assert apart is not None
+    left, right = (sorted(c.aliases)[0] for c in apart)
+    return SqlError(
+        f"nothing says that a column of {left} equals one of {right}. Joins without equality come with a later version; "
+        f"write ON {left}.key = {right}.key",
+        *tree.place,
+    )

@@ -1,0 +1,67 @@
+"""Text to syntax tree. Law: Spark's grammar; functions keep the names they were written with, operators are the parser's."""
+
+from typing import ClassVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+
+from joinlib.errors import SqlError
+
+_KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
+
+
+class Dialect(Spark):
+    """Spark without sqlglot's rewriting of functions: a call stays a call, with its place."""
+
+    class Parser(Spark.Parser):
+        STRICT_CAST = True
+        FUNCTIONS: ClassVar = {}
+        NO_PAREN_FUNCTIONS: ClassVar = {}
+        FUNCTION_PARSERS: ClassVar = {k: v for k, v in Spark.Parser.FUNCTION_PARSERS.items() if k in _KEPT}
+
+
+def parse(sql: str) -> exp.Select:
+    """The one SELECT of the text."""
+    try:
+        statements = [s for s in sqlglot.parse(sql, dialect=Dialect) if s is not None]
+    except ParseError as e:
+        first = e.errors[0]
+        near = first["highlight"]
+        text = f"{first['description']}" + (f", near {near!r}" if near else "")
+        raise SqlError(text, first["line"], max(first["col"] - len(near) + 1, 1)) from e
+    except TokenError as e:
+        raise SqlError(f"the text cannot be read: {_token_error(sql)}", *_quote(sql)) from e
+    if len(statements) != 1:
+        raise SqlError(f"write one SELECT; there are {len(statements)} statements", 1, 1)
+    if not isinstance(statements[0], exp.Select):
+        kind = statements[0].key.upper()
+        raise SqlError(f"write one SELECT; {kind} is not supported", 1, 1)
+    return statements[0]
+
+
+def _token_error(sql: str) -> str:
+    return "a quote is not closed" if any(sql.count(q) % 2 for q in "'\"`") else "unexpected character"
+
+
+def _quote(sql: str) -> tuple[int, int]:
+    """Place of the last quote that may be the open one."""
+    start = max(sql.rfind(q) for q in "'\"`")
+    return place_of(sql, start) if start >= 0 else (1, 1)
+
+
+def place_of(sql: str, start: int) -> tuple[int, int]:
+    """Line and column, from 1, of an offset."""
+    before = sql[:start]
+    return before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
+
+
+def place(sql: str, node: exp.Expression | None) -> tuple[int, int]:
+    """Where a node begins: its own mark, or the leftmost mark below it, or that of what holds it; (0, 0) if unknown."""
+    while node is not None:
+        starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+        if starts:
+            return place_of(sql, min(starts))
+        node = node.parent
+    return 0, 0

@@ -1,0 +1,87 @@
+"""Where is a clause decided? Law: as near to the input as gives the same rows; nested inner joins melt into one.
+
+    clause on        | WHERE above a LEFT        | ON of a LEFT        | ON of a SEMI / ANTI
+    the left only    | goes down to the left     | stays: what matches | goes down / stays
+    the right only   | stays: sees NULLs         | goes down           | goes down / goes down
+
+FULL keeps everything where it is. A WHERE that no NULL-filled row passes makes a LEFT join an inner one.
+"""
+
+from dataclasses import replace
+
+from joinlib.sql.graph import Clause, Joined, Scan, Tree
+from joinlib.sql.nulls import rejects_null
+
+Clauses = list[Clause]
+
+
+def push(tree: Tree, above: Clauses) -> Tree:
+    """The tree under a WHERE of `above`."""
+    if isinstance(tree, Scan):
+        return replace(tree, filter=(*tree.filter, *above))
+    above = [*tree.where, *above]
+    if tree.kind == "inner":
+        return _inner(tree, above)
+    left, right = tree.children
+    if tree.kind == "left" and any(rejects_null(c.value, right.aliases) for c in above):
+        return _inner(tree, above)
+    if tree.kind == "full":
+        return _full(tree, above)
+    return _one_sided(tree, above)
+
+
+def _inner(tree: Joined, above: Clauses) -> Tree:
+    """One n-way join; a join of one child is just that child."""
+    children, clauses = _melt(tree, above)
+    pushed = [push(c, [x for x in clauses if _within(x, c)]) for c in children]
+    rest = [x for x in clauses if not any(_within(x, c) for c in children)]
+    if len(pushed) > 1:
+        # A child may have become an inner join by what was pushed into it.
+        again = any(isinstance(c, Joined) and c.kind == "inner" for c in pushed)
+        melted = Joined("inner", tuple(pushed), tuple(rest), (), tree.place)
+        return _inner(melted, []) if again else melted
+    if not rest:
+        return pushed[0]
+    only = pushed[0]
+    return replace(only, filter=(*only.filter, *rest)) if isinstance(only, Scan) else replace(
+        only, where=(*only.where, *rest)
+    )
+
+
+def _melt(tree: Tree, above: Clauses) -> tuple[list[Tree], Clauses]:
+    children: list[Tree] = []
+    clauses: Clauses = []
+    assert isinstance(tree, Joined)
+    for child in tree.children:
+        if isinstance(child, Joined) and child.kind == "inner":
+            below, more = _melt(child, list(child.where))
+            children, clauses = children + below, clauses + more
+        else:
+            children.append(child)
+    return children, clauses + list(tree.on) + above
+
+
+def _within(clause: Clause, tree: Tree) -> bool:
+    return bool(clause.aliases) and clause.aliases <= tree.aliases
+
+
+def _one_sided(tree: Joined, above: Clauses) -> Tree:
+    left, right = tree.children
+    down = [c for c in above if _within(c, left)]
+    where = [c for c in above if not _within(c, left)]
+    on = list(tree.on)
+    to_right = [c for c in on if _within(c, right)]
+    to_left = [c for c in on if _within(c, left)] if tree.kind == "semi" else []
+    stay = tuple(c for c in on if c not in to_right and c not in to_left)
+    children = (push(left, down + to_left), push(right, to_right))
+    return Joined(tree.kind, children, stay, tuple(where), tree.place)
+
+
+def _full(tree: Joined, above: Clauses) -> Tree:
+    """FULL with a WHERE that one side's NULLs fail is a LEFT join from that side."""
+    left, right = tree.children
+    for keep, fill in ((left, right), (right, left)):
+        if any(rejects_null(c.value, keep.aliases) for c in above):
+            return push(Joined("left", (keep, fill), tree.on, (), tree.place), above)
+    children = (push(left, []), push(right, []))
+    return Joined("full", children, tree.on, tuple(above), tree.place)

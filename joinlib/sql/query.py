@@ -1,0 +1,75 @@
+"""The text as a join graph. Everything about running it is left to the planner."""
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from joinlib.errors import SqlError
+from joinlib.sql.bounds import intersect, time_bound
+from joinlib.sql.graph import Clause, Joined, KeyClass, Node, Query, Scan, Table, Tree, kept, scans
+from joinlib.sql.keys import Linked, Links, key_type, link, lossless
+from joinlib.sql.parse import parse, place
+from joinlib.sql.push import push
+from joinlib.sql.select import select_list
+from joinlib.sql.tree import Builder
+
+
+def analyse(sql: str, tables: Mapping[str, Table]) -> Query:
+    """The join graph of one SELECT; SqlError where it cannot be one."""
+    select = parse(sql)
+    tree, scope = Builder(sql, tables).select(select)
+    columns = select_list(select, scope)
+    tree = push(tree, [])
+    _check_inputs(sql, select, tree)
+    assert isinstance(tree, Joined)
+    classes = link(tree, Links(sql))
+    found = tuple(KeyClass(_in_order(c, tree), key_type(c)) for c in classes)
+    return Query(tuple(scans(tree)), _node(tree, classes, found), found, columns)
+
+
+def _check_inputs(sql: str, select: exp.Select, tree: Tree) -> None:
+    for scan in scans(tree):
+        if not scan.table.stream:
+            table = next(x for x in select.find_all(exp.Table) if x.name.lower() == scan.table.name.lower())
+            raise SqlError(f"{scan.table.name} is a table; joins with tables come with a later version", *place(sql, table))
+    if isinstance(tree, Scan):
+        raise SqlError(f"{tree.alias} alone is no join: a query joins two or more inputs", *place(sql, select))
+
+
+def _in_order(linked: Linked, tree: Tree) -> dict[str, object]:
+    return {s.alias: linked.members[s.alias] for s in scans(tree)}
+
+
+def _node(tree: Joined, classes: list[Linked], types: tuple[KeyClass, ...]) -> Node:
+    """The node with its clauses told apart: keys, bounds, the rest."""
+    redundant = [e for c, k in zip(classes, types, strict=True) for e in c.edges if lossless(e, k.type)]
+    order = _event_times(tree)
+    rest: list[Clause] = []
+    bounds = []
+    for clause in tree.on:
+        bound = time_bound(clause, order)
+        if bound is not None:
+            bounds.append(bound)
+        if bound is None and not any(clause is e for e in redundant):
+            rest.append(clause)
+    children: list[Node | Scan] = []
+    for number, child in enumerate(tree.children):
+        below = [c.parts[number] for c in classes]
+        children.append(child if isinstance(child, Scan) else _node(child, below, types))
+    holders = tuple(tuple(_holder(child, c.parts[i]) for c in classes) for i, child in enumerate(tree.children))
+    return Node(tree.kind, tuple(children), holders, intersect(bounds), tuple(rest), tree.where)
+
+
+def _holder(child: Tree, part: Linked) -> str:
+    """An input below the child whose member is the key of every row of the child."""
+    return next(a for a, member in part.members.items() if member.sql in part.carried and a in kept(child))
+
+
+def _event_times(tree: Tree) -> dict[str, int]:
+    """Event-time columns that are never filled with NULL among the node's inputs, numbered in the text's order."""
+    assert isinstance(tree, Joined)
+    alive = frozenset().union(*(kept(c) for c in tree.children))
+    named = [f"{s.alias}.{s.table.time}" for s in scans(tree) if s.table.time and s.alias in alive]
+    return {name: i for i, name in enumerate(named)}
+
+

@@ -1,0 +1,100 @@
+"""Which column does a name mean? Law: as Spark, names ignore case, and a name that fits twice is an error."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from sqlglot import exp
+
+from joinlib.errors import SqlError
+from joinlib.expr import Expr, ref
+from joinlib.expr import types as t
+from joinlib.expr.fields import field_of
+from joinlib.sql.graph import Scan
+from joinlib.sql.parse import place
+
+
+@dataclass
+class Scope:
+    """The inputs that can be named at some point of the text."""
+
+    sql: str
+    visible: dict[str, Scan] = field(default_factory=dict)  # by the name in the text, in lower case
+    hidden: dict[str, str] = field(default_factory=dict)  # name -> why it cannot be named any more
+    merged: dict[str, Expr] = field(default_factory=dict)  # USING columns, by lower-case name
+    outer: "Scope | None" = None
+
+    def resolve(self, column: exp.Column) -> Expr:
+        """The column, or the field of a STRUCT column, that dotted names mean."""
+        parts = [p for p in column.parts if isinstance(p, exp.Identifier)]
+        found = self._find([p.name for p in parts], column)
+        if found is not None:
+            return found
+        raise self._unknown(parts[0].name if len(parts) == 1 else parts[-1].name, parts[0].name, len(parts), column)
+
+    def _find(self, names: list[str], at: exp.Expression) -> Expr | None:
+        scan = self.visible.get(names[0].lower())
+        if scan is not None and len(names) > 1:
+            found = column_of(scan, names[1])
+            if found is not None:
+                return _fields(found, names[2:], self, at)
+        hits = self._unqualified(names[0])
+        if len(hits) > 1:
+            where = " or ".join(f"{h.sql}" for h in hits)
+            raise self.error(f"column {names[0]} is ambiguous; write {where}", at)
+        if hits:
+            return _fields(hits[0], names[1:], self, at)
+        return self.outer._find(names, at) if self.outer else None
+
+    def _unqualified(self, name: str) -> list[Expr]:
+        if name.lower() in self.merged:
+            return [self.merged[name.lower()]]
+        return [e for e in (column_of(s, name) for s in self.visible.values()) if e is not None]
+
+    def _unknown(self, name: str, first: str, parts: int, at: exp.Expression) -> SqlError:
+        if parts > 1 and first.lower() in self.hidden:
+            return self.error(self.hidden[first.lower()], at)
+        if parts > 1 and first.lower() in self.visible:
+            scan = self.visible[first.lower()]
+            return self.error(f"{first} has no column {name}{nearest(name, scan.table.schema.names)}", at)
+        if parts > 1:
+            return self.error(f"{first} is no input of this query{nearest(first, self.names())}", at)
+        known = [n for s in self.visible.values() for n in s.table.schema.names]
+        return self.error(f"column {name} is in no input{nearest(name, known)}", at)
+
+    def names(self) -> list[str]:
+        """Every input that can be named, outer ones too."""
+        return list(self.visible) + (self.outer.names() if self.outer else [])
+
+    def error(self, message: str, at: exp.Expression | None) -> SqlError:
+        return SqlError(message, *place(self.sql, at))
+
+
+def column_of(scan: Scan, name: str) -> Expr | None:
+    """The scan's column of that name, whatever its case; an exact match first."""
+    names = scan.table.schema.names
+    exact = [n for n in names if n == name] or [n for n in names if n.lower() == name.lower()]
+    if not exact:
+        return None
+    return ref(f"{scan.alias}.{exact[0]}", scan.table.schema.field(exact[0]).type)
+
+
+def _fields(value: Expr, names: list[str], scope: Scope, at: exp.Expression) -> Expr:
+    for name in names:
+        fields = [value.type.field(i).name for i in range(value.type.num_fields)] if t.is_struct(value.type) else None
+        if fields is None:
+            raise scope.error(f"{value.sql} is {t.name(value.type)}, it has no field {name}", at)
+        hit = next((f for f in fields if f.lower() == name.lower()), None)
+        if hit is None:
+            raise scope.error(f"{value.sql} has no field {name}{nearest(name, fields)}", at)
+        value = field_of(value, hit)
+    return value
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """"; did you mean x?", or what there is, or nothing."""
+    names = {k.lower(): k for k in known}
+    near = get_close_matches(name.lower(), names, 1, 0.6)
+    if near:
+        return f"; did you mean {names[near[0]]}?"
+    return f"; there is {', '.join(sorted(names.values()))}" if 0 < len(names) <= 8 else ""

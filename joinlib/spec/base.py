@@ -97,7 +97,7 @@ _QUANTITY = r"^([1-9]\d*)(Ki|Mi|Gi|Ti|k|M|G|T)?$"
 
 
 def _quantity(value: object) -> int:
-    match = re.match(_QUANTITY, str(value), re.ASCII)
+    match = re.fullmatch(_QUANTITY.strip("^$"), str(value), re.ASCII)
     if match is None:
         msg = f"{value!r} is no amount of memory; write 8Gi or 512Mi"
         raise ValueError(msg)

@@ -1,7 +1,7 @@
 """Where do rows come from? An input is an append-only list of slices, and its offset a number of slices
 read.
 
-    config ──make──► Input    discover() -> n, slices(a, b)         in the driver; the log makes it the same after a restart
+    config ──make──► Input    discover() -> n, slices(a, b)         in the driver; its log outlives a restart
     config ─reader─► Reader   read_many(slices, columns) -> rows    in any process
              admit(...)       how far the next batch reads          pure
 
@@ -20,6 +20,7 @@ from joinlib.source.admit import admit
 from joinlib.source.files import FileInput, FileReader, FilesConfig
 from joinlib.source.generator import GeneratorConfig, GeneratorInput, GeneratorReader
 from joinlib.source.log import Log
+from joinlib.source.parse import CsvFormat
 from joinlib.source.slices import SLICE_ROWS, Input, Reader, Slice
 
 Config = FilesConfig | GeneratorConfig
@@ -27,6 +28,7 @@ Config = FilesConfig | GeneratorConfig
 __all__ = [
     "SLICE_ROWS",
     "Config",
+    "CsvFormat",
     "FilesConfig",
     "GeneratorConfig",
     "Input",

@@ -6,7 +6,7 @@ relative to the folder.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ from joinlib.source.fresh import Unreadable
 from joinlib.source.known import Known
 from joinlib.source.listing import Found, Order, found_at, listing, locate
 from joinlib.source.log import Entry, Log
+from joinlib.source.parse import CsvFormat
 from joinlib.source.slices import Piece, Reader, Slice
 
 Format = Literal["parquet", "csv", "jsonl"]
@@ -31,18 +32,13 @@ class FilesConfig:
 
     path: Path  # a folder, or one file
     format: Format
-    order: Order = "mtime"
+    order: Order = "modified"
     on_bad_file: OnBadFile = "fail"  # an unreadable file stops the job, or is logged, counted and left out
-    delimiter: str = ","  # csv
-    null_values: tuple[str, ...] = ("",)  # csv
+    csv: CsvFormat = field(default_factory=CsvFormat)
 
     def __post_init__(self) -> None:
         if self.format not in ("parquet", "csv", "jsonl"):
             raise SpecError(f"{self.path}: format {self.format!r} is not one of parquet, csv, jsonl")
-        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
-            raise SpecError(
-                f"{self.path}: delimiter {self.delimiter!r} is not one character other than a quote"
-            )
 
 
 @dataclass(frozen=True)
@@ -55,18 +51,17 @@ class FileReader(Reader):
     def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if self.config.format == "parquet":
             return parquet.read_many(slices, columns, self.schema)
-        return text.read_many(slices, columns, self.schema, self._text)
+        return text.read_many(slices, columns, self.schema, self._csv)
 
     def cut(self, path: Path) -> list[Piece]:
         """The file's pieces. Raises Unreadable, or InputError if it does not fit the schema."""
         if self.config.format == "parquet":
             return parquet.cut(path, self.schema)
-        return text.cut(path, self.schema, self._text)
+        return text.cut(path, self.schema, self._csv)
 
     @property
-    def _text(self) -> text.TextFormat:
-        assert self.config.format != "parquet"
-        return text.TextFormat(self.config.format, self.config.delimiter, self.config.null_values)
+    def _csv(self) -> CsvFormat | None:
+        return self.config.csv if self.config.format == "csv" else None
 
 
 class FileInput:

@@ -31,15 +31,7 @@ def fits(have: pa.DataType, want: pa.DataType) -> bool:
         return bool(have.scale <= want.scale and have.precision - have.scale <= want.precision - want.scale)
     if pt.is_floating(have) and pt.is_floating(want):
         return bool(have.bit_width <= want.bit_width)
-    if pt.is_timestamp(want):
-        return pt.is_date(have) or (pt.is_timestamp(have) and (want.tz is not None or have.tz is None))
-    if pt.is_date32(want):
-        return pt.is_date64(have)
-    if pt.is_string(want):
-        return pt.is_large_string(have) or pt.is_string_view(have)
-    if pt.is_binary(want):
-        return pt.is_large_binary(have) or pt.is_binary_view(have) or pt.is_fixed_size_binary(have)
-    return False
+    return _nested_fits(have, want) if pt.is_nested(want) else _other_fits(have, want)
 
 
 def check_names(place: str, names: list[str], schema: pa.Schema) -> None:
@@ -90,6 +82,29 @@ def _column(place: str, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
         raise InputError(
             f"{place}: column '{field.name}' holds a value that is not exact as {field.type}"
         ) from None
+
+
+def _other_fits(have: pa.DataType, want: pa.DataType) -> bool:
+    if pt.is_timestamp(want):
+        return pt.is_date(have) or (pt.is_timestamp(have) and (want.tz is not None or have.tz is None))
+    if pt.is_date32(want):
+        return pt.is_date64(have)
+    if pt.is_string(want):
+        return pt.is_large_string(have) or pt.is_string_view(have)
+    if pt.is_binary(want):
+        return pt.is_large_binary(have) or pt.is_binary_view(have) or pt.is_fixed_size_binary(have)
+    return False
+
+
+def _nested_fits(have: pa.DataType, want: pa.DataType) -> bool:
+    """The names inside lists and maps do not matter, those of structs and their order do."""
+    if pt.is_list(want):
+        return (pt.is_list(have) or pt.is_large_list(have)) and fits(have.value_type, want.value_type)
+    if pt.is_map(want):
+        return pt.is_map(have) and fits(have.key_type, want.key_type) and fits(have.item_type, want.item_type)
+    if not (pt.is_struct(want) and pt.is_struct(have) and have.num_fields == want.num_fields):
+        return False
+    return all(h.name == w.name and fits(h.type, w.type) for h, w in zip(have, want))
 
 
 def _integer_fits(have: pa.DataType, want: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""Is a file still what was listed? Its slices are positions in it, so it must be the same to the byte when they are read."""
+"""Is a file still what was listed? Slices are positions in it: it must not change before they are read."""
 
 from pathlib import Path
 

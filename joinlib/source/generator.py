@@ -20,11 +20,12 @@ from joinlib.source.slices import SLICE_ROWS, Reader, Slice
 BASE_NS = 1_767_225_600 * 10**9  # 2026-01-01: row 0 of a generator that does not follow the clock
 _ROWS_PER_SECOND = 1_000  # of event time, where no rate is given
 _SLICE_ROWS = 65_536
+_ENDLESS_ROWS = 2**50  # always there where neither a rate nor a number is given
 
 
 @dataclass(frozen=True)
 class GeneratorConfig:
-    """What is generated. At least one of `rows` and `rows_per_second` is given."""
+    """What is generated. With neither `rows` nor `rows_per_second`, as fast as it is asked for, without end."""
 
     rows: int | None = None  # as many, then the input is at its end
     rows_per_second: int | None = None  # by the clock, from the first discovery on
@@ -34,8 +35,6 @@ class GeneratorConfig:
     time_column: str | None = None
 
     def __post_init__(self) -> None:
-        if self.rows is None and self.rows_per_second is None:
-            raise SpecError("generator: give rows, rowsPerSecond, or both; else it would never pause")
         for name in ("rows", "rows_per_second", "keys"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -91,12 +90,12 @@ class GeneratorInput:
         return [self._slice(i) for i in range(start, stop)]
 
     def lag(self, start: int = 0) -> dict[str, int]:
-        known = self._known
+        known = self._known if self._config.rows or self._config.rows_per_second else start  # no end, no lag
         return {"slices": known - start, "rows": self._rows(known) - self._rows(start)}
 
     @cached_property
     def _start_ns(self) -> int:
-        """The time of row 0. The log also keeps what is generated, since positions mean nothing to another generator."""
+        """The time of row 0. The log holds the configuration too: positions mean nothing to another generator."""
         first = self._log.entries[0]
         config = asdict(self._config)
         changed = [k for k, v in config.items() if first["config"].get(k) != v]
@@ -109,8 +108,7 @@ class GeneratorInput:
 
     def _due(self) -> int:
         rows, rate, start_ns = self._config.rows, self._config.rows_per_second, self._start_ns
-        due = rows if rate is None else max(self._now() - start_ns, 0) * rate // 10**9
-        assert due is not None  # the configuration sees to it
+        due = _ENDLESS_ROWS if rate is None else max(self._now() - start_ns, 0) * rate // 10**9
         if rows is not None and due >= rows:
             return -(-rows // self._config.slice_rows)
         return due // self._config.slice_rows

@@ -50,7 +50,8 @@ class Known:
         """Slices [start, stop). Cost: a binary search and what is returned."""
         if stop > self.slices:
             raise StateError(
-                f"{self.log}: knows {self.slices} slices, {stop} were read; restore the file or start with a new checkpoint"
+                f"{self.log}: knows {self.slices} slices, {stop} were read; restore the file"
+                " or start with a new checkpoint"
             )
         slices: list[Slice] = []
         at = self._at(start)

@@ -14,7 +14,9 @@ from typing import Literal
 
 from joinlib.errors import InputError
 
-Order = Literal["mtime", "name"]  # among the files of one listing: by (modification time, name), or by name
+Order = Literal[
+    "modified", "name"
+]  # among the files of one listing: by time of modification, then name; or by name
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Found:
 def listing(root: Path, order: Order, is_known: Callable[[str], bool]) -> list[Found]:
     """Files below `root` (or `root` itself, if it is a file) for which `is_known(relative path)` is false, in order."""
     found = [f for path in _paths(root) if not is_known(path) and (f := found_at(root, path))]
-    return sorted(found, key=lambda f: (f.mtime_ns if order == "mtime" else 0, f.path))
+    return sorted(found, key=lambda f: (f.mtime_ns if order == "modified" else 0, f.path))
 
 
 def locate(root: Path, path: str) -> Path:

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,16 +10,34 @@ import pyarrow.csv as pcsv
 import pyarrow.json as pjson
 import pyarrow.types as pt
 
+from joinlib.errors import SpecError
+
 PARSE_ERRORS = (pa.ArrowException, UnicodeDecodeError)
 Parse = Callable[[bytes, pa.Schema], pa.Table]
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How csv lines become values."""
+
+    header: bool = True  # the first line names the columns; else they are those of the schema, in its order
+    delimiter: str = ","
+    quote: str = '"'
+    null: str = ""  # without quotes: NULL
+
+    def __post_init__(self) -> None:
+        for sign in (self.delimiter, self.quote):
+            if len(sign) != 1 or not sign.isascii() or sign in "\r\n":
+                raise SpecError(f"csv: delimiter and quote are one ASCII character each, not {sign!r}")
+        if self.delimiter == self.quote:
+            raise SpecError(f"csv: delimiter and quote are both {self.quote!r}")
+
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"  # after a time of day; a bare date ends in -dd too
 _ZONED = r":\d\d(\.\d+)?\s*" + _ZONE
 
 
-def csv_table(
-    text: bytes, want: pa.Schema, names: Sequence[str], delimiter: str, null_values: Sequence[str]
-) -> pa.Table:
+def csv_table(text: bytes, want: pa.Schema, names: Sequence[str], format: CsvFormat) -> pa.Table:
     """Values by position, as the header names them."""
     text.decode()
     if not text.strip(b"\r\n"):
@@ -26,11 +45,11 @@ def csv_table(
     table = pcsv.read_csv(
         io.BytesIO(text),
         pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=list(names)),
-        pcsv.ParseOptions(delimiter=delimiter),
+        pcsv.ParseOptions(delimiter=format.delimiter, quote_char=format.quote),
         pcsv.ConvertOptions(
             column_types=_plain(want),
             include_columns=want.names or names[:1],
-            null_values=list(null_values),
+            null_values=[format.null],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         ),

@@ -59,7 +59,7 @@ class Input(Protocol):
 
     @property
     def reader(self) -> Reader:
-        """Reads this input's slices; depends on configuration only, so it may be made before anything was discovered."""
+        """Reads this input's slices. Depends on configuration only: it may travel before anything is discovered."""
         ...
 
     def discover(self) -> int:

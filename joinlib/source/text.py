@@ -1,18 +1,17 @@
 """How is a text file (csv, jsonl) cut and read? A slice is a range of bytes, about 4 MiB, that ends with a
 line.
 
-The text is UTF-8. A csv file begins with a header, and its values hold no line breaks: a quote that is still
-open at the end of a line is refused, because a cut could fall inside. An empty csv value without quotes is
-NULL, as is a field that a JSON object does not have. Timestamps without a zone are UTC. Cutting looks at the
-first 64 KiB and at the cuts only.
+The text is UTF-8. A csv file begins with a header unless told otherwise, and its values hold no line breaks:
+a quote that is still open at the end of a line is refused, because a cut could fall inside. An empty csv
+value without quotes is NULL, as is a field that a JSON object does not have. Timestamps without a zone are
+UTC. Cutting looks at the first 64 KiB and at the cuts only.
 """
 
-import csv
+import csv as csv_module
 import mmap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ import pyarrow as pa
 from joinlib.errors import InputError
 from joinlib.source.fit import check_names, fitted
 from joinlib.source.fresh import Unreadable, check_fresh
-from joinlib.source.parse import PARSE_ERRORS, csv_table, first_bad_line, json_table
+from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, first_bad_line, json_table
 from joinlib.source.slices import SLICE_ROWS, Piece, Slice
 
 SLICE_BYTES = 4 << 20
@@ -28,38 +27,29 @@ _SAMPLE_BYTES = 64 << 10
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True)
-class TextFormat:
-    """How lines become values."""
-
-    kind: Literal["csv", "jsonl"]
-    delimiter: str = ","
-    null_values: tuple[str, ...] = ("",)  # csv values, not in quotes, that are NULL
-
-
-def cut(path: Path, schema: pa.Schema, format: TextFormat, slice_bytes: int = SLICE_BYTES) -> list[Piece]:
+def cut(path: Path, schema: pa.Schema, csv: CsvFormat | None, slice_bytes: int = SLICE_BYTES) -> list[Piece]:
     """The file's pieces, the header line left out."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
         sample = text[:_SAMPLE_BYTES]
         _check_utf8(sample)
         start = len(_BOM) if sample.startswith(_BOM) else 0
-        if format.kind == "csv":
+        if csv and csv.header:
             header = text.readline()
-            check_names(str(path), _names(header, format), schema)
+            check_names(str(path), _names(header, csv), schema)
             start = len(header)
         row_bytes = max(1, len(sample) // max(1, sample.count(b"\n")))
         cuts = list(_cuts(text, start, slice_bytes))
-    return [Piece(0, a, b, max(1, (b - a) // row_bytes)) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [Piece(0, a, b, max(1, (b - a) // row_bytes)) for a, b in pairwise(cuts)]
 
 
 def read_many(
-    slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema, format: TextFormat
+    slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema, csv: CsvFormat | None
 ) -> Iterator[pa.RecordBatch]:
     """Rows of slices in order."""
     want = pa.schema([schema.field(c) for c in columns])
     for slice in slices:
         check_fresh(slice)
-        table = _table(slice, want if columns else schema, format)
+        table = _table(slice, want if columns else schema, schema, csv)
         place = f"{slice.path}, rows from byte {slice.start}"
         for batch in table.combine_chunks().to_batches(SLICE_ROWS):
             yield fitted(place, batch, want)
@@ -74,9 +64,9 @@ def _cuts(text: mmap.mmap, start: int, slice_bytes: int) -> Iterator[int]:
         yield start
 
 
-def _names(header: bytes, format: TextFormat) -> list[str]:
+def _names(header: bytes, csv: CsvFormat) -> list[str]:
     line = header.decode("utf-8-sig").rstrip("\r\n")
-    return next(csv.reader([line], delimiter=format.delimiter), [])
+    return next(csv_module.reader([line], delimiter=csv.delimiter, quotechar=csv.quote), [])
 
 
 def _check_utf8(sample: bytes) -> None:
@@ -89,18 +79,16 @@ def _check_utf8(sample: bytes) -> None:
             raise Unreadable(f"not UTF-8 text (byte {e.start}); is it compressed?") from e
 
 
-def _table(slice: Slice, want: pa.Schema, format: TextFormat) -> pa.Table:
+def _table(slice: Slice, want: pa.Schema, schema: pa.Schema, csv: CsvFormat | None) -> pa.Table:
     with Path(slice.path).open("rb") as file:
-        names = _names(file.readline(), format) if format.kind == "csv" else []
+        names = _names(file.readline(), csv) if csv and csv.header else schema.names
         file.seek(slice.start)
         text = file.read(slice.stop - slice.start)
-    if format.kind == "csv":
-        _check_quotes(slice, text)
+    if csv:
+        _check_quotes(slice, text, csv.quote.encode())
 
     def parse(text: bytes, want: pa.Schema) -> pa.Table:
-        if format.kind == "csv":
-            return csv_table(text, want, names, format.delimiter, format.null_values)
-        return json_table(text, want)
+        return csv_table(text, want, names, csv) if csv else json_table(text, want)
 
     try:
         return parse(text, want)
@@ -112,13 +100,13 @@ def _table(slice: Slice, want: pa.Schema, format: TextFormat) -> pa.Table:
         ) from None
 
 
-def _check_quotes(slice: Slice, text: bytes) -> None:
+def _check_quotes(slice: Slice, text: bytes, quote: bytes) -> None:
     """No quote is open at the end of a line: the number of quotes up to each line break is even."""
-    if b'"' not in text:
+    if quote not in text:
         return
     raw = np.frombuffer(text, np.uint8)
     ends = np.append(np.flatnonzero(raw == ord("\n")), len(raw))
-    odd = np.flatnonzero(np.searchsorted(np.flatnonzero(raw == ord('"')), ends) % 2)
+    odd = np.flatnonzero(np.searchsorted(np.flatnonzero(raw == ord(quote)), ends) % 2)
     if len(odd):
         raise InputError(
             f"{_line(slice, int(odd[0]))}: a quote is open at the end of the line; values of csv files cannot hold"

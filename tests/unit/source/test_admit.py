@@ -16,7 +16,9 @@ def slices_of(weights: Weights, files: int = 10**9) -> object:
     ]
 
 
-def step(weights: Weights, start: dict[str, int], max_rows: int, max_files: int | None = None, per_file: int = 1) -> dict[str, int]:
+def step(
+    weights: Weights, start: dict[str, int], max_rows: int, max_files: int | None = None, per_file: int = 1
+) -> dict[str, int]:
     known = {name: len(w) for name, w in weights.items()}
     return admit(known, start, slices_of(weights, per_file), max_rows, dict.fromkeys(weights, max_files))
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joinlib.errors import InputError, SpecError, StateError
-from joinlib.source import FilesConfig, Input, Slice, make, parquet, text
+from joinlib.source import CsvFormat, FilesConfig, Input, Slice, make, parquet, text
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 FORMATS = ("parquet", "csv", "jsonl")
@@ -41,7 +41,9 @@ def source(folder: Path, format: str, schema: pa.Schema = SCHEMA, **config: obje
     return make("orders", FilesConfig(folder / "in", format, **config), schema, folder / "log")
 
 
-def rows(input: Input, start: int, stop: int, columns: tuple[str, ...] = ("id", "name")) -> list[dict[str, object]]:
+def rows(
+    input: Input, start: int, stop: int, columns: tuple[str, ...] = ("id", "name")
+) -> list[dict[str, object]]:
     batches = list(input.reader.read_many(input.slices(start, stop), columns))
     assert all(b.schema.names == list(columns) for b in batches)
     return [row for b in batches for row in b.to_pylist()]
@@ -49,7 +51,9 @@ def rows(input: Input, start: int, stop: int, columns: tuple[str, ...] = ("id", 
 
 def expected(*spans: tuple[int, int]) -> list[dict[str, object]]:
     return [
-        {"id": i, "name": f"é{i}" if i % 3 else None} for first, count in spans for i in range(first, first + count)
+        {"id": i, "name": f"é{i}" if i % 3 else None}
+        for first, count in spans
+        for i in range(first, first + count)
     ]
 
 
@@ -63,7 +67,7 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_slices")
-@pytest.mark.parametrize("order", ["mtime", "name"])
+@pytest.mark.parametrize("order", ["modified", "name"])
 @pytest.mark.parametrize("format", FORMATS)
 @settings(max_examples=25, deadline=None)
 @given(
@@ -87,7 +91,7 @@ def test_every_row_once_in_one_order(
         new = {}
         for name, count in batch:
             path = folder / "in" / f"{9 - i}{name}.{format}"  # each discovery sorts before the one before
-            spans = (-ord(name) if order == "mtime" else 0, path.name)
+            spans = (-ord(name) if order == "modified" else 0, path.name)
             write(path, first, count, mtime=10**18 + spans[0])
             new[path.name] = (spans, (first, count))
             first += count
@@ -124,7 +128,7 @@ def test_text_slices_equal_the_whole_file(
         body = ["v", *('"' + v.replace('"', '""') + '"' for v in lines)]
     raw = eol.join(body) + (eol if last else "")
     path.write_bytes((b"\xef\xbb\xbf" if bom else b"") + raw.encode() or b"\n")
-    schema, kind = pa.schema([("v", pa.string())]), text.TextFormat(format)
+    schema, kind = pa.schema([("v", pa.string())]), CsvFormat() if format == "csv" else None
     stat = path.stat()
     slices = [
         Slice(i, None, p.weight, str(path), stat.st_size, stat.st_mtime_ns, p.group, p.start, p.stop)
@@ -174,7 +178,8 @@ def test_one_file_is_an_input(tmp_path: Path, format: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("format", "raw"), [("parquet", b"PAR1 half"), ("csv", b"\xff\xfe\x00"), ("jsonl", b"\x1f\x8b\x08\x00" * 9)]
+    ("format", "raw"),
+    [("parquet", b"PAR1 half"), ("csv", b"\xff\xfe\x00"), ("jsonl", b"\x1f\x8b\x08\x00" * 9)],
 )
 def test_bad_file_fails_or_is_skipped(tmp_path: Path, format: str, raw: bytes) -> None:
     """It is named with the fix; or skipped, counted, and tried again only once it has changed."""
@@ -263,6 +268,15 @@ def test_text_times_and_nulls(tmp_path: Path, format: str) -> None:
     assert batch.column("s").to_pylist() == ["", "x", None, "y"]
 
 
+def test_csv_of_another_kind(tmp_path: Path) -> None:
+    """No header: the schema's columns in order; other delimiters, quotes and words for NULL."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("1;'a;''b'\n2;NA\n3;'NA'\n")
+    input = source(tmp_path, "csv", csv=CsvFormat(header=False, delimiter=";", quote="'", null="NA"))
+    got = rows(input, 0, input.discover(), ("name", "id"))
+    assert [tuple(r.values()) for r in got] == [("a;'b", 1), (None, 2), ("NA", 3)]
+
+
 def test_damaged_pages_are_named(tmp_path: Path) -> None:
     """A Parquet file whose footer is whole and whose data is not."""
     path = tmp_path / "in" / "a.parquet"
@@ -290,7 +304,10 @@ def test_adjacent_slices_decode_their_group_once(tmp_path: Path, monkeypatch: py
     assert parquet._decoded.cache_info().misses == 1
 
 
-@pytest.mark.parametrize("make_config", [lambda p: FilesConfig(p, "orc"), lambda p: FilesConfig(p, "csv", delimiter="")])
+@pytest.mark.parametrize(
+    "make_config",
+    [lambda p: FilesConfig(p, "orc"), lambda p: FilesConfig(p, "csv", csv=CsvFormat(delimiter=""))],
+)
 def test_bad_configurations(make_config: Callable[[Path], FilesConfig]) -> None:
     """A format or delimiter that cannot be is refused at once."""
     with pytest.raises(SpecError):

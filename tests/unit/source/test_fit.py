@@ -16,10 +16,13 @@ VALUES = {
     pa.date64(): 86_400_000, pa.timestamp("s"): 1, pa.timestamp("ns"): 1_000, pa.timestamp("ms", "Europe/Paris"): 5,
     UTC: 7, pa.timestamp("us"): 7, pa.decimal128(5, 2): Decimal("999.99"), pa.decimal128(38, 0): Decimal(10) ** 37,
     pa.null(): None, pa.dictionary(pa.int8(), pa.string()): "ä", pa.dictionary(pa.int8(), pa.int8()): 3,
+    pa.list_(pa.field("item", pa.int32())): [1, None], pa.large_list(pa.int64()): [5],
+    pa.struct([("a", pa.int8())]): {"a": 1}, pa.map_(pa.string(), pa.int8()): [("k", 1)],
 }  # fmt: skip
 DECLARED = [
     pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary(),
     pa.date32(), UTC, pa.timestamp("us"), pa.decimal128(10, 0), pa.decimal128(22, 2), pa.decimal128(38, 2),
+    pa.list_(pa.field("element", pa.int64())), pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.int64()),
 ]  # fmt: skip
 
 
@@ -39,8 +42,14 @@ def test_what_fits_keeps_its_value(have: pa.DataType, want: pa.DataType) -> None
 
 def test_a_file_without_the_column_names_the_nearest() -> None:
     """The error holds the file, the column, what is there and what may be meant."""
-    with pytest.raises(InputError, match=r"f\.parquet: no column 'order_id'; it has orderid, x \(nearest: orderid\)"):
-        check_types("f.parquet", pa.schema([("orderid", pa.int64()), ("x", pa.int8())]), pa.schema([("order_id", pa.int64())]))
+    with pytest.raises(
+        InputError, match=r"f\.parquet: no column 'order_id'; it has orderid, x \(nearest: orderid\)"
+    ):
+        check_types(
+            "f.parquet",
+            pa.schema([("orderid", pa.int64()), ("x", pa.int8())]),
+            pa.schema([("order_id", pa.int64())]),
+        )
 
 
 def test_a_type_that_could_lose_values_is_refused() -> None:

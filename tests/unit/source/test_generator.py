@@ -1,6 +1,7 @@
 """Row i is the same row, however it is asked for; the clock decides how many there are."""
 
 import pickle
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def test_same_rows_for_any_slicing(cuts: list[int], columns: list[str]) -> None:
     """Cut anywhere and with any columns, the rows are those of one slice."""
     read = pickle.loads(pickle.dumps(reader(CONFIG, SCHEMA))).read_many
     ends = sorted({0, 300, *cuts})
-    parts = [Slice(0, None, 1, start=a, stop=b) for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [Slice(0, None, 1, start=a, stop=b) for a, b in pairwise(ends)]
     whole = pa.Table.from_batches(read([Slice(0, None, 1, start=0, stop=300)], SCHEMA.names))
     some = columns[:3]
     assert pa.Table.from_batches(read(parts, some)).equals(whole.select(some))
@@ -36,7 +37,9 @@ def test_same_rows_for_any_slicing(cuts: list[int], columns: list[str]) -> None:
 
 def test_values_fill_the_schema() -> None:
     """Every type comes as declared; keys stay in their range, event time rises, nothing is NULL."""
-    table = pa.Table.from_batches(reader(CONFIG, SCHEMA).read(Slice(0, None, 1, start=0, stop=1_000), SCHEMA.names))
+    table = pa.Table.from_batches(
+        reader(CONFIG, SCHEMA).read(Slice(0, None, 1, start=0, stop=1_000), SCHEMA.names)
+    )
     table.validate(full=True)
     assert table.schema == SCHEMA
     assert set(table["id"].to_pylist()) == set(range(10))
@@ -90,6 +93,15 @@ def test_bounded_and_not_by_the_clock(tmp_path: Path) -> None:
     assert [s.rows for s in source.slices(0, 2)] == [65_536, 4_464]
 
 
+def test_without_end(tmp_path: Path) -> None:
+    """With neither rate nor number there is always more, and no lag."""
+    source = make("g", GeneratorConfig(), SCHEMA, tmp_path)
+    assert source.discover() > 10**9
+    assert source.lag(3) == {"slices": 0, "rows": 0}
+    (last,) = source.slices(10**9, 10**9 + 1)
+    assert last.start == 10**9 * 65_536
+
+
 def test_another_generator_is_refused(tmp_path: Path) -> None:
     """Positions of one generator mean nothing to another."""
     make("g", GeneratorConfig(rows=10, keys=5), SCHEMA, tmp_path).discover()
@@ -99,7 +111,7 @@ def test_another_generator_is_refused(tmp_path: Path) -> None:
 
 def test_bad_configurations() -> None:
     """What cannot be generated is said before anything runs."""
-    with pytest.raises(SpecError, match="give rows, rowsPerSecond"):
-        GeneratorConfig()
+    with pytest.raises(SpecError, match="keys is 0"):
+        GeneratorConfig(keys=0)
     with pytest.raises(SpecError, match="column 'x' is list"):
         reader(GeneratorConfig(rows=1), pa.schema([("x", pa.list_(pa.int8()))]))

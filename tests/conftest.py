@@ -2,6 +2,8 @@
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("quick", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "quick", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
 settings.load_profile("quick")

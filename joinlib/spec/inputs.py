@@ -60,7 +60,7 @@ class Files(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if "csv" in self.model_fields_set and self.format != "csv":
+        if self.format != "csv" and self.csv != Csv():
             refuse([Problem(("csv",), f"is for format csv, but format is {self.format}; remove one of them")])
         return self
 

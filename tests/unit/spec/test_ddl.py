@@ -34,7 +34,12 @@ AS_SPARK: list[tuple[str, spark.DataType]] = [
     ("MAP<STRING, ARRAY<DATE>>", spark.MapType(spark.StringType(), spark.ArrayType(spark.DateType()))),
     (
         "STRUCT<x: INT NOT NULL, `y z` DECIMAL(4,2) COMMENT 'it''s'>".replace("''", "\\'"),
-        spark.StructType([spark.StructField("x", spark.IntegerType(), False), spark.StructField("y z", spark.DecimalType(4, 2))]),
+        spark.StructType(
+            [
+                spark.StructField("x", spark.IntegerType(), False),
+                spark.StructField("y z", spark.DecimalType(4, 2)),
+            ]
+        ),
     ),
 ]
 
@@ -43,7 +48,8 @@ AS_SPARK: list[tuple[str, spark.DataType]] = [
 def test_types_are_sparks(text: str, type_: spark.DataType) -> None:
     """Every type gives what Spark hands to Arrow in a UTC session, nullable or not."""
     expected = to_arrow_schema(
-        spark.StructType([spark.StructField("a", type_), spark.StructField("b", type_, nullable=False)]), timezone="UTC"
+        spark.StructType([spark.StructField("a", type_), spark.StructField("b", type_, nullable=False)]),
+        timezone="UTC",
     )
     assert ddl.parse(f"a {text}, b {text} NOT NULL") == expected
 
@@ -74,7 +80,7 @@ def test_names() -> None:
 )
 def test_errors_name_the_column_and_the_fix(text: str, message: str) -> None:
     """Each mistake has its own sentence."""
-    with pytest.raises(ValueError, match=".") as error:
+    with pytest.raises(ValueError, match=r".") as error:
         ddl.parse(text)
     assert str(error.value) == message
 

@@ -9,7 +9,14 @@ from joinlib.spec import duration
 
 @pytest.mark.parametrize(
     ("text", "us"),
-    [("0s", 0), ("7us", 7), ("500ms", 500_000), ("10s", 10_000_000), ("2h30m", 9_000_000_000), ("7d", 604_800_000_000)],
+    [
+        ("0s", 0),
+        ("7us", 7),
+        ("500ms", 500_000),
+        ("10s", 10_000_000),
+        ("2h30m", 9_000_000_000),
+        ("7d", 604_800_000_000),
+    ],
 )
 def test_units(text: str, us: int) -> None:
     """Every unit is read, alone and together."""
@@ -19,7 +26,9 @@ def test_units(text: str, us: int) -> None:
 @pytest.mark.parametrize("text", ["", "10", "s", "10 s", "-1s", "1.5h", "7days", "10s\n", "1w", "٣s"])
 def test_other_forms_are_refused(text: str) -> None:
     """The error shows what was written and how to write it."""
-    with pytest.raises(ValueError, match=r"is no duration; write numbers with units d, h, m, s, ms, us, such as 10s"):
+    with pytest.raises(
+        ValueError, match=r"is no duration; write numbers with units d, h, m, s, ms, us, such as 10s"
+    ):
         duration.parse(text)
 
 

@@ -1,0 +1,301 @@
+"""Loading: a file becomes the model, or every mistake is named at its line with the fix."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from joinlib.errors import SpecError
+from joinlib.spec import StreamJoin, load, parse
+
+TEXT = """\
+apiVersion: streamjoin.dev/v1alpha1
+kind: StreamJoin
+metadata: {name: late}
+spec:
+  sql: SELECT o.id FROM orders o JOIN payments p ON o.id = p.id
+  inputs:
+    orders:
+      schema: id BIGINT, at TIMESTAMP
+      eventTime: {column: at, delay: 10s}
+      files: {path: data/orders}
+    payments:
+      schema: id BIGINT, at TIMESTAMP_NTZ
+      eventTime: {column: at}
+      generator: {rows: 10}
+  output:
+    files: {path: out}
+  join: {units: 16, retention: 7d}
+  checkpoint: {path: checkpoint}
+"""
+
+
+def model(text: str) -> StreamJoin:
+    """The model of a text in a file of the folder /jobs."""
+    return parse(text, "late.yaml", Path("/jobs"))
+
+
+def mistakes(old: str, new: str) -> list[str]:
+    """What is said of the good text with one part replaced."""
+    assert old in TEXT
+    with pytest.raises(SpecError) as error:
+        model(TEXT.replace(old, new, 1))
+    return str(error.value).splitlines()
+
+
+def test_a_good_file_becomes_the_model() -> None:
+    """Names, units and defaults are those of the design."""
+    spec = model(TEXT).spec
+    orders = spec.inputs["orders"]
+    assert orders.event_time is not None
+    assert orders.files is not None
+    assert (orders.arrow_schema.names, orders.event_time.delay_us, orders.is_stream) == (
+        ["id", "at"],
+        10_000_000,
+        True,
+    )
+    assert (orders.files.format, orders.files.order_by, orders.files.on_bad_file) == (
+        "parquet",
+        "modified",
+        "fail",
+    )
+    assert (spec.join.strategy, spec.join.units, spec.join.retention_us) == ("auto", 16, 604_800_000_000)
+    assert (spec.batch.max_rows, spec.batch.interval_us, spec.output.mode) == (1_000_000, 0, "append")
+    assert (spec.scaling.period_us, spec.executors) == (60_000_000, None)
+
+
+def test_relative_paths_start_at_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the command runs; absolute paths stay."""
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "late.yaml").write_text(TEXT.replace("path: out", f"path: {tmp_path}/out"))
+    monkeypatch.chdir(tmp_path)
+    spec = load("jobs/late.yaml").spec
+    assert spec.checkpoint.path == tmp_path / "jobs" / "checkpoint"
+    assert spec.output.files is not None
+    assert spec.output.files.path == tmp_path / "out"
+
+
+def test_a_model_can_be_sent_and_written() -> None:
+    """It pickles for Spark's workers and its JSON form is a valid spec again."""
+    job = model(TEXT)
+    assert pickle.loads(pickle.dumps(job)) == job
+    assert StreamJoin.model_validate(job.model_dump(mode="json", by_alias=True)) == job
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "kind: StreamJoin",
+            "kind: StreamJoyn",
+            "2: kind: 'StreamJoyn' is not one of StreamJoin; did you mean 'StreamJoin'?",
+        ),
+        (
+            "name: late",
+            "name: Late_1",
+            "3: metadata.name: 'Late_1' does not fit; write lower-case letters, digits and '-', such as late-orders",
+        ),
+        ("  sql: SELECT", "  sql: '' # ", "5: spec.sql: '' does not fit; write a SELECT"),
+        (
+            "eventTime: {column: at, delay",
+            "eventTme: {column: at, delay",
+            "9: spec.inputs.orders.eventTme: unknown field; did you mean 'eventTime'?",
+        ),
+        (
+            "eventTime: {column: at, delay: 10s}",
+            "event_time: {column: at}",
+            "9: spec.inputs.orders.event_time: unknown field; did you mean 'eventTime'?",
+        ),
+        (
+            "delay: 10s",
+            "delay: 10",
+            "9: spec.inputs.orders.eventTime.delay: 10 has no unit; write 10s, 500ms or 2h30m",
+        ),
+        (
+            "id BIGINT, at TIMESTAMP\n",
+            "id BIGNT\n",
+            "8: spec.inputs.orders.schema: column 'id': unknown type 'BIGNT'; did you mean 'BIGINT'?",
+        ),
+        (
+            "{column: at, delay",
+            "{column: att, delay",
+            "9: spec.inputs.orders.eventTime.column: no column 'att' in the schema; did you mean 'at'?",
+        ),
+        (
+            "{column: at, delay",
+            "{column: id, delay",
+            "9: spec.inputs.orders.eventTime.column: column 'id' is no TIMESTAMP; declare it as one in the schema",
+        ),
+        (
+            "      files: {path: data/orders}\n",
+            "",
+            "7: spec.inputs.orders: has no source; add one of files, generator, kafka, postgres",
+        ),
+        (
+            "files: {path: data/orders}",
+            "files: {path: data/orders}\n      generator: {}",
+            "7: spec.inputs.orders: has files and generator; keep one",
+        ),
+        (
+            "generator: {rows: 10}",
+            "generator: {rows: 10}\n      role: table",
+            "15: spec.inputs.payments.role: generator cannot be a table; remove role, or use another source",
+        ),
+        (
+            "rows: 10",
+            "rows: 0",
+            "14: spec.inputs.payments.generator.rows: should be greater than or equal to 1",
+        ),
+        (
+            "path: data/orders",
+            "path: data/orders, csv: {header: false}",
+            "10: spec.inputs.orders.files.csv: is for format csv, but format is parquet; remove one of them",
+        ),
+        (
+            "path: data/orders",
+            "path: data/orders, format: parqet",
+            "10: spec.inputs.orders.files.format: 'parqet' is not one of parquet, csv, jsonl; did you mean 'parquet'?",
+        ),
+        (
+            "path: data/orders",
+            "path: 's3://bucket/orders'",
+            "10: spec.inputs.orders.files.path: 's3://bucket/orders' is on an object store, which is not supported yet; name a local or shared folder",
+        ),
+        (
+            "    payments:",
+            "    2pay:",
+            "11: spec.inputs.2pay: '2pay' is no name for an input; write letters, digits and '_', as SQL does",
+        ),
+        (
+            "    payments:",
+            "    Orders:",
+            "11: spec.inputs.Orders: is the same name as 'orders' in SQL; rename one",
+        ),
+        (
+            "    files: {path: out}",
+            "    mode: append",
+            "15: spec.output: goes nowhere; add one of files, kafka, console, noop",
+        ),
+        ("units: 16", "units: 12", "17: spec.join.units: 12 is no power of two; write 8 or 16"),
+        (
+            "      eventTime: {column: at}\n",
+            "",
+            "11: spec.inputs.payments: join.retention needs eventTime on every stream; add it, or remove retention",
+        ),
+        (
+            "  checkpoint: {path: checkpoint}",
+            "",
+            "4: spec.checkpoint: is missing; add it (Where the job keeps what it must not forget)",
+        ),
+        (
+            "path: checkpoint",
+            "path: out/state",
+            "16: spec.output.files.path: /jobs/out and checkpoint.path /jobs/out/state overlap; use folders apart",
+        ),
+        (
+            "path: out",
+            "path: data/orders/../orders",
+            "16: spec.output.files.path: /jobs/data/orders and inputs.orders.files.path /jobs/data/orders overlap; use folders apart",
+        ),
+        (
+            "  checkpoint:",
+            "  executors: {max: 10, cores: 4}\n  checkpoint:",
+            "17: spec.join.units: 16 is less than executors.max x executors.cores, 40; write 64 or more",
+        ),
+        (
+            "  checkpoint:",
+            "  executors: {min: 3, max: 2}\n  checkpoint:",
+            "18: spec.executors.min: 3 is more than max, 2; lower min or raise max",
+        ),
+        (
+            "  checkpoint:",
+            "  executors: {memory: 8Gib}\n  checkpoint:",
+            "18: spec.executors.memory: '8Gib' is no amount of memory; write 8Gi or 512Mi",
+        ),
+        (
+            "  checkpoint:",
+            "  scaling: {low: 0.7}\n  checkpoint:",
+            "18: spec.scaling.target: out of order (low 0.7, target 0.6, high 0.8); write low < target < high",
+        ),
+        (
+            "  checkpoint:",
+            "  batch: fast\n  checkpoint:",
+            "18: spec.batch: needs fields below it (How much a batch takes, and how often one starts); write {} for none",
+        ),
+        (
+            "  join:",
+            "  sql: SELECT 1\n  join:",
+            "17: spec.sql: is there twice, first at line 5; remove one",
+        ),
+    ],
+)
+def test_a_mistake_is_named_at_its_line(old: str, new: str, expected: str) -> None:
+    """One mistake, one line: file, line, field, what and the fix."""
+    assert mistakes(old, new) == [f"late.yaml:{expected}"]
+
+
+def test_all_mistakes_come_at_once() -> None:
+    """In the order of the file, whatever kind they are."""
+    text = (
+        TEXT.replace("kind: StreamJoin", "kind: X")
+        .replace("delay: 10s", "delay: soon")
+        .replace("units", "unit")
+    )
+    with pytest.raises(SpecError) as error:
+        model(text)
+    assert [line.split(": ")[:2] for line in str(error.value).splitlines()] == [
+        ["late.yaml:2", "kind"],
+        ["late.yaml:9", "spec.inputs.orders.eventTime.delay"],
+        ["late.yaml:17", "spec.join.unit"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "late.yaml:1: is no StreamJoin; start with apiVersion, kind, metadata and spec"),
+        ("- a", "late.yaml:1: is no StreamJoin; start with apiVersion, kind, metadata and spec"),
+        ("a: [1\nb: 2", "late.yaml:2: is no YAML: "),
+        ("a: 1\n---\nb: 2", "late.yaml:2: is no YAML: but found another document"),
+        ("a: !!python/object:os.system {}", "late.yaml:1: is no YAML: could not determine a constructor"),
+        ("a: \x00", "late.yaml:1: is no YAML: "),
+        ("a: 2024-99-99", "late.yaml:1: is no YAML: "),
+    ],
+)
+def test_what_is_no_spec_at_all(text: str, message: str) -> None:
+    """Text that is no YAML, or YAML of something else, is refused in one line."""
+    with pytest.raises(SpecError) as error:
+        model(text)
+    assert str(error.value).startswith(message)
+
+
+def test_aliases_cost_nothing() -> None:
+    """A few lines of aliases that stand for billions of values, and one that holds itself, are refused at once."""
+    bomb = "a: &a [1]\n" + "".join(
+        f"{chr(c + 1)}: &{chr(c + 1)} [{', '.join([f'*{chr(c)}'] * 9)}]\n" for c in range(97, 115)
+    )
+    with pytest.raises(SpecError, match="unknown field"):
+        model(bomb + "self: &self [*self]\n")
+
+
+def test_an_unreadable_file_is_named() -> None:
+    """So is one that is no text."""
+    with pytest.raises(SpecError, match=r"^nowhere.yaml: cannot be read: No such file or directory$"):
+        load("nowhere.yaml")
+
+
+def test_two_inputs_may_read_one_folder() -> None:
+    """Reading twice harms nobody; only writing needs folders apart."""
+    model(TEXT.replace("generator: {rows: 10}", "files: {path: data/orders}"))
+
+
+def test_executors_need_no_more_units_when_they_are_not_given() -> None:
+    """A local run ignores them, so the default of 8 units is enough."""
+    assert model(TEXT.replace("units: 16, ", "")).spec.join.units == 8
+
+
+def test_postgres_is_a_table() -> None:
+    """It can only be looked up, so retention does not ask it for an event time."""
+    table = "postgres: {host: db, database: shop, table: payments, user: reader}"
+    text = TEXT.replace("      eventTime: {column: at}\n      generator: {rows: 10}", f"      {table}")
+    assert not model(text).spec.inputs["payments"].is_stream

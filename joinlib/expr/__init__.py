@@ -5,12 +5,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-Column = pa.Array | pa.ChunkedArray
-Columns = Callable[[str], Column]  # qualified name -> column; every column of one call has the same length
+Column: TypeAlias = pa.Array | pa.ChunkedArray
+Columns: TypeAlias = Callable[
+    [str], Column
+]  # qualified name -> column; every column of one call has the same length
 
 
 class Node(Protocol):

@@ -1,4 +1,4 @@
-"""CAST and TRY_CAST. Law: every conversion gives NULL where it fails; CAST raises if that made a NULL, TRY_CAST does not.
+"""CAST and TRY_CAST. Law: every conversion gives NULL where it fails; CAST then raises, TRY_CAST does not.
 
 Text is read and written by `joinlib.expr.text_values`, one distinct value at a time.
 """
@@ -122,7 +122,9 @@ def _numbers(value: pa.Array, kind: pa.DataType) -> pa.Array:
         value = pc.trunc(value.cast(t.DOUBLE))
         fits = pc.and_(pc.greater_equal(value, float(limits.min)), pc.less(value, float(limits.max) + 1.0))
         if kind != t.BIGINT:
-            fits = pc.and_(pc.greater_equal(value, float(limits.min)), pc.less_equal(value, float(limits.max)))
+            fits = pc.and_(
+                pc.greater_equal(value, float(limits.min)), pc.less_equal(value, float(limits.max))
+            )
         return _only(value, fits).cast(kind)
     if limits.min <= _LIMITS[value.type].min:
         return value.cast(kind)
@@ -144,9 +146,11 @@ def _to_decimal(value: pa.Array, kind: pa.DataType) -> pa.Array:
     scale = max(value.type.scale, kind.scale)
     wide = value.cast(pa.decimal256(76, scale))
     wide = pc.round(wide, ndigits=kind.scale, round_mode="half_towards_infinity")
-    limit = pa.scalar(10 ** (kind.precision - kind.scale)).cast(pa.decimal256(76, scale)) if (
-        kind.precision - kind.scale <= 18
-    ) else pc.cast(pa.scalar("1" + "0" * (kind.precision - kind.scale)), pa.decimal256(76, scale))
+    limit = (
+        pa.scalar(10 ** (kind.precision - kind.scale)).cast(pa.decimal256(76, scale))
+        if (kind.precision - kind.scale <= 18)
+        else pc.cast(pa.scalar("1" + "0" * (kind.precision - kind.scale)), pa.decimal256(76, scale))
+    )
     return _only(wide, pc.less(pc.abs(wide), limit)).cast(kind)
 
 

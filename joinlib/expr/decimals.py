@@ -72,7 +72,9 @@ def _each(left: pa.Array, right: pa.Array) -> pa.Array:
     return pa.StructArray.from_arrays([left, right], ["l", "r"])
 
 
-def _python(left: pa.Array, right: pa.Array, of: Callable[[Decimal, Decimal], Decimal], kind: pa.DataType) -> pa.Array:
+def _python(
+    left: pa.Array, right: pa.Array, of: Callable[[Decimal, Decimal], Decimal], kind: pa.DataType
+) -> pa.Array:
     pairs = _each(left, right)
     many = [pairs] if isinstance(pairs, pa.Scalar) else pairs
     values = [_one(p["l"].as_py(), p["r"].as_py(), of, kind) for p in many]

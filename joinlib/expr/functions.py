@@ -115,7 +115,9 @@ def coalesce(*values: Expr) -> Expr:
 
 def null_if(value: Expr, other: Expr) -> Expr:
     same = compare.compare("=", value, other)
-    return logic.choose([same], [constant(pa.scalar(None), "NULL"), value], f"nullif({value.sql}, {other.sql})")
+    return logic.choose(
+        [same], [constant(pa.scalar(None), "NULL"), value], f"nullif({value.sql}, {other.sql})"
+    )
 
 
 def if_(condition: Expr, value: Expr, otherwise: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""AND, OR, NOT, IS NULL and the choices: CASE, IF, COALESCE, NULLIF. Law: three-valued, and what is not asked cannot fail.
+"""AND, OR, NOT, IS NULL and the choices (CASE, IF, COALESCE). Law: three-valued; what is not asked cannot fail.
 
 `IF(b = 0, 0, a / b)` and `b <> 0 AND a / b > 1` must not divide by zero: everything is computed for all rows, and only
 if that fails, again for just the rows that ask for it. So the usual case costs one pass of each kernel.
@@ -103,7 +103,9 @@ def _junction(left: Expr, right: Expr, all: bool) -> Expr:
 
 def _boolean(value: Expr, word: str) -> Expr:
     if value.type not in (t.BOOLEAN, t.NULL):
-        raise SpecError(f"{word} takes BOOLEAN, {value.sql} is {t.name(value.type)}; compare it with something")
+        raise SpecError(
+            f"{word} takes BOOLEAN, {value.sql} is {t.name(value.type)}; compare it with something"
+        )
     return cast(value, t.BOOLEAN)
 
 
@@ -122,7 +124,9 @@ def choose(conditions: list[Expr], values: list[Expr], sql: str) -> Expr:
     for value in values[1:]:
         found = t.common(kind, value.type)
         if found is None:
-            raise SpecError(f"{sql}: {t.name(kind)} and {t.name(value.type)} do not meet in one type; add a CAST")
+            raise SpecError(
+                f"{sql}: {t.name(kind)} and {t.name(value.type)} do not meet in one type; add a CAST"
+            )
         kind = found
     values = [cast(v, kind) for v in values]
     conditions = [_boolean(c, "a condition") for c in conditions]

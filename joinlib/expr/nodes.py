@@ -7,7 +7,7 @@ Kernels are module-level functions, so that nodes pickle.
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from joinlib.errors import SpecError
 from joinlib.expr import Column, Columns, Expr, Node
 
-Value = pa.Array | pa.ChunkedArray | pa.Scalar
-P = ParamSpec("P")
+Value: TypeAlias = pa.Array | pa.ChunkedArray | pa.Scalar
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,9 @@ _REASONS = {
 }
 
 
-def call(kernel: Callable[..., Value], arguments: tuple[Expr, ...], type: pa.DataType, sql: str, *more: Hashable) -> Expr:
+def call(
+    kernel: Callable[..., Value], arguments: tuple[Expr, ...], type: pa.DataType, sql: str, *more: Hashable
+) -> Expr:
     """A kernel over expressions, of a known type; evaluated right away when no column is read."""
     node = Call(kernel, tuple(a.node for a in arguments), more, sql)
     if all(isinstance(a.node, Literal) for a in arguments):
@@ -92,13 +93,13 @@ def compute(*values: Any) -> Value:
     return pc.call_function(name, arguments)
 
 
-def columnar(kernel: Callable[Concatenate[P], pa.Array]) -> Callable[P, Value]:
+def columnar(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
     """Let a kernel see contiguous arrays of one length only; scalars in give a scalar out."""
 
     @wraps(kernel)
-    def whole(*values: P.args, **_: P.kwargs) -> Value:
+    def whole(*values: Any) -> Value:
         rows = next((len(v) for v in values if isinstance(v, pa.Array | pa.ChunkedArray)), None)
-        result = kernel(*(_array(v, 1 if rows is None else rows) for v in values))  # type: ignore[call-arg]
+        result = kernel(*(_array(v, 1 if rows is None else rows) for v in values))
         return result[0] if rows is None else result
 
     return whole

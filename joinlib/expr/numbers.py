@@ -94,4 +94,6 @@ def is_nan(value: Expr) -> Expr:
     """FALSE for NULL, as Spark."""
     value = cast(_number("isnan", value), t.DOUBLE)
     found = call(compute, (value,), t.BOOLEAN, f"isnan({value.sql})", "is_nan")
-    return choose([found], [constant(pa.scalar(True), "TRUE"), constant(pa.scalar(False), "FALSE")], found.sql)
+    return choose(
+        [found], [constant(pa.scalar(True), "TRUE"), constant(pa.scalar(False), "FALSE")], found.sql
+    )

@@ -106,7 +106,11 @@ def replace_text(value: Value, old: str, new: str) -> Value:
 
 def like(value: Expr, pattern: Expr, escape: str = "\\") -> Expr:
     """SQL patterns: % any text, _ one character."""
-    sql = f"({value.sql} LIKE {pattern.sql})" if escape == "\\" else f"({value.sql} LIKE {pattern.sql} ESCAPE '{escape}')"
+    sql = (
+        f"({value.sql} LIKE {pattern.sql})"
+        if escape == "\\"
+        else f"({value.sql} LIKE {pattern.sql} ESCAPE '{escape}')"
+    )
     words = constant_text("LIKE", pattern)
     return call(match_text, (text("LIKE", value),), t.BOOLEAN, sql, regex(words, escape))
 

@@ -103,13 +103,13 @@ def _moment(text: str, zoned: bool) -> datetime | None:
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     micros = int((fraction or "").ljust(6, "0")[:6])
     try:
-        moment = datetime(
-            int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), int(second or 0), micros
+        midnight = datetime(int(year), int(month or 1), int(day or 1), tzinfo=_zone(zone))
+        moment = midnight.replace(
+            hour=int(hour or 0), minute=int(minute or 0), second=int(second or 0), microsecond=micros
         )
-        offset = _zone(zone)
     except ValueError:
         return None
-    return moment.replace(tzinfo=offset).astimezone(UTC) if zoned else moment
+    return moment.astimezone(UTC) if zoned else moment.replace(tzinfo=None)
 
 
 def _zone(zone: str | None) -> timezone:

@@ -167,4 +167,3 @@ def days_between(end: Expr, start: Expr) -> Expr:
 
 def subtract_days(end: Value, start: Value) -> Value:
     return pc.subtract(end.cast(t.INT), start.cast(t.INT))
-

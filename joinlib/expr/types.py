@@ -1,7 +1,7 @@
 """Which type do two SQL values meet in? Law: Spark's ANSI coercion, written over Arrow types.
 
-    TINYINT int8 · SMALLINT int16 · INT int32 · BIGINT int64 · FLOAT · DOUBLE · DECIMAL decimal128 · BOOLEAN · STRING
-    BINARY · DATE date32 · TIMESTAMP timestamp(us, UTC) · TIMESTAMP_NTZ timestamp(us) · INTERVAL duration(us)
+TINYINT int8 · SMALLINT int16 · INT int32 · BIGINT int64 · FLOAT · DOUBLE · DECIMAL decimal128 · BOOLEAN · STRING
+BINARY · DATE date32 · TIMESTAMP timestamp(us, UTC) · TIMESTAMP_NTZ timestamp(us) · INTERVAL duration(us)
 """
 
 import pyarrow as pa

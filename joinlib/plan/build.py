@@ -10,15 +10,20 @@ from joinlib.join.config import Bound, Join, Leaf
 from joinlib.plan.columns import input_plan, key_column, need
 from joinlib.plan.source import SourceInput
 from joinlib.plan.stage import OutputColumn, Stage
-from joinlib.sql import KeyClass, Node, Query, Scan, Table, TimeBound, analyse
+from joinlib.sql import KeyClass, Node, Scan, Table, TimeBound, analyse
 from joinlib.sql.bounds import intersect
 from joinlib.sql.graph import kept
 
-STRATEGIES = ("auto", "hash")
+STRATEGIES = ("auto", "multiway")
 
 
 def build(
-    sql: str, inputs: Mapping[str, SourceInput], *, units: int, retention_us: int | None = None, strategy: str = "auto"
+    sql: str,
+    inputs: Mapping[str, SourceInput],
+    *,
+    units: int,
+    retention_us: int | None = None,
+    strategy: str = "auto",
 ) -> Stage:
     """The stage that answers the query over these inputs, by name."""
     _check(units, retention_us, strategy)
@@ -62,7 +67,9 @@ def _times(tree: Node | Scan) -> list[str]:
     """Event-time columns of the rows of a child, those never filled with NULL."""
     if isinstance(tree, Scan):
         if tree.table.time is None:
-            raise SpecError(f"join.retention needs the time of every row; give input {tree.table.name} an eventTime")
+            raise SpecError(
+                f"join.retention needs the time of every row; give input {tree.table.name} an eventTime"
+            )
         return [f"{tree.alias}.{tree.table.time}"]
     alive = kept(tree)
     return [t for c in tree.children for t in _times(c) if t.partition(".")[0] in alive]
@@ -88,7 +95,8 @@ def _join(tree: Node, numbers: Mapping[str, int], classes: tuple[KeyClass, ...])
     return Join(
         kind=tree.kind,
         inputs=tuple(
-            Leaf(numbers[c.alias]) if isinstance(c, Scan) else _join(c, numbers, classes) for c in tree.children
+            Leaf(numbers[c.alias]) if isinstance(c, Scan) else _join(c, numbers, classes)
+            for c in tree.children
         ),
         keys=tuple(keys(h) for h in tree.holders),
         bounds=tuple(Bound(b.left, b.right, b.low_us, b.high_us) for b in tree.bounds),

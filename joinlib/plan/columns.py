@@ -1,4 +1,4 @@
-"""What does each input store? Law: its keys, its time if the watermark matters, and what select list and clauses read."""
+"""What does each input store? Law: keys, time where a bound needs it, and what select list and clauses read."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,7 +20,9 @@ class Need:
     null_keys: frozenset[str]  # inputs whose rows with a NULL key come out
 
 
-def input_plan(number: int, scan: Scan, source: SourceInput, classes: Iterable[KeyClass], need: Need) -> InputPlan:
+def input_plan(
+    number: int, scan: Scan, source: SourceInput, classes: Iterable[KeyClass], need: Need
+) -> InputPlan:
     """The input's reading, filter and stored columns."""
     keys = [key_column(scan.alias, i, c) for i, c in enumerate(classes)]
     time = f"{scan.alias}.{source.time}" if source.time else None

@@ -25,7 +25,9 @@ class SourceInput:
         if self.time is None:
             return
         if self.time not in self.schema.names:
-            raise SpecError(f"eventTime: there is no column {self.time!r}, there is {', '.join(self.schema.names)}")
+            raise SpecError(
+                f"eventTime: there is no column {self.time!r}, there is {', '.join(self.schema.names)}"
+            )
         kind = self.schema.field(self.time).type
         if kind not in (TIMESTAMP, TIMESTAMP_NTZ):
             raise SpecError(f"eventTime: {self.time} is {name(kind)}; it must be TIMESTAMP")

@@ -23,7 +23,7 @@ from joinlib.sql.scope import Scope
 _NULL = constant(pa.scalar(None), "NULL")
 
 
-def compile(node: exp.Expression, scope: Scope) -> Expr:
+def compile(node: exp.Expr, scope: Scope) -> Expr:
     """The expression a syntax tree means; errors point at the innermost part that is wrong."""
     build = _TABLE.get(type(node))
     if build is None:
@@ -36,7 +36,7 @@ def compile(node: exp.Expression, scope: Scope) -> Expr:
         raise scope.error(str(e), node) from e
 
 
-def _refusal(node: exp.Expression) -> str:
+def _refusal(node: exp.Expr) -> str:
     if isinstance(node, exp.Window):
         return "window functions (OVER) are not supported yet"
     if isinstance(node, exp.Subquery | exp.Select | exp.Exists):
@@ -46,15 +46,15 @@ def _refusal(node: exp.Expression) -> str:
     return f"{node.sql(dialect='spark')} is not supported"
 
 
-def _two(build: Callable[[Expr, Expr], Expr]) -> Callable[[exp.Expression, Scope], Expr]:
-    def built(node: exp.Expression, scope: Scope) -> Expr:
+def _two(build: Callable[[Expr, Expr], Expr]) -> Callable[[exp.Expr, Scope], Expr]:
+    def built(node: exp.Expr, scope: Scope) -> Expr:
         return build(compile(node.this, scope), compile(node.expression, scope))
 
     return built
 
 
-def _one(build: Callable[[Expr], Expr]) -> Callable[[exp.Expression, Scope], Expr]:
-    def built(node: exp.Expression, scope: Scope) -> Expr:
+def _one(build: Callable[[Expr], Expr]) -> Callable[[exp.Expr, Scope], Expr]:
+    def built(node: exp.Expr, scope: Scope) -> Expr:
         return build(compile(node.this, scope))
 
     return built
@@ -66,42 +66,47 @@ def _calculate(sign: str, left: Expr, right: Expr) -> Expr:
     return arithmetic(sign, left, right)
 
 
-def _literal(node: exp.Expression, scope: Scope) -> Expr:
+def _column(node: exp.Expr, scope: Scope) -> Expr:
+    assert isinstance(node, exp.Column)
+    return scope.resolve(node)
+
+
+def _literal(node: exp.Expr, scope: Scope) -> Expr:
     if node.is_string:
         text = node.name
         return constant(pa.scalar(text), "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'")
     return number_of(node.name)
 
 
-def _cast(node: exp.Expression, scope: Scope) -> Expr:
+def _cast(node: exp.Expr, scope: Scope) -> Expr:
     return cast(compile(node.this, scope), type_of(node.args["to"]), isinstance(node, exp.TryCast))
 
 
-def _in(node: exp.Expression, scope: Scope) -> Expr:
+def _in(node: exp.Expr, scope: Scope) -> Expr:
     if node.args.get("query") or node.args.get("unnest"):
         raise scope.error("IN (SELECT ...) stands only among the ANDs of WHERE", node)
     return one_of(compile(node.this, scope), [compile(e, scope) for e in node.expressions])
 
 
-def _like(node: exp.Expression, scope: Scope, escape: str = "\\") -> Expr:
+def _like(node: exp.Expr, scope: Scope, escape: str = "\\") -> Expr:
     found = like(compile(node.this, scope), compile(node.expression, scope), escape)
     return negate(found) if node.args.get("negate") else found
 
 
-def _escape(node: exp.Expression, scope: Scope) -> Expr:
+def _escape(node: exp.Expr, scope: Scope) -> Expr:
     if not isinstance(node.this, exp.Like):
         raise scope.error("ESCAPE stands after LIKE", node)
     return _like(node.this, scope, node.expression.name)
 
 
-def _is(node: exp.Expression, scope: Scope) -> Expr:
+def _is(node: exp.Expr, scope: Scope) -> Expr:
     value = compile(node.this, scope)
     if isinstance(node.expression, exp.Null):
         return is_null(value)
     return compare("<=>", value, compile(node.expression, scope))
 
 
-def _case(node: exp.Expression, scope: Scope) -> Expr:
+def _case(node: exp.Expr, scope: Scope) -> Expr:
     subject = compile(node.this, scope) if node.this else None
     conditions = [compile(i.this, scope) for i in node.args["ifs"]]
     if subject is not None:
@@ -113,19 +118,21 @@ def _case(node: exp.Expression, scope: Scope) -> Expr:
     return choose(conditions, values, f"CASE {whens} ELSE {values[-1].sql} END")
 
 
-def _if(node: exp.Expression, scope: Scope) -> Expr:
+def _if(node: exp.Expr, scope: Scope) -> Expr:
     otherwise = node.args.get("false")
     value = compile(node.args["true"], scope)
     return if_(compile(node.this, scope), value, compile(otherwise, scope) if otherwise else _NULL)
 
 
-def _between(node: exp.Expression, scope: Scope) -> Expr:
+def _between(node: exp.Expr, scope: Scope) -> Expr:
     if node.args.get("symmetric"):
         raise scope.error("BETWEEN SYMMETRIC is not supported", node)
-    return between(compile(node.this, scope), compile(node.args["low"], scope), compile(node.args["high"], scope))
+    return between(
+        compile(node.this, scope), compile(node.args["low"], scope), compile(node.args["high"], scope)
+    )
 
 
-def _call(node: exp.Expression, scope: Scope) -> Expr:
+def _call(node: exp.Expr, scope: Scope) -> Expr:
     name = str(node.name)
     if name.lower() in AGGREGATES:
         return function(name, [])
@@ -134,37 +141,37 @@ def _call(node: exp.Expression, scope: Scope) -> Expr:
     return function(name, [compile(e, scope) for e in node.expressions])
 
 
-def _trim(node: exp.Expression, scope: Scope) -> Expr:
+def _trim(node: exp.Expr, scope: Scope) -> Expr:
     if node.expression is not None:
         raise scope.error("TRIM takes spaces off; TRIM(x FROM y) is not supported", node)
     names = {"LEADING": "ltrim", "TRAILING": "rtrim"}
     return function(names.get(str(node.args.get("position")), "trim"), [compile(node.this, scope)])
 
 
-def _extract(node: exp.Expression, scope: Scope) -> Expr:
-    return part(node.name.lower(), compile(node.expression, scope)) if node.name.lower() in _PARTS else function(
-        f"extract({node.name})", []
-    )
+def _extract(node: exp.Expr, scope: Scope) -> Expr:
+    if node.name.lower() not in _PARTS:
+        raise scope.error(f"EXTRACT({node.name} ...) is not supported; there is {', '.join(_PARTS)}", node)
+    return part(node.name.lower(), compile(node.expression, scope))
 
 
 _PARTS = ("year", "month", "day", "hour", "minute", "second", "quarter")
 
 
-def _dot(node: exp.Expression, scope: Scope) -> Expr:
+def _dot(node: exp.Expr, scope: Scope) -> Expr:
     raise scope.error("write fields as input.column.field", node)
 
 
-def _boolean(node: exp.Expression, scope: Scope) -> Expr:
+def _boolean(node: exp.Expr, scope: Scope) -> Expr:
     return constant(pa.scalar(bool(node.this)), "TRUE" if node.this else "FALSE")
 
 
-_TABLE: dict[type[exp.Expression], Callable[[exp.Expression, Scope], Expr]] = {
-    exp.Column: lambda node, scope: scope.resolve(node),
+_TABLE: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
+    exp.Column: _column,
     exp.Paren: _one(lambda value: value),
     exp.Literal: _literal,
     exp.Boolean: _boolean,
-    exp.Null: lambda node, scope: _NULL,
-    exp.Interval: lambda node, scope: interval_of(node),
+    exp.Null: lambda *_: _NULL,
+    exp.Interval: lambda node, _: interval_of(node),
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Neg: _one(minus),

@@ -85,7 +85,10 @@ class TimeBound:
 
 @dataclass(frozen=True)
 class Node:
-    """A join with its clauses told apart. `holders[i][k]`: the input whose member of class k child i carries, never NULL."""
+    """A join with its clauses told apart.
+
+    `holders[i][k]`: the input whose member of class k is the key of every row of child i.
+    """
 
     kind: Kind
     children: tuple["Node | Scan", ...]

@@ -8,8 +8,7 @@ the kept side's member carries the key. Cost: quadratic in the number of equalit
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -38,37 +37,31 @@ class Edge:
     ends: tuple[tuple[int, Linked], tuple[int, Linked]]
 
 
-@dataclass
-class Links:
-    """The classes of every node, by identity of the node, and why equalities were of no use."""
-
-    sql: str = ""
-    why: list[str] = field(default_factory=list)
-
-
-def link(tree: Tree, links: Links) -> list[Linked]:
-    """The classes that hold for every input of the tree."""
+def link(tree: Tree, unusable: list[str]) -> list[Linked]:
+    """The classes that hold for every input of the tree; `unusable` gathers why equalities were of no use."""
     assert isinstance(tree, Joined)
-    below = [[] if isinstance(c, Scan) else link(c, links) for c in tree.children]
-    edges = [e for c in tree.on if (e := _edge(c, tree, below, links))]
+    below = [[] if isinstance(c, Scan) else link(c, unusable) for c in tree.children]
+    edges = [e for c in tree.on if (e := _edge(c, tree, below, unusable))]
     found = list(_groups(edges, tree) if tree.kind == "inner" else _pairs(edges, tree))
     if not found:
-        raise _no_class(tree, edges, links)
+        raise _no_class(tree, edges, unusable)
     return found
 
 
-def _edge(clause: Clause, tree: Joined, below: list[list[Linked]], links: Links) -> Edge | None:
+def _edge(clause: Clause, tree: Joined, below: list[list[Linked]], unusable: list[str]) -> Edge | None:
     node = clause.value.node
     if not isinstance(node, Comparison) or node.sign != "=":
         return None
-    ends = [_end(side, tree, below, links) for side in (node.left, node.right)]
+    ends = [_end(side, tree, below, unusable) for side in (node.left, node.right)]
     if ends[0] is None or ends[1] is None or ends[0][0] == ends[1][0]:
         return None
     check_types(node.left, node.right, clause)
     return Edge(clause, (ends[0], ends[1]))
 
 
-def _end(side: Expr, tree: Joined, below: list[list[Linked]], links: Links) -> tuple[int, Linked] | None:
+def _end(
+    side: Expr, tree: Joined, below: list[list[Linked]], unusable: list[str]
+) -> tuple[int, Linked] | None:
     """The child an expression speaks of, and its class there."""
     speaks = aliases(side)
     for number, child in enumerate(tree.children):
@@ -78,7 +71,7 @@ def _end(side: Expr, tree: Joined, below: list[list[Linked]], links: Links) -> t
             return number, Linked({child.alias: side}, frozenset((side.sql,)))
         hit = next((c for c in below[number] if side.sql in c.carried), None)
         if hit is None:
-            links.why.append(_unusable(side, child, below[number]))
+            unusable.append(_unusable(side, child, below[number]))
         return None if hit is None else (number, hit)
     return None
 
@@ -95,16 +88,13 @@ def _groups(edges: list[Edge], tree: Joined) -> Iterator[Linked]:
     """Inner: everything that is equal, directly or over others, is one class."""
     groups: list[list[Edge]] = []
     for edge in edges:
-        ends = _names(edge)
-        near = [g for g in groups if ends & set().union(*map(_names, g))]
+        near = [g for g in groups if any(_names(edge) & _names(other) for other in g)]
         groups = [g for g in groups if g not in near] + [[*(e for g in near for e in g), edge]]
     for group in groups:
-        ends = [end for edge in group for end in edge.ends]
-        chosen: dict[int, Linked] = {}
-        for number, linked in ends:
-            chosen.setdefault(number, linked)
+        sides = [end for edge in group for end in edge.ends]
+        chosen = dict(reversed(sides))  # the first that was written
         if len(chosen) == len(tree.children):
-            carried = frozenset().union(*(linked.carried for _, linked in ends))
+            carried = frozenset(text for _, linked in sides for text in linked.carried)
             yield _linked([chosen[i] for i in range(len(chosen))], carried, group)
 
 
@@ -125,17 +115,8 @@ def _pairs(edges: list[Edge], tree: Joined) -> Iterator[Linked]:
 
 def _linked(parts: list[Linked], carried: frozenset[str], edges: list[Edge]) -> Linked:
     members = {alias: e for part in parts for alias, e in part.members.items()}
-    same = [{p.members[a].sql for a in p.members} | p.carried for p in parts]
-    redundant = tuple(
-        e.clause for e in edges
-        if all(_is_chosen(linked, parts[number]) for number, linked in e.ends)
-    )  # fmt: skip
-    assert len(same) == len(parts)
-    return Linked(members, carried, tuple(parts), redundant)
-
-
-def _is_chosen(linked: Linked, part: Linked) -> bool:
-    return linked.members == part.members
+    redundant = [e.clause for e in edges if all(linked.members == parts[i].members for i, linked in e.ends)]
+    return Linked(members, carried, tuple(parts), tuple(redundant))
 
 
 def check_types(left: Expr, right: Expr, clause: Clause) -> None:
@@ -151,7 +132,9 @@ def check_types(left: Expr, right: Expr, clause: Clause) -> None:
     other, target = (right, left.type) if t.is_string(right.type) else (left, right.type)
     if t.is_time(left.type) and t.is_time(right.type):
         other, target = (left, right.type) if right.type == t.DATE else (right, left.type)
-    raise SqlError(f"keys differ in type: {kinds}; write CAST({other.sql} AS {t.name(target)})", *clause.place)
+    raise SqlError(
+        f"keys differ in type: {kinds}; write CAST({other.sql} AS {t.name(target)})", *clause.place
+    )
 
 
 def key_type(linked: Linked) -> pa.DataType:
@@ -178,10 +161,10 @@ def lossless(clause: Clause, kind: pa.DataType) -> bool:
     return True
 
 
-def _no_class(tree: Joined, edges: list[Edge], links: Links) -> SqlError:
+def _no_class(tree: Joined, edges: list[Edge], unusable: list[str]) -> SqlError:
     names = sorted(tree.aliases)
-    if links.why:
-        return SqlError(f"{links.why[0]}. Joins on different keys come with a later version", *tree.place)
+    if unusable:
+        return SqlError(f"{unusable[0]}. Joins on different keys come with a later version", *tree.place)
     if edges:
         written = "; ".join(e.clause.value.sql for e in edges)
         return SqlError(
@@ -189,11 +172,9 @@ def _no_class(tree: Joined, edges: list[Edge], links: Links) -> SqlError:
             "later version; until then join the inputs that share a key, and join the result in a second query",
             *tree.place,
         )
-    apart = next(((a, b) for a, b in combinations(tree.children, 2)), None)
-    assert apart is not None
-    left, right = (sorted(c.aliases)[0] for c in apart)
+    left, right = (min(c.aliases) for c in tree.children[:2])
     return SqlError(
-        f"nothing says that a column of {left} equals one of {right}. Joins without equality come with a later version; "
-        f"write ON {left}.key = {right}.key",
+        f"nothing says that a column of {left} equals one of {right}. Joins without equality come with a later "
+        f"version; write ON {left}.key = {right}.key",
         *tree.place,
     )

@@ -18,11 +18,15 @@ _UNITS = {
 }  # fmt: skip
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _SPANS = {
-    ("DAY", "HOUR"): r"(\d+) (\d+)", ("DAY", "MINUTE"): r"(\d+) (\d+):(\d+)",
-    ("DAY", "SECOND"): r"(\d+) (\d+):(\d+):(\d+(?:\.\d+)?)", ("HOUR", "MINUTE"): r"(\d+):(\d+)",
-    ("HOUR", "SECOND"): r"(\d+):(\d+):(\d+(?:\.\d+)?)", ("MINUTE", "SECOND"): r"(\d+):(\d+(?:\.\d+)?)",
-}  # fmt: skip
-_ORDER = ("DAY", "HOUR", "MINUTE", "SECOND")
+    ("DAY", "HOUR"): r"(\d+) (\d+)",
+    ("DAY", "MINUTE"): r"(\d+) (\d+):(\d+)",
+    ("DAY", "SECOND"): r"(\d+) (\d+):(\d+):(\d+(?:\.\d+)?)",
+    ("HOUR", "MINUTE"): r"(\d+):(\d+)",
+    ("HOUR", "SECOND"): r"(\d+):(\d+):(\d+(?:\.\d+)?)",
+    ("MINUTE", "SECOND"): r"(\d+):(\d+(?:\.\d+)?)",
+    ("YEAR", "MONTH"): r"(\d+)-(\d+)",
+}
+_ORDER, _MONTH_ORDER = ("DAY", "HOUR", "MINUTE", "SECOND"), ("YEAR", "MONTH")
 
 
 def number_of(text: str) -> Expr:
@@ -47,7 +51,7 @@ def _decimal(text: str) -> Expr:
     return constant(pa.scalar(value, pa.decimal128(precision, scale)), text)
 
 
-def interval_of(node: exp.Interval) -> Expr:
+def interval_of(node: exp.Expr) -> Expr:
     """INTERVAL 2 HOURS, INTERVAL '5' MINUTES, INTERVAL '1 12' DAY TO HOUR, INTERVAL '1 hour 5 minutes'."""
     text, unit = _amount(node.this), node.args.get("unit")
     if isinstance(unit, exp.IntervalSpan):
@@ -57,7 +61,7 @@ def interval_of(node: exp.Interval) -> Expr:
     return _sum(re.findall(r"([+-]?[\d.]+)\s*([a-zA-Z]+)", text), text)
 
 
-def _amount(node: exp.Expression | None) -> str:
+def _amount(node: exp.Expr | None) -> str:
     if isinstance(node, exp.Neg | exp.Paren):
         return ("-" if isinstance(node, exp.Neg) else "") + _amount(node.this)
     if not isinstance(node, exp.Literal):
@@ -85,13 +89,11 @@ def _sum(parts: list[tuple[str, str]], text: str) -> Expr:
 
 def _span(text: str, first: str, last: str) -> Expr:
     sign = "-" if text.startswith("-") else ""
-    if (first, last) == ("YEAR", "MONTH"):
-        pattern, units = r"(\d+)-(\d+)", ("YEAR", "MONTH")
-    elif (first, last) in _SPANS:
-        pattern, units = _SPANS[first, last], _ORDER[_ORDER.index(first) : _ORDER.index(last) + 1]
-    else:
+    if (first, last) not in _SPANS:
         raise SpecError(f"INTERVAL {first} TO {last} is not supported")
-    found = re.fullmatch(pattern, text.lstrip("+-"))
+    order = _MONTH_ORDER if first == "YEAR" else _ORDER
+    units = order[order.index(first) : order.index(last) + 1]
+    found = re.fullmatch(_SPANS[first, last], text.lstrip("+-"))
     if not found:
         raise SpecError(f"INTERVAL {text!r} does not fit {first} TO {last}")
     return _sum([(sign + n, u) for n, u in zip(found.groups(), units, strict=True)], text)

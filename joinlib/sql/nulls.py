@@ -1,4 +1,4 @@
-"""Can a condition be true for a row whose columns of some inputs are all NULL? Law: "rejects" is said only if certain."""
+"""Can a condition be true where the columns of some inputs are all NULL? Law: "rejects" is said only if certain."""
 
 from joinlib.expr import Expr, Node, Ref
 from joinlib.expr.compare import Comparison

@@ -1,6 +1,6 @@
-"""Text to syntax tree. Law: Spark's grammar; functions keep the names they were written with, operators are the parser's."""
+"""Text to syntax tree. Law: Spark's grammar; functions keep the names they were written with."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
@@ -15,11 +15,13 @@ _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
 class Dialect(Spark):
     """Spark without sqlglot's rewriting of functions: a call stays a call, with its place."""
 
-    class Parser(Spark.Parser):
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
         STRICT_CAST = True
-        FUNCTIONS: ClassVar = {}
-        NO_PAREN_FUNCTIONS: ClassVar = {}
-        FUNCTION_PARSERS: ClassVar = {k: v for k, v in Spark.Parser.FUNCTION_PARSERS.items() if k in _KEPT}
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            k: v for k, v in Spark.Parser.FUNCTION_PARSERS.items() if k in _KEPT
+        }
 
 
 def parse(sql: str) -> exp.Select:
@@ -57,7 +59,7 @@ def place_of(sql: str, start: int) -> tuple[int, int]:
     return before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
 
 
-def place(sql: str, node: exp.Expression | None) -> tuple[int, int]:
+def place(sql: str, node: exp.Expr | None) -> tuple[int, int]:
     """Where a node begins: its own mark, or the leftmost mark below it, or that of what holds it; (0, 0) if unknown."""
     while node is not None:
         starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]

@@ -4,7 +4,7 @@
     the left only    | goes down to the left     | stays: what matches | goes down / stays
     the right only   | stays: sees NULLs         | goes down           | goes down / goes down
 
-FULL keeps everything where it is. A WHERE that no NULL-filled row passes makes a LEFT join an inner one.
+FULL keeps everything where it is. A condition above that no NULL-filled row passes makes LEFT inner, and FULL LEFT.
 """
 
 from dataclasses import replace
@@ -15,37 +15,41 @@ from joinlib.sql.nulls import rejects_null
 Clauses = list[Clause]
 
 
-def push(tree: Tree, above: Clauses) -> Tree:
-    """The tree under a WHERE of `above`."""
+def push(tree: Tree, above: Clauses, needed: Clauses) -> Tree:
+    """The tree under a WHERE of `above`. `needed`: all that rows must pass later, to see which NULLs never come out."""
     if isinstance(tree, Scan):
         return replace(tree, filter=(*tree.filter, *above))
     above = [*tree.where, *above]
+    needed = needed + above
     if tree.kind == "inner":
-        return _inner(tree, above)
-    left, right = tree.children
-    if tree.kind == "left" and any(rejects_null(c.value, right.aliases) for c in above):
-        return _inner(tree, above)
+        return _inner(tree, above, needed)
+    if tree.kind == "left" and _no_nulls(tree.children[1], needed):
+        return _inner(tree, above, needed)
     if tree.kind == "full":
-        return _full(tree, above)
-    return _one_sided(tree, above)
+        return _full(tree, above, needed)
+    return _one_sided(tree, above, needed)
 
 
-def _inner(tree: Joined, above: Clauses) -> Tree:
+def _no_nulls(tree: Tree, needed: Clauses) -> bool:
+    return any(rejects_null(c.value, tree.aliases) for c in needed)
+
+
+def _inner(tree: Joined, above: Clauses, needed: Clauses) -> Tree:
     """One n-way join; a join of one child is just that child."""
     children, clauses = _melt(tree, above)
-    pushed = [push(c, [x for x in clauses if _within(x, c)]) for c in children]
+    pushed = [push(c, [x for x in clauses if _within(x, c)], needed + clauses) for c in children]
     rest = [x for x in clauses if not any(_within(x, c) for c in children)]
     if len(pushed) > 1:
         # A child may have become an inner join by what was pushed into it.
         again = any(isinstance(c, Joined) and c.kind == "inner" for c in pushed)
         melted = Joined("inner", tuple(pushed), tuple(rest), (), tree.place)
-        return _inner(melted, []) if again else melted
+        return _inner(melted, [], needed) if again else melted
     if not rest:
         return pushed[0]
     only = pushed[0]
-    return replace(only, filter=(*only.filter, *rest)) if isinstance(only, Scan) else replace(
-        only, where=(*only.where, *rest)
-    )
+    if isinstance(only, Scan):
+        return replace(only, filter=(*only.filter, *rest))
+    return replace(only, where=(*only.where, *rest))
 
 
 def _melt(tree: Tree, above: Clauses) -> tuple[list[Tree], Clauses]:
@@ -65,7 +69,7 @@ def _within(clause: Clause, tree: Tree) -> bool:
     return bool(clause.aliases) and clause.aliases <= tree.aliases
 
 
-def _one_sided(tree: Joined, above: Clauses) -> Tree:
+def _one_sided(tree: Joined, above: Clauses, needed: Clauses) -> Tree:
     left, right = tree.children
     down = [c for c in above if _within(c, left)]
     where = [c for c in above if not _within(c, left)]
@@ -73,15 +77,16 @@ def _one_sided(tree: Joined, above: Clauses) -> Tree:
     to_right = [c for c in on if _within(c, right)]
     to_left = [c for c in on if _within(c, left)] if tree.kind == "semi" else []
     stay = tuple(c for c in on if c not in to_right and c not in to_left)
-    children = (push(left, down + to_left), push(right, to_right))
+    always = needed + (on if tree.kind == "semi" else [])
+    children = (push(left, down + to_left, always), push(right, to_right, on))
     return Joined(tree.kind, children, stay, tuple(where), tree.place)
 
 
-def _full(tree: Joined, above: Clauses) -> Tree:
+def _full(tree: Joined, above: Clauses, needed: Clauses) -> Tree:
     """FULL with a WHERE that one side's NULLs fail is a LEFT join from that side."""
     left, right = tree.children
     for keep, fill in ((left, right), (right, left)):
-        if any(rejects_null(c.value, keep.aliases) for c in above):
-            return push(Joined("left", (keep, fill), tree.on, (), tree.place), above)
-    children = (push(left, []), push(right, []))
+        if _no_nulls(keep, needed):
+            return push(Joined("left", (keep, fill), tree.on, (), tree.place), above, needed)
+    children = (push(left, [], []), push(right, [], []))
     return Joined("full", children, tree.on, tuple(above), tree.place)

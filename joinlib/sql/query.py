@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from joinlib.errors import SqlError
+from joinlib.expr import Expr
 from joinlib.sql.bounds import intersect, time_bound
 from joinlib.sql.graph import Clause, Joined, KeyClass, Node, Query, Scan, Table, Tree, kept, scans
-from joinlib.sql.keys import Linked, Links, key_type, link, lossless
+from joinlib.sql.keys import Linked, key_type, link, lossless
 from joinlib.sql.parse import parse, place
 from joinlib.sql.push import push
 from joinlib.sql.select import select_list
@@ -19,10 +20,10 @@ def analyse(sql: str, tables: Mapping[str, Table]) -> Query:
     select = parse(sql)
     tree, scope = Builder(sql, tables).select(select)
     columns = select_list(select, scope)
-    tree = push(tree, [])
+    tree = push(tree, [], [])
     _check_inputs(sql, select, tree)
     assert isinstance(tree, Joined)
-    classes = link(tree, Links(sql))
+    classes = link(tree, [])
     found = tuple(KeyClass(_in_order(c, tree), key_type(c)) for c in classes)
     return Query(tuple(scans(tree)), _node(tree, classes, found), found, columns)
 
@@ -30,13 +31,18 @@ def analyse(sql: str, tables: Mapping[str, Table]) -> Query:
 def _check_inputs(sql: str, select: exp.Select, tree: Tree) -> None:
     for scan in scans(tree):
         if not scan.table.stream:
-            table = next(x for x in select.find_all(exp.Table) if x.name.lower() == scan.table.name.lower())
-            raise SqlError(f"{scan.table.name} is a table; joins with tables come with a later version", *place(sql, table))
+            named = (x for x in select.find_all(exp.Table) if x.name.lower() == scan.table.name.lower())
+            where = place(sql, next(named))
+            raise SqlError(
+                f"{scan.table.name} is a table; joins with tables come with a later version", *where
+            )
     if isinstance(tree, Scan):
-        raise SqlError(f"{tree.alias} alone is no join: a query joins two or more inputs", *place(sql, select))
+        raise SqlError(
+            f"{tree.alias} alone is no join: a query joins two or more inputs", *place(sql, select)
+        )
 
 
-def _in_order(linked: Linked, tree: Tree) -> dict[str, object]:
+def _in_order(linked: Linked, tree: Tree) -> dict[str, Expr]:
     return {s.alias: linked.members[s.alias] for s in scans(tree)}
 
 
@@ -56,7 +62,9 @@ def _node(tree: Joined, classes: list[Linked], types: tuple[KeyClass, ...]) -> N
     for number, child in enumerate(tree.children):
         below = [c.parts[number] for c in classes]
         children.append(child if isinstance(child, Scan) else _node(child, below, types))
-    holders = tuple(tuple(_holder(child, c.parts[i]) for c in classes) for i, child in enumerate(tree.children))
+    holders = tuple(
+        tuple(_holder(child, c.parts[i]) for c in classes) for i, child in enumerate(tree.children)
+    )
     return Node(tree.kind, tuple(children), holders, intersect(bounds), tuple(rest), tree.where)
 
 
@@ -71,5 +79,3 @@ def _event_times(tree: Tree) -> dict[str, int]:
     alive = frozenset().union(*(kept(c) for c in tree.children))
     named = [f"{s.alias}.{s.table.time}" for s in scans(tree) if s.table.time and s.alias in alive]
     return {name: i for i, name in enumerate(named)}
-
-

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from sqlglot import exp
 
@@ -10,6 +9,7 @@ from joinlib.errors import SqlError
 from joinlib.expr import Expr, ref
 from joinlib.expr import types as t
 from joinlib.expr.fields import field_of
+from joinlib.spec.nearest import hint
 from joinlib.sql.graph import Scan
 from joinlib.sql.parse import place
 
@@ -30,9 +30,11 @@ class Scope:
         found = self._find([p.name for p in parts], column)
         if found is not None:
             return found
-        raise self._unknown(parts[0].name if len(parts) == 1 else parts[-1].name, parts[0].name, len(parts), column)
+        raise self._unknown(
+            parts[0].name if len(parts) == 1 else parts[-1].name, parts[0].name, len(parts), column
+        )
 
-    def _find(self, names: list[str], at: exp.Expression) -> Expr | None:
+    def _find(self, names: list[str], at: exp.Expr) -> Expr | None:
         scan = self.visible.get(names[0].lower())
         if scan is not None and len(names) > 1:
             found = column_of(scan, names[1])
@@ -51,7 +53,7 @@ class Scope:
             return [self.merged[name.lower()]]
         return [e for e in (column_of(s, name) for s in self.visible.values()) if e is not None]
 
-    def _unknown(self, name: str, first: str, parts: int, at: exp.Expression) -> SqlError:
+    def _unknown(self, name: str, first: str, parts: int, at: exp.Expr) -> SqlError:
         if parts > 1 and first.lower() in self.hidden:
             return self.error(self.hidden[first.lower()], at)
         if parts > 1 and first.lower() in self.visible:
@@ -66,7 +68,7 @@ class Scope:
         """Every input that can be named, outer ones too."""
         return list(self.visible) + (self.outer.names() if self.outer else [])
 
-    def error(self, message: str, at: exp.Expression | None) -> SqlError:
+    def error(self, message: str, at: exp.Expr | None) -> SqlError:
         return SqlError(message, *place(self.sql, at))
 
 
@@ -79,9 +81,13 @@ def column_of(scan: Scan, name: str) -> Expr | None:
     return ref(f"{scan.alias}.{exact[0]}", scan.table.schema.field(exact[0]).type)
 
 
-def _fields(value: Expr, names: list[str], scope: Scope, at: exp.Expression) -> Expr:
+def _fields(value: Expr, names: list[str], scope: Scope, at: exp.Expr) -> Expr:
     for name in names:
-        fields = [value.type.field(i).name for i in range(value.type.num_fields)] if t.is_struct(value.type) else None
+        fields = (
+            [value.type.field(i).name for i in range(value.type.num_fields)]
+            if t.is_struct(value.type)
+            else None
+        )
         if fields is None:
             raise scope.error(f"{value.sql} is {t.name(value.type)}, it has no field {name}", at)
         hit = next((f for f in fields if f.lower() == name.lower()), None)
@@ -92,9 +98,5 @@ def _fields(value: Expr, names: list[str], scope: Scope, at: exp.Expression) -> 
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """"; did you mean x?", or what there is, or nothing."""
-    names = {k.lower(): k for k in known}
-    near = get_close_matches(name.lower(), names, 1, 0.6)
-    if near:
-        return f"; did you mean {names[near[0]]}?"
-    return f"; there is {', '.join(sorted(names.values()))}" if 0 < len(names) <= 8 else ""
+    """The end of an error: which name may be meant, or what names there are."""
+    return "; " + hint(name, list(dict.fromkeys(known)), "there is")

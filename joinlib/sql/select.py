@@ -18,19 +18,20 @@ def select_list(select: exp.Select, scope: Scope) -> tuple[Named, ...]:
     for item in select.expressions:
         for name, value in _named(item, scope):
             if name.lower() in seen:
-                raise scope.error(
-                    f"two output columns are named {name} ({seen[name.lower()]} and {value.sql}); "
-                    f"name one with AS: {value.sql} AS {value.sql.replace('.', '_')}"
-                    if value.column
-                    else f"two output columns are named {name}; give one another name with AS",
-                    item,
-                )
+                both = f"{seen[name.lower()]} and {value.sql}"
+                raise scope.error(f"two output columns are named {name}: {both}; {_fix(item, value)}", item)
             seen[name.lower()] = value.sql
             found.append((name, value))
     return tuple(found)
 
 
-def _named(item: exp.Expression, scope: Scope) -> list[Named]:
+def _fix(item: exp.Expr, value: Expr) -> str:
+    if item.is_star:
+        return f"write the columns instead of *, one of them as {value.sql} AS {value.sql.replace('.', '_')}"
+    return f"write {value.sql} AS another_name"
+
+
+def _named(item: exp.Expr, scope: Scope) -> list[Named]:
     if isinstance(item, exp.Star):
         return _everything(item, scope)
     if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
@@ -42,7 +43,9 @@ def _named(item: exp.Expression, scope: Scope) -> list[Named]:
         raise scope.error(f"{value.sql} cannot come out: {t.name(value.type)} is no type of a column", item)
     name = item.alias or (item.name if isinstance(item, exp.Column) else "")
     if not name:
-        raise scope.error(f"the column {value.sql} has no name; write {item.sql(dialect='spark')} AS name", item)
+        raise scope.error(
+            f"the column {value.sql} has no name; write {item.sql(dialect='spark')} AS name", item
+        )
     return [(name, value)]
 
 
@@ -54,7 +57,9 @@ def _all_of(item: exp.Column, scope: Scope) -> list[Named]:
     scan = scope.visible.get(item.table.lower())
     if scan is None:
         why = scope.hidden.get(item.table.lower())
-        raise scope.error(why or f"{item.table} is no input of this query{nearest(item.table, scope.names())}", item)
+        raise scope.error(
+            why or f"{item.table} is no input of this query{nearest(item.table, scope.names())}", item
+        )
     return _columns(scan)
 
 
@@ -70,4 +75,4 @@ def _everything(item: exp.Star, scope: Scope) -> list[Named]:
 
 def _spelled(name: str, scope: Scope) -> str:
     every = (f.name for s in scope.visible.values() for f in s.table.schema)
-    return next(n for n in every if n.lower() == name)
+    return str(next(n for n in every if n.lower() == name))

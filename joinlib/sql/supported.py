@@ -23,7 +23,11 @@ _CLAUSES = {
     "pivots": "PIVOT is not supported",
     "match": "MATCH_RECOGNIZE is not supported",
 }
-_TABLE = {"sample": "TABLESAMPLE is not supported", "pivots": "PIVOT is not supported", "when": "time travel is not supported"}
+_TABLE = {
+    "sample": "TABLESAMPLE is not supported",
+    "pivots": "PIVOT is not supported",
+    "when": "time travel is not supported",
+}
 
 
 def check_select(sql: str, select: exp.Select) -> None:
@@ -32,16 +36,11 @@ def check_select(sql: str, select: exp.Select) -> None:
         part = select.args.get(name)
         if part:
             at = part[0] if isinstance(part, list) else part
-            raise SqlError(message, *_place(sql, at, select, name))
+            raise SqlError(message, *place(sql, at if isinstance(at, exp.Expr) else select))
     for table in select.find_all(exp.Table):
         for name, message in _TABLE.items():
             if table.args.get(name):
                 raise SqlError(message, *place(sql, table))
-
-
-def _place(sql: str, at: object, select: exp.Select, name: str) -> tuple[int, int]:
-    found = place(sql, at) if isinstance(at, exp.Expression) else (0, 0)
-    return found if found != (0, 0) else place(sql, select)
 
 
 def check_join(sql: str, join: exp.Join) -> None:
@@ -49,7 +48,9 @@ def check_join(sql: str, join: exp.Join) -> None:
     method, kind = (join.method or "").upper(), join.kind.upper()
     where = place(sql, join.this)
     if method == "NATURAL":
-        raise SqlError("NATURAL JOIN is not supported, its keys change with the schema; write USING (...)", *where)
+        raise SqlError(
+            "NATURAL JOIN is not supported, its keys change with the schema; write USING (...)", *where
+        )
     if method:
         raise SqlError(f"{method} JOIN is not supported", *where)
     if kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):

@@ -1,6 +1,7 @@
 """FROM, JOIN, WHERE to a tree of joins. Law: left-deep, as written; RIGHT is LEFT with its sides exchanged.
 
-`WHERE [NOT] EXISTS (SELECT ... FROM s WHERE s.k = o.k)` and `WHERE o.k IN (SELECT s.k FROM s)` are semi and anti joins on top.
+`WHERE [NOT] EXISTS (SELECT ... FROM s WHERE s.k = o.k)` and `WHERE o.k IN (SELECT s.k FROM s)` are semi and anti joins,
+on top of the rest.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from joinlib.errors import SqlError
-from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.compare import compare
 from joinlib.expr.functions import coalesce
@@ -48,7 +48,7 @@ class Builder:
             tree = self._join(tree, join, scope)
         return tree
 
-    def _scan(self, node: exp.Expression, scope: Scope) -> Scan:
+    def _scan(self, node: exp.Expr, scope: Scope) -> Scan:
         if not isinstance(node, exp.Table) or node.args.get("joins"):
             raise scope.error("a derived table is not supported yet; join the inputs themselves", node)
         name = node.name
@@ -76,10 +76,10 @@ class Builder:
 
     def _join(self, tree: Tree, join: exp.Join, scope: Scope) -> Tree:
         check_join(self.sql, join)
-        before = dict(scope.visible)
+        left = Scope(self.sql, dict(scope.visible), {}, dict(scope.merged))
         right = self._scan(join.this, scope)
         side, kind = join.side.upper(), join.kind.upper()
-        on = [Clause(e, place(self.sql, join)) for e in self._using(join, before, right, side, kind, scope)]
+        on = self._using(join, left, right, scope)
         if join.args.get("on"):
             on += self.clauses(join.args["on"], scope)
         joined: Kind = "semi" if kind == "SEMI" else "anti" if kind == "ANTI" else _KINDS[side]
@@ -90,30 +90,26 @@ class Builder:
         children = (right, tree) if side == "RIGHT" else (tree, right)
         return Joined(joined, children, tuple(on), (), place(self.sql, join.this))
 
-    def _using(
-        self, join: exp.Join, before: dict[str, Scan], right: Scan, side: str, kind: str, scope: Scope
-    ) -> list[Expr]:
+    def _using(self, join: exp.Join, left: Scope, right: Scan, scope: Scope) -> list[Clause]:
+        """USING (k): left.k = right.k, and an unqualified k from now on means the one that is not NULL."""
         equal = []
-        left = Scope(self.sql, before, {}, dict(scope.merged))
-        for name in join.args.get("using") or []:
-            at = name if isinstance(name, exp.Identifier) else name.this
-            one = left.resolve(exp.Column(this=at.copy()))
-            two = column_of(right, at.name)
+        for at in join.args.get("using") or []:
+            one, two = left.resolve(exp.Column(this=at.copy())), column_of(right, at.name)
             if two is None:
                 known = right.table.schema.names
                 raise scope.error(f"{right.alias} has no column {at.name}{nearest(at.name, known)}", at)
-            equal.append(self._at(at, scope, one, two))
-            if kind not in ("SEMI", "ANTI"):
-                merged = coalesce(one, two) if side == "FULL" else two if side == "RIGHT" else one
-                scope.merged[at.name.lower()] = merged
+            if t.common(one.type, two.type) is None:
+                kinds = f"{t.name(one.type)} and {t.name(two.type)}"
+                raise scope.error(f"USING ({at.name}): {kinds} differ; write ON with a CAST", at)
+            equal.append(Clause(compare("=", one, two), place(self.sql, at)))
+            if join.kind.upper() not in ("SEMI", "ANTI"):
+                side = join.side.upper()
+                scope.merged[at.name.lower()] = (
+                    coalesce(one, two) if side == "FULL" else two if side == "RIGHT" else one
+                )
         return equal
 
-    def _at(self, at: exp.Expression, scope: Scope, one: Expr, two: Expr) -> Expr:
-        if t.common(one.type, two.type) is None:
-            raise scope.error(f"USING ({at.name}): {t.name(one.type)} and {t.name(two.type)} differ; use ON", at)
-        return compare("=", one, two)
-
-    def clauses(self, node: exp.Expression, scope: Scope) -> list[Clause]:
+    def clauses(self, node: exp.Expr, scope: Scope) -> list[Clause]:
         """The conjuncts of a condition, each with its place."""
         if isinstance(node, exp.And):
             return self.clauses(node.this, scope) + self.clauses(node.expression, scope)
@@ -124,51 +120,60 @@ class Builder:
             raise scope.error(f"a condition is BOOLEAN, {value.sql} is {t.name(value.type)}", node)
         return [Clause(part, place(self.sql, node)) for part in conjuncts(value)]
 
-    def _where(self, tree: Tree, node: exp.Expression | None, scope: Scope) -> Tree:
+    def _where(self, tree: Tree, node: exp.Expr | None, scope: Scope) -> Tree:
         plain: list[Clause] = []
         for part in _parts(node):
             found = _subquery(part)
             if found is None:
                 plain += self.clauses(part, scope)
             else:
-                tree = self._exists(tree, *found, scope)
+                tree = self._exists(tree, found, scope)
         return Joined("inner", (tree,), tuple(plain), (), (1, 1)) if plain else tree
 
-    def _exists(
-        self, tree: Tree, query: exp.Select, value: exp.Expression | None, negated: bool, at: exp.Expression, scope: Scope
-    ) -> Tree:
-        check_subquery(self.sql, query)
+    def _exists(self, tree: Tree, test: "Test", scope: Scope) -> Tree:
+        check_subquery(self.sql, test.query)
         inner = Scope(self.sql, outer=scope)
-        right = self._from(query, inner)
-        where = query.args.get("where")
+        right = self._from(test.query, inner)
+        where = test.query.args.get("where")
         on = self.clauses(where.this, inner) if where else []
-        if value is not None:
-            on += self._membership(query, value, right, negated, at, scope, inner)
-        return Joined("anti" if negated else "semi", (tree, right), tuple(on), (), place(self.sql, at))
+        if test.value is not None:
+            on += self._membership(test, test.value, scope, inner)
+        return Joined(
+            "anti" if test.negated else "semi", (tree, right), tuple(on), (), place(self.sql, test.at)
+        )
 
-    def _membership(
-        self, query: exp.Select, value: exp.Expression, right: Tree, negated: bool, at: exp.Expression,
-        scope: Scope, inner: Scope,
-    ) -> list[Clause]:  # fmt: skip
-        if negated:
+    def _membership(self, test: "Test", value: exp.Expr, scope: Scope, inner: Scope) -> list[Clause]:
+        if test.negated:
             raise scope.error(
                 "NOT IN (SELECT ...) keeps no row once the subquery has a NULL; "
-                "write NOT EXISTS (SELECT 1 FROM ... WHERE ... = ...)", at,
-            )  # fmt: skip
+                "write NOT EXISTS (SELECT 1 FROM ... WHERE ... = ...)",
+                test.at,
+            )
         left = value.this if isinstance(value, exp.Paren) else value
         lefts = left.expressions if isinstance(left, exp.Tuple) else [left]
-        rights = [e.unalias() for e in query.expressions]
+        rights = [e.unalias() for e in test.query.expressions]
         if len(lefts) != len(rights):
-            raise scope.error(f"IN compares {len(lefts)} values with {len(rights)} columns", at)
-        pairs = zip(lefts, rights, strict=True)
-        both = [(compile(one, scope), compile(two, inner)) for one, two in pairs]
-        for one, two in both:
+            raise scope.error(f"IN compares {len(lefts)} values with {len(rights)} columns", test.at)
+        where = place(self.sql, test.at)
+        pairs = [(compile(one, scope), compile(two, inner)) for one, two in zip(lefts, rights)]
+        for one, two in pairs:
             if t.common(one.type, two.type) is None:
-                raise scope.error(f"IN cannot compare {t.name(one.type)} with {t.name(two.type)}; add a CAST", at)
-        return [Clause(compare("=", one, two), place(self.sql, at)) for one, two in both]
+                kinds = f"{t.name(one.type)} with {t.name(two.type)}"
+                raise scope.error(f"IN cannot compare {kinds}; add a CAST", test.at)
+        return [Clause(compare("=", one, two), where) for one, two in pairs]
 
 
-def _parts(node: exp.Expression | None) -> list[exp.Expression]:
+@dataclass(frozen=True)
+class Test:
+    """[NOT] EXISTS (query), or value [NOT] IN (query)."""
+
+    query: exp.Select
+    value: exp.Expr | None
+    negated: bool
+    at: exp.Expr
+
+
+def _parts(node: exp.Expr | None) -> list[exp.Expr]:
     if node is None:
         return []
     if isinstance(node, exp.And):
@@ -178,17 +183,15 @@ def _parts(node: exp.Expression | None) -> list[exp.Expression]:
     return [node]
 
 
-def _subquery(
-    node: exp.Expression,
-) -> tuple[exp.Select, exp.Expression | None, bool, exp.Expression] | None:
-    """The query, the value tested by IN, whether negated, and the place; None if it is no such condition."""
+def _subquery(node: exp.Expr) -> Test | None:
+    """The test of a subquery that a condition is, if it is one."""
     negated, inner = False, node
     while isinstance(inner, exp.Not | exp.Paren):
         negated ^= isinstance(inner, exp.Not)
         inner = inner.this
     if isinstance(inner, exp.Exists) and isinstance(inner.this, exp.Select):
-        return inner.this, None, negated, inner
+        return Test(inner.this, None, negated, inner)
     query = inner.args.get("query") if isinstance(inner, exp.In) else None
     if query is None or not isinstance(query.this, exp.Select):
         return None
-    return query.this, inner.this, negated, inner
+    return Test(query.this, inner.this, negated, inner)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -54,9 +55,10 @@ def measure(system: str, command: list[str], log: Path, terms: Terms) -> Outcome
 
 
 def last_words(log: Path) -> str:
-    """The last line that a command wrote to stderr."""
+    """Why a command failed: the last line on stderr that names an error, else the last line."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "it said nothing"
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (errors or lines or ["it said nothing"])[-1][:300]
 
 
 def warm_page_cache(data: Path) -> None:

@@ -57,7 +57,7 @@ class FileReader(Reader):
         """The file's pieces. Raises Unreadable, or InputError if it does not fit the schema."""
         if self.config.format == "parquet":
             return parquet.cut(path, self.schema)
-        return text.cut(path, self.schema, self._csv)
+        return text.cut(path, self.schema, self._csv, text.SLICE_BYTES)
 
     @property
     def _csv(self) -> CsvFormat | None:

@@ -74,7 +74,9 @@ class Log:
                     f"{self.path}: changed by somebody else; two runs must not share a checkpoint"
                 )
             try:
-                file.write(lines)
+                rest = memoryview(lines)
+                while rest:  # a write may be short
+                    rest = rest[os.write(file.fileno(), rest) :]
                 os.fsync(file.fileno())
             except OSError:  # a full disk: no half line stays, so that a later attempt can go on
                 os.ftruncate(file.fileno(), self._size)

@@ -2,11 +2,12 @@
 
 A row group is decoded as a whole (22 M rows/s for narrow rows), so slices of one group are read together
 where they come together, and a group of several slices stays decoded for the next call, two of them in a
-process. Groups beyond WHOLE_ROWS are streamed instead: memory stays bounded, and each read decodes the rows
+process. Groups beyond WHOLE_BYTES are streamed instead: memory stays bounded, and each read decodes the rows
 before its slice as well.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from joinlib.source.fit import check_types, fitted
 from joinlib.source.fresh import Unreadable, check_fresh
 from joinlib.source.slices import SLICE_ROWS, Piece, Slice
 
-WHOLE_ROWS = 16 * SLICE_ROWS
+WHOLE_BYTES = 64 << 20
 
 
 def cut(path: Path, schema: pa.Schema) -> list[Piece]:
@@ -57,7 +58,7 @@ def _merged(slices: Sequence[Slice]) -> Iterator[Slice]:
     pending: Slice | None = None
     for slice in slices:
         if pending and (pending.path, pending.group, pending.stop) == (slice.path, slice.group, slice.start):
-            pending = _joined(pending, slice)
+            pending = replace(pending, rows=None, weight=pending.weight + slice.weight, stop=slice.stop)
             continue
         if pending:
             yield pending
@@ -66,29 +67,22 @@ def _merged(slices: Sequence[Slice]) -> Iterator[Slice]:
         yield pending
 
 
-def _joined(left: Slice, right: Slice) -> Slice:
-    return Slice(
-        left.index,
-        None,
-        left.weight + right.weight,
-        left.path,
-        left.size,
-        left.mtime_ns,
-        left.group,
-        left.start,
-        right.stop,
-    )
-
-
 def _rows(slice: Slice, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     with _opened(slice.path) as file:
-        rows = file.metadata.row_group(slice.group).num_rows
-    if rows > WHOLE_ROWS:
+        group = file.metadata.row_group(slice.group)
+        several = group.num_rows > SLICE_ROWS
+    if several and _bytes(group, columns) > WHOLE_BYTES:
         yield from _streamed(slice, columns)
         return
-    decode = _decoded if rows > SLICE_ROWS else _decoded.__wrapped__  # a group of one slice is not read again
+    decode = _decoded if several else _decoded.__wrapped__  # a group of one slice is not read again
     table = decode(slice.path, slice.size, slice.mtime_ns, slice.group, columns)
     yield from table.slice(slice.start, slice.stop - slice.start).to_batches(SLICE_ROWS)
+
+
+def _bytes(group: pq.RowGroupMetaData, columns: tuple[str, ...]) -> int:
+    """Uncompressed size of these columns."""
+    chunks = (group.column(i) for i in range(group.num_columns))
+    return sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in columns)
 
 
 @lru_cache(maxsize=2)

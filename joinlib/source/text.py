@@ -27,7 +27,7 @@ _SAMPLE_BYTES = 64 << 10
 _BOM = b"\xef\xbb\xbf"
 
 
-def cut(path: Path, schema: pa.Schema, csv: CsvFormat | None, slice_bytes: int = SLICE_BYTES) -> list[Piece]:
+def cut(path: Path, schema: pa.Schema, csv: CsvFormat | None, slice_bytes: int) -> list[Piece]:
     """The file's pieces, the header line left out."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
         sample = text[:_SAMPLE_BYTES]

@@ -62,13 +62,15 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of two rows, or a few lines."""
     for module in (parquet, text):
         monkeypatch.setattr(module, "SLICE_ROWS", 2)
-    monkeypatch.setattr(parquet, "WHOLE_ROWS", 2)
+    monkeypatch.setattr(parquet, "WHOLE_BYTES", parquet.WHOLE_BYTES)
     monkeypatch.setattr(text, "SLICE_BYTES", 40)
 
 
 @pytest.mark.usefixtures("small_slices")
 @pytest.mark.parametrize("order", ["modified", "name"])
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    ("format", "whole_bytes"), [("parquet", 0), ("parquet", 1 << 20), ("csv", 0), ("jsonl", 0)]
+)
 @settings(max_examples=25, deadline=None)
 @given(
     batches=st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 8)), max_size=3), max_size=4),
@@ -80,10 +82,12 @@ def test_every_row_once_in_one_order(
     format: str,
     order: str,
     batches: list[list[tuple[str, int]]],
+    whole_bytes: int,
     restart: bool,
     step: int,
 ) -> None:
     """Files come in the order of discovery; names that sort backwards, restarts and steps change nothing."""
+    parquet.WHOLE_BYTES = whole_bytes  # put back by the fixture
     folder = tmp_path_factory.mktemp("f")
     (folder / "in").mkdir()
     input, offset, got, want, first = source(folder, format, order=order), 0, [], [], 0
@@ -275,6 +279,51 @@ def test_csv_of_another_kind(tmp_path: Path) -> None:
     input = source(tmp_path, "csv", csv=CsvFormat(header=False, delimiter=";", quote="'", null="NA"))
     got = rows(input, 0, input.discover(), ("name", "id"))
     assert [tuple(r.values()) for r in got] == [("a;'b", 1), (None, 2), ("NA", 3)]
+
+
+@given(cut=st.integers(0, 400), format=st.sampled_from(FORMATS))
+@settings(max_examples=30, deadline=None)
+def test_a_torn_log_loses_no_row(tmp_path_factory: pytest.TempPathFactory, cut: int, format: str) -> None:
+    """What a crash left of the entries that were being written is listed again; what was read stays where it was."""
+    folder = tmp_path_factory.mktemp("f")
+    log = folder / "log" / "orders.jsonl"
+    write(folder / "in" / f"m.{format}", 0, 2)
+    input = source(folder, format)
+    offset = input.discover()
+    kept = len(log.read_bytes())
+    write(folder / "in" / f"z.{format}", 2, 2, mtime=1)
+    write(folder / "in" / f"a.{format}", 4, 2, mtime=2)
+    input.discover()
+    log.write_bytes(log.read_bytes()[: kept + cut])
+    write(folder / "in" / f"b.{format}", 6, 2, mtime=3)
+    again = source(folder, format)
+    stop = again.discover()
+    assert rows(again, 0, offset) == expected((0, 2))
+    assert rows(again, offset, stop) == expected((2, 6))
+
+
+def test_a_schema_that_does_not_fit_is_never_skipped(tmp_path: Path) -> None:
+    """Skipping is for unreadable files; a column that is not there is a mistake in the spec."""
+    write(tmp_path / "in" / "a.parquet", 0, 1)
+    other = pa.schema([("id", pa.int64()), ("nam", pa.string())])
+    with pytest.raises(InputError, match=r"a\.parquet: no column 'nam'; .*nearest: name"):
+        source(tmp_path, "parquet", other, on_bad_file="skip").discover()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_null_where_none_may_be(tmp_path: Path, format: str) -> None:
+    """NOT NULL of the schema is checked, with the file named."""
+    write(tmp_path / "in" / f"a.{format}", 0, 4)
+    strict = pa.schema(
+        [pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string(), nullable=False)]
+    )
+    input = source(tmp_path, format, strict)
+    stop = input.discover()
+    assert len(rows(input, 0, stop, ("id",))) == 4
+    with pytest.raises(
+        InputError, match=rf"a\.{format}, .*: column 'name' is declared NOT NULL, but is NULL"
+    ):
+        rows(input, 0, stop)
 
 
 def test_damaged_pages_are_named(tmp_path: Path) -> None:

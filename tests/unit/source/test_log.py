@@ -1,5 +1,7 @@
 """The log keeps every entry that `append` returned for, and says so when it cannot."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,19 @@ def test_damaged_line_is_named(tmp_path: Path, change: str) -> None:
     path.write_bytes(b"".join(lines))
     with pytest.raises(StateError, match=r"a\.jsonl, line 2: damaged"):
         _ = Log(path).entries
+
+
+def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An append that fails has not happened; a later one goes on."""
+    log = Log(tmp_path / "a.jsonl")
+    log.append(entries(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+        with pytest.raises(OSError, match="full"):
+            log.append(entries(2))
+    assert log.entries == entries(1)
+    log.append(entries(3))
+    assert Log(tmp_path / "a.jsonl").entries == entries(1, 3)
 
 
 def test_two_writers_are_noticed(tmp_path: Path) -> None:

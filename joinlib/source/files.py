@@ -114,9 +114,10 @@ class FileInput:
         path = locate(self._config.path, found.path)
         entry: Entry = {**asdict(found), "slices": []}
         try:
-            entry["slices"] = [astuple(p) for p in self.reader.cut(path)]
+            pieces = self.reader.cut(path)
             if found_at(self._config.path, found.path) != found:
                 raise Unreadable("still being written")
+            entry["slices"] = [astuple(p) for p in pieces]
         except FileNotFoundError:
             return None
         except (Unreadable, OSError, ValueError) as e:

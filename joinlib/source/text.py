@@ -28,7 +28,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def cut(path: Path, schema: pa.Schema, csv: CsvFormat | None, slice_bytes: int) -> list[Piece]:
-    """The file's pieces, the header line left out."""
+    """The file's pieces, the header line left out. Without `csv`, the file is jsonl."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
         sample = text[:_SAMPLE_BYTES]
         _check_utf8(sample)
@@ -73,9 +73,10 @@ def _check_utf8(sample: bytes) -> None:
     try:
         sample.decode()
     except UnicodeDecodeError as e:
-        if (
-            e.start < len(sample) - 3 or len(sample) < _SAMPLE_BYTES
-        ):  # else the sample ends inside a character
+        inside = (
+            len(sample) == _SAMPLE_BYTES and e.start >= len(sample) - 3
+        )  # a character that the sample cuts
+        if not inside:
             raise Unreadable(f"not UTF-8 text (byte {e.start}); is it compressed?") from e
 
 
@@ -110,7 +111,7 @@ def _check_quotes(slice: Slice, text: bytes, quote: bytes) -> None:
     if len(odd):
         raise InputError(
             f"{_line(slice, int(odd[0]))}: a quote is open at the end of the line; values of csv files cannot hold"
-            " line breaks, use jsonl or parquet for them"
+            " line breaks (use jsonl or parquet), and a quote inside a value is written twice"
         )
 
 

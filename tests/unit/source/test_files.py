@@ -302,6 +302,25 @@ def test_a_torn_log_loses_no_row(tmp_path_factory: pytest.TempPathFactory, cut: 
     assert rows(again, offset, stop) == expected((2, 6))
 
 
+def test_a_file_that_is_still_written_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that grows while it is being cut is skipped as it is, and taken once it stands still."""
+    path = tmp_path / "in" / "a.csv"
+    write(path, 0, 2)
+    cut = text.cut
+
+    def cut_while_growing(*args: object) -> object:
+        pieces = cut(*args)
+        write(path, 0, 3)
+        return pieces
+
+    input = source(tmp_path, "csv", on_bad_file="skip")
+    with monkeypatch.context() as patch:
+        patch.setattr(text, "cut", cut_while_growing)
+        assert input.discover() == 0
+    assert input.lag()["skipped"] == 1
+    assert rows(input, 0, input.discover()) == expected((0, 3))
+
+
 def test_a_schema_that_does_not_fit_is_never_skipped(tmp_path: Path) -> None:
     """Skipping is for unreadable files; a column that is not there is a mistake in the spec."""
     write(tmp_path / "in" / "a.parquet", 0, 1)

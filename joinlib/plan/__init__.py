@@ -1,7 +1,10 @@
 """How is a query run? Law: a plan changes the cost, never the answer; `explain` says why it is as it is."""
 
 from joinlib.plan.build import build
+from joinlib.plan.explain import explain
+from joinlib.plan.fingerprint import compare, fingerprint
 from joinlib.plan.source import SourceInput
+from joinlib.plan.spec import of_spec
 from joinlib.plan.stage import OutputColumn, Stage
 
-__all__ = ["OutputColumn", "SourceInput", "Stage", "build"]
+__all__ = ["OutputColumn", "SourceInput", "Stage", "build", "compare", "explain", "fingerprint", "of_spec"]

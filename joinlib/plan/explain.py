@@ -1,0 +1,142 @@
+"""The plan in words: what each input reads, drops and stores, what is joined how, how long rows are kept, and why."""
+
+from collections.abc import Iterator
+
+from joinlib.expr.types import name
+from joinlib.join.config import Join, Leaf
+from joinlib.plan.holds import Hold, holds, said, signed
+from joinlib.plan.stage import Stage
+from joinlib.route.config import InputPlan
+from joinlib.spec.duration import text as duration
+
+_TITLES = {"inner": "INNER", "left": "LEFT", "full": "FULL", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}
+
+
+def explain(stage: Stage) -> str:
+    """Several lines, for people."""
+    kept = holds(stage)
+    lines = ["Inputs"]
+    for plan in stage.inputs:
+        lines += _indent(_input(plan, _reasons(stage, plan)))
+    lines += ["", "Joins", *_indent(_tree(stage, stage.tree, kept))]
+    columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
+    lines += ["", "Result", f"  {columns}", "", "Why", *_bullets(_why(stage))]
+    warned = list(_warnings(stage, kept))
+    return "\n".join(lines + (["", "Warnings", *_bullets(warned)] if warned else []))
+
+
+def _indent(lines: Iterator[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def _bullets(lines: Iterator[str] | list[str]) -> list[str]:
+    return [f"  - {line}" for line in lines]
+
+
+def _input(plan: InputPlan, reasons: dict[str, str]) -> Iterator[str]:
+    yield plan.source if plan.alias == plan.source else f"{plan.alias} = {plan.source}"
+    yield f"  reads   {', '.join(plan.read) or 'nothing, rows only count'}"
+    if plan.filter is not None:
+        yield f"  where   {plan.filter.sql}"
+    for at, column in enumerate(plan.columns):
+        value = "" if column.value.column else f" = {column.value.sql}"
+        label = "stores" if at == 0 else "      "
+        yield f"  {label}  {column.name}{value}, {name(column.value.type)}: {reasons[column.name]}"
+    if plan.time is not None:
+        idle = "" if plan.idle_us is None else f"; silent for {duration(plan.idle_us)}, it is not waited for"
+        yield f"  time    {plan.time}; rows up to {duration(plan.delay_us)} behind the latest are taken{idle}"
+    if plan.keep_null_keys:
+        yield "  NULL    rows whose key is NULL come out without a partner"
+
+
+def _reasons(stage: Stage, plan: InputPlan) -> dict[str, str]:
+    """Why each column is stored."""
+    uses = {
+        "key": set(plan.keys),
+        "time": {c for j in _joins(stage.tree) for b in j.bounds for c in (b.left, b.right)},
+        "condition": {c for j in _joins(stage.tree) for e in (j.predicate, j.where) if e for c in e.columns},
+        "result": {c for o in stage.select for c in o.value.columns},
+    }
+    return {c.name: ", ".join(u for u, names in uses.items() if c.name in names) for c in plan.columns}
+
+
+def _joins(tree: Join | Leaf) -> Iterator[Join]:
+    if isinstance(tree, Join):
+        yield tree
+        for child in tree.inputs:
+            yield from _joins(child)
+
+
+def _tree(stage: Stage, tree: Join | Leaf, kept: dict[int, tuple[Hold, ...]]) -> Iterator[str]:
+    if isinstance(tree, Leaf):
+        yield stage.inputs[tree.input].alias
+        return
+    yield f"{_TITLES[tree.kind]} JOIN of {', '.join(_label(stage, i) for i in tree.inputs)}"
+    for position in zip(*tree.keys, strict=True):
+        yield f"  key     {' = '.join(position)}, {name(_type(stage, position[0]))}"
+    for bound in tree.bounds:
+        yield f"  time    {said(bound)}"
+    yield from _conditions(tree)
+    for label, hold in zip((_label(stage, i) for i in tree.inputs), kept[id(tree)], strict=True):
+        yield f"  keeps   {label} {hold}"
+    if tree.kind in ("left", "full", "anti"):
+        yield f"  alone   {_moment(kept[id(tree)], tree)}"
+    for child in tree.inputs:
+        if isinstance(child, Join):
+            yield from (f"  {line}" for line in _tree(stage, child, kept))
+
+
+def _conditions(tree: Join) -> Iterator[str]:
+    if tree.predicate is not None:
+        yield f"  if      {tree.predicate.sql}"
+    if tree.where is not None:
+        yield f"  where   {tree.where.sql}, decided on what comes out"
+
+
+def _moment(kept: tuple[Hold, ...], tree: Join) -> str:
+    sides = kept if tree.kind == "full" else kept[:1]
+    if any(h.time is None for h in sides):
+        return "rows without a partner come out when the inputs are closed"
+    after = " or ".join(f"{signed(h.hold_us)} after {h.time}" for h in sides)
+    return f"rows without a partner come out when the watermark is past {after}"
+
+
+def _label(stage: Stage, tree: Join | Leaf) -> str:
+    if isinstance(tree, Leaf):
+        return stage.inputs[tree.input].alias
+    return f"({', '.join(_label(stage, i) for i in tree.inputs)})"
+
+
+def _type(stage: Stage, column: str) -> object:
+    return next(c.value.type for i in stage.inputs for c in i.columns if c.name == column)
+
+
+def _why(stage: Stage) -> Iterator[str]:
+    joins = list(_joins(stage.tree))
+    yield f"one stage: all joins share a key, so all rows of a key meet in one of the {stage.units} units"
+    if len(joins) == 1 and joins[0].kind == "inner" and len(stage.inputs) > 2:
+        yield f"one operator for {len(stage.inputs)} inputs: no intermediate result is stored"
+    order = ", ".join(i.alias for i in stage.inputs)
+    yield f"each batch is joined in the order {order}, against what is stored of the others"
+    if any(i.filter is not None for i in stage.inputs):
+        yield "conditions on one input are decided while it is read: what fails is never stored"
+    if stage.timed:
+        yield "a time bound says how long a row can find partners: after that it is dropped"
+    else:
+        yield "nothing compares event times, so no row is ever late and none is dropped"
+
+
+def _warnings(stage: Stage, kept: dict[int, tuple[Hold, ...]]) -> Iterator[str]:
+    for join in _joins(stage.tree):
+        alone = kept[id(join)] if join.kind == "full" else kept[id(join)][:1]
+        if join.kind in ("left", "full", "anti") and any(h.time is None for h in alone):
+            yield "rows without a partner come out only when the inputs are closed: nothing bounds the time"
+        for child, hold in zip(join.inputs, kept[id(join)], strict=True):
+            if hold.time is None:
+                yield (
+                    f"{_label(stage, child)} is kept for ever, state grows with it; "
+                    "bound the time in ON, or set join.retention"
+                )
+        for bound in join.bounds:
+            if None not in (bound.low_us, bound.high_us) and bound.low_us > bound.high_us:  # type: ignore[operator]
+                yield f"no pair of rows can match: {said(bound)}"

@@ -1,0 +1,133 @@
+"""What must stay the same for a checkpoint to be of use? Law: equal fingerprints, and stored state means the same.
+
+The select list is not part of it: what it reads is, as stored columns. Nor are delays: they steer what comes next.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from joinlib.expr import Expr
+from joinlib.expr.types import name
+from joinlib.join.config import Bound, Join, Leaf
+from joinlib.plan.holds import said
+from joinlib.plan.stage import Stage
+from joinlib.route.config import InputPlan
+
+VERSION = 1
+_NEW = "this needs a new checkpoint"
+
+
+def fingerprint(stage: Stage) -> dict[str, Any]:
+    """Plain values, fit for JSON."""
+    return {
+        "version": VERSION,
+        "units": stage.units,
+        "inputs": [_input(i) for i in stage.inputs],
+        "tree": _tree(stage.tree),
+    }
+
+
+def _input(plan: InputPlan) -> dict[str, Any]:
+    return {
+        "alias": plan.alias,
+        "source": plan.source,
+        "columns": {c.name: [c.value.sql, name(c.value.type), str(c.value.type)] for c in plan.columns},
+        "keys": list(plan.keys),
+        "filter": _sql(plan.filter),
+        "time": plan.time,
+        "null_keys": plan.keep_null_keys,
+    }
+
+
+def _tree(tree: Join | Leaf) -> Any:
+    if isinstance(tree, Leaf):
+        return tree.input
+    return {
+        "kind": tree.kind,
+        "inputs": [_tree(i) for i in tree.inputs],
+        "keys": [list(k) for k in tree.keys],
+        "bounds": sorted([b.left, b.right, b.low_us, b.high_us] for b in map(_ordered, tree.bounds)),
+        "predicate": _sql(tree.predicate),
+        "where": _sql(tree.where),
+    }
+
+
+def _ordered(bound: Bound) -> Bound:
+    if bound.left <= bound.right:
+        return bound
+    low = None if bound.high_us is None else -bound.high_us
+    high = None if bound.low_us is None else -bound.low_us
+    return Bound(bound.right, bound.left, low, high)
+
+
+def _sql(value: Expr | None) -> str | None:
+    return None if value is None else value.sql
+
+
+def compare(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Why a checkpoint of `old` cannot serve `new`, a sentence for each reason; none: it can."""
+    return list(_differences(old, new))
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    if old["version"] != new["version"]:
+        yield f"the checkpoint was written by another version of the planner; {_NEW}"
+        return
+    if old["units"] != new["units"]:
+        yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
+    names = [[(i["alias"], i["source"]) for i in plan["inputs"]] for plan in (old, new)]
+    if names[0] != names[1]:
+        was, now = (", ".join(s if a == s else f"{s} {a}" for a, s in n) for n in names)
+        yield f"the inputs were {was} and are {now}; {_NEW}"
+        return
+    for before, after in zip(old["inputs"], new["inputs"], strict=True):
+        yield from _input_differences(before, after)
+    yield from _tree_differences(old["tree"], new["tree"])
+
+
+def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    alias = new["alias"]
+    yield from _column_differences(alias, old["columns"], new["columns"])
+    labels = {"keys": "key", "filter": "filter", "time": "event time", "null_keys": "treatment of NULL keys"}
+    for field, label in labels.items():
+        if old[field] != new[field]:
+            yield f"the {label} of {alias} was {_said(old[field])} and is {_said(new[field])}; {_NEW}"
+
+
+def _column_differences(alias: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    for column, value in new.items():
+        if column not in old:
+            yield f"{column} is not among the stored columns of {alias}; rows already stored lack it; {_NEW}"
+        elif old[column] != value:
+            was, now = (" ".join(c[column][:2]) for c in (old, new))
+            yield f"{column} was stored as {was} and would be {now}; {_NEW}"
+    for column in old:
+        if column not in new:
+            yield f"{column} is stored but the query does not use it any more; select it, or start a new checkpoint"
+    if list(old) != list(new) and sorted(old) == sorted(new):
+        yield f"the columns of {alias} are stored in another order; {_NEW}"
+
+
+def _tree_differences(old: Any, new: Any) -> Iterator[str]:
+    if not isinstance(old, dict) or not isinstance(new, dict) or _shape(old) != _shape(new):
+        if old != new:
+            yield f"the joins were {_shape(old)} and are {_shape(new)} (numbers are inputs); {_NEW}"
+        return
+    labels = {"bounds": "time bounds", "predicate": "condition", "where": "condition above the join"}
+    for field, label in labels.items():
+        if old[field] != new[field]:
+            yield f"the {label} of the {new['kind']} join were {_said(old[field])} and are {_said(new[field])}; {_NEW}"
+    for before, after in zip(old["inputs"], new["inputs"], strict=True):
+        yield from _tree_differences(before, after)
+
+
+def _shape(tree: Any) -> str:
+    if not isinstance(tree, dict):
+        return str(tree)
+    return f"{tree['kind']}({', '.join(map(_shape, tree['inputs']))})"
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(v) if isinstance(v, str) else said(Bound(*v)) for v in value) or "none"
+    return "none" if value is None else str(value)

@@ -1,0 +1,31 @@
+"""The stage of a spec: a thin adapter from the file's models to the planner's values."""
+
+from joinlib.plan.build import build
+from joinlib.plan.source import SourceInput
+from joinlib.plan.stage import Stage
+from joinlib.spec.inputs import Input
+from joinlib.spec.model import Spec, StreamJoin
+
+
+def of_spec(spec: StreamJoin | Spec) -> Stage:
+    """The stage that runs the spec's SQL."""
+    spec = spec.spec if isinstance(spec, StreamJoin) else spec
+    return build(
+        spec.sql,
+        {name: source(given) for name, given in spec.inputs.items()},
+        units=spec.join.units,
+        retention_us=spec.join.retention_us,
+        strategy=spec.join.strategy,
+    )
+
+
+def source(given: Input) -> SourceInput:
+    """An input of the spec as the planner knows it."""
+    time = given.event_time
+    return SourceInput(
+        schema=given.arrow_schema,
+        time=time.column if time else None,
+        delay_us=time.delay_us if time else 0,
+        idle_us=time.idle_us if time else None,
+        role="stream" if given.is_stream else "table",
+    )

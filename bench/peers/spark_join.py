@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, required=True, help="a folder for the checkpoint, removed afterwards"
     )
-    parser.add_argument("--memory", default="8g", help="heap of the JVM")
+    parser.add_argument("--memory", default="12g", help="heap of the JVM")
     args = parser.parse_args()
     try:
         line = json.dumps(run(args.provider, args.data, args.work / "checkpoint", args.memory))

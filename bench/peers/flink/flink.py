@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, required=True, help="a folder for Flink's files, removed afterwards"
     )
-    parser.add_argument("--memory", default="8g", help="heap of the JVM")
+    parser.add_argument("--memory", default="12g", help="heap of the JVM")
     parser.add_argument("--managed", default="2g", help="memory that RocksDB may use beside the heap")
     parser.add_argument("--mini-batch", type=int, default=0, help="rows of Flink's mini batches; 0: none")
     parser.add_argument("--checkpoint", default="", help="interval of checkpoints, as '5 s'; empty: none")

@@ -5,9 +5,11 @@ Read through a memory map, after its length and digest were compared with the ma
 never joined.
 """
 
+import io
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import xxhash
@@ -17,24 +19,41 @@ from joinlib.state.manifest import Segment
 
 
 def write(folder: Path, prefix: str, batch: pa.RecordBatch) -> tuple[str, int, str]:
-    """Writes `batch` as `folder/PREFIX-DIGEST.arrow`; returns name, bytes and digest. O(bytes)."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    data = sink.getvalue()
-    digest = xxhash.xxh3_128_hexdigest(data)
-    name = f"{prefix}-{digest[:16]}.arrow"
-    aside = folder / f".{name}.{os.getpid()}.{threading.get_ident()}"
+    """Writes `batch` as `folder/PREFIX-DIGEST.arrow`; returns name, bytes and digest. O(bytes), no copy in memory."""
+    aside = folder / f".{prefix}.{os.getpid()}.{threading.get_ident()}"
     try:
-        with open(aside, "wb") as file:
-            file.write(data)
+        with open(aside, "wb", buffering=0) as file:
+            hashing = _Hashing(file)
+            with pa.ipc.new_file(pa.PythonFile(hashing, mode="w"), batch.schema) as writer:
+                writer.write_batch(batch)
+        digest = hashing.digest.hexdigest()
+        name = f"{prefix}-{digest[:16]}.arrow"
         try:
             os.link(aside, folder / name)
-        except FileExistsError:  # another attempt wrote it; were it damaged, the next reader would say so
+        except FileExistsError:  # another attempt wrote the same; were it damaged since, these bytes are right
             os.replace(aside, folder / name)
     finally:
         aside.unlink(missing_ok=True)
-    return name, data.size, digest
+    return name, hashing.size, digest
+
+
+class _Hashing(io.RawIOBase):
+    """A file that hashes what is written to it."""
+
+    def __init__(self, file: io.RawIOBase) -> None:
+        self.file, self.digest, self.size = file, xxhash.xxh3_128(), 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        self.digest.update(view)
+        self.size += len(view)
+        written = 0
+        while written < len(view):  # a raw file may take less than it is given
+            written += self.file.write(view[written:]) or 0
+        return written
 
 
 def verify(folder: Path, segment: Segment) -> None:

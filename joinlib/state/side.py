@@ -41,6 +41,7 @@ class Place:
     segments: Path
     indexes: Path
     skip_bits: int
+    stagger: int = 0  # differs between sides and units
 
 
 class Side:
@@ -242,34 +243,39 @@ class Side:
     def _compact(self, batch: int) -> None:
         for live in self.runs:
             if live.run.sealed and len(live.run.segments) > 1:
-                self._merge(batch, live, 0)
+                self._merge(batch, live, 0, len(live.run.segments))
         if self.runs and not self.runs[-1].run.sealed:
             self._merge_levels(batch, self.runs[-1])
         while sum(live.run.sealed for live in self.runs) > self.tuning.max_runs:
             self._merge_runs(batch)
 
     def _merge_levels(self, batch: int, head: LiveRun) -> None:
-        """The newest `merge_segments` neighbours of one level become one segment of the next, as in an LSM tree."""
-        fan = self.tuning.merge_segments
-        while len(s := head.run.segments) >= fan and all(x.level == s[-1].level for x in s[-fan:]):
-            self._merge(batch, head, len(s) - fan)
-        rest = self.tuning.max_segments - len(self.runs) - fan
-        if len(head.run.segments) > max(rest, 1):
-            self._merge(batch, head, 0)
+        """While there are too many segments, the oldest `merge_segments` of one level become one of the next.
 
-    def _merge(self, batch: int, live: LiveRun, start: int) -> None:
-        """Segments from `start` on become one; row numbers and index stay."""
-        old = live.run.segments[start:]
-        merged = self._write_merged(batch, live.batches[start:], old)
-        merged = replace(merged, token=old[-1].token)
+        Lazy, so that a short run of large batches merges nothing; each row is rewritten once a level, O(log rows) times.
+        Units begin at different batches, so that they do not all merge in one.
+        """
+        fan = self.tuning.merge_segments
+        room = self.tuning.max_segments - len(self.runs) - fan - self.place.stagger % fan
+        while len(head.run.segments) > max(room, 1):
+            start, stop = _oldest_of_a_level(head.run.segments, fan)
+            self._merge(batch, head, start, stop)
+
+    def _merge(self, batch: int, live: LiveRun, start: int, stop: int) -> None:
+        """The segments [start, stop) become one; row numbers and index stay."""
+        segments = live.run.segments
+        old = segments[start:stop]
+        merged = replace(self._write_merged(batch, live.batches[start:stop], old), token=old[-1].token)
         self._retired.extend(old)
-        live.replace(replace(live.run, segments=(*live.run.segments[:start], merged)))
+        live.replace(replace(live.run, segments=(*segments[:start], merged, *segments[stop:])))
 
     def _write_merged(self, batch: int, batches: list[pa.RecordBatch], old: tuple[Segment, ...]) -> Segment:
         table = pa.concat_batches(batches)
         name, size, digest = segment.write(self.place.segments, f"{self.config.number}-{batch:08d}-merged", table)
         low, high = min(s.low for s in old), max(s.high for s in old)
-        return Segment(name, table.num_rows, size, digest, 0, max(s.level for s in old) + 1, low, high)
+        levels = {s.level for s in old}
+        level = max(levels) + (len(levels) == 1)  # levels go on falling from old to new
+        return Segment(name, table.num_rows, size, digest, 0, level, low, high)
 
     def _merge_runs(self, batch: int) -> None:
         """The two neighbouring sealed runs with the fewest rows become one run with an index of its own."""
@@ -292,6 +298,18 @@ class Side:
         self._remove(second)
         if self._marks:
             self._rewrite_marks(batch, moved)
+
+
+def _oldest_of_a_level(segments: tuple[Segment, ...], fan: int) -> tuple[int, int]:
+    """The oldest `fan` neighbours of the lowest level that has so many; where none has, all of the newest level or two.
+
+    Levels fall from old to new, so the segments of one level are neighbours.
+    """
+    for level in sorted({s.level for s in segments}):
+        start = next(i for i, s in enumerate(segments) if s.level == level)
+        if sum(s.level == level for s in segments) >= fan:
+            return start, start + fan
+    return max(0, len(segments) - fan), len(segments)
 
 
 def _chain(token: int, digest: str) -> int:

@@ -25,7 +25,7 @@ class Unit:
         segments.mkdir(parents=True, exist_ok=True)
         indexes.mkdir(parents=True, exist_ok=True)
         self.segments, self.tuning = segments, tuning
-        self.sides = [Side(c, Place(segments, indexes, skip_bits), tuning) for c in configs]
+        self.sides = [Side(c, Place(segments, indexes, skip_bits, _stagger(segments, c)), tuning) for c in configs]
         self._lock = os.open(indexes / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         self._swept = False
         self.bytes = 0
@@ -82,6 +82,10 @@ def hold(
         yield unit
     finally:
         fcntl.flock(unit._lock, fcntl.LOCK_UN)
+
+
+def _stagger(segments: Path, config: SideConfig) -> int:
+    return sum(segments.name.encode()) + 3 * config.number
 
 
 def _due(retired: tuple[tuple[int, str, int], ...], before: int) -> tuple[tuple[tuple[int, str, int], ...], list[str]]:

@@ -17,6 +17,7 @@ from systems import OURS, SYSTEMS
 
 matplotlib.use("Agg")  # files only; must come before pyplot
 from matplotlib import pyplot
+from matplotlib.ticker import LogLocator
 
 Runs = dict[str, list[Outcome]]
 HEADINGS = (
@@ -121,12 +122,12 @@ def plot(runs: Runs, path: Path) -> None:
     bars.set_xlabel("thousand rows/s after warm-up (bar: median)")
     lines.axvspan(0.5, WARM_UP_BATCHES + 0.5, color="0.92", label="warm-up")
     lines.set_yscale("log")
-    lines.tick_params(axis="y", which="both", labelsize=8)
+    lines.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     lines.yaxis.set_major_formatter("{x:g}")
-    lines.yaxis.set_minor_formatter("{x:g}")
+    lines.yaxis.set_minor_formatter("")
     lines.set_xlabel("batch")
     lines.set_ylabel("thousand rows/s")
-    lines.legend(fontsize=8)
+    lines.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     for axes in (bars, lines):
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.3)

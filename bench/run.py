@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 from dataclasses import asdict
@@ -36,7 +37,7 @@ def facts(shape: data.Shape, repetitions: int) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "processor": processor(),
-        "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
+        "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}, {java()}",
         "libraries": {name: version(name) for name in ("pyspark", "pyarrow", "numpy", "numba")},
         "load_before": round(os.getloadavg()[0], 2),
         "date": time.strftime("%Y-%m-%d"),
@@ -51,6 +52,12 @@ def processor() -> str:
         return platform.processor()
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, "unknown")
+
+
+def java() -> str:
+    """The version of the JVM that the peers run on, in its own words."""
+    said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
+    return said.stderr.splitlines()[0].replace('"', "")
 
 
 def order(names: list[str], repetition: int) -> list[str]:

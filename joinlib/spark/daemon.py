@@ -1,18 +1,29 @@
 """Spark's Python daemon, warm: what every worker imports is imported once, before the daemon forks them.
 
 A worker then starts in milliseconds, and its garbage collection after every task has nothing old to look at.
-Set as `spark.python.daemon.module`.
+Set as `spark.python.daemon.module`. Spark starts a daemon for each kind of worker and names the kind as the argument;
+only the kind that runs tasks is worth warming up, the others work once.
 """
 
 import gc
+import sys
 
-import joinlib.spark.operator
-import joinlib.spark.source  # noqa: F401 - imported so that workers find it loaded
-from joinlib.warm import warm
 from pyspark import daemon
 
-if __name__ == "__main__":
+_TASKS = "pyspark.worker"
+
+
+def _warm_up() -> None:
+    import joinlib.spark.operator
+    import joinlib.spark.source  # noqa: F401 - imported so that workers find it loaded
+    from joinlib.warm import warm
+
     warm()
     gc.collect()
     gc.freeze()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == [_TASKS]:
+        _warm_up()
     daemon.manager()

@@ -3,7 +3,7 @@
     driver part (a process of its own)          map tasks
     discover ─► admit ─► offset envelope ─► partitions ─► read ─► prepare ─► split ─► blocks and ticks
 
-The offset is an envelope {v, inputs, idle, closed}: everything that steers a batch rides in it, so a batch that is run
+The offset is an envelope {v, inputs, idle, closed, lag}: everything that steers a batch rides in it, so a batch that is run
 again is the same batch.
 """
 
@@ -100,7 +100,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- the driver's part -------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        return {"v": VERSION, "inputs": {s.name: 0 for s in self.task.sources}, "idle": [], "closed": False}
+        return {"v": VERSION, "inputs": {s.name: 0 for s in self.task.sources}, "idle": [], "closed": False, "lag": {}}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """The inputs are taken as bounded: what is there now is read, then they are closed."""
@@ -121,7 +121,11 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         inputs = admit(self.known, start["inputs"], self._slices, self.task.max_rows, self._max_files())
         done = inputs == start["inputs"] == self.known
         closed = start["closed"] or (done and self.bounded and self.task.stage.final_close)
-        return {"v": VERSION, "inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
+        steer = {"inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
+        if all(start[k] == value for k, value in steer.items()):
+            return start
+        lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
+        return {**start, **steer, "lag": lag}  # the lag steers nothing: it is what progress shows
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Part]:
         """The batch's slices in order, cut into as many parts of like weight as there are tasks."""

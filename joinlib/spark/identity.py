@@ -1,0 +1,38 @@
+"""Does this checkpoint belong to this spec? What it depends on is written beside it when it is made."""
+
+import json
+import os
+import uuid
+from pathlib import Path
+
+from joinlib.errors import SpecError, StateError
+from joinlib.plan import Stage, compare, fingerprint
+
+_FILE = "streamjoin.json"
+
+
+def identify(checkpoint: Path, name: str, stage: Stage) -> str:
+    """The checkpoint's id, made if it is new. Refuses a spec whose change the stored state cannot follow."""
+    file = checkpoint / _FILE
+    now = json.loads(json.dumps(fingerprint(stage)))
+    if not file.exists():
+        if (checkpoint / "spark").exists():
+            raise StateError(f"checkpoint {checkpoint}: {_FILE} is missing; restore it or start with a new checkpoint folder")
+        identity = str(uuid.uuid4())
+        _write(file, {"id": identity, "name": name, "plan": now})
+        return identity
+    known = json.loads(file.read_text())
+    if changes := compare(known["plan"], now):
+        what = "\n".join(f"  - {c}" for c in changes)
+        raise SpecError(
+            f"checkpoint {checkpoint} was made by job {known['name']!r}, and its state cannot follow what has changed since:\n"
+            f"{what}\nUndo the change, or set checkpoint.path (and the output's path) to a new folder to start afresh."
+        )
+    _write(file, {**known, "plan": now})
+    return str(known["id"])
+
+
+def _write(file: Path, content: dict[str, object]) -> None:
+    aside = file.with_name(f".{_FILE}.{os.getpid()}")
+    aside.write_text(json.dumps(content, indent=1))
+    os.replace(aside, file)

@@ -1,0 +1,173 @@
+"""One run of a spec, from the lock to the last batch.
+
+    compiled ─► lock ─► identity ─► session ─► query ─► (batch ─► receipts ─► publish ─► report)* ─► stop
+
+A batch is published by the driver after all its units have joined and before Spark writes its commit log. Killed in
+between, the batch runs again, and the rename says that it was there already: exactly once.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from joinlib import errors, fault
+from joinlib.errors import NotReady, StreamJoinError
+from joinlib.spark import receipt, session
+from joinlib.spark.api import stateful
+from joinlib.spark.compiled import Compiled
+from joinlib.spark.identity import identify
+from joinlib.spark.lock import Lock
+from joinlib.spark.operator import local_folder
+from joinlib.spark.publish import claim, publish
+from joinlib.spark.receipt import Receipt
+from joinlib.spark.source import NAME, StreamJoinSource
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one batch did."""
+
+    batch: int
+    receipts: tuple[Receipt, ...]
+    sample: pa.Table | None  # the first result rows, if the output is the console
+
+    @property
+    def rows_in(self) -> int:
+        return sum(sum(r.rows_in) for r in self.receipts)
+
+    @property
+    def rows_out(self) -> int:
+        return sum(r.rows_out for r in self.receipts)
+
+    @property
+    def watermark(self) -> int:
+        """µs; of the unit that is furthest behind."""
+        return min(r.watermark for r in self.receipts)
+
+    def late(self) -> tuple[int, ...]:
+        """Rows left out since the checkpoint began, by input."""
+        return tuple(sum(column) for column in zip(*(r.late_total for r in self.receipts), strict=True))
+
+
+OnBatch = Callable[[Report], None]
+
+
+class Job:
+    """A job that is running. Make it by `started`."""
+
+    def __init__(self, plan: Compiled, spark: SparkSession, query: StreamingQuery) -> None:
+        self.plan, self.spark, self.query = plan, spark, query
+
+    def wait(self, seconds: float) -> bool:
+        """Waits; true when the query has ended. Raises what ended it."""
+        try:
+            return bool(self.query.awaitTermination(seconds))
+        except Exception as error:
+            raise translate(str(error)) from error
+
+    def lag(self) -> Mapping[str, Mapping[str, int]]:
+        """For each source what is known but not yet read, as of the last batch."""
+        progress = self.query.lastProgress
+        if not progress or not progress["sources"]:
+            return {}
+        offset = _offset(progress["sources"][0]["endOffset"])
+        return offset.get("lag", {})  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def started(
+    plan: Compiled,
+    on_batch: OnBatch,
+    *,
+    until_done: bool,
+    cores: int,
+    conf: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
+) -> Iterator[Job]:
+    """The running job; stopped cleanly at the end of the block. A session that is given is used and left running."""
+    lock = Lock(plan.checkpoint)
+    try:
+        identity = identify(plan.checkpoint, plan.document.metadata.name, plan.stage)
+        if (folder := plan.join.emit.folder) is not None:
+            claim(folder, identity)
+        partitions = session.default_partitions(plan.stage.units, cores)
+        own = spark or session.local(partitions, plan.join.tuning.retain_batches, cores, conf)
+        try:
+            lock.hold_in_jvm(own)
+            query = _start(plan, own, on_batch, until_done)
+            try:
+                yield Job(plan, own, query)
+            finally:
+                query.stop()
+        finally:
+            if spark is None:
+                own.stop()
+            shutil.rmtree(local_folder(plan.join.state), ignore_errors=True)
+    finally:
+        lock.release()
+
+
+def _start(plan: Compiled, spark: SparkSession, on_batch: OnBatch, until_done: bool) -> StreamingQuery:
+    spark.dataSource.register(StreamJoinSource)
+    rows = spark.readStream.format(NAME).option("task", plan.source.encode()).load()
+    writer = (
+        stateful(rows, plan.join, receipt.DDL)
+        .writeStream.queryName(plan.document.metadata.name)
+        .option("checkpointLocation", str(plan.checkpoint / "spark"))
+        .foreachBatch(_committer(plan, on_batch))
+    )
+    interval = f"{plan.document.spec.batch.interval_us // 1000} milliseconds"
+    writer = writer.trigger(availableNow=True) if until_done else writer.trigger(processingTime=interval)
+    return writer.start()
+
+
+def _committer(plan: Compiled, on_batch: OnBatch) -> Callable[[DataFrame, int], None]:
+    def commit(frame: DataFrame, batch: int) -> None:
+        rows = frame.collect()
+        receipts = tuple(receipt.decode(row["receipt"]) for row in rows)
+        fault.point("collected", batch)
+        if (folder := plan.join.emit.folder) is not None:
+            publish(folder, batch, [name for r in receipts for name in r.files])
+        on_batch(Report(batch, receipts, _sample([bytes(row["block"]) for row in rows if row["block"]], plan)))
+
+    return commit
+
+
+def _sample(blocks: list[bytes], plan: Compiled) -> pa.Table | None:
+    if not blocks:
+        return None
+    return pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in blocks]).slice(0, plan.join.emit.show)
+
+
+def _offset(raw: Any) -> dict[str, Any]:
+    return json.loads(raw) if isinstance(raw, str) else dict(raw or {})
+
+
+def translate(text: str) -> StreamJoinError:
+    """What ended the query, in our own words: Spark wraps a worker's error in pages of stack traces."""
+    ours = re.findall(r"^(?:\S+: )?joinlib\.errors\.(\w+): (.+)$", text, re.MULTILINE)
+    if ours:
+        kind, message = ours[-1]
+        return _error(kind, message)
+    if "No space left on device" in text:
+        return NotReady("the disk is full: free space and run again, the job goes on where it was (nothing is lost)")
+    return StreamJoinError(f"Spark ended the query: {text.strip()[:4000]}")
+
+
+def _error(kind: str, message: str) -> StreamJoinError:
+    cls = getattr(errors, kind, StreamJoinError)
+    return cls(message) if issubclass(cls, StreamJoinError) else StreamJoinError(message)
+
+
+def default_cores() -> int:
+    """The processors this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,66 @@
+"""The Spark session of a job: what is set, and why."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+_STREAMING = "spark.sql.streaming."
+_STORE = _STREAMING + "stateStore."
+
+
+def settings(partitions: int, retain_batches: int) -> dict[str, str]:
+    """What every StreamJoin query needs, on a laptop and on a cluster."""
+    return {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(partitions),
+        # transformWithState knows only RocksDB; its changes are logged, a snapshot is made in the background.
+        _STORE + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        _STORE + "rocksdb.changelogCheckpointing.enabled": "true",
+        _STREAMING + "minBatchesToRetain": str(retain_batches),
+        # The default forks `chmod` for every file: 72 ms a commit and partition instead of 1.5.
+        _STREAMING + "checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+        # Two attempts of one task at once would only fight for the unit's lock.
+        "spark.speculation": "false",
+        # Workers are forked from a daemon that has imported and compiled everything.
+        "spark.python.daemon.module": "joinlib.spark.daemon",
+        "spark.python.use.daemon": "true",
+        # Blocks are dense columns: compressing them costs more than it saves.
+        "spark.shuffle.compress": "false",
+        "spark.shuffle.spill.compress": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def local(partitions: int, retain_batches: int, cores: int, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """A session in this process, for a laptop."""
+    chosen = {
+        **settings(partitions, retain_batches),
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": " ".join(_java()),
+        **(conf or {}),
+    }
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers must find what this process finds
+    builder = SparkSession.builder.appName("streamjoin").master(chosen.pop("spark.master", f"local[{cores}]"))
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _java() -> list[str]:
+    return ["-XX:+UseParallelGC", "-Dlog4j2.level=error"]
+
+
+def default_partitions(units: int, cores: int) -> int:
+    """State partitions: the largest power of two that is neither above the cores nor above the units."""
+    return min(units, 1 << (max(cores, 1).bit_length() - 1))
+

@@ -11,8 +11,10 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +31,7 @@ from joinlib.spark.lock import Lock
 from joinlib.spark.operator import local_folder
 from joinlib.spark.publish import claim, publish
 from joinlib.spark.receipt import Receipt
-from joinlib.spark.source import NAME, StreamJoinSource
+from joinlib.spark.source import NAME, data_source
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def started(
             try:
                 yield Job(plan, own, query)
             finally:
-                query.stop()
+                _stop(query, plan.source.stop)
         finally:
             if spark is None:
                 own.stop()
@@ -117,8 +119,9 @@ def started(
 
 
 def _start(plan: Compiled, spark: SparkSession, on_batch: OnBatch, until_done: bool) -> StreamingQuery:
-    spark.dataSource.register(StreamJoinSource)
-    rows = spark.readStream.format(NAME).option("task", plan.source.encode()).load()
+    plan.source.stop.unlink(missing_ok=True)
+    spark.dataSource.register(data_source(plan.source))
+    rows = spark.readStream.format(NAME).load()
     writer = (
         stateful(rows, plan.join, receipt.DDL)
         .writeStream.queryName(plan.document.metadata.name)
@@ -128,6 +131,16 @@ def _start(plan: Compiled, spark: SparkSession, on_batch: OnBatch, until_done: b
     interval = f"{plan.document.spec.batch.interval_us // 1000} milliseconds"
     writer = writer.trigger(availableNow=True) if until_done else writer.trigger(processingTime=interval)
     return writer.start()
+
+
+def _stop(query: StreamingQuery, stop: Path, patience_s: float = 60.0) -> None:
+    """Ends the query between two batches: one that is cut off is done again later, which is right but slow and noisy."""
+    stop.touch()
+    end = time.monotonic() + patience_s
+    while query.isActive and "Waiting" not in query.status["message"] and time.monotonic() < end:
+        time.sleep(0.05)
+    query.stop()
+    stop.unlink(missing_ok=True)
 
 
 def _committer(plan: Compiled, on_batch: OnBatch) -> Callable[[DataFrame, int], None]:

@@ -7,8 +7,6 @@ The offset is an envelope {v, inputs, idle, closed, lag}: everything that steers
 again is the same batch.
 """
 
-import base64
-import pickle
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -49,20 +47,10 @@ class SourceTask:
     stage: Stage
     sources: tuple[SourcePlan, ...]  # each source that the SQL names, once
     logs: Path  # folder of the logs of what was seen
+    stop: Path  # a file: while it exists no batch begins
     max_rows: int  # of a batch, over all inputs
     tasks: int  # map tasks of a batch
     hash_bits: int
-
-    def encode(self) -> str:
-        """As a data source option."""
-        return base64.b64encode(pickle.dumps(self)).decode()
-
-
-def decode_task(text: str) -> SourceTask:
-    """Inverse of `SourceTask.encode`."""
-    task = pickle.loads(base64.b64decode(text))  # noqa: S301 - our own option, made by the driver of the same query
-    assert isinstance(task, SourceTask)
-    return task
 
 
 @dataclass(frozen=True)
@@ -73,18 +61,25 @@ class Part(InputPartition):
     ticks: tuple[Tick, ...]
 
 
-class StreamJoinSource(DataSource):
-    """Registered with Spark as "streamjoin"; option `task` is an encoded SourceTask."""
+def data_source(task: SourceTask) -> type[DataSource]:
+    """The data source "streamjoin" of one task, to be registered with the session.
 
-    @classmethod
-    def name(cls) -> str:
-        return NAME
+    The task rides in the class, which Spark pickles by value because no module holds it. As an option it would stand in
+    every printed plan, and Spark's redaction of long options overflows the stack.
+    """
 
-    def schema(self) -> str:
-        return DDL
+    class StreamJoinSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return NAME
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        return Reader(decode_task(self.options["task"]))
+        def schema(self) -> str:
+            return DDL
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's name
+            return Reader(task)
+
+    return StreamJoinSource
 
 
 class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -111,6 +106,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Up to where the next batch reads. Equal to `start`: nothing to do."""
         if start.get("v") != VERSION:
             raise StateError("the checkpoint was written by another version of StreamJoin; use a new checkpoint folder")
+        if self.task.stop.exists():
+            return start
         if not self.bounded or not self.inputs:
             self._discover()
         if start["closed"] and self.known != start["inputs"]:

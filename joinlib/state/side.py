@@ -245,21 +245,20 @@ class Side:
             if live.run.sealed and len(live.run.segments) > 1:
                 self._merge(batch, live, 0, len(live.run.segments))
         if self.runs and not self.runs[-1].run.sealed:
-            self._merge_levels(batch, self.runs[-1])
+            self._merge_newest(batch, self.runs[-1])
         while sum(live.run.sealed for live in self.runs) > self.tuning.max_runs:
             self._merge_runs(batch)
 
-    def _merge_levels(self, batch: int, head: LiveRun) -> None:
-        """While there are too many segments, the oldest `merge_segments` of one level become one of the next.
+    def _merge_newest(self, batch: int, head: LiveRun) -> None:
+        """While there are too many segments, the newest become one: O(log rows) rewrites of each row.
 
-        Lazy, so that a short run of large batches merges nothing; each row is rewritten once a level, O(log rows) times.
-        Units begin at different batches, so that they do not all merge in one.
+        Lazy, so that a short run of large batches merges nothing. Units begin at different batches, so that they do not
+        all merge in one.
         """
-        fan = self.tuning.merge_segments
-        room = self.tuning.max_segments - len(self.runs) - fan - self.place.stagger % fan
+        marks = self.tuning.merge_segments // 2
+        room = self.tuning.max_segments - len(self.runs) - marks - self.place.stagger % (marks + 1)
         while len(head.run.segments) > max(room, 1):
-            start, stop = _oldest_of_a_level(head.run.segments, fan)
-            self._merge(batch, head, start, stop)
+            self._merge(batch, head, _worth([s.rows for s in head.run.segments]), len(head.run.segments))
 
     def _merge(self, batch: int, live: LiveRun, start: int, stop: int) -> None:
         """The segments [start, stop) become one; row numbers and index stay."""
@@ -273,9 +272,7 @@ class Side:
         table = pa.concat_batches(batches)
         name, size, digest = segment.write(self.place.segments, f"{self.config.number}-{batch:08d}-merged", table)
         low, high = min(s.low for s in old), max(s.high for s in old)
-        levels = {s.level for s in old}
-        level = max(levels) + (len(levels) == 1)  # levels go on falling from old to new
-        return Segment(name, table.num_rows, size, digest, 0, level, low, high)
+        return Segment(name, table.num_rows, size, digest, 0, max(s.level for s in old) + 1, low, high)
 
     def _merge_runs(self, batch: int) -> None:
         """The two neighbouring sealed runs with the fewest rows become one run with an index of its own."""
@@ -300,16 +297,19 @@ class Side:
             self._rewrite_marks(batch, moved)
 
 
-def _oldest_of_a_level(segments: tuple[Segment, ...], fan: int) -> tuple[int, int]:
-    """The oldest `fan` neighbours of the lowest level that has so many; where none has, all of the newest level or two.
+def _worth(rows: list[int]) -> int:
+    """From which segment on a merge pays: the first that holds no more rows than all behind it together.
 
-    Levels fall from old to new, so the segments of one level are neighbours.
+    A row is then in a segment twice as large after each merge. 9 4 2 2 1: from the 4 on (4 <= 2 + 2 + 1). Where each
+    segment holds more than all behind it there are few of them, and the newest two are merged.
     """
-    for level in sorted({s.level for s in segments}):
-        start = next(i for i, s in enumerate(segments) if s.level == level)
-        if sum(s.level == level for s in segments) >= fan:
-            return start, start + fan
-    return max(0, len(segments) - fan), len(segments)
+    behind = 0
+    start = max(0, len(rows) - 2)
+    for at in reversed(range(len(rows))):
+        if 0 < rows[at] <= behind:
+            start = at
+        behind += rows[at]
+    return start
 
 
 def _chain(token: int, digest: str) -> int:

@@ -6,12 +6,13 @@ may do so: what a process keeps between batches (open maps) is checked against t
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from joinlib.state.manifest import Manifest, Segment
+from joinlib.state.manifest import ALWAYS, Manifest, Segment
 from joinlib.state.side import Place, Side, SideConfig
 from joinlib.state.tuning import Tuning
 
@@ -27,14 +28,17 @@ class Unit:
         self.segments, self.tuning = segments, tuning
         self.sides = [Side(c, Place(segments, indexes, skip_bits, _stagger(segments, c)), tuning) for c in configs]
         self._lock = os.open(indexes / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        self._swept = False
+        self._sweeps = 0
         self.bytes = 0
 
     def open(self, manifest: Manifest) -> None:
-        """Makes every side be that of `manifest`; the first time sweeps what no manifest names (of attempts that died)."""
-        if not self._swept:
+        """Makes every side be that of `manifest`; the first two times sweeps what attempts that died have left.
+
+        Twice: leftovers of the very batch that now runs again can only be told apart once that batch is over.
+        """
+        if self._sweeps < 2:
             self._sweep(manifest)
-            self._swept = True
+            self._sweeps += 1
         for side, saved in zip(self.sides, manifest.sides, strict=True):
             side.open(saved)
 
@@ -56,9 +60,13 @@ class Unit:
         return sum(side.index_bytes for side in self.sides)
 
     def _sweep(self, manifest: Manifest) -> None:
+        """Deletes files that no manifest names, but for those of later batches than the manifest's.
+
+        They may be alive: Spark may have given this task up for lost, and another have gone on.
+        """
         names = manifest.names
         for path in self.segments.iterdir():
-            if path.name not in names:
+            if path.name not in names and _batch(path.name) <= manifest.batch:
                 path.unlink(missing_ok=True)
 
 
@@ -82,6 +90,12 @@ def hold(
         yield unit
     finally:
         fcntl.flock(unit._lock, fcntl.LOCK_UN)
+
+
+def _batch(name: str) -> int:
+    """The batch that wrote a segment SIDE-BATCH-…, also one that was only written aside; other files: never swept."""
+    found = re.match(r"\.?\d+-(\d+)", name)
+    return int(found[1]) if found else ALWAYS
 
 
 def _stagger(segments: Path, config: SideConfig) -> int:

@@ -59,6 +59,8 @@ def remainder(left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 def minus(value: Expr) -> Expr:
+    if t.is_string(value.type):
+        value = cast(value, t.DOUBLE)
     sql = f"(- {value.sql})"
     if not (t.is_number(value.type) or value.type in (t.INTERVAL, t.NULL)):
         raise SpecError(f"- takes numbers, {value.sql} is {t.name(value.type)}")
@@ -72,6 +74,8 @@ def negative_interval(value: Value) -> Value:
 
 
 def absolute(value: Expr) -> Expr:
+    if t.is_string(value.type):
+        value = cast(value, t.DOUBLE)
     if not t.is_number(value.type):
         raise SpecError(f"abs takes numbers, {value.sql} is {t.name(value.type)}")
     return call(compute, (value,), value.type, f"abs({value.sql})", "abs_checked")

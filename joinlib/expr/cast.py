@@ -3,6 +3,8 @@
 Text is read and written by `joinlib.expr.text_values`, one distinct value at a time.
 """
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -89,9 +91,8 @@ def _from_timestamp(value: pa.Array, kind: pa.DataType) -> pa.Array:
         return _numbers(_floor_div(micros, SECOND), kind)
     if t.is_float(kind):
         return pc.divide(micros.cast(t.DOUBLE), float(SECOND)).cast(kind)
-    exact = pc.multiply(micros.cast(pa.decimal256(19, 0)), pa.scalar(1).cast(pa.decimal256(1, 0)))
-    exact = pc.multiply(exact, pc.cast(pa.scalar("0.000001"), pa.decimal256(7, 6)))
-    return _to_decimal(exact, kind)
+    millionth = pa.scalar(Decimal("0.000001"), pa.decimal256(7, 6))
+    return _to_decimal(pc.multiply(micros.cast(pa.decimal256(19, 0)), millionth), kind)
 
 
 def _floor_div(value: pa.Array, by: int) -> pa.Array:
@@ -146,11 +147,7 @@ def _to_decimal(value: pa.Array, kind: pa.DataType) -> pa.Array:
     scale = max(value.type.scale, kind.scale)
     wide = value.cast(pa.decimal256(76, scale))
     wide = pc.round(wide, ndigits=kind.scale, round_mode="half_towards_infinity")
-    limit = (
-        pa.scalar(10 ** (kind.precision - kind.scale)).cast(pa.decimal256(76, scale))
-        if (kind.precision - kind.scale <= 18)
-        else pc.cast(pa.scalar("1" + "0" * (kind.precision - kind.scale)), pa.decimal256(76, scale))
-    )
+    limit = pa.scalar(Decimal(10) ** (kind.precision - kind.scale), wide.type)
     return _only(wide, pc.less(pc.abs(wide), limit)).cast(kind)
 
 

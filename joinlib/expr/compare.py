@@ -56,6 +56,7 @@ def compare(sign: str, left: Expr, right: Expr) -> Expr:
         raise SpecError(f"{sign} cannot compare {t.name(left.type)} with {t.name(right.type)}; add a CAST")
     if t.is_nested(kind):
         raise SpecError(f"{sign} cannot compare values of type {t.name(kind)}; compare their fields")
+    kind = t.BOOLEAN if kind == t.NULL else kind
     operands = cast(left, kind).node, cast(right, kind).node
     node = Comparison(sign, left, right, operands)
     if all(isinstance(operand, Literal) for operand in operands):

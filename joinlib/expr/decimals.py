@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
-from joinlib.expr.nodes import call, columnar
+from joinlib.expr.nodes import Literal, call, columnar
 
 _WIDE = 76  # digits of a 256-bit decimal
 _CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP, traps=[Overflow])
@@ -34,11 +34,18 @@ def result_type(sign: str, left: pa.DataType, right: pa.DataType) -> pa.DataType
 
 
 def decimal_arithmetic(sign: str, left: Expr, right: Expr, sql: str) -> Expr:
-    left, right = cast(left, t.as_decimal(left.type)), cast(right, t.as_decimal(right.type))
+    left, right = _decimal(left), _decimal(right)
     if sign == "div":
         return call(exact, (left, right), t.BIGINT, sql, sign, t.BIGINT)
     kind = result_type(sign, left.type, right.type)
     return call(exact, (left, right), kind, sql, sign, kind)
+
+
+def _decimal(value: Expr) -> Expr:
+    """A whole number as DECIMAL: a constant with just its digits, others with all their type can have."""
+    if isinstance(value.node, Literal) and t.is_integer(value.type) and value.node.value.is_valid:
+        return cast(value, pa.decimal128(len(str(abs(value.node.value.as_py()))), 0))
+    return cast(value, t.as_decimal(value.type))
 
 
 def exact(left: pa.Array, right: pa.Array, sign: str, kind: pa.DataType) -> pa.Array:

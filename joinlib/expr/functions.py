@@ -61,7 +61,6 @@ def _table() -> dict[str, Function]:
         "nullif": Function(null_if, 2, 2),
         "nvl2": Function(lambda a, b, c: if_(logic.negate(logic.is_null(a)), b, c), 3, 3),
         "if": Function(if_, 3, 3),
-        "iff": Function(if_, 3, 3),
         "isnull": Function(logic.is_null, 1, 1),
         "isnotnull": Function(lambda a: logic.negate(logic.is_null(a)), 1, 1),
         "isnan": Function(numbers.is_nan, 1, 1),

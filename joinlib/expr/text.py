@@ -9,7 +9,8 @@ from joinlib.expr import types as t
 from joinlib.expr.cast import cast, castable
 from joinlib.expr.nodes import Literal, Value, call, columnar, compute
 
-_KERNELS = {"upper": "utf8_upper", "lower": "utf8_lower"}
+_ASCII = {"upper": pc.ascii_upper, "lower": pc.ascii_lower}
+_UNICODE = {"upper": str.upper, "lower": str.lower}
 _SIDES = {"trim": pc.utf8_trim, "btrim": pc.utf8_trim, "ltrim": pc.utf8_ltrim, "rtrim": pc.utf8_rtrim}
 
 
@@ -21,7 +22,15 @@ def text(name: str, value: Expr) -> Expr:
 
 
 def change_case(name: str, value: Expr) -> Expr:
-    return call(compute, (text(name, value),), t.STRING, f"{name}({value.sql})", _KERNELS[name])
+    return call(cased, (text(name, value),), t.STRING, f"{name}({value.sql})", name)
+
+
+@columnar
+def cased(value: pa.Array, name: str) -> pa.Array:
+    """Arrow's own mapping is one to one, Java's is not: upper('ß') is 'SS'."""
+    if pc.all(pc.string_is_ascii(value), min_count=0).as_py():
+        return _ASCII[name](value)
+    return pa.array([None if v is None else _UNICODE[name](v) for v in value.to_pylist()], t.STRING)
 
 
 def trim(name: str, value: Expr) -> Expr:

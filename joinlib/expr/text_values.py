@@ -16,7 +16,7 @@ from joinlib.expr import types as t
 
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
 _MOMENT = re.compile(
-    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](?:(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?)?"
+    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](?:(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?)?)?"
     r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?"
 )
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
@@ -79,6 +79,8 @@ def _decimal(text: str, kind: pa.DataType) -> Decimal | None:
         number = Decimal(text.strip())
         rounded = number.quantize(Decimal(1).scaleb(-kind.scale), context=_WIDE)
     except InvalidOperation:
+        return None
+    if not rounded.is_finite():
         return None
     return rounded if abs(rounded) < Decimal(10) ** (kind.precision - kind.scale) else None
 

@@ -148,7 +148,7 @@ def truncate(unit: str, value: Expr) -> Expr:
         raise SpecError(f"date_trunc knows {', '.join(UNITS)}, not {unit!r}")
     if not (t.is_time(value.type) or t.is_string(value.type)):
         raise SpecError(f"date_trunc takes a TIMESTAMP, {value.sql} is {t.name(value.type)}")
-    value = cast(value, t.TIMESTAMP_NTZ if value.type == t.TIMESTAMP_NTZ else t.TIMESTAMP)
+    value = cast(value, t.TIMESTAMP)
     return call(floor_time, (value,), value.type, f"date_trunc('{unit.lower()}', {value.sql})", unit.lower())
 
 

@@ -78,6 +78,18 @@ def _literal(node: exp.Expr, scope: Scope) -> Expr:
     return number_of(node.name)
 
 
+def _negative(node: exp.Expr, scope: Scope) -> Expr:
+    """-2147483648 is one INT, not the negative of a BIGINT."""
+    if isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return number_of("-" + node.this.name)
+    return minus(compile(node.this, scope))
+
+
+def _adjacent(node: exp.Expr, scope: Scope) -> Expr:
+    """'a' 'b' is one text."""
+    return concat(*[compile(e, scope) for e in node.expressions])
+
+
 def _cast(node: exp.Expr, scope: Scope) -> Expr:
     return cast(compile(node.this, scope), type_of(node.args["to"]), isinstance(node, exp.TryCast))
 
@@ -174,7 +186,8 @@ _TABLE: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
     exp.Interval: lambda node, _: interval_of(node),
     exp.Cast: _cast,
     exp.TryCast: _cast,
-    exp.Neg: _one(minus),
+    exp.Neg: _negative,
+    exp.Concat: _adjacent,
     exp.Add: _two(partial(_calculate, "+")),
     exp.Sub: _two(partial(_calculate, "-")),
     exp.Mul: _two(partial(_calculate, "*")),

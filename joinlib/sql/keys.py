@@ -131,7 +131,7 @@ def check_types(left: Expr, right: Expr, clause: Clause) -> None:
     kinds = f"{left.sql} is {t.name(left.type)} and {right.sql} is {t.name(right.type)}"
     other, target = (right, left.type) if t.is_string(right.type) else (left, right.type)
     if t.is_time(left.type) and t.is_time(right.type):
-        other, target = (left, right.type) if right.type == t.DATE else (right, left.type)
+        other, target = (left, right.type) if left.type == t.DATE else (right, left.type)
     raise SqlError(
         f"keys differ in type: {kinds}; write CAST({other.sql} AS {t.name(target)})", *clause.place
     )

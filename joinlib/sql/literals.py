@@ -31,10 +31,10 @@ _ORDER, _MONTH_ORDER = ("DAY", "HOUR", "MINUTE", "SECOND"), ("YEAR", "MONTH")
 
 def number_of(text: str) -> Expr:
     """1 is INT (or BIGINT), 1.5 is DECIMAL, 1e3 is DOUBLE."""
-    if re.fullmatch(r"\d+", text):
+    if re.fullmatch(r"-?\d+", text):
         number = int(text)
         for kind in (t.INT, t.BIGINT):
-            if number < 2 ** (kind.bit_width - 1):
+            if -(2 ** (kind.bit_width - 1)) <= number < 2 ** (kind.bit_width - 1):
                 return constant(pa.scalar(number, kind), text)
         return _decimal(text)
     if "e" in text.lower():

@@ -15,6 +15,9 @@ _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
 class Dialect(Spark):
     """Spark without sqlglot's rewriting of functions: a call stays a call, with its place."""
 
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'"]
+
     class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
         STRICT_CAST = True
         FUNCTIONS: ClassVar[dict[str, Any]] = {}

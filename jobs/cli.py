@@ -21,6 +21,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A spec file (YAML).", show_default=False)]
+
 
 @app.callback()
 def streamjoin() -> None:
@@ -47,6 +49,53 @@ def validate(
             typer.echo(f"{file}: valid")
     if failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def plan(file: File) -> None:
+    """Show how a spec's SQL is run, what is stored for how long, and why."""
+    from joinlib.plan import explain, of_spec
+    from joinlib.spec import load
+
+    typer.echo(explain(of_spec(load(file))))
+
+
+@app.command()
+def run(
+    file: File,
+    until_done: Annotated[
+        bool, typer.Option("--until-done", help="Read what is there now, close the inputs and end.")
+    ] = False,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Cores to use; absent: all.", show_default=False)
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", show_default=False),
+    ] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a table that is redrawn.")] = False,
+) -> None:
+    """Run a spec on this machine; run it again to go on where it was. Ctrl-C stops it."""
+    from jobs.run import Options, run
+    from joinlib.spec import load
+
+    run(load(file), Options(until_done, cores, dict(map(_setting, conf or [])), plain))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--conf")
+    return key, value
+
+
+@app.command()
+def status(file: File) -> None:
+    """Show what a spec's checkpoint holds and whether a run is alive, without starting Spark."""
+    from jobs.status import status
+    from joinlib.spec import load
+
+    typer.echo(status(load(file)))
 
 
 @app.command()

@@ -1,0 +1,96 @@
+"""What has a run done so far? Sums over its batches; pure, the clock is given."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from joinlib.spark.job import Report
+    from joinlib.spark.receipt import Receipt
+
+_WINDOW_S = 10.0
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Totals at a moment."""
+
+    at: float
+    rows_in: tuple[int, ...]  # by input
+    rows_out: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """After some batches. Sums are over this run, not over the life of the checkpoint."""
+
+    began: float  # when rows could begin to flow
+    marks: tuple[Mark, ...]  # of the last few seconds, the newest last; at least one
+    batches: int = 0
+    batch: int | None = None  # number of the latest
+    late: tuple[int, ...] = ()  # by input
+    receipts: Mapping[int, "Receipt"] = field(default_factory=dict)  # the latest of each unit
+
+    @property
+    def rows_in(self) -> tuple[int, ...]:
+        return self.marks[-1].rows_in
+
+    @property
+    def rows_out(self) -> int:
+        return self.marks[-1].rows_out
+
+    @property
+    def state_rows(self) -> int:
+        return sum(r.state_rows for r in self.receipts.values())
+
+    @property
+    def state_bytes(self) -> int:
+        """On disk, retired segments included."""
+        return sum(r.state_bytes + r.retired_bytes for r in self.receipts.values())
+
+    @property
+    def index_bytes(self) -> int:
+        return sum(r.index_bytes for r in self.receipts.values())
+
+    @property
+    def watermark(self) -> int | None:
+        """µs, of the unit that is furthest behind."""
+        return min((r.watermark for r in self.receipts.values()), default=None)
+
+    def after(self, report: "Report", now: float) -> "Figures":
+        """One batch later."""
+        by_input = list(zip(*(r.rows_in for r in report.receipts), strict=True))
+        late = list(zip(*(r.late for r in report.receipts), strict=True))
+        mark = Mark(now, _sum(self.rows_in, by_input), self.rows_out + report.rows_out)
+        return replace(
+            self,
+            marks=(*_recent(self.marks, now), mark),
+            batches=self.batches + 1,
+            batch=report.batch,
+            late=_sum(self.late, late),
+            receipts={**self.receipts, **{r.unit: r for r in report.receipts}},
+        )
+
+    def rates(self, now: float) -> tuple[tuple[float, ...], float]:
+        """Rows a second of each input and of the result, over the last few seconds; 0 once nothing has come for long."""
+        first, last = self.marks[0], self.marks[-1]
+        seconds = last.at - first.at
+        if seconds <= 0 or now - last.at > max(_WINDOW_S, 2 * seconds):
+            return (0.0,) * len(self.rows_in), 0.0
+        each = tuple((b - a) / seconds for a, b in zip(first.rows_in, last.rows_in, strict=True))
+        return each, (last.rows_out - first.rows_out) / seconds
+
+
+def beginning(inputs: int, now: float) -> Figures:
+    """Before the first batch."""
+    zeros = (0,) * inputs
+    return Figures(now, (Mark(now, zeros, 0),), late=zeros)
+
+
+def _sum(before: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(a + sum(c) for a, c in zip(before, columns, strict=True)) if columns else before
+
+
+def _recent(marks: tuple[Mark, ...], now: float) -> tuple[Mark, ...]:
+    """Those of the window, and at least the newest: a batch may take longer than the window."""
+    return tuple(m for m in marks if now - m.at <= _WINDOW_S) or marks[-1:]

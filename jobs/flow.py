@@ -1,0 +1,76 @@
+"""A run in a thread of its own, so that the main thread is free for the terminal and for signals.
+
+The thread starts Spark, waits and stops; all that the main thread sees are batches in a queue and a few plain values.
+(Spark takes over SIGINT only from the main thread: here it does not.)
+"""
+
+import contextlib
+import queue
+import threading
+import traceback
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from joinlib.errors import StreamJoinError
+from joinlib.spec.model import StreamJoin
+
+if TYPE_CHECKING:
+    from joinlib.spark.job import Job, Report
+
+_POLL_S = 0.3
+
+
+class Flow(threading.Thread):
+    """Begins with `start()`; over when it is no longer alive. `error` says what ended it, if something did."""
+
+    def __init__(self, document: StreamJoin, *, until_done: bool, cores: int | None, conf: Mapping[str, str]) -> None:
+        super().__init__(name="flow", daemon=True)
+        self._document, self._until_done, self._cores, self._conf = document, until_done, cores, conf
+        self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
+        self._stop_asked = threading.Event()
+        self.flowing = threading.Event()  # the query has started
+        self.lag: Mapping[str, Mapping[str, int]] = {}  # of each source, as of the last batch
+        self.took: tuple[int, float] = (-1, 0.0)  # the last batch that was committed, and its seconds
+        self.error: StreamJoinError | Exception | None = None
+
+    def stop(self) -> None:
+        """Asks the run to end after what it is doing; returns at once."""
+        self._stop_asked.set()
+
+    def reports(self, seconds: float) -> list["Report"]:
+        """The batches that ended since the last call; waits up to `seconds` for the first."""
+        found = []
+        with contextlib.suppress(queue.Empty):
+            found.append(self._reports.get(timeout=seconds))
+            while True:
+                found.append(self._reports.get_nowait())
+        return found
+
+    def run(self) -> None:
+        try:
+            self._flow()
+        except Exception as error:  # noqa: BLE001 - handed to the main thread, which tells the user
+            traceback.print_exc()  # whole, for the log
+            self.error = error
+
+    def _flow(self) -> None:
+        from joinlib.spark.compiled import compiled
+        from joinlib.spark.job import default_cores, started
+
+        cores = self._cores or default_cores()
+        plan = compiled(self._document, cores)
+        with started(
+            plan, self._reports.put, until_done=self._until_done, cores=cores, conf=self._conf
+        ) as job:
+            self.flowing.set()
+            ended = False
+            while not ended and not self._stop_asked.is_set():
+                ended = job.wait(_POLL_S)
+                self._look(job)
+
+    def _look(self, job: "Job") -> None:
+        """Progress is for show: a query that has just gone has none."""
+        with contextlib.suppress(Exception):
+            self.lag = job.lag() or self.lag
+            if progress := job.query.lastProgress:
+                self.took = progress["batchId"], progress["durationMs"]["triggerExecution"] / 1000

@@ -1,0 +1,131 @@
+"""`streamjoin run`: from a spec to a summary, on the terminal.
+
+    main thread   spec ─► plan ─► (reports ─► figures ─► view)* ─► summary
+    flow thread              Spark starts ─► batches ─► Spark stops
+
+The first Ctrl-C or SIGTERM stops after what is being done: a batch that is cut off runs again next time. A second one, and one before
+anything flows, ends at once; the checkpoint bears that as it bears a power cut.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobs.figures import beginning
+from jobs.flow import Flow
+from jobs.logs import aside
+from jobs.screen import Live, Plain, Scene, Shown, View
+from jobs.summary import summary
+from joinlib.errors import StreamJoinError
+from joinlib.plan import Stage, of_spec
+from joinlib.spec.model import StreamJoin
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_REFRESH_S = 0.2
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run, where the spec does not say."""
+
+    until_done: bool = False
+    cores: int | None = None  # None: all that this process may use
+    conf: Mapping[str, str] | None = None  # of Spark
+    plain: bool = False
+
+
+def run(document: StreamJoin, options: Options) -> None:
+    """Returns when the inputs are done or the user has stopped the run; raises what went wrong."""
+    from rich.console import Console
+
+    inputs = _shown(document, of_spec(document))
+    log = Path(document.spec.checkpoint.path) / "logs" / "spark.log"
+    with aside(log) as terminal:
+        plain = options.plain or not terminal.isatty()
+        console = Console(file=terminal, no_color=plain, **({"width": 160} if plain else {}))
+        flow = Flow(document, until_done=options.until_done, cores=options.cores, conf=options.conf or {})
+        try:
+            scene = _watch(flow, document, inputs, Plain(console) if plain else Live(console))
+        except KeyboardInterrupt:
+            _end_at_once(console, flow.flowing.is_set())
+        if flow.error is None:
+            console.print(summary(scene, document), highlight=False, soft_wrap=True)
+    if flow.error is not None:
+        raise _said(flow.error, log) from flow.error
+
+
+def _watch(flow: Flow, document: StreamJoin, inputs: tuple[Shown, ...], view: View) -> Scene:
+    """Shows the flow until it is over."""
+    began = time.monotonic()
+    figures = None
+    with view, _signals(flow) as asked:
+        flow.start()
+        while True:
+            alive = flow.is_alive()
+            reports = flow.reports(_REFRESH_S if alive else 0)
+            if figures is None and (reports or flow.flowing.is_set()):
+                figures = beginning(len(inputs), time.monotonic())
+            for report in reports:
+                assert figures is not None
+                figures = figures.after(report, time.monotonic())
+                if report.sample is not None:
+                    view.sample(report.batch, report.sample, report.rows_out)
+            scene = Scene(document.metadata.name, inputs, figures, flow.lag, flow.took, began, bool(asked))
+            view.update(scene)
+            if not alive:
+                return scene
+
+
+@contextlib.contextmanager
+def _signals(flow: Flow) -> Iterator[list[int]]:
+    """Signals stop the flow; gives the list of those that have come."""
+    asked: list[int] = []
+
+    def ask(number: int, _: object) -> None:
+        if asked or not flow.flowing.is_set():
+            raise KeyboardInterrupt
+        asked.append(number)
+        flow.stop()
+
+    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_at_once(console: "Console", flowing: bool) -> None:
+    """Without waiting for Spark: its JVM ends when this process is gone."""
+    console.print("ended at once; run again to go on" if flowing else "stopped before any row; run again to go on")
+    os._exit(130 if flowing else 0)
+
+
+def _shown(document: StreamJoin, stage: Stage) -> tuple[Shown, ...]:
+    """A row for each input; one that reads a source under another name says both."""
+    return tuple(
+        Shown(
+            p.source if p.alias == p.source else f"{p.source} {p.alias}",
+            p.source,
+            exact=(files := document.spec.inputs[p.source].files) is None or files.format == "parquet",
+            filtered=p.filter is not None,
+        )
+        for p in stage.inputs
+    )
+
+
+def _said(error: Exception, log: Path) -> StreamJoinError:
+    """The error itself if it is meant for users; else its first lines and where the rest is."""
+    if isinstance(error, StreamJoinError) and type(error) is not StreamJoinError:
+        return error
+    first = " ".join(line.strip() for line in str(error).splitlines()[:3] if line.strip())[:400]
+    kind = "" if isinstance(error, StreamJoinError) else f"{type(error).__name__}: "
+    return StreamJoinError(f"the run failed: {kind}{first}\nall that Spark said is in {log}; run again to go on from the last batch")

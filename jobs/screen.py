@@ -1,0 +1,216 @@
+"""How a run looks: a table that is redrawn on a terminal, or a plain line now and then.
+
+    Scene (what is known now) ──► Live | Plain ──► terminal
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Self
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.live import Live as RichLive
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from jobs import words
+from jobs.figures import Figures
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PLAIN_S = 2.0  # between two lines at least
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An input, as its row is labelled."""
+
+    label: str
+    source: str
+    exact: bool  # its lag is counted, not estimated
+    filtered: bool  # rows in are those that pass a filter
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All there is to show at a moment."""
+
+    name: str
+    inputs: tuple[Shown, ...]
+    figures: Figures | None  # None: Spark is starting
+    lag: Mapping[str, Mapping[str, int]]
+    took: tuple[int, float]  # the last batch that was committed, and its seconds
+    began: float
+    stopping: bool
+
+    @property
+    def committed(self) -> bool:
+        """Are lag and time those of the latest batch of the figures?"""
+        return self.figures is not None and self.figures.batch == self.took[0]
+
+    def behind(self, shown: Shown, what: str = "rows") -> int | None:
+        """A figure of the lag of an input's source."""
+        return self.lag.get(shown.source, {}).get(what)
+
+
+class View(Protocol):
+    """Shows scenes, and samples of rows between them. Used as a context manager."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: object) -> None: ...
+    def update(self, scene: Scene) -> None: ...
+    def sample(self, batch: int, rows: "pa.Table", of: int) -> None: ...
+
+
+class Plain:
+    """One line for a batch, and not more than one every few seconds."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console, self._clock = console, clock
+        self._said = float("-inf")
+        self._starting = self._flowing = False
+        self._pending: Scene | None = None  # holds a batch that has no line yet
+        self._batches = 0  # that have one
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._pending is not None:
+            self._line(self._pending)
+
+    def update(self, scene: Scene) -> None:
+        if scene.figures is None:
+            if not self._starting:
+                self._starting = True
+                self._say("starting Spark")
+            return
+        if not self._flowing:
+            self._flowing = True
+            self._say(f"Spark has started, {words.seconds(scene.figures.began - scene.began)}")
+        if scene.figures.batches > self._batches:
+            self._pending = scene
+            if scene.committed and self._clock() - self._said >= _PLAIN_S:
+                self._line(scene)
+
+    def sample(self, batch: int, rows: "pa.Table", of: int) -> None:
+        self._console.print(table(f"batch {batch}: {words.number(of)} rows", rows))
+
+    def _line(self, scene: Scene) -> None:
+        self._pending, self._said = None, self._clock()
+        assert scene.figures is not None
+        self._batches = scene.figures.batches
+        self._say(line(scene, scene.figures, self._clock()))
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class Live:
+    """A table, redrawn in place; gone when the run is over (the summary takes its place)."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console, self._clock = console, clock
+        self._spinner = Spinner("dots")
+        self._live = RichLive(console=console, refresh_per_second=8, transient=True, redirect_stdout=False, redirect_stderr=False)
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def update(self, scene: Scene) -> None:
+        self._live.update(picture(scene, self._spinner, self._clock()))
+
+    def sample(self, batch: int, rows: "pa.Table", of: int) -> None:
+        self._console.print(table(f"batch {batch}: {words.number(of)} rows", rows))
+
+
+def line(scene: Scene, figures: Figures, now: float) -> str:
+    """One line with everything."""
+    rates_in, rate_out = figures.rates(now)
+    parts = [
+        f"batch {figures.batch}" + (f", {words.seconds(scene.took[1])}" if scene.committed else ""),
+        f"in {words.number(sum(figures.rows_in))} ({words.number(sum(rates_in))}/s)",
+        f"out {words.number(figures.rows_out)} ({words.number(rate_out)}/s)",
+        "lag " + ", ".join(f"{i.label} {_lag(scene, i)}" for i in scene.inputs),
+        f"state {words.number(figures.state_rows)} rows {words.size(figures.state_bytes)}"
+        f" index {words.size(figures.index_bytes)}",
+        f"watermark {words.moment(figures.watermark)}",
+    ]
+    if sum(figures.late):
+        parts.append("late " + ", ".join(f"{i.label} {words.number(n)}" for i, n in zip(scene.inputs, figures.late)))
+    if skipped := sum(scene.behind(i, "skipped") or 0 for i in scene.inputs):
+        parts.append(f"skipped {skipped} files")
+    return "; ".join(parts)
+
+
+def picture(scene: Scene, spinner: Spinner, now: float) -> RenderableType:
+    """The table of the moment."""
+    if scene.figures is None:
+        spinner.update(text=f"{'stopping' if scene.stopping else 'starting Spark'} … {now - scene.began:.0f} s")
+        return spinner
+    figures = scene.figures
+    if figures.batch is None:
+        doing = f"waiting for rows … {now - figures.began:.0f} s"
+    else:
+        doing = f"batch {figures.batch}, {words.seconds(scene.took[1])}"
+    spinner.update(text=f"{scene.name}: {'stopping' if scene.stopping else doing}")
+    return Group(spinner, _flows(scene, figures, now), _state(figures))
+
+
+def _flows(scene: Scene, figures: Figures, now: float) -> Table:
+    rates_in, rate_out = figures.rates(now)
+    skipped = any(scene.behind(i, "skipped") for i in scene.inputs)
+    grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=True)
+    grid.add_column("  input", no_wrap=True)
+    for title in ("rows in", "rows/s", "lag", "files", "late", *(["skipped"] if skipped else [])):
+        grid.add_column(title, justify="right", no_wrap=True)
+    for at, shown in enumerate(scene.inputs):
+        grid.add_row(
+            f"  {shown.label}",
+            words.number(figures.rows_in[at]),
+            words.number(rates_in[at]),
+            _lag(scene, shown),
+            _files(scene, shown, "files"),
+            words.number(figures.late[at]),
+            *([_files(scene, shown, "skipped")] if skipped else []),
+        )
+    grid.add_row("  [bold]rows out[/]", f"[bold]{words.number(figures.rows_out)}[/]", words.number(rate_out))
+    return grid
+
+
+def _lag(scene: Scene, shown: Shown) -> str:
+    rows = scene.behind(shown, "rows")
+    return "-" if rows is None else f"{'' if shown.exact or not rows else '~'}{words.number(rows)}"
+
+
+def _files(scene: Scene, shown: Shown, what: str) -> str:
+    count = scene.behind(shown, what)
+    return "" if count is None else words.number(count)
+
+
+def _state(figures: Figures) -> Text:
+    return Text.from_markup(
+        f"  [dim]state[/] {words.number(figures.state_rows)} rows, {words.size(figures.state_bytes)}"
+        f"  [dim]index[/] {words.size(figures.index_bytes)}  [dim]watermark[/] {words.moment(figures.watermark)}"
+    )
+
+
+def table(title: str, rows: "pa.Table") -> Table:
+    """A sample of result rows."""
+    grid = Table(title=title, title_justify="left", title_style="dim", box=SIMPLE_HEAD, pad_edge=False)
+    for field in rows.schema:
+        grid.add_column(field.name, justify="right" if _is_number(str(field.type)) else "left")
+    for row in zip(*(column.to_pylist() for column in rows.columns)):
+        grid.add_row(*(Text("NULL", style="dim") if v is None else Text(words.value(v)) for v in row))
+    return grid
+
+
+def _is_number(type: str) -> bool:
+    return type.startswith(("int", "uint", "float", "double", "decimal"))

@@ -1,0 +1,100 @@
+"""What does a checkpoint hold, and is a run alive? Read from its files: Spark is not started, nothing is written.
+
+    CHECKPOINT/lock                 held while a run is alive
+    CHECKPOINT/streamjoin.json      id and name
+    CHECKPOINT/spark/offsets/N      batch N was begun: the offset envelope, the lag in it
+    CHECKPOINT/spark/commits/N      batch N is done
+    CHECKPOINT/state/S/UNIT/        segments
+"""
+
+import fcntl
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jobs import words
+from jobs.summary import near
+from joinlib.errors import StateError
+from joinlib.spec.model import StreamJoin
+
+
+def status(document: StreamJoin) -> str:
+    """Several lines, for people."""
+    checkpoint = Path(document.spec.checkpoint.path)
+    if not (checkpoint / "streamjoin.json").exists():
+        return f"no run so far: {near(checkpoint)} holds no checkpoint"
+    return "\n".join(f"{label:11} {text}" for label, text in _lines(document, checkpoint))
+
+
+def _lines(document: StreamJoin, checkpoint: Path) -> Iterator[tuple[str, str]]:
+    identity = _json(checkpoint / "streamjoin.json")
+    holder = _holder(checkpoint / "lock")
+    yield "job", f"{identity['name']}, {f'running (process {holder})' if holder else 'not running'}"
+    yield "checkpoint", f"{near(checkpoint)}, id {identity['id']}"
+    begun, done = _latest(checkpoint / "spark" / "offsets"), _latest(checkpoint / "spark" / "commits")
+    yield "batch", _batch(begun, done)
+    if begun is not None:
+        yield from _offsets(_envelope(checkpoint / "spark" / "offsets" / str(begun)))
+    yield "state", _amount(checkpoint / "state", "*/*/*", "files")
+    if files := document.spec.output.files:
+        yield "output", f"{_amount(Path(files.path), 'batch=*/*', 'files')} in {near(files.path)}"
+
+
+def _batch(begun: int | None, done: int | None) -> str:
+    if begun is None:
+        return "none so far"
+    last = "none is committed" if done is None else f"{done} is the last that is committed"
+    return last if begun == done else f"{last}; {begun} was begun and runs again"
+
+
+def _offsets(envelope: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was read of each source, and what was known but not read when the batch began."""
+    for at, (source, offset) in enumerate(envelope["inputs"].items()):
+        lag = envelope.get("lag", {}).get(source, {})
+        known = [f"{words.number(lag[k])} {text}" for k, text in _LAG.items() if lag.get(k) is not None]
+        yield "" if at else "read", ", ".join([f"{source}: {words.number(offset)} slices", *known])
+    if envelope.get("closed"):
+        yield "", "the inputs are closed: this checkpoint takes no more rows"
+
+
+_LAG = {"rows": "rows not read yet", "files": "files seen", "skipped": "files skipped"}
+
+
+def _latest(folder: Path) -> int | None:
+    """The highest batch of a log of Spark."""
+    return max((int(f.name) for f in folder.glob("*") if f.name.isdigit()), default=None)
+
+
+def _envelope(file: Path) -> dict[str, Any]:
+    """A line with the version, one with Spark's own figures, then the offset of our only source."""
+    try:
+        offset = json.loads(file.read_text().splitlines()[2])
+        assert "inputs" in offset
+    except (OSError, ValueError, IndexError, AssertionError, TypeError) as e:
+        raise StateError(f"{file}: cannot be read: restore the checkpoint, or start with a new one") from e
+    return dict(offset)
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(file.read_text()))
+    except (OSError, ValueError) as e:
+        raise StateError(f"{file}: cannot be read: restore the checkpoint, or start with a new one") from e
+
+
+def _holder(lock: Path) -> str | None:
+    """The process that holds a lock, if one does."""
+    if not lock.exists():
+        return None
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read().strip() or "unknown"
+    return None
+
+
+def _amount(folder: Path, pattern: str, what: str) -> str:
+    sizes = [f.stat().st_size for f in folder.glob(pattern) if f.is_file()]
+    return f"{words.number(len(sizes))} {what}, {words.size(sum(sizes))}"

@@ -174,11 +174,8 @@ class Chains:
             capacity *= 2
         old, used = self, self.rows
         hashes, marks, skip_bits = old._hashes, old._marks, self.skip_bits
-        aside = self.path.with_suffix(f".grow{os.getpid()}")
-        aside.unlink(missing_ok=True)
-        _allocate(aside, skip_bits, capacity)
         header = self._header[:].copy()
-        os.replace(aside, self.path)
+        _allocate(self.path, skip_bits, capacity)
         self._map()
         self._hashes[:used] = hashes[:used]
         if marks[:used].any():
@@ -189,11 +186,14 @@ class Chains:
 
 
 def _allocate(path: Path, skip_bits: int, capacity: int) -> None:
+    """An empty index at `path`, whole or not at all: whoever is killed here leaves nothing that cannot be opened."""
     capacity = 1 << (capacity - 1).bit_length()
     bits = capacity.bit_length() - 1
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "xb") as file:
+    aside = path.with_suffix(f".{os.getpid()}.new")
+    with open(aside, "wb") as file:
         file.truncate(_HEADER + 8 * capacity + 4 * capacity + (4 << bits) + capacity)
         header = np.zeros(16, np.int64)
         header[_MAGIC_AT], header[_CAPACITY], header[_BITS], header[_SKIP_BITS] = _MAGIC, capacity, bits, skip_bits
         file.write(header.tobytes())
+    os.replace(aside, path)

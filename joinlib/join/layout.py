@@ -1,8 +1,8 @@
 """A stage's tree of joins as operators with numbered sides: who keeps which columns, and for how long.
 
-How long: let hi(x, y) be the most that event time y may exceed x in a match, closed under the triangle inequality
-(Floyd-Warshall over the bounds of the whole tree). A row of input X is needed until no row of any other input Y can still
-come that matches it: watermark > x + hold, hold = max over Y of min over y in Y of hi(x, y) + delay(y).
+How long: let hi(x, y) be the most that event time y may exceed x in a match that matters (`reach`). A row of input X is
+needed until no row of any other input Y can still come that matches it: watermark > x + hold,
+hold = max over Y of min over y in Y of hi(x, y) + delay(y).
 A column of a base input has delay 0 (late rows are left out); one of a join's output comes as late as that join may hold
 its row back: delay = hold. This is the forwarded watermark of design §4, without a second watermark.
 """
@@ -14,13 +14,12 @@ import pyarrow as pa
 
 from joinlib.expr import Expr
 from joinlib.join.config import Bound, Join, Kind, Leaf
+from joinlib.join.reach import Bounds, Holding, Reach, all_bounds, closure, columns
 from joinlib.join.rows import HASH
 from joinlib.route.config import InputPlan
 from joinlib.route.hash import exact
 from joinlib.state.manifest import ALWAYS
 from joinlib.state.side import SideConfig
-
-_Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -47,25 +46,31 @@ class Operator:
 def layout(tree: Join, inputs: tuple[InputPlan, ...], select: tuple[Expr, ...], hash_bits: int = 64) -> Operator:
     """The operators of a stage. Side numbers count in the order of the tree, children first."""
     types = {c.name: c.value.type for i in inputs for c in i.columns}
-    maker = _Maker(inputs, types, _closure(_all_bounds(tree)), hash_bits)
-    return maker.make(tree, {c for e in select for c in e.columns})
+    maker = _Maker(inputs, types, columns(all_bounds(tree)), hash_bits)
+    return maker.make(tree, {c for e in select for c in e.columns}, ())
 
 
 class _Maker:
-    def __init__(self, inputs: tuple[InputPlan, ...], types: dict[str, pa.DataType], hi: dict[_Pair, int], hash_bits: int):
-        self.inputs, self.types, self.hi, self.hash_bits = inputs, types, hi, hash_bits
+    def __init__(self, inputs: tuple[InputPlan, ...], types: dict[str, pa.DataType], timed: set[str], hash_bits: int):
+        self.inputs, self.types, self.timed, self.hash_bits = inputs, types, timed, hash_bits
+        self.holding = Holding(inputs)
         self.delays: dict[str, int] = {}  # event-time columns of joins' outputs
         self.sides = 0
 
-    def make(self, join: Join, above: set[str]) -> Operator:
+    def make(self, join: Join, above: set[str], outside: Bounds) -> Operator:
+        """`outside`: the bounds that hold of every row of the join's output that matters."""
         needed = above | _read(join)
-        children = tuple(c if isinstance(c, Leaf) else self.make(c, needed) for c in join.inputs)
+        inside = [self.holding.inside(join, at, outside) for at in range(len(join.inputs))]
+        children = tuple(
+            c if isinstance(c, Leaf) else self.make(c, needed, known) for c, known in zip(join.inputs, inside, strict=True)
+        )
         schemas = [self._schema(c, needed) for c in children]
-        timed = {n for pair in self.hi for n in pair}
-        times = [[n for n in s.names if n in timed & _certain(c, s)] for s, c in zip(schemas, children, strict=True)]
-        sides = tuple(self._side(join, at, schemas, times) for at in range(len(children)))
-        for side, own in zip(sides, times, strict=True):
-            self._delay(side, own)
+        times = [[n for n in s.names if n in self.timed & _certain(c, s)] for s, c in zip(schemas, children, strict=True)]
+        known = (*outside, *join.bounds)
+        hi = closure((*known, *(b for c in join.inputs for b in self.holding.of(c, known))))
+        sides = tuple(self._side(join, at, schemas, times, hi) for at in range(len(children)))
+        for side, own, child, known in zip(sides, times, join.inputs, inside, strict=True):
+            self._delay(side, own, closure((*known, *self.holding.of(child, known))))
         names = dict.fromkeys(n for s in (schemas[:1] if join.kind in ("semi", "anti") else schemas) for n in s.names)
         schema = pa.schema([pa.field(HASH, pa.uint64())] + [pa.field(n, self.types[n]) for n in names if n in above])
         unique = exact([self.types[k] for k in join.keys[0]], self.hash_bits)
@@ -76,26 +81,26 @@ class _Maker:
             return child.schema
         return pa.schema([pa.field(HASH, pa.uint64()), *self.inputs[child.input].schema])
 
-    def _side(self, join: Join, at: int, schemas: list[pa.Schema], times: list[list[str]]) -> SideConfig:
-        holds = {x: self._hold(x, [t for o, t in enumerate(times) if o != at]) for x in times[at]}
+    def _side(self, join: Join, at: int, schemas: list[pa.Schema], times: list[list[str]], hi: Reach) -> SideConfig:
+        holds = {x: self._hold(x, hi, [t for o, t in enumerate(times) if o != at]) for x in times[at]}
         bounded = {x: h for x, h in holds.items() if h is not None}
         time = min(bounded, key=lambda x: bounded[x], default=None)
         marked = (join.kind != "inner" and at == 0) or join.kind == "full"
         self.sides += 1
         return SideConfig(self.sides - 1, schemas[at], join.keys[at], time, bounded.get(time) if time else None, marked)
 
-    def _delay(self, side: SideConfig, times: list[str]) -> None:
+    def _delay(self, side: SideConfig, times: list[str], hi: Reach) -> None:
         """How far behind the watermark the event times of `side` can be in the join's output."""
         for y in times:
-            known = side.time is not None and side.hold_us is not None and (y == side.time or (y, side.time) in self.hi)
-            late = side.hold_us + self.hi.get((y, side.time), 0) if known else ALWAYS  # type: ignore[operator,arg-type]
+            known = side.time is not None and side.hold_us is not None and (y == side.time or (y, side.time) in hi)
+            late = side.hold_us + hi.get((y, side.time), 0) if known else ALWAYS  # type: ignore[operator,arg-type]
             self.delays[y] = max(self.delays.get(y, 0), late)
 
-    def _hold(self, x: str, others: list[list[str]]) -> int | None:
+    def _hold(self, x: str, hi: Reach, others: list[list[str]]) -> int | None:
         """How long after x a row is needed; None: for ever."""
         longest = 0
         for times in others:
-            reach = [self.hi[x, y] + self.delays.get(y, 0) for y in times if (x, y) in self.hi]
+            reach = [hi[x, y] + self.delays.get(y, 0) for y in times if (x, y) in hi]
             if not reach or min(reach) >= ALWAYS // 2:
                 return None
             longest = max(longest, min(reach))
@@ -118,23 +123,3 @@ def _read(join: Join) -> set[str]:
     return (
         {c for e in exprs for c in e.columns} | {k for ks in join.keys for k in ks} | {c for b in join.bounds for c in (b.left, b.right)}
     )
-
-
-def _all_bounds(tree: Join) -> list[Bound]:
-    return [*tree.bounds, *(b for c in tree.inputs if isinstance(c, Join) for b in _all_bounds(c))]
-
-
-def _closure(bounds: list[Bound]) -> dict[_Pair, int]:
-    """hi(x, y) for every ordered pair that is bounded. O(columns^3)."""
-    hi: dict[_Pair, int] = {}
-    for b in bounds:
-        for pair, value in (((b.left, b.right), b.high_us), ((b.right, b.left), None if b.low_us is None else -b.low_us)):
-            if value is not None:
-                hi[pair] = min(hi.get(pair, ALWAYS), value)
-    names = sorted({n for pair in hi for n in pair})
-    for k in names:
-        for i in names:
-            for j in names:
-                if (i, k) in hi and (k, j) in hi and i != j:
-                    hi[i, j] = min(hi.get((i, j), ALWAYS), hi[i, k] + hi[k, j])
-    return hi

@@ -36,19 +36,22 @@ class Prober:
                     yield live, longer
 
     def _bounds(self, bound: frozenset[int], side: int) -> tuple[Bound, ...]:
-        """The time bounds that can be checked once `side` is there, and not before."""
+        """The time bounds that can be checked once `side` is there; those of the first side alone wait for a second."""
         before = {n for i in bound for n in self.operator.sides[i].schema.names}
         own = set(self.operator.sides[side].schema.names)
-        return tuple(b for b in self.operator.bounds if {b.left, b.right} <= before | own and {b.left, b.right} & own)
+        known = [(b, {b.left, b.right}) for b in self.operator.bounds]
+        return tuple(b for b, names in known if names <= before | own and (names & own or len(bound) == 1))
 
     def _apart(self, tuples: Tuples, bounds: tuple[Bound, ...], live: LiveRun, side: int) -> bool:
         """Whether every row of the run lies outside the time bounds of every tuple: then it need not be searched."""
-        own = self.operator.sides[side].time
+        config = self.operator.sides[side]
+        own, names = config.time, config.schema.names
         for bound in bounds:
-            if own not in (bound.left, bound.right) or live.run.high == ALWAYS:
+            other = bound.left if own == bound.right else bound.right
+            if own not in (bound.left, bound.right) or other in names or live.run.high == ALWAYS:
                 continue
             low, high = (bound.low_us, bound.high_us) if own == bound.right else _flip(bound)
-            times = time_values(flat(tuples.column(bound.left if own == bound.right else bound.right)))
+            times = time_values(flat(tuples.column(other)))
             if low is not None and live.run.high < int(times.min()) + low:
                 return True
             if high is not None and live.run.low > int(times.max()) + high:

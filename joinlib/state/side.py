@@ -214,7 +214,7 @@ class Side:
 
     def _forget_indexes(self) -> None:
         wanted = {self._index(live.run.number) for live in self.runs}
-        for path in self.place.indexes.glob(f"{self.config.number}-*.index"):
+        for path in self.place.indexes.glob(f"{self.config.number}-*"):
             if path not in wanted:
                 path.unlink(missing_ok=True)
 

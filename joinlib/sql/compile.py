@@ -12,7 +12,7 @@ from joinlib.expr import types as t
 from joinlib.expr.arithmetic import arithmetic, minus
 from joinlib.expr.cast import cast
 from joinlib.expr.compare import between, compare, one_of
-from joinlib.expr.functions import AGGREGATES, function, if_
+from joinlib.expr.functions import AGGREGATES, VOLATILE, function, if_
 from joinlib.expr.logic import both, choose, either, is_null, negate
 from joinlib.expr.nodes import constant
 from joinlib.expr.text import concat, like
@@ -68,7 +68,12 @@ def _calculate(sign: str, left: Expr, right: Expr) -> Expr:
 
 def _column(node: exp.Expr, scope: Scope) -> Expr:
     assert isinstance(node, exp.Column)
-    return scope.resolve(node)
+    try:
+        return scope.resolve(node)
+    except SqlError:
+        if not node.table and node.name.lower() in VOLATILE:  # current_date needs no parentheses
+            return function(node.name, [])
+        raise
 
 
 def _literal(node: exp.Expr, scope: Scope) -> Expr:

@@ -27,6 +27,7 @@ _TABLE = {
     "sample": "TABLESAMPLE is not supported",
     "pivots": "PIVOT is not supported",
     "when": "time travel is not supported",
+    "version": "time travel is not supported",
 }
 
 

@@ -57,6 +57,8 @@ class Builder:
             full = ".".join(p.name for p in node.parts)
             raise scope.error(f"there is no input {full}{nearest(name, self.tables)}", node)
         alias = node.alias or name
+        if node.alias_column_names:
+            raise scope.error(f"{alias}(...) names columns; name them in the select list", node)
         if "." in alias:
             raise scope.error(f"the alias {alias} has a dot; use another", node)
         if alias.lower() in scope.visible or alias.lower() in scope.hidden:
@@ -128,7 +130,8 @@ class Builder:
                 plain += self.clauses(part, scope)
             else:
                 tree = self._exists(tree, found, scope)
-        return Joined("inner", (tree,), tuple(plain), (), (1, 1)) if plain else tree
+        where = tree.place if isinstance(tree, Joined) else (1, 1)
+        return Joined("inner", (tree,), tuple(plain), (), where) if plain else tree
 
     def _exists(self, tree: Tree, test: "Test", scope: Scope) -> Tree:
         check_subquery(self.sql, test.query)

@@ -35,20 +35,28 @@ def _input(plan: InputPlan, table: pa.Table) -> list[Row]:
     return [r for r in rows if plan.keep_null_keys or None not in [r[k] for k in plan.keys]]
 
 
-def _join(tree: Join | Leaf, stage: Stage, types: Mapping[str, pa.DataType], tables: Mapping[str, pa.Table]) -> list[Row]:
+def _join(
+    tree: Join | Leaf, stage: Stage, types: Mapping[str, pa.DataType], tables: Mapping[str, pa.Table]
+) -> list[Row]:
     if isinstance(tree, Leaf):
         plan = stage.inputs[tree.input]
         return _input(plan, tables[plan.source])
     sides = [_join(t, stage, types, tables) for t in tree.inputs]
     names = [_names(t, stage) for t in tree.inputs]
-    places = [p for p in product(*(range(len(s)) for s in sides)) if _keys_agree(tree, [s[i] for s, i in zip(sides, p)])]
+    places = [
+        p
+        for p in product(*(range(len(s)) for s in sides))
+        if _keys_agree(tree, [s[i] for s, i in zip(sides, p)])
+    ]
     merged = [_merge(sides[n][i] for n, i in enumerate(p)) for p in places]
     chosen = [p for p, ok in zip(places, _matching(tree, merged, types)) if ok]
     rows = _shaped(tree, sides, names, chosen)
     return [r for r, ok in zip(rows, _true(tree.where, rows, types)) if ok]
 
 
-def _shaped(tree: Join, sides: list[list[Row]], names: list[list[str]], chosen: list[tuple[int, ...]]) -> list[Row]:
+def _shaped(
+    tree: Join, sides: list[list[Row]], names: list[list[str]], chosen: list[tuple[int, ...]]
+) -> list[Row]:
     met = [{p[n] for p in chosen} for n in range(len(sides))]
     if tree.kind in ("semi", "anti"):
         return [r for i, r in enumerate(sides[0]) if (i in met[0]) == (tree.kind == "semi")]

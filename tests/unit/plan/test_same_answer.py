@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from joinlib.plan import SourceInput, build
 from tests.unit.plan.nested import run
 
-SCHEMA = pa.schema([("k", pa.int32()), ("j", pa.int32()), ("v", pa.int32()), ("t", pa.timestamp("us", "UTC"))])
+SCHEMA = pa.schema(
+    [("k", pa.int32()), ("j", pa.int32()), ("v", pa.int32()), ("t", pa.timestamp("us", "UTC"))]
+)
 START = datetime(2024, 1, 1, tzinfo=UTC)
 QUERIES = [
     # inner: everything goes down
@@ -76,10 +78,11 @@ QUERIES = [
 
 small = st.none() | st.integers(0, 2)
 times = st.none() | st.integers(0, 2).map(lambda s: START + timedelta(seconds=s))
+Rows = list[tuple[Any, ...]]
 rows = st.lists(st.tuples(small, small, small, times), max_size=5)
 
 
-def _table(values: list[tuple[Any, ...]]) -> pa.Table:
+def _table(values: Rows) -> pa.Table:
     columns = list(zip(*values, strict=True)) if values else [()] * len(SCHEMA)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
@@ -89,7 +92,9 @@ def oracle() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1})
 
 
-def _rows(sql: str, tables: dict[str, pa.Table], oracle: duckdb.DuckDBPyConnection) -> Counter[tuple[Any, ...]]:
+def _rows(
+    sql: str, tables: dict[str, pa.Table], oracle: duckdb.DuckDBPyConnection
+) -> Counter[tuple[Any, ...]]:
     for name, table in tables.items():
         oracle.register(name, table)
     return Counter(oracle.execute(sql.replace(" <=> ", " IS NOT DISTINCT FROM ")).fetchall())
@@ -100,10 +105,10 @@ def test_same_answer(sql: str, oracle: duckdb.DuckDBPyConnection) -> None:
     """The stage's nested loop gives DuckDB's rows."""
     stage = build(sql, {n: SourceInput(SCHEMA, "t") for n in "abc"}, units=4)
 
-    @settings(max_examples=12, database=None)
+    @settings(max_examples=8, database=None)
     @given(rows, rows, rows)
-    def same(*values: list[tuple[Any, ...]]) -> None:
-        tables = {n: _table(v) for n, v in zip("abc", values, strict=True)}
+    def same(a: Rows, b: Rows, c: Rows) -> None:
+        tables = {"a": _table(a), "b": _table(b), "c": _table(c)}
 
         assert Counter(run(stage, tables)) == _rows(sql, tables, oracle)
 

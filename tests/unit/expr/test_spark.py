@@ -1,0 +1,111 @@
+"""Where Spark has its own way, its way: values and types taken from Spark 4 in ANSI mode."""
+
+import pickle
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from joinlib.errors import SpecError
+from joinlib.expr.types import name
+from tests.unit.expr.evaluate import expression, values
+
+TABLE = pa.table(
+    {
+        "a": pa.array([1, -3, None], pa.int32()),
+        "b": pa.array([0, 7, 2**63 - 1], pa.int64()),
+        "d": pa.array([Decimal("1.25"), Decimal("-7.50"), None], pa.decimal128(6, 2)),
+        "e": pa.array([Decimal("2.000"), Decimal("0.300"), Decimal("1.000")], pa.decimal128(8, 3)),
+        "x": pa.array([0.5, float("nan"), None]),
+        "s": pa.array(["abc", "Zürich%", None]),
+        "t": pa.array(
+            [datetime(2020, 1, 31, 12, 30, 15, 123456, UTC), None, None], pa.timestamp("us", "UTC")
+        ),
+        "u": pa.array([{"g": 1}, {"g": None}, None], pa.struct([("g", pa.int32())])),
+    }
+)
+FIRST = [
+    ("a / 2", "DOUBLE", 0.5),
+    ("a + b", "BIGINT", 1),
+    ("d + e", "DECIMAL(9,3)", Decimal("3.250")),
+    ("d * e", "DECIMAL(15,5)", Decimal("2.50000")),
+    ("d / e", "DECIMAL(18,11)", Decimal("0.62500000000")),
+    ("d % e", "DECIMAL(7,3)", Decimal("1.250")),
+    ("d * 2", "DECIMAL(8,2)", Decimal("2.50")),
+    ("d + a", "DECIMAL(13,2)", Decimal("2.25")),
+    ("d + x", "DOUBLE", 1.75),
+    ("7 div 2", "BIGINT", 3),
+    ("-7 % 3", "INT", -1),
+    ("-2147483648", "INT", -(2**31)),
+    ("2147483648", "BIGINT", 2**31),
+    ("1.5", "DECIMAL(2,1)", Decimal("1.5")),
+    ("1e3", "DOUBLE", 1000.0),
+    ("CAST(1e10 AS STRING)", "STRING", "1.0E10"),
+    ("CAST(d AS STRING)", "STRING", "1.25"),
+    ("CAST(t AS STRING)", "STRING", "2020-01-31 12:30:15.123456"),
+    ("CAST(-7.5 AS INT)", "INT", -7),
+    ("CAST(' 7 ' AS INT)", "INT", 7),
+    ("CAST('2020-01-02T03:04+02:00' AS TIMESTAMP)", "TIMESTAMP", datetime(2020, 1, 2, 1, 4, tzinfo=UTC)),
+    ("TRY_CAST('1.5' AS INT)", "INT", None),
+    ("TRY_CAST(x AS DECIMAL(3,2))", "DECIMAL(3,2)", Decimal("0.50")),
+    ("round(2.5D)", "DOUBLE", 3.0),
+    ("round(2.675D, 2)", "DOUBLE", 2.68),
+    ("floor(-2.5)", "DECIMAL(2,0)", Decimal(-3)),
+    ("greatest(a, NULL)", "INT", 1),
+    ("upper('ß')", "STRING", "SS"),
+    ("substring(s, -2, 1)", "STRING", "b"),
+    ("'it''s'", "STRING", "it's"),
+    ("t + INTERVAL 1 MONTH", "TIMESTAMP", datetime(2020, 2, 29, 12, 30, 15, 123456, UTC)),
+    ("DATE '2024-01-31' + INTERVAL 2 DAYS", "DATE", date(2024, 2, 2)),
+    ("DATE '2024-01-31' + INTERVAL 2 HOURS", "TIMESTAMP", datetime(2024, 1, 31, 2, tzinfo=UTC)),
+    ("date_trunc('week', t)", "TIMESTAMP", datetime(2020, 1, 27, tzinfo=UTC)),
+    ("datediff(t, '2020-01-01')", "INT", 30),
+    ("extract(HOUR FROM t)", "INT", 12),
+    ("u.g + 1", "INT", 2),
+    ("NULL <=> NULL", "BOOLEAN", True),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "value"), FIRST, ids=[f[0] for f in FIRST])
+def test_value_and_type(text: str, kind: str, value: Any) -> None:
+    """The first row's value and the type are Spark's."""
+    assert name(expression(text, TABLE.schema).type) == kind
+    assert values(text, TABLE)[0] == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["b + 1", "b * 2", "a / b", "a % b", "d / 0", "CAST(b AS INT)", "CAST(s AS INT)", "a div 0", "x / b"],
+)
+def test_ansi_errors(text: str) -> None:
+    """Overflow, division by zero and malformed text raise, without the row's value in the message."""
+    with pytest.raises(SpecError) as e:
+        values(text, TABLE)
+
+    assert "9223372036854775807" not in str(e.value)
+    assert "abc" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("if(b = 0, -1, 14 div b)", [-1, 2, 0]),
+        ("b <> 0 AND 14 div b = 2", [False, True, False]),
+        ("b = 0 OR 14 div b = 2", [True, True, False]),
+        ("CASE WHEN b = 0 THEN NULL WHEN b < 10 THEN 14 div b ELSE 0 END", [None, 2, 0]),
+        ("coalesce(14 div nullif(b, 0), 1)", [1, 2, 0]),
+    ],
+)
+def test_what_is_not_asked_cannot_fail(text: str, expected: list[Any]) -> None:
+    """A branch is computed only for the rows that take it."""
+    assert values(text, TABLE) == expected
+
+
+def test_expressions_pickle() -> None:
+    """Every expression of these tests can travel to a worker."""
+    for text, _, _ in FIRST:
+        found = expression(text, TABLE.schema)
+
+        assert pickle.loads(pickle.dumps(found)).sql == found.sql

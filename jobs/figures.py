@@ -72,7 +72,7 @@ class Figures:
         )
 
     def rates(self, now: float) -> tuple[tuple[float, ...], float]:
-        """Rows a second of each input and of the result, over the last few seconds; 0 once nothing has come for long."""
+        """Rows a second of each input and of the result, over the last few seconds; 0 after a long silence."""
         first, last = self.marks[0], self.marks[-1]
         seconds = last.at - first.at
         if seconds <= 0 or now - last.at > max(_WINDOW_S, 2 * seconds):

@@ -23,7 +23,9 @@ _POLL_S = 0.3
 class Flow(threading.Thread):
     """Begins with `start()`; over when it is no longer alive. `error` says what ended it, if something did."""
 
-    def __init__(self, document: StreamJoin, *, until_done: bool, cores: int | None, conf: Mapping[str, str]) -> None:
+    def __init__(
+        self, document: StreamJoin, *, until_done: bool, cores: int | None, conf: Mapping[str, str]
+    ) -> None:
         super().__init__(name="flow", daemon=True)
         self._document, self._until_done, self._cores, self._conf = document, until_done, cores, conf
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()

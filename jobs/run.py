@@ -3,14 +3,13 @@
     main thread   spec ─► plan ─► (reports ─► figures ─► view)* ─► summary
     flow thread              Spark starts ─► batches ─► Spark stops
 
-The first Ctrl-C or SIGTERM stops after what is being done: a batch that is cut off runs again next time. A second one, and one before
-anything flows, ends at once; the checkpoint bears that as it bears a power cut.
+The first Ctrl-C or SIGTERM stops after what is being done: a batch that is cut off runs again next time. A second one,
+and one before anything flows, ends at once; the checkpoint bears that as it bears a power cut.
 """
 
 import contextlib
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from jobs.figures import beginning
 from jobs.flow import Flow
 from jobs.logs import aside
 from jobs.screen import Live, Plain, Scene, Shown, View
-from jobs.summary import summary
+from jobs.summary import near, summary
 from joinlib.errors import StreamJoinError
 from joinlib.plan import Stage, of_spec
 from joinlib.spec.model import StreamJoin
@@ -50,7 +49,7 @@ def run(document: StreamJoin, options: Options) -> None:
     log = Path(document.spec.checkpoint.path) / "logs" / "spark.log"
     with aside(log) as terminal:
         plain = options.plain or not terminal.isatty()
-        console = Console(file=terminal, no_color=plain, **({"width": 160} if plain else {}))
+        console = Console(file=terminal, no_color=plain, width=160 if plain else None)
         flow = Flow(document, until_done=options.until_done, cores=options.cores, conf=options.conf or {})
         try:
             scene = _watch(flow, document, inputs, Plain(console) if plain else Live(console))
@@ -105,7 +104,9 @@ def _signals(flow: Flow) -> Iterator[list[int]]:
 
 def _end_at_once(console: "Console", flowing: bool) -> None:
     """Without waiting for Spark: its JVM ends when this process is gone."""
-    console.print("ended at once; run again to go on" if flowing else "stopped before any row; run again to go on")
+    console.print(
+        "ended at once; run again to go on" if flowing else "stopped before any row; run again to go on"
+    )
     os._exit(130 if flowing else 0)
 
 
@@ -128,4 +129,6 @@ def _said(error: Exception, log: Path) -> StreamJoinError:
         return error
     first = " ".join(line.strip() for line in str(error).splitlines()[:3] if line.strip())[:400]
     kind = "" if isinstance(error, StreamJoinError) else f"{type(error).__name__}: "
-    return StreamJoinError(f"the run failed: {kind}{first}\nall that Spark said is in {log}; run again to go on from the last batch")
+    return StreamJoinError(
+        f"the run failed: {kind}{first}\nall that Spark said is in {near(log)}; run again to go on from the last batch"
+    )

@@ -1,6 +1,6 @@
 """How a run looks: a table that is redrawn on a terminal, or a plain line now and then.
 
-    Scene (what is known now) ──► Live | Plain ──► terminal
+Scene (what is known now) ──► Live | Plain ──► terminal
 """
 
 import time
@@ -71,7 +71,7 @@ class Plain:
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console, self._clock = console, clock
         self._said = float("-inf")
-        self._starting = self._flowing = False
+        self._told: set[str] = set()
         self._pending: Scene | None = None  # holds a batch that has no line yet
         self._batches = 0  # that have one
 
@@ -84,13 +84,11 @@ class Plain:
 
     def update(self, scene: Scene) -> None:
         if scene.figures is None:
-            if not self._starting:
-                self._starting = True
-                self._say("starting Spark")
+            self._once("starting Spark")
             return
-        if not self._flowing:
-            self._flowing = True
-            self._say(f"Spark has started, {words.seconds(scene.figures.began - scene.began)}")
+        self._once(f"Spark has started, {words.seconds(scene.figures.began - scene.began)}")
+        if scene.stopping:
+            self._once("stopping")
         if scene.figures.batches > self._batches:
             self._pending = scene
             if scene.committed and self._clock() - self._said >= _PLAIN_S:
@@ -98,6 +96,11 @@ class Plain:
 
     def sample(self, batch: int, rows: "pa.Table", of: int) -> None:
         self._console.print(table(f"batch {batch}: {words.number(of)} rows", rows))
+
+    def _once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._say(text)
 
     def _line(self, scene: Scene) -> None:
         self._pending, self._said = None, self._clock()
@@ -115,7 +118,13 @@ class Live:
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console, self._clock = console, clock
         self._spinner = Spinner("dots")
-        self._live = RichLive(console=console, refresh_per_second=8, transient=True, redirect_stdout=False, redirect_stderr=False)
+        self._live = RichLive(
+            console=console,
+            refresh_per_second=8,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -138,13 +147,15 @@ def line(scene: Scene, figures: Figures, now: float) -> str:
         f"batch {figures.batch}" + (f", {words.seconds(scene.took[1])}" if scene.committed else ""),
         f"in {words.number(sum(figures.rows_in))} ({words.number(sum(rates_in))}/s)",
         f"out {words.number(figures.rows_out)} ({words.number(rate_out)}/s)",
-        "lag " + ", ".join(f"{i.label} {_lag(scene, i)}" for i in scene.inputs),
-        f"state {words.number(figures.state_rows)} rows {words.size(figures.state_bytes)}"
-        f" index {words.size(figures.index_bytes)}",
+        *(["lag " + ", ".join(f"{i.label} {_lag(scene, i)}" for i in scene.inputs)] if scene.lag else []),
+        f"state {words.number(figures.state_rows)} rows {words.size(figures.state_bytes)}",
+        f"index {words.size(figures.index_bytes)}",
         f"watermark {words.moment(figures.watermark)}",
     ]
     if sum(figures.late):
-        parts.append("late " + ", ".join(f"{i.label} {words.number(n)}" for i, n in zip(scene.inputs, figures.late)))
+        parts.append(
+            "late " + ", ".join(f"{i.label} {words.number(n)}" for i, n in zip(scene.inputs, figures.late))
+        )
     if skipped := sum(scene.behind(i, "skipped") or 0 for i in scene.inputs):
         parts.append(f"skipped {skipped} files")
     return "; ".join(parts)
@@ -153,7 +164,9 @@ def line(scene: Scene, figures: Figures, now: float) -> str:
 def picture(scene: Scene, spinner: Spinner, now: float) -> RenderableType:
     """The table of the moment."""
     if scene.figures is None:
-        spinner.update(text=f"{'stopping' if scene.stopping else 'starting Spark'} … {now - scene.began:.0f} s")
+        spinner.update(
+            text=f"{'stopping' if scene.stopping else 'starting Spark'} … {now - scene.began:.0f} s"
+        )
         return spinner
     figures = scene.figures
     if figures.batch is None:
@@ -166,10 +179,10 @@ def picture(scene: Scene, spinner: Spinner, now: float) -> RenderableType:
 
 def _flows(scene: Scene, figures: Figures, now: float) -> Table:
     rates_in, rate_out = figures.rates(now)
-    skipped = any(scene.behind(i, "skipped") for i in scene.inputs)
+    counts = [w for w in ("files", "skipped") if any(scene.behind(i, w) for i in scene.inputs)]
     grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=True)
     grid.add_column("  input", no_wrap=True)
-    for title in ("rows in", "rows/s", "lag", "files", "late", *(["skipped"] if skipped else [])):
+    for title in ("rows in", "rows/s", "lag", "late", *counts):
         grid.add_column(title, justify="right", no_wrap=True)
     for at, shown in enumerate(scene.inputs):
         grid.add_row(
@@ -177,9 +190,8 @@ def _flows(scene: Scene, figures: Figures, now: float) -> Table:
             words.number(figures.rows_in[at]),
             words.number(rates_in[at]),
             _lag(scene, shown),
-            _files(scene, shown, "files"),
             words.number(figures.late[at]),
-            *([_files(scene, shown, "skipped")] if skipped else []),
+            *(_count(scene, shown, c) for c in counts),
         )
     grid.add_row("  [bold]rows out[/]", f"[bold]{words.number(figures.rows_out)}[/]", words.number(rate_out))
     return grid
@@ -190,7 +202,7 @@ def _lag(scene: Scene, shown: Shown) -> str:
     return "-" if rows is None else f"{'' if shown.exact or not rows else '~'}{words.number(rows)}"
 
 
-def _files(scene: Scene, shown: Shown, what: str) -> str:
+def _count(scene: Scene, shown: Shown, what: str) -> str:
     count = scene.behind(shown, what)
     return "" if count is None else words.number(count)
 

@@ -1,10 +1,10 @@
 """What does a checkpoint hold, and is a run alive? Read from its files: Spark is not started, nothing is written.
 
-    CHECKPOINT/lock                 held while a run is alive
-    CHECKPOINT/streamjoin.json      id and name
-    CHECKPOINT/spark/offsets/N      batch N was begun: the offset envelope, the lag in it
-    CHECKPOINT/spark/commits/N      batch N is done
-    CHECKPOINT/state/S/UNIT/        segments
+CHECKPOINT/lock                 held while a run is alive
+CHECKPOINT/streamjoin.json      id and name
+CHECKPOINT/spark/offsets/N      batch N was begun: the offset envelope, the lag in it
+CHECKPOINT/spark/commits/N      batch N is done
+CHECKPOINT/state/S/UNIT/        segments
 """
 
 import fcntl

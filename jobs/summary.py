@@ -17,15 +17,21 @@ def summary(scene: Scene, document: StreamJoin) -> str:
     seconds = max(figures.marks[-1].at - figures.began, 0.01)
     rows = sum(figures.rows_in)
     width = max(len(label) for label in ("rows out", *(i.label for i in scene.inputs)))
-    lines = [f"{title}: {figures.batches} batches in {words.seconds(seconds)}, {words.number(rows / seconds)} rows/s"]
+    lines = [
+        f"{title}: {figures.batches} batches in {words.seconds(seconds)}, {words.number(rows / seconds)} rows/s"
+    ]
     for at, shown in enumerate(scene.inputs):
         late = f", {words.number(figures.late[at])} late and left out" if figures.late[at] else ""
         passed = " that pass its filter" if shown.filtered else ""
         skipped = scene.behind(shown, "skipped")
         bad = f", {skipped} files skipped" if skipped else ""
-        lines.append(f"  {shown.label:{width}}  {words.number(figures.rows_in[at]):>12} rows in{passed}{late}{bad}")
+        lines.append(
+            f"  {shown.label:{width}}  {words.number(figures.rows_in[at]):>12} rows in{passed}{late}{bad}"
+        )
     lines.append(f"  {'rows out':{width}}  {words.number(figures.rows_out):>12}{_where(document)}")
-    lines.append(f"  {'state':{width}}  {words.number(figures.state_rows):>12} rows, {words.size(figures.state_bytes)}")
+    lines.append(
+        f"  {'state':{width}}  {words.number(figures.state_rows):>12} rows, {words.size(figures.state_bytes)}"
+    )
     return "\n".join(lines)
 
 

@@ -1,0 +1,97 @@
+"""What the commands print without Spark, and how they refuse."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs import cli
+
+MANIFESTS = sorted((Path(__file__).parents[3] / "manifests").glob("*.yaml"))
+GENERATED = next(m for m in MANIFESTS if m.name.startswith("01"))
+
+
+def call(*args: str | Path) -> tuple[int, str, str]:
+    """The exit code, stdout and stderr of a command."""
+    result = CliRunner().invoke(cli.app, [str(a) for a in args], env={"COLUMNS": "80"})
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda m: m.stem)
+def test_every_example_is_valid_and_has_a_plan(manifest: Path) -> None:
+    """The examples are what users copy from."""
+    assert call("validate", manifest) == (0, f"{manifest}: valid\n", "")
+    code, out, _ = call("plan", manifest)
+    assert code == 0
+    assert "JOIN of" in out
+    assert "Why" in out
+
+
+def test_the_examples_are_a_ladder() -> None:
+    """Numbered without a gap, each its own job and checkpoint."""
+    from joinlib.spec import load
+
+    assert [m.name[:2] for m in MANIFESTS] == [f"{n:02d}" for n in range(1, len(MANIFESTS) + 1)]
+    documents = [load(m) for m in MANIFESTS]
+    assert len({d.metadata.name for d in documents}) == len(documents)
+    assert len({str(d.spec.checkpoint.path) for d in documents}) == len(documents)
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "run", "status", "schema"])
+def test_help_of_every_command(command: str) -> None:
+    """Each has a sentence, and the overview names it."""
+    assert call(command, "--help")[0] == 0
+    assert command in call("--help")[1]
+
+
+@pytest.mark.parametrize("setting", ["spark", "=1", "spark.x"])
+def test_a_setting_is_key_and_value(setting: str) -> None:
+    """What is no KEY=VALUE is wrong usage, and nothing starts."""
+    code, _, err = call("run", GENERATED, "--conf", setting)
+    assert code == 2
+    assert "is not KEY=VALUE" in err
+
+
+@pytest.mark.parametrize("command", ["plan", "run", "status"])
+def test_a_spec_with_a_mistake_is_refused(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is started or written: a message, exit code 1."""
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("kind: StreamJoin\n")
+    monkeypatch.setattr(sys, "argv", ["streamjoin", command, str(bad)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 1
+    assert f"{bad}:1: spec: is missing" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [bad]
+
+
+def test_sql_that_cannot_be_run_is_refused_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message says where in the SQL; no checkpoint is made."""
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(GENERATED.read_text().replace("o.amount", "o.amuont").replace("../", ""))
+    monkeypatch.setattr(sys, "argv", ["streamjoin", "run", str(bad)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 1
+    assert "line 1" in (message := capsys.readouterr().err)
+    assert "amount" in message
+    assert list(tmp_path.iterdir()) == [bad]
+
+
+@pytest.mark.parametrize("command", [["--help"], ["plan", str(GENERATED)], ["status", str(GENERATED)]])
+def test_commands_that_need_no_spark_do_not_load_it(command: list[str]) -> None:
+    """They answer at once."""
+    code = (
+        f"import sys; sys.argv = ['streamjoin', *{command!r}]\n"
+        "from jobs import cli\n"
+        "try: cli.main()\n"
+        "finally: print('pyspark' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"

@@ -1,0 +1,85 @@
+"""Signals, errors and the summary of a run, without Spark."""
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.flow import Flow
+from jobs.run import _said, _signals
+from jobs.summary import summary
+from joinlib.errors import SpecError, StreamJoinError
+from joinlib.spec import load
+from tests.unit.jobs.test_commands import MANIFESTS
+from tests.unit.jobs.test_figures import after
+from tests.unit.jobs.test_screen import LAG, SCENE
+
+DOCUMENT = load(next(m for m in MANIFESTS if m.name.startswith("02")))
+
+
+@pytest.fixture
+def flow() -> Flow:
+    return Flow(DOCUMENT, until_done=False, cores=1, conf={})
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_asks_the_second_ends(flow: Flow, number: signal.Signals) -> None:
+    """Once rows can flow, a signal lets the run stop in order; who asks again does not wait."""
+    flow.flowing.set()
+    with _signals(flow) as asked:
+        signal.raise_signal(number)
+        assert asked == [number]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+
+
+def test_a_signal_before_anything_flows_ends_at_once(flow: Flow) -> None:
+    """There is nothing to bring to an end; handlers are as before afterwards."""
+    before = signal.getsignal(signal.SIGTERM)
+    with _signals(flow), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_error_for_users_is_left_as_it_is() -> None:
+    """It says all that is needed."""
+    error = SpecError("orders.yaml:3: no")
+    assert _said(error, Path("spark.log")) is error
+
+
+@pytest.mark.parametrize(
+    ("error", "begins"),
+    [
+        (
+            StreamJoinError("Spark ended the query: bad\n  at x\n" + "  at y\n" * 500),
+            "the run failed: Spark ended",
+        ),
+        (RuntimeError("no port"), "the run failed: RuntimeError: no port"),
+    ],
+)
+def test_an_unexpected_error_is_a_paragraph_and_a_place(error: Exception, begins: str) -> None:
+    """Pages of stack trace stay in the log, whose name is given."""
+    text = str(_said(error, Path("logs/spark.log")))
+    assert text.startswith(begins)
+    assert "logs/spark.log" in text
+    assert len(text) < 600
+
+
+def test_the_summary() -> None:
+    """What came in, what came out and where it is; how it ended."""
+    text = summary(replace(SCENE, figures=after(1.0, 4.0), lag=LAG, took=(1, 0.5)), DOCUMENT)
+    first, flights, weather, out, state = text.splitlines()
+    assert first == "done: 2 batches in 4.00 s, 30 rows/s"
+    assert flights.endswith("40 rows in that pass its filter, 4 late and left out")
+    assert weather.endswith("80 rows in, 1 files skipped")
+    assert out.endswith("demo/out/flights-weather")
+    assert state.endswith("60 rows, 660 B")
+    assert summary(replace(SCENE, figures=after(1.0), stopping=True), DOCUMENT).startswith(
+        "stopped; run again to go on"
+    )
+
+
+def test_the_summary_of_a_run_that_found_nothing() -> None:
+    """A second run over inputs without new rows says so."""
+    assert summary(SCENE, DOCUMENT) == "done: no new rows"

@@ -1,0 +1,79 @@
+"""What `status` reads from a checkpoint's files."""
+
+import fcntl
+import json
+from pathlib import Path
+
+import pytest
+
+from jobs.status import status
+from joinlib.errors import StateError
+from joinlib.spec.load import parse
+from joinlib.spec.model import StreamJoin
+from tests.unit.jobs.test_commands import GENERATED
+
+ENVELOPE = {"v": 1, "inputs": {"orders": 4, "payments": 3}, "idle": [], "closed": False}
+LAG = {
+    "lag": {
+        "orders": {"slices": 2, "rows": 2000, "files": 6, "skipped": 1},
+        "payments": {"slices": 0, "rows": 0},
+    }
+}
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> StreamJoin:
+    (tmp_path / "manifests").mkdir()
+    return parse(GENERATED.read_text(), "test.yaml", tmp_path / "manifests")
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """Batch 7 is committed, batch 8 was begun."""
+    folder = tmp_path / "checkpoints" / "console"
+    for name in ("spark/offsets", "spark/commits", "state/0/00000"):
+        (folder / name).mkdir(parents=True)
+    (folder / "streamjoin.json").write_text(json.dumps({"id": "1-2-3", "name": "console", "plan": {}}))
+    for batch in (7, 8):
+        (folder / "spark" / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps({**ENVELOPE, **LAG})}")
+    (folder / "spark" / "commits" / "7").write_text("v1\n{}")
+    (folder / "state" / "0" / "00000" / "0-1-a.arrow").write_bytes(b"x" * 1500)
+    return folder
+
+
+def test_no_checkpoint(document: StreamJoin, tmp_path: Path) -> None:
+    """Nothing has run: said so, and nothing is made."""
+    assert status(document).startswith("no run so far")
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_all_of_it(document: StreamJoin, checkpoint: Path) -> None:
+    """Id, batch, offsets, lag, state."""
+    text = status(document)
+    for part in (
+        "console, not running",
+        "id 1-2-3",
+        "7 is the last that is committed; 8 was begun and runs again",
+        "orders: 4 slices, 2,000 rows not read yet, 6 files seen, 1 files skipped",
+        "payments: 3 slices, 0 rows not read yet",
+        "1 files, 1.5 kB",
+    ):
+        assert part in text
+
+
+def test_a_run_that_is_alive(document: StreamJoin, checkpoint: Path) -> None:
+    """The lock says so, and whose it is."""
+    with (checkpoint / "lock").open("w") as file:
+        file.write("4711\n")
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert "running (process 4711)" in status(document)
+    assert "not running" in status(document)
+
+
+def test_an_offset_that_cannot_be_read_is_named(document: StreamJoin, checkpoint: Path) -> None:
+    """A damaged checkpoint is an error, not a trace."""
+    file = checkpoint / "spark" / "offsets" / "8"
+    file.write_text("v1\n{}\n")
+    with pytest.raises(StateError, match="offsets/8: cannot be read"):
+        status(document)

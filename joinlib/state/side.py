@@ -44,6 +44,14 @@ class Place:
     stagger: int = 0  # differs between sides and units
 
 
+@dataclass(frozen=True)
+class Part:
+    """Rows that arrive together. `written`: the segment that holds just these rows, if a map task has written one."""
+
+    rows: pa.RecordBatch
+    written: segment.Written | None = None
+
+
 class Side:
     """The state of one side, open in this process."""
 
@@ -74,15 +82,17 @@ class Side:
             self._forget_indexes()
         self._open_marks()
 
-    def insert(self, batch: int, rows: pa.RecordBatch) -> I32:
-        """Logs rows as a segment, then indexes them; returns their numbers in the head."""
-        head = self._head()
-        name, size, digest = segment.write(self.place.segments, f"{self.config.number}-{batch:08d}", rows)
+    def insert(self, batch: int, part: Part) -> I32:
+        """Logs rows as a segment, unless they are one, then indexes them; returns their numbers in the head."""
+        head, rows = self._head(), part.rows
+        name, size, digest = part.written or segment.write(
+            self.place.segments, f"{self.config.number}-{batch:08d}", rows
+        )
         fault.point("segment", batch)
         low, high = self._span(rows)
         token = _chain(head.run.token, digest)
         numbers = head.append(Segment(name, rows.num_rows, size, digest, token, 0, low, high))
-        self._inserted[head.run.number] = int(numbers[0])
+        self._inserted.setdefault(head.run.number, int(numbers[0]))
         fault.point("index", batch)
         return numbers.astype(np.int32)
 
@@ -176,7 +186,7 @@ class Side:
         if self._fresh:
             runs = np.concatenate([np.full(len(rows), run, np.int32) for run, rows in self._fresh])
             self._marks += (self._write_marks(batch, runs, np.concatenate([rows for _, rows in self._fresh])),)
-        if len(self._marks) > self.tuning.merge_segments // 2:
+        if len(self._marks) > self.tuning.marks_segments:
             self._rewrite_marks(batch)
 
     def _rewrite_marks(self, batch: int, moved: dict[int, tuple[int, int]] | None = None) -> None:
@@ -255,7 +265,7 @@ class Side:
         Lazy, so that a short run of large batches merges nothing. Units begin at different batches, so that they do not
         all merge in one.
         """
-        marks = self.tuning.merge_segments // 2
+        marks = self.tuning.marks_segments
         room = self.tuning.max_segments - len(self.runs) - marks - self.place.stagger % (marks + 1)
         while len(head.run.segments) > max(room, 1):
             self._merge(batch, head, _worth([s.rows for s in head.run.segments]), len(head.run.segments))

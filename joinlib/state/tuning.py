@@ -15,5 +15,17 @@ class Tuning:
     max_segments: int = 32  # live segments of a side
     max_runs: int = 12  # sealed runs of a side, before two neighbours become one
     retain_batches: int = 8  # retired segments are deleted so many batches later; Spark retains as many
+    spool_bytes: int = 1 << 16  # a block so large goes to its unit as a file, not through Spark's shuffle
     frame_rows: int = 100_000  # rows of one output frame, about
     probe_pairs: int = 1 << 18  # pairs of equal hash looked at together
+
+    def __post_init__(self) -> None:
+        # Each sealed run is a segment; marks are up to `marks_segments`, and the head keeps room for two at least.
+        least = self.max_runs + 2 + 2 * self.marks_segments
+        if self.max_runs < 1 or self.merge_segments < 2 or self.max_segments < least:
+            raise ValueError(f"max_runs {self.max_runs} needs max_segments of at least {least}, not {self.max_segments}")
+
+    @property
+    def marks_segments(self) -> int:
+        """Segments of marks of a side, before they become one."""
+        return self.merge_segments // 2

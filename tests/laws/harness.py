@@ -1,0 +1,163 @@
+"""Runs a stage as executors would, in this process: real blocks, segments, manifests and indexes; trouble on request.
+
+    rows ─► prepare ─► split ─► bytes ─► UnitJoin (real files) ─► manifest bytes ─► next batch
+
+What Spark does between batches is played: it keeps nothing but manifests, and runs a batch again from the old ones.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.join.layout import layout
+from joinlib.join.rows import flat
+from joinlib.join.unit import Blocks, UnitJoin
+from joinlib.join.watermark import Tick
+from joinlib.plan import Stage
+from joinlib.route.split import block_schema, prepare, split
+from joinlib.state import unit as units
+from joinlib.state.manifest import NEVER, Manifest, decode, empty
+from joinlib.state.tuning import Tuning
+
+Batch = Mapping[str, pa.RecordBatch]  # source -> its rows
+SMALL = Tuning(seal_rows=5, merge_segments=2, max_segments=8, max_runs=2, retain_batches=1, probe_pairs=3)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What goes wrong, by batch."""
+
+    restart: frozenset[int] = frozenset()  # the process is new
+    lost: frozenset[int] = frozenset()  # the executor's indexes are gone
+    dies: Mapping[int, int] = field(default_factory=dict)  # an attempt ends after so many frames; then it is run again
+    fails: frozenset[int] = frozenset()  # an attempt is complete, but what it says is lost; then it is run again
+    late: frozenset[int] = frozenset()  # a copy of the attempt starts after the batch was committed
+
+
+CALM = Trouble()
+
+
+class Flow:
+    """A running query. `units[u]` is what Spark keeps of unit u."""
+
+    def __init__(self, stage: Stage, folder: Path, tuning: Tuning = SMALL, trouble: Trouble = CALM, checked: bool = True) -> None:
+        self.stage, self.folder, self.tuning, self.trouble, self.checked = stage, folder, tuning, trouble, checked
+        self.root = layout(stage.tree, stage.inputs, tuple(c.value for c in stage.select), tuning.hash_bits)
+        self.sides = [s for op in self.root.operators() for s in op.sides]
+        self.units = {u: empty(len(self.sides), len(stage.inputs)).encode() for u in range(stage.units)}
+        self.done = 0
+
+    def run(self, batches: Sequence[Batch], close: bool = True) -> Counter[tuple[object, ...]]:
+        """Everything that comes out of these batches, and of closing the inputs behind them."""
+        out: Counter[tuple[object, ...]] = Counter()
+        for batch in batches:
+            out.update(self.batch(batch))
+        if close:
+            out.update(self.batch({}, closed=True))
+        return out
+
+    def batch(
+        self, rows: Batch, closed: bool = False, idle: Sequence[str] = (), ticks: Sequence[Tick] = ()
+    ) -> list[tuple[object, ...]]:
+        """One batch over all units, with the trouble it is in for."""
+        blocks, heard = self._exchange(rows)
+        said = [Tick(i.number, closed=closed, idle=i.alias in idle) for i in self.stage.inputs if closed or i.alias in idle]
+        out = []
+        for u, data in blocks.items():
+            out += self._unit(u, data, [*heard, *said, *ticks])
+        self.done += 1
+        return out
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        return [decode(data) for data in self.units.values()]
+
+    @property
+    def late(self) -> dict[str, int]:
+        """Rows left out, by input."""
+        return {i.alias: sum(m.late[i.number] for m in self.manifests) for i in self.stage.inputs}
+
+    def files(self, u: int = 0) -> set[str]:
+        """What lies in a unit's folder of the checkpoint."""
+        return {p.name for p in self._segments(u).iterdir()} if self._segments(u).exists() else set()
+
+    def _segments(self, u: int) -> Path:
+        return self.folder / "segments" / f"{u:05d}"
+
+    def _exchange(self, rows: Batch) -> tuple[dict[int, list[tuple[int, int, bytes]]], list[Tick]]:
+        blocks: dict[int, list[tuple[int, int, bytes]]] = {u: [] for u in range(self.stage.units)}
+        ticks = []
+        for plan in self.stage.inputs:
+            table = rows.get(plan.source)
+            if table is None or not table.num_rows:
+                continue
+            half = table.num_rows // 2  # two map tasks; units receive their blocks in any order
+            for sequence, part in reversed(list(enumerate((table.slice(0, half), table.slice(half))))):
+                block = prepare(plan, part.select(plan.read), self.done, self.tuning.hash_bits)
+                for u, piece in split(block, self.stage.units):
+                    blocks[u].append((plan.number, sequence, piece.serialize().to_pybytes()))
+            top = pc.max(table.column(plan.time.partition(".")[2]).view(pa.int64())).as_py() if plan.time else None
+            ticks.append(Tick(plan.number, NEVER if top is None else top, table.num_rows))
+        return blocks, ticks
+
+    def _unit(self, u: int, data: list[tuple[int, int, bytes]], ticks: list[Tick]) -> list[tuple[object, ...]]:
+        n, trouble = self.done, self.trouble
+        before = self.units[u]
+        if n in trouble.restart:
+            units._open.clear()
+        if n in trouble.lost:
+            shutil.rmtree(self.folder / "indexes" / f"{u:05d}", ignore_errors=True)
+        if n in trouble.dies:
+            self.attempt(u, before, data, ticks, frames=trouble.dies[n])
+        if n in trouble.fails:
+            lost, _ = self.attempt(u, before, data, ticks)
+        rows, self.units[u] = self.attempt(u, before, data, ticks)
+        if n in trouble.fails:
+            assert Counter(lost) == Counter(rows)
+        if n in trouble.late:
+            units._open.clear()
+            late, manifest = self.attempt(u, before, data, ticks)
+            assert Counter(late) == Counter(rows) and manifest == self.units[u], "two attempts of one batch differ"
+        return rows
+
+    def attempt(
+        self, u: int, saved: bytes, data: list[tuple[int, int, bytes]], ticks: Sequence[Tick], frames: int | None = None
+    ) -> tuple[list[tuple[object, ...]], bytes]:
+        """One task's work on one unit. `frames`: it is killed after so many."""
+        schemas = [block_schema(p) for p in self.stage.inputs]
+        rows = [(i, s, pa.ipc.read_record_batch(pa.py_buffer(b), schemas[i])) for i, s, b in data]
+        manifest = decode(saved)
+        bits = self.stage.units.bit_length() - 1
+        folders = self._segments(u), self.folder / "indexes" / f"{u:05d}"
+        out: list[tuple[object, ...]] = []
+        with units.hold(*folders, bits, self.sides, self.tuning, manifest) as unit:
+            join = UnitJoin(self.root, self.stage.inputs, self.stage.timed, self.stage.final_close, self.tuning, unit, manifest)
+            for count, tuples in enumerate(join.run(self.done, Blocks(rows, ticks))):
+                if frames is not None and count >= frames:
+                    return out, saved
+                columns = [flat(c.value.evaluate(tuples.column, len(tuples))) for c in self.stage.select]
+                assert [c.type for c in columns] == self.stage.schema.types
+                out += [tuple(map(plain, row)) for row in zip(*(c.to_pylist() for c in columns))]
+            for side in unit.sides if self.checked else ():
+                side.check()
+        return out, join.manifest.encode()
+
+
+def plain(value: object) -> object:
+    """A value that equals itself."""
+    return "NaN" if value != value else value
+
+
+def counted(rows: list[tuple[object, ...]]) -> Counter[tuple[object, ...]]:
+    return Counter(tuple(map(plain, row)) for row in rows)
+
+
+def cut(rows: pa.RecordBatch, ends: Sequence[int]) -> list[pa.RecordBatch]:
+    """The rows up to each end, from the one before."""
+    return [rows.slice(a, max(b - a, 0)) for a, b in zip([0, *ends], ends)]
+

@@ -1,0 +1,124 @@
+"""What must come out: a nested loop over plain rows, and DuckDB over the same SQL text. Neither shares code with the engine.
+
+A condition is told twice, as SQL and as a function, so that it can be drawn at random.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from tests.laws.harness import counted
+
+Row = dict[str, object]  # "a.k" -> value; a missing side has all its columns None
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something that must be true of a pair."""
+
+    sql: str
+    test: Callable[[Row], bool | None]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A tree of joins: `tree` is an alias, or (kind, left, right, conditions)."""
+
+    select: tuple[str, ...]
+    tree: "Tree"
+    where: tuple[Condition, ...] = ()
+
+    @property
+    def sql(self) -> str:
+        columns = ", ".join(f'{c} AS {c.replace(".", "_")}' for c in self.select)
+        where = " AND ".join(c.sql for c in self.where)
+        return f"SELECT {columns} FROM {_text(self.tree)}" + (f" WHERE {where}" if where else "")
+
+    def nested_loop(self, rows: Mapping[str, Sequence[Row]]) -> Counter[tuple[object, ...]]:
+        """By definition."""
+        found = [r for r in _join(self.tree, rows) if all(c.test(r) for c in self.where)]
+        return counted([tuple(r.get(c) for c in self.select) for r in found])
+
+    def duckdb(self, tables: Mapping[str, pa.Table]) -> Counter[tuple[object, ...]]:
+        """By another engine."""
+        text = self.sql.replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI")
+        with _DUCKDB.cursor() as cursor:
+            for name, table in tables.items():
+                cursor.register(name, table)
+            return _rows(cursor.sql(text).to_arrow_table())
+
+
+Tree = str | tuple[str, "Tree", "Tree", tuple[Condition, ...]]
+
+_DUCKDB = duckdb.connect(config={"threads": 1})
+_DUCKDB.execute("SET TimeZone = 'UTC'")
+
+
+def _rows(table: pa.Table) -> Counter[tuple[object, ...]]:
+    return counted(list(zip(*(c.to_pylist() for c in table.columns))))
+
+
+_WORDS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN", "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"}
+
+
+def _text(tree: Tree) -> str:
+    if isinstance(tree, str):
+        return tree
+    kind, left, right, on = tree
+    return f"{_text(left)} {_WORDS[kind]} {_text(right)} ON {' AND '.join(c.sql for c in on)}"
+
+
+def _join(tree: Tree, rows: Mapping[str, Sequence[Row]]) -> list[Row]:
+    if isinstance(tree, str):
+        return [{f"{tree}.{name}": value for name, value in row.items()} for row in rows[tree]]
+    kind, left, right, on = tree
+    one, two = _join(left, rows), _join(right, rows)
+    pairs = [(x, y) for x in range(len(one)) for y in range(len(two)) if all(c.test(one[x] | two[y]) for c in on)]
+    hit, met = {x for x, _ in pairs}, {y for _, y in pairs}
+    if kind == "semi":
+        return [r for x, r in enumerate(one) if x in hit]
+    if kind == "anti":
+        return [r for x, r in enumerate(one) if x not in hit]
+    out = [one[x] | two[y] for x, y in pairs]
+    if kind in ("left", "full"):
+        out += [r for x, r in enumerate(one) if x not in hit]
+    if kind in ("right", "full"):
+        out += [r for y, r in enumerate(two) if y not in met]
+    return out
+
+
+def same(left: str, right: str) -> Condition:
+    """Equal as Spark has it: NULL is nothing's equal, NaN is NaN's."""
+
+    def test(row: Row) -> bool:
+        a, b = row.get(left), row.get(right)
+        return a is not None and b is not None and (a == b or (a != a and b != b))
+
+    return Condition(f"{left} = {right}", test)
+
+
+def apart(left: str, right: str, low_s: int | None, high_s: int | None) -> Condition:
+    """low <= right - left <= high, in seconds."""
+
+    def test(row: Row) -> bool:
+        a, b = row.get(left), row.get(right)
+        if a is None or b is None:
+            return False
+        seconds = (b - a).total_seconds()  # type: ignore[operator]
+        return (low_s is None or seconds >= low_s) and (high_s is None or seconds <= high_s)
+
+    sides = [] if low_s is None else [f"{right} >= {left} + INTERVAL '{low_s}' SECONDS"]
+    sides += [] if high_s is None else [f"{right} <= {left} + INTERVAL '{high_s}' SECONDS"]
+    return Condition(" AND ".join(sides), test)
+
+
+def differ(left: str, right: str) -> Condition:
+    """A condition that no index knows."""
+    return Condition(f"{left} <> {right}", lambda r: r.get(left) is not None and r.get(right) is not None and r[left] != r[right])
+
+
+def missing(column: str) -> Condition:
+    return Condition(f"{column} IS NULL", lambda r: r.get(column) is None)

@@ -53,7 +53,7 @@ def _node(tree: Joined, classes: list[Linked], types: tuple[KeyClass, ...]) -> N
     rest: list[Clause] = []
     bounds = []
     for clause in tree.on:
-        bound = time_bound(clause, order)
+        bound = None if _within_a_child(clause, tree) else time_bound(clause, order)
         if bound is not None:
             bounds.append(bound)
         if bound is None and not any(clause is e for e in redundant):
@@ -66,6 +66,11 @@ def _node(tree: Joined, classes: list[Linked], types: tuple[KeyClass, ...]) -> N
         tuple(_holder(child, c.parts[i]) for c in classes) for i, child in enumerate(tree.children)
     )
     return Node(tree.kind, tuple(children), holders, intersect(bounds), tuple(rest), tree.where)
+
+
+def _within_a_child(clause: Clause, tree: Joined) -> bool:
+    """Such a clause in the ON of an outer join decides what matches, and says nothing of the child's own rows."""
+    return any(clause.aliases <= child.aliases for child in tree.children)
 
 
 def _holder(child: Tree, part: Linked) -> str:

@@ -155,6 +155,17 @@ def test_no_bound(clause: str) -> None:
     assert stage.tree.predicate is not None
 
 
+def test_a_bound_lies_between_two_sides() -> None:
+    """Times of one side of an outer join are compared by its condition: its rows come out either way."""
+    stage = plan(
+        BOUNDED.format("INNER") + " LEFT JOIN pays p ON p.order_id = o.id AND s.at > o.at AND p.at > o.at"
+    )
+
+    assert [(b.left, b.right) for b in stage.tree.bounds] == [("o.at", "p.at")]
+    assert stage.tree.predicate is not None
+    assert stage.tree.predicate.sql == "(s.at > o.at)"
+
+
 def test_retention_bounds_every_pair() -> None:
     """Retention is a predicate, and narrower bounds stay."""
     stage = plan(BOUNDED.format("INNER") + " JOIN pays p ON p.order_id = o.id", retention_us=HOUR // 2)

@@ -1,16 +1,25 @@
-"""Named points at which a test may end this process: STREAMJOIN_FAULT="segment:3" kills it after batch 3's first segment.
+"""Named points at which a test may end this process.
 
-The law under test: kill any process at any moment and run again, the output is the same. Without the variable a point
-costs one comparison. Points: segment, index, joined (worker); staged, publish, published (driver).
+STREAMJOIN_FAULTS names a folder; a file `segment:3` in it kills whoever first reaches the point `segment` of batch 3, and is
+gone then, so that the batch that runs again lives. The law under test: kill any process at any moment and run again, the
+output is the same. Without the variable a point costs one comparison.
+
+    segment, index, joined              in a worker: rows logged, indexed, all done but the state's update
+    collected, staged, published        in the driver: tasks done, files gathered, batch visible but not committed
 """
 
 import os
 import signal
 
-_FAULT = os.environ.get("STREAMJOIN_FAULT", "")
+_FAULTS = os.environ.get("STREAMJOIN_FAULTS", "")
 
 
 def point(name: str, batch: int) -> None:
-    """Dies here by SIGKILL when the environment says so."""
-    if _FAULT and f"{name}:{batch}" == _FAULT:
-        os.kill(os.getpid(), signal.SIGKILL)
+    """Dies here by SIGKILL if a test says so."""
+    if not _FAULTS:
+        return
+    try:
+        os.unlink(f"{_FAULTS}/{name}:{batch}")
+    except FileNotFoundError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)

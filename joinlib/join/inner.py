@@ -6,20 +6,18 @@ batch and those behind it as they were *before*, then inserted. The sum over i i
 
 from collections.abc import Iterator
 
-import pyarrow as pa
-
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples
+from joinlib.state.side import Part
 
 
-def inner(prober: Prober, batch: int, arrived: list[pa.RecordBatch]) -> Iterator[Tuples]:
+def inner(prober: Prober, batch: int, arrived: list[list[Part]]) -> Iterator[Tuples]:
     """The join's increment. Inserts `arrived`; the state is complete once the iterator is exhausted."""
-    for me, rows in enumerate(arrived):
-        if not rows.num_rows:
-            continue
+    for me, parts in enumerate(arrived):
         others = [i for i in range(len(arrived)) if i != me]
-        yield from _expand(prober, Tuples(Picked(rows)), frozenset([me]), others)
-        prober.sides[me].insert(batch, rows)
+        for part in parts:
+            yield from _expand(prober, Tuples(Picked(part.rows)), frozenset([me]), others)
+            prober.sides[me].insert(batch, part)
 
 
 def _expand(prober: Prober, tuples: Tuples, bound: frozenset[int], remaining: list[int]) -> Iterator[Tuples]:

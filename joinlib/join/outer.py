@@ -8,22 +8,19 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Nulls, Picked, Rows, Stored, Tuples
-from joinlib.state.side import Side
+from joinlib.state.side import Part, Side
 
 Mask = npt.NDArray[np.bool_]
 
 
-def outer(prober: Prober, batch: int, arrived: list[pa.RecordBatch]) -> Iterator[Tuples]:
+def outer(prober: Prober, batch: int, arrived: list[list[Part]]) -> Iterator[Tuples]:
     """The batch's matches, new left rows against old right ones, then new right ones against all left ones; inserts."""
     kind = prober.operator.kind
-    for me, rows in enumerate(arrived):
-        if not rows.num_rows:
-            continue
-        side, other = prober.sides[me], prober.sides[1 - me]
+    for me, part in ((me, part) for me, parts in enumerate(arrived) for part in parts):
+        rows, side, other = part.rows, prober.sides[me], prober.sides[1 - me]
         matched = np.zeros(rows.num_rows, np.bool_)
         for live, found in prober.extend(Tuples(Picked(rows)), frozenset([me]), 1 - me):
             new, stored = found.parts
@@ -34,7 +31,7 @@ def outer(prober: Prober, batch: int, arrived: list[pa.RecordBatch]) -> Iterator
                 yield found
             elif kind == "semi" and fresh is not None and len(fresh):
                 yield Tuples(Stored(live, fresh))
-        numbers = side.insert(batch, rows)
+        numbers = side.insert(batch, part)
         if side.config.marked:
             side.mark(side.head, numbers[matched])
             if kind == "semi" and matched.any():

@@ -5,10 +5,9 @@
 State, answer and files are pure functions of (manifest, blocks): blocks are ordered by (input, sequence) first.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +23,8 @@ from joinlib.route.config import InputPlan
 from joinlib.route.split import block_schema
 from joinlib.state.manifest import Manifest
 from joinlib.state.run import time_values
+from joinlib.state.segment import Written
+from joinlib.state.side import Part
 from joinlib.state.tuning import Tuning
 from joinlib.state.unit import Unit
 
@@ -34,6 +35,7 @@ class Blocks:
 
     rows: Sequence[tuple[int, int, pa.RecordBatch]]  # (input, sequence, block)
     ticks: Sequence[Tick]
+    written: Mapping[tuple[int, int], Written] = field(default_factory=dict)  # blocks that are segments already
 
 
 class UnitJoin:
@@ -60,39 +62,45 @@ class UnitJoin:
         yield from self._operate(self.root, batch, arrived, before, after)
         known = self.manifest
         self.manifest = replace(
-            self.unit.commit(known, batch),
+            self.unit.commit(known, batch, blocks.written.values()),
             watermark=after,
             highest=highest,
-            rows=tuple(n + a.num_rows for n, a in zip(known.rows, arrived, strict=True)),
+            rows=tuple(n + _rows(parts) for n, parts in zip(known.rows, arrived, strict=True)),
             late=tuple(a + b for a, b in zip(known.late, late, strict=True)),
         )
 
-    def _arrived(self, blocks: Blocks, watermark: int) -> tuple[list[pa.RecordBatch], list[int]]:
-        """The batch's rows of each input, in order, without those behind the watermark; and how many those were."""
+    def _arrived(self, blocks: Blocks, watermark: int) -> tuple[list[list[Part]], list[int]]:
+        """The batch's rows of each input, without those behind the watermark; and how many those were."""
         arrived, late = [], []
         ordered = sorted(blocks.rows, key=lambda r: (r[0], r[1]))
         for plan in self.inputs:
-            rows = concat([b for number, _, b in ordered if number == plan.number], block_schema(plan))
-            total = rows.num_rows
-            if self.timed and plan.time is not None and total:
-                rows = _where(rows, time_values(rows.column(plan.time)) >= watermark)
-            arrived.append(rows)
-            late.append(total - rows.num_rows)
+            own = [(rows, blocks.written.get((n, sequence))) for n, sequence, rows in ordered if n == plan.number]
+            small = concat([rows for rows, written in own if written is None], block_schema(plan))
+            parts = [Part(small), *(Part(rows, written) for rows, written in own if written is not None)]
+            kept = [self._in_time(part, plan, watermark) for part in parts]
+            arrived.append([part for part in kept if part.rows.num_rows])
+            late.append(_rows(parts) - _rows(kept))
         return arrived, late
 
+    def _in_time(self, part: Part, plan: InputPlan, watermark: int) -> Part:
+        if not self.timed or plan.time is None or not part.rows.num_rows:
+            return part
+        mask = time_values(part.rows.column(plan.time)) >= watermark
+        return part if mask.all() else Part(part.rows.filter(pa.array(mask)))
+
     def _operate(
-        self, op: Operator, batch: int, arrived: list[pa.RecordBatch], before: int, after: int
+        self, op: Operator, batch: int, arrived: list[list[Part]], before: int, after: int
     ) -> Iterator[Tuples]:
         """One operator's output for the batch, its children's included."""
         sides = [self.unit.sides[s.number] for s in op.sides]
         prober = Prober(op, sides, self.tuning.probe_pairs)
         inputs = []
         for at, child in enumerate(op.children):
-            rows = arrived[child.input] if isinstance(child, Leaf) else self._below(child, batch, arrived, before, after)
-            live, dead = _matchable(rows, op, at)
-            inputs.append(live)
-            if dead.num_rows and op.kind != "semi" and sides[at].config.marked:
-                yield from self._out(op, iter([alone(prober, at, Picked(dead))]))
+            parts = arrived[child.input] if isinstance(child, Leaf) else self._below(child, batch, arrived, before, after)
+            split = [_matchable(part, op, at) for part in parts]
+            inputs.append([live for live, _ in split if live.rows.num_rows])
+            if op.kind != "semi" and sides[at].config.marked:
+                yield from self._out(op, (alone(prober, at, Picked(dead)) for _, dead in split if dead.num_rows))
         join = inner if op.kind == "inner" else outer
         yield from self._out(op, join(prober, batch, inputs))
         for side in sides:
@@ -102,11 +110,11 @@ class UnitJoin:
             side.expire(horizons[1])
 
     def _below(
-        self, child: Operator, batch: int, arrived: list[pa.RecordBatch], before: int, after: int
-    ) -> pa.RecordBatch:
+        self, child: Operator, batch: int, arrived: list[list[Part]], before: int, after: int
+    ) -> list[Part]:
         """A child operator's output as an input of its parent."""
         outputs = [t.batch(child.schema) for t in self._operate(child, batch, arrived, before, after)]
-        return concat(outputs, child.schema)
+        return [Part(concat(outputs, child.schema))] if outputs else []
 
     def _out(self, op: Operator, tuples: Iterator[Tuples]) -> Iterator[Tuples]:
         for t in tuples:
@@ -115,18 +123,18 @@ class UnitJoin:
                 yield kept
 
 
-def _matchable(rows: pa.RecordBatch, op: Operator, at: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def _matchable(part: Part, op: Operator, at: int) -> tuple[Part, pa.RecordBatch]:
     """Rows that could match something, and those that never will: a NULL in the key, or in a time that is bounded."""
-    config = op.sides[at]
+    config, rows = op.sides[at], part.rows
     bounded = [n for b in op.bounds for n in (b.left, b.right) if n in config.schema.names]
     columns = [c for n in (*config.keys, *bounded) if (c := rows.column(n)).null_count]
     if not columns:
-        return rows, rows.slice(0, 0)
+        return part, rows.slice(0, 0)
     valid = columns[0].is_valid()
     for column in columns[1:]:
         valid = pc.and_(valid, column.is_valid())
-    return rows.filter(valid), rows.filter(pc.invert(valid))
+    return Part(rows.filter(valid)), rows.filter(pc.invert(valid))
 
 
-def _where(rows: pa.RecordBatch, mask: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> pa.RecordBatch:
-    return rows if mask.all() else rows.filter(pa.array(mask))
+def _rows(parts: Sequence[Part]) -> int:
+    return sum(part.rows.num_rows for part in parts)

@@ -8,12 +8,12 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from joinlib.plan import SourceInput, Stage, build
+from joinlib.plan import SourceInput, build
 from joinlib.route.config import InputPlan
 from joinlib.spark.emit import Emit
 from joinlib.spark.exchange import DDL, Sender
 from joinlib.spark.operator import JoinProcessor, JoinTask
-from joinlib.spark.splitter import exchange_rows
+from joinlib.spark.splitter import exchange_rows, spool
 from joinlib.state.tuning import Tuning
 
 _DELAY = "spark.watermarkDelayMs"  # where Spark's withWatermark notes the delay
@@ -37,11 +37,11 @@ def join(
     failure it must give the same rows in the same partitions, as Spark's own sources do.
     """
     stage = build(sql, {n: _source(df) for n, df in inputs.items()}, units=units, retention_us=retention_us)
-    parts = [_exchange(df, [p for p in stage.inputs if p.source == n], stage) for n, df in inputs.items()]
+    task = JoinTask(stage, Path(state).resolve() / name / "0", tuning or Tuning(), Emit("rows"))
+    parts = [_exchange(df, [p for p in stage.inputs if p.source == n], task) for n, df in inputs.items()]
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionAll(part)
-    task = JoinTask(stage, Path(state).resolve() / name / "0", tuning or Tuning(), Emit("rows"))
     return stateful(rows, task, from_arrow_schema(stage.schema))
 
 
@@ -59,7 +59,7 @@ def _source(df: DataFrame) -> SourceInput:
     return SourceInput(schema=schema, time=time, delay_us=delay * 1000, idle_us=None, role="stream")
 
 
-def _exchange(df: DataFrame, plans: list[InputPlan], stage: Stage) -> DataFrame:
+def _exchange(df: DataFrame, plans: list[InputPlan], task: JoinTask) -> DataFrame:
     columns = list(dict.fromkeys(c for p in plans for c in p.read))
     times = [p.time.removeprefix(f"{p.alias}.") if p.time else None for p in plans]
     schema = pa.schema([to_arrow_schema(df.select(columns).schema, timezone="UTC").field(c) for c in columns])
@@ -68,6 +68,6 @@ def _exchange(df: DataFrame, plans: list[InputPlan], stage: Stage) -> DataFrame:
         context = TaskContext.get()
         start = (context.partitionId() if context else 0) << 32
         rows = ((start + at, pa.record_batch(b.columns, b.schema.names).cast(schema)) for at, b in enumerate(batches))
-        yield from exchange_rows(rows, plans, times, Sender(stage.units), 64)
+        yield from exchange_rows(rows, plans, times, Sender(task.stage.units, spool(task.state, task.tuning)), task.tuning.hash_bits)
 
     return df.select(columns).mapInArrow(split, DDL)

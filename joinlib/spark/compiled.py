@@ -34,8 +34,9 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     checkpoint = Path(spec.checkpoint.path)
     named = dict.fromkeys(p.source for p in stage.inputs)
     sources = tuple(_source(name, spec.inputs[name]) for name in named)
-    source = SourceTask(stage, sources, checkpoint / "sources", checkpoint / "stop", spec.batch.max_rows, tasks, tuning.hash_bits)
-    join = JoinTask(stage, checkpoint / "state" / "0", tuning, _emit(spec.output))
+    state = checkpoint / "state" / "0"
+    source = SourceTask(stage, sources, checkpoint / "sources", checkpoint / "stop", spec.batch.max_rows, tasks, state, tuning)
+    join = JoinTask(stage, state, tuning, _emit(spec.output))
     return Compiled(document, stage, source, join, checkpoint)
 
 

@@ -4,9 +4,12 @@ A row is a block of one input for one unit, or a tick for one unit. Spark never 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import orjson
 import pyarrow as pa
 
 from joinlib.join.unit import Blocks
@@ -14,6 +17,8 @@ from joinlib.join.watermark import Tick
 from joinlib.route.config import InputPlan
 from joinlib.route.slots import slots
 from joinlib.route.split import block_schema, split
+from joinlib.state import segment
+from joinlib.state.segment import Written
 
 DDL = "slot INT, input INT, sequence BIGINT, highest BIGINT, count BIGINT, flags INT, block BINARY"
 SCHEMA = pa.schema(
@@ -27,14 +32,32 @@ SCHEMA = pa.schema(
         pa.field("block", pa.binary()),
     ]
 )
-_BLOCK, _TICK, _IDLE, _CLOSED = 0, 1, 2, 4
+_BLOCK, _TICK, _IDLE, _CLOSED, _FILE = 0, 1, 2, 4, 8
+
+
+def unit_folder(state: Path, unit: int) -> Path:
+    """The folder of a unit's segments."""
+    return state / f"{unit:05d}"
+
+
+@dataclass(frozen=True)
+class Spool:
+    """Where map tasks write blocks as the segments that they will be: `state`/UNIT/."""
+
+    state: Path
+    batch: int
+    least_bytes: int  # smaller blocks go through Spark
 
 
 class Sender:
-    """Makes exchange rows. `units` is a power of two."""
+    """Makes exchange rows. `units` is a power of two.
 
-    def __init__(self, units: int) -> None:
-        self.units, self.slots = units, slots(units)
+    A large block is written once, by the map task, as the very segment that its unit will keep; the unit maps it and indexes
+    it. Through Spark goes its name. So most bytes cross no process border at all, and nothing is written twice.
+    """
+
+    def __init__(self, units: int, spool: Spool | None = None) -> None:
+        self.units, self.slots, self.spool = units, slots(units), spool
 
     def blocks(self, plan: InputPlan, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         """Rows that are prepared, split by unit; None if there are none."""
@@ -42,6 +65,7 @@ class Sender:
         if not parts:
             return None
         count = len(parts)
+        sent = [self._send(plan, unit, part) for unit, part in parts]
         return pa.record_batch(
             [
                 pa.array([self.slots[unit] for unit, _ in parts], pa.int32()),
@@ -49,11 +73,19 @@ class Sender:
                 pa.array([sequence] * count, pa.int64()),
                 pa.array([0] * count, pa.int64()),
                 pa.array([part.num_rows for _, part in parts], pa.int64()),
-                pa.array([_BLOCK] * count, pa.int32()),
-                _binary([part.serialize() for _, part in parts]),
+                pa.array([flags for flags, _ in sent], pa.int32()),
+                _binary([data for _, data in sent]),
             ],
             schema=SCHEMA,
         )
+
+    def _send(self, plan: InputPlan, unit: int, part: pa.RecordBatch) -> tuple[int, pa.Buffer]:
+        if self.spool is None or part.nbytes < self.spool.least_bytes:
+            return _BLOCK, part.serialize()
+        folder = unit_folder(self.spool.state, unit)
+        folder.mkdir(parents=True, exist_ok=True)
+        written = segment.write(folder, f"in{plan.number}-{self.spool.batch:08d}", part)
+        return _FILE, pa.py_buffer(orjson.dumps(tuple(written)))
 
     def ticks(self, ticks: Sequence[Tick]) -> pa.RecordBatch:
         """Every tick for every unit."""
@@ -81,18 +113,23 @@ def _binary(values: list[pa.Buffer]) -> pa.BinaryArray:
     return pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))])
 
 
-def receive(frames: Iterable[pd.DataFrame], inputs: Sequence[InputPlan]) -> Blocks:
-    """The blocks and ticks of one unit and batch. Blocks are decoded without a copy."""
+def receive(frames: Iterable[pd.DataFrame], inputs: Sequence[InputPlan], folder: Path) -> Blocks:
+    """The blocks and ticks of one unit and batch, without a copy. `folder`: of the unit's segments."""
     schemas = [block_schema(plan) for plan in inputs]
-    rows, ticks = [], []
+    rows, ticks, files = [], [], {}
     for frame in frames:
         for _, number, sequence, highest, count, flags, block in _tuples(frame):
             if flags & _TICK:
                 ticks.append(Tick(int(number), int(highest), int(count), bool(flags & _IDLE), bool(flags & _CLOSED)))
+            elif flags & _FILE:
+                written = Written(*orjson.loads(block))
+                segment.verify(folder, written)
+                rows.append((int(number), int(sequence), segment.read(folder, written)))
+                files[int(number), int(sequence)] = written
             else:
                 decoded = pa.ipc.read_record_batch(pa.py_buffer(block), schemas[number])
                 rows.append((int(number), int(sequence), decoded))
-    return Blocks(rows, ticks)
+    return Blocks(rows, ticks, files)
 
 
 def _tuples(frame: pd.DataFrame) -> Iterator[tuple[int, int, int, int, int, int, bytes]]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -60,6 +61,9 @@ class Report:
         return tuple(sum(column) for column in zip(*(r.late_total for r in self.receipts), strict=True))
 
 
+_GO_ON = "run again, the job goes on where it was"
+_JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into it then raises
+
 OnBatch = Callable[[Report], None]
 
 
@@ -73,6 +77,8 @@ class Job:
         """Waits; true when the query has ended. Raises what ended it."""
         try:
             return bool(self.query.awaitTermination(seconds))
+        except _JVM_GONE as error:
+            raise NotReady(f"Spark's JVM died (killed, or out of memory); {_GO_ON}") from error
         except Exception as error:
             raise translate(str(error)) from error
 
@@ -173,6 +179,8 @@ def translate(text: str) -> StreamJoinError:
         return _error(kind, message)
     if "No space left on device" in text:
         return NotReady("the disk is full: free space and run again, the job goes on where it was (nothing is lost)")
+    if "Python worker exited unexpectedly" in text:
+        return NotReady(f"a Python worker died (killed, or out of memory); {_GO_ON}")
     return StreamJoinError(f"Spark ended the query: {text.strip()[:4000]}")
 
 

@@ -24,7 +24,7 @@ from joinlib.join.unit import UnitJoin
 from joinlib.plan.stage import Stage
 from joinlib.route.slots import slots
 from joinlib.spark.emit import Emit, frames, project, to_pandas
-from joinlib.spark.exchange import receive
+from joinlib.spark.exchange import receive, unit_folder
 from joinlib.spark.receipt import Receipt
 from joinlib.state.manifest import Manifest, decode, empty
 from joinlib.state.side import SideConfig
@@ -70,8 +70,8 @@ class JoinProcessor(StatefulProcessor):
         manifest = self._manifest()
         if manifest.batch >= batch:
             raise StateError(f"unit {unit} is at batch {manifest.batch}, Spark at {batch}: the checkpoint was mixed up with another")
-        blocks = receive(rows, stage.inputs)
-        segments = self.task.state / f"{unit:05d}"
+        segments = unit_folder(self.task.state, unit)
+        blocks = receive(rows, stage.inputs, segments)
         with hold(segments, _indexes(segments), stage.units.bit_length() - 1, self.task.sides, self.task.tuning, manifest) as held:
             join = UnitJoin(self.task.root, stage.inputs, stage.timed, stage.final_close, self.task.tuning, held, manifest)
             result = frames(project(join.run(batch, blocks), stage.select, stage.schema), self.task.tuning.frame_rows)

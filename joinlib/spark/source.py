@@ -23,7 +23,8 @@ from joinlib.join.watermark import Tick
 from joinlib.plan.stage import Stage
 from joinlib.source import Config, Input, Slice, admit, make, reader
 from joinlib.spark.exchange import DDL, Sender
-from joinlib.spark.splitter import exchange_rows
+from joinlib.spark.splitter import exchange_rows, spool
+from joinlib.state.tuning import Tuning
 
 VERSION = 1
 NAME = "streamjoin"
@@ -50,7 +51,8 @@ class SourceTask:
     stop: Path  # a file: while it exists no batch begins
     max_rows: int  # of a batch, over all inputs
     tasks: int  # map tasks of a batch
-    hash_bits: int
+    state: Path  # folder of the stage's segments
+    tuning: Tuning
 
 
 @dataclass(frozen=True)
@@ -177,14 +179,14 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, part: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Exchange rows of one part."""
         stage = self.task.stage
-        sender = Sender(stage.units)
+        sender = Sender(stage.units, spool(self.task.state, self.task.tuning))
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
         for name, slices in part.reads:
             plans = [p for p in stage.inputs if p.source == name]
             columns = list(dict.fromkeys(c for p in plans for c in p.read))
             times = [p.time.removeprefix(f"{p.alias}.") if p.time else None for p in plans]
             batches = enumerate(readers[name].read_many(slices, columns), slices[0].index << 20)
-            yield from exchange_rows(batches, plans, times, sender, self.task.hash_bits)
+            yield from exchange_rows(batches, plans, times, sender, self.task.tuning.hash_bits)
         if part.ticks:
             yield sender.ticks(part.ticks)
 

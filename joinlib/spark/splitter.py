@@ -1,15 +1,18 @@
 """Rows of one source become exchange rows: prepare, note the highest event time, split by unit."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 
 from joinlib.join.watermark import Tick
 from joinlib.route.config import InputPlan
 from joinlib.route.split import prepare
-from joinlib.spark.exchange import Sender
+from joinlib.spark.exchange import Sender, Spool
 from joinlib.state.manifest import NEVER
+from joinlib.state.tuning import Tuning
 
 
 def exchange_rows(
@@ -33,6 +36,13 @@ def exchange_rows(
     ticks = [Tick(p.number, h, c) for p, h, c in zip(plans, highest, counts, strict=True) if c]
     if ticks:
         yield sender.ticks(ticks)
+
+
+def spool(state: Path, tuning: Tuning) -> Spool | None:
+    """Where this map task may write large blocks; nowhere outside of a batch."""
+    context = TaskContext.get()
+    batch = context.getLocalProperty("streaming.sql.batchId") if context else None
+    return Spool(state, int(batch), tuning.spool_bytes) if batch is not None else None
 
 
 def _highest(times: pa.Array) -> int:

@@ -44,7 +44,7 @@ class LiveRun:
         self._catch_up()
 
     def append(self, added: Segment) -> I64:
-        """Takes a segment that was just written into rows and index; returns the numbers of its rows."""
+        """Takes a segment that is there and whole into rows and index; returns the numbers of its rows."""
         batch = segment.read(self.folder, added)
         start = self.run.rows
         self._set(Run(self.run.number, False, (*self.run.segments, added)), [*self.batches, batch])

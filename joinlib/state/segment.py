@@ -9,7 +9,7 @@ import io
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import xxhash
@@ -18,8 +18,16 @@ from joinlib.errors import StateError
 from joinlib.state.manifest import Segment
 
 
-def write(folder: Path, prefix: str, batch: pa.RecordBatch) -> tuple[str, int, str]:
-    """Writes `batch` as `folder/PREFIX-DIGEST.arrow`; returns name, bytes and digest. O(bytes), no copy in memory."""
+class Written(NamedTuple):
+    """A segment's file, as its writer knows it."""
+
+    name: str
+    bytes: int
+    digest: str  # xxh3-128 of the file, hexadecimal
+
+
+def write(folder: Path, prefix: str, batch: pa.RecordBatch) -> Written:
+    """Writes `batch` as `folder/PREFIX-DIGEST.arrow`. O(bytes), no copy in memory."""
     aside = folder / f".{prefix}.{os.getpid()}.{threading.get_ident()}"
     try:
         with open(aside, "wb", buffering=0) as file:
@@ -34,7 +42,7 @@ def write(folder: Path, prefix: str, batch: pa.RecordBatch) -> tuple[str, int, s
             os.replace(aside, folder / name)
     finally:
         aside.unlink(missing_ok=True)
-    return name, hashing.size, digest
+    return Written(name, hashing.size, digest)
 
 
 class _Hashing(io.RawIOBase):
@@ -56,7 +64,7 @@ class _Hashing(io.RawIOBase):
         return written
 
 
-def verify(folder: Path, segment: Segment) -> None:
+def verify(folder: Path, segment: Segment | Written) -> None:
     """Compares the file with what the manifest says of it. O(bytes), about 10 GB/s."""
     source = _map(folder, segment)
     if source.size() != segment.bytes:
@@ -67,13 +75,13 @@ def verify(folder: Path, segment: Segment) -> None:
         raise StateError(f"segment {folder / segment.name} is damaged: its checksum does not fit its content. {_CURE}")
 
 
-def read(folder: Path, segment: Segment) -> pa.RecordBatch:
+def read(folder: Path, segment: Segment | Written) -> pa.RecordBatch:
     """The segment's rows, mapped, not copied. Pages are read when they are touched."""
     with pa.ipc.open_file(_map(folder, segment)) as reader:
         return reader.get_batch(0)
 
 
-def _map(folder: Path, segment: Segment) -> pa.MemoryMappedFile:
+def _map(folder: Path, segment: Segment | Written) -> pa.MemoryMappedFile:
     try:
         return pa.memory_map(str(folder / segment.name))
     except OSError as error:

@@ -7,12 +7,13 @@ may do so: what a process keeps between batches (open maps) is checked against t
 import fcntl
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from joinlib.state.manifest import ALWAYS, Manifest, Segment
+from joinlib.state.segment import Written
 from joinlib.state.side import Place, Side, SideConfig
 from joinlib.state.tuning import Tuning
 
@@ -28,22 +29,23 @@ class Unit:
         self.segments, self.tuning = segments, tuning
         self.sides = [Side(c, Place(segments, indexes, skip_bits, _stagger(segments, c)), tuning) for c in configs]
         self._lock = os.open(indexes / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        self._sweeps = 0
         self.bytes = 0
 
     def open(self, manifest: Manifest) -> None:
-        """Makes every side be that of `manifest`; the first two times sweeps what attempts that died have left.
+        """Makes every side be that of `manifest`; sweeps what attempts that died have left.
 
-        Twice: leftovers of the very batch that now runs again can only be told apart once that batch is over.
+        Each time: a task that died may be run again by a process that has long been here, and what it left of the very
+        batch that runs again can only be told apart once that batch is over.
         """
-        if self._sweeps < 2:
-            self._sweep(manifest)
-            self._sweeps += 1
+        self._sweep(manifest)
         for side, saved in zip(self.sides, manifest.sides, strict=True):
             side.open(saved)
 
-    def commit(self, manifest: Manifest, batch: int) -> Manifest:
-        """The manifest after `batch`, with the sides as they are now; deletes files retired long enough ago."""
+    def commit(self, manifest: Manifest, batch: int, offered: Iterable[Written] = ()) -> Manifest:
+        """The manifest after `batch`, with the sides as they are now; deletes files retired long enough ago.
+
+        `offered`: files that map tasks have written for this batch; those that no side has taken are retired.
+        """
         kept, due = _due(manifest.retired, batch - self.tuning.retain_batches)
         for name in due:
             (self.segments / name).unlink(missing_ok=True)
@@ -52,6 +54,8 @@ class Unit:
             saved, retired = side.commit(batch)
             sides.append(saved)
             kept += tuple((batch, s.name, s.bytes) for s in retired)
+        taken = {s.name for saved in sides for s in saved.segments} | {name for _, name, _ in kept}
+        kept += tuple((batch, w.name, w.bytes) for w in offered if w.name not in taken)
         return replace(manifest, batch=batch, sides=tuple(sides), retired=kept)
 
     @property
@@ -60,14 +64,14 @@ class Unit:
         return sum(side.index_bytes for side in self.sides)
 
     def _sweep(self, manifest: Manifest) -> None:
-        """Deletes files that no manifest names, but for those of later batches than the manifest's.
+        """Deletes files that no manifest names, but for those of later batches than the manifest's; O(files).
 
         They may be alive: Spark may have given this task up for lost, and another have gone on.
         """
         names = manifest.names
-        for path in self.segments.iterdir():
-            if path.name not in names and _batch(path.name) <= manifest.batch:
-                path.unlink(missing_ok=True)
+        for name in os.listdir(self.segments):
+            if name not in names and _batch(name) <= manifest.batch:
+                (self.segments / name).unlink(missing_ok=True)
 
 
 def live_segments(manifest: Manifest) -> list[Segment]:
@@ -94,7 +98,7 @@ def hold(
 
 def _batch(name: str) -> int:
     """The batch that wrote a segment SIDE-BATCH-…, also one that was only written aside; other files: never swept."""
-    found = re.match(r"\.?\d+-(\d+)", name)
+    found = re.match(r"\.?\w+-(\d+)", name)
     return int(found[1]) if found else ALWAYS
 
 

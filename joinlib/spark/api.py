@@ -10,10 +10,11 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from joinlib.plan import SourceInput, build
 from joinlib.route.config import InputPlan
-from joinlib.spark.emit import Emit
-from joinlib.spark.exchange import DDL, Sender
-from joinlib.spark.operator import JoinProcessor, JoinTask
+from joinlib.spark.exchange import Sender
+from joinlib.spark.operator import JoinProcessor
 from joinlib.spark.splitter import exchange_rows, spool
+from joinlib.spark.task import Emit, JoinTask
+from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
 
 _DELAY = "spark.watermarkDelayMs"  # where Spark's withWatermark notes the delay

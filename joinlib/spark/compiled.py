@@ -7,9 +7,8 @@ from joinlib.errors import SpecError
 from joinlib.plan import Stage, of_spec
 from joinlib.source import Config, FilesConfig, GeneratorConfig
 from joinlib.source.parse import CsvFormat
-from joinlib.spark.emit import Emit
-from joinlib.spark.operator import JoinTask
 from joinlib.spark.source import SourcePlan, SourceTask
+from joinlib.spark.task import Emit, JoinTask
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.inputs import Input
 from joinlib.spec.output import Output

@@ -15,7 +15,9 @@ _TASKS = "pyspark.worker"
 
 def _warm_up() -> None:
     import joinlib.spark.operator
-    import joinlib.spark.source  # noqa: F401 - imported so that workers find it loaded
+    import joinlib.spark.source
+    import joinlib.spark.splitter
+    import joinlib.spark.unit  # noqa: F401 - imported so that workers find them loaded
     from joinlib.warm import warm
 
     warm()

@@ -4,9 +4,8 @@ Only the first costs a crossing; the others hand the driver a receipt.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 import pandas as pd
 import pyarrow as pa
@@ -15,8 +14,7 @@ import pyarrow.parquet as pq
 
 from joinlib.join.rows import Tuples, flat
 from joinlib.plan.stage import OutputColumn
-
-Format = Literal["parquet", "csv", "jsonl"]
+from joinlib.spark.task import Emit, Format, staging
 
 
 def project(tuples: Iterator[Tuples], select: tuple[OutputColumn, ...], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -55,25 +53,13 @@ class Sink(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Emit:
-    """What becomes of result rows. Frozen with the stage's task."""
-
-    kind: Literal["rows", "files", "console", "noop"]
-    folder: Path | None = None  # files: the output folder
-    format: Format = "parquet"
-    show: int = 20  # console: rows of a batch and unit at most
-
-    def sink(self, unit: int, batch: int, attempt: int, schema: pa.Schema) -> Sink:
-        if self.kind == "files":
-            assert self.folder is not None
-            return FileSink(staging(self.folder, batch), f"part-{unit:05d}-{attempt}.{self.format}", self.format, schema)
-        return Head(self.show if self.kind == "console" else 0, schema)
-
-
-def staging(folder: Path, batch: int) -> Path:
-    """Where attempts of a batch write; readers of the output folder do not look into hidden folders."""
-    return folder / ".staging" / f"batch={batch}"
+def open_sink(emit: Emit, unit: int, batch: int, attempt: int, schema: pa.Schema) -> Sink:
+    """The sink of one unit and batch."""
+    if emit.kind == "files":
+        assert emit.folder is not None
+        name = f"part-{unit:05d}-{attempt}.{emit.format}"
+        return FileSink(staging(emit.folder, batch), name, emit.format, schema)
+    return Head(emit.show if emit.kind == "console" else 0, schema)
 
 
 class FileSink:

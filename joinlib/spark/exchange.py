@@ -17,27 +17,12 @@ from joinlib.join.watermark import Tick
 from joinlib.route.config import InputPlan
 from joinlib.route.slots import slots
 from joinlib.route.split import block_schema, split
+from joinlib.spark.task import unit_folder
+from joinlib.spark.wire import SCHEMA
 from joinlib.state import segment
 from joinlib.state.segment import Written
 
-DDL = "slot INT, input INT, sequence BIGINT, highest BIGINT, count BIGINT, flags INT, block BINARY"
-SCHEMA = pa.schema(
-    [
-        pa.field("slot", pa.int32()),
-        pa.field("input", pa.int32()),
-        pa.field("sequence", pa.int64()),
-        pa.field("highest", pa.int64()),
-        pa.field("count", pa.int64()),
-        pa.field("flags", pa.int32()),
-        pa.field("block", pa.binary()),
-    ]
-)
 _BLOCK, _TICK, _IDLE, _CLOSED, _FILE = 0, 1, 2, 4, 8
-
-
-def unit_folder(state: Path, unit: int) -> Path:
-    """The folder of a unit's segments."""
-    return state / f"{unit:05d}"
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from joinlib.spark.api import stateful
 from joinlib.spark.compiled import Compiled
 from joinlib.spark.identity import identify
 from joinlib.spark.lock import Lock
-from joinlib.spark.operator import local_folder
 from joinlib.spark.publish import claim, publish
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.source import NAME, data_source
+from joinlib.spark.task import local_folder
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,12 @@ def started(
             try:
                 yield Job(plan, own, query)
             finally:
-                _stop(query, plan.source.stop)
+                with contextlib.suppress(*_JVM_GONE):
+                    _stop(query, plan.source.stop)
         finally:
             if spark is None:
-                own.stop()
+                with contextlib.suppress(*_JVM_GONE):
+                    own.stop()
             shutil.rmtree(local_folder(plan.join.state), ignore_errors=True)
     finally:
         lock.release()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from joinlib import fault
 from joinlib.errors import SpecError
-from joinlib.spark.emit import staging
+from joinlib.spark.task import staging
 
 _OWNER = "_streamjoin.json"
 

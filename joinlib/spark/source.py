@@ -22,8 +22,7 @@ from joinlib.errors import SpecError, StateError
 from joinlib.join.watermark import Tick
 from joinlib.plan.stage import Stage
 from joinlib.source import Config, Input, Slice, admit, make, reader
-from joinlib.spark.exchange import DDL, Sender
-from joinlib.spark.splitter import exchange_rows, spool
+from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
 
 VERSION = 1
@@ -178,6 +177,9 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, part: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Exchange rows of one part."""
+        from joinlib.spark.exchange import Sender  # only tasks need them, and they are slow to load
+        from joinlib.spark.splitter import exchange_rows, spool
+
         stage = self.task.stage
         sender = Sender(stage.units, spool(self.task.state, self.task.tuning))
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}

@@ -1,0 +1,58 @@
+"""A stage as an executor runs it, and where its files lie: plain values.
+
+Spark starts several Python processes that only pass such values on. So this module, and those that they import with it,
+load neither numba nor pandas nor the SQL parser: that would cost each process a second before the first result.
+"""
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from joinlib.errors import StateError
+from joinlib.plan.stage import Stage
+from joinlib.state.tuning import Tuning
+
+Format = Literal["parquet", "csv", "jsonl"]
+
+
+@dataclass(frozen=True)
+class Emit:
+    """What becomes of result rows. Frozen with the stage's task."""
+
+    kind: Literal["rows", "files", "console", "noop"]
+    folder: Path | None = None  # files: the output folder
+    format: Format = "parquet"
+    show: int = 20  # console: rows of a batch and unit at most
+
+
+@dataclass(frozen=True)
+class JoinTask:
+    """A stage as an executor runs it. Frozen, picklable."""
+
+    stage: Stage
+    state: Path  # folder of this stage's segments
+    tuning: Tuning
+    emit: Emit
+
+
+def staging(folder: Path, batch: int) -> Path:
+    """Where attempts of a batch write; readers of the output folder do not look into hidden folders."""
+    return folder / ".staging" / f"batch={batch}"
+
+
+def unit_folder(state: Path, unit: int) -> Path:
+    """The folder of a unit's segments."""
+    return state / f"{unit:05d}"
+
+
+def local_folder(state: Path) -> Path:
+    """The folder of a stage's indexes on this machine: a cache that no other boot of it and no other user sees."""
+    root = Path(os.environ.get("STREAMJOIN_LOCAL_DIR") or tempfile.gettempdir()) / f"streamjoin-{os.getuid()}"
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if root.stat().st_uid != os.getuid():
+        raise StateError(f"{root} belongs to another user; set STREAMJOIN_LOCAL_DIR to a folder of your own")
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        boot = file.read(8)
+    return root / f"{boot}{str(state.resolve()).replace('/', '-')}"

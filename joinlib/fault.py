@@ -4,8 +4,9 @@ STREAMJOIN_FAULTS names a folder; a file `segment:3` in it kills whoever first r
 gone then, so that the batch that runs again lives. The law under test: kill any process at any moment and run again, the
 output is the same. Without the variable a point costs one comparison.
 
-    segment, index, joined              in a worker: rows logged, indexed, all done but the state's update
-    collected, staged, published        in the driver: tasks done, files gathered, batch visible but not committed
+    spooled                         in a map task: one block is written for its unit
+    segment, index, joined          in a unit's task: rows are logged, indexed, all is done but the state's update
+    collected, staged, published    in the driver: tasks are done, files gathered, the batch visible but not committed
 """
 
 import os

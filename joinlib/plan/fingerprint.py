@@ -10,7 +10,7 @@ from joinlib.expr import Expr
 from joinlib.expr.types import name
 from joinlib.join.config import Bound, Join, Leaf
 from joinlib.plan.holds import said
-from joinlib.plan.stage import Stage
+from joinlib.join.stage import Stage
 from joinlib.route.config import InputPlan
 
 VERSION = 1

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from joinlib.join.config import Bound, Join
-from joinlib.plan.stage import Stage
+from joinlib.join.stage import Stage
 from joinlib.spec.duration import text as duration
 
 

@@ -2,7 +2,7 @@
 
 from joinlib.plan.build import build
 from joinlib.plan.source import SourceInput
-from joinlib.plan.stage import Stage
+from joinlib.join.stage import Stage
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import Spec, StreamJoin
 

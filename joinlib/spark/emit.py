@@ -13,7 +13,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from joinlib.join.rows import Tuples, flat
-from joinlib.plan.stage import OutputColumn
+from joinlib.join.stage import OutputColumn
 from joinlib.spark.task import Emit, Format, staging
 
 

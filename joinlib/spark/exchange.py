@@ -12,6 +12,7 @@ import pandas as pd
 import orjson
 import pyarrow as pa
 
+from joinlib import fault
 from joinlib.join.unit import Blocks
 from joinlib.join.watermark import Tick
 from joinlib.route.config import InputPlan
@@ -70,6 +71,7 @@ class Sender:
         folder = unit_folder(self.spool.state, unit)
         folder.mkdir(parents=True, exist_ok=True)
         written = segment.write(folder, f"in{plan.number}-{self.spool.batch:08d}", part)
+        fault.point("spooled", self.spool.batch)
         return _FILE, pa.py_buffer(orjson.dumps(tuple(written)))
 
     def ticks(self, ticks: Sequence[Tick]) -> pa.RecordBatch:

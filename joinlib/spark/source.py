@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from joinlib.errors import SpecError, StateError
 from joinlib.join.watermark import Tick
-from joinlib.plan.stage import Stage
+from joinlib.join.stage import Stage
 from joinlib.source import Config, Input, Slice, admit, make, reader
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from joinlib.errors import StateError
-from joinlib.plan.stage import Stage
+from joinlib.join.stage import Stage
 from joinlib.state.tuning import Tuning
 
 Format = Literal["parquet", "csv", "jsonl"]

@@ -11,7 +11,7 @@ from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.join.layout import Operator, layout
 from joinlib.join.unit import UnitJoin
-from joinlib.plan.stage import Stage
+from joinlib.join.stage import Stage
 from joinlib.route.slots import slots
 from joinlib.spark.emit import frames, open_sink, project, to_pandas
 from joinlib.spark.exchange import receive

@@ -22,7 +22,7 @@ LAG = {
     "flights": {"rows": 1_234_567, "files": 12, "skipped": 0},
     "weather": {"rows": 9, "files": 3, "skipped": 1},
 }
-SCENE = Scene("flights-weather", INPUTS, None, {}, (-1, 0.0), 0.0, stopping=False)
+SCENE = Scene("flights-weather", INPUTS, None, {}, (-1, 0.0), busy=True, began=0.0, stopping=False)
 
 
 def drawn(scene: Scene, now: float = 3.0) -> list[str]:
@@ -58,6 +58,13 @@ def test_the_picture_shows_everything_at_80_columns() -> None:
 def test_columns_without_content_are_left_out() -> None:
     """A generator has no files."""
     assert "files" not in "\n".join(drawn(replace(SCENE, figures=beginning(2, 0.0))))
+
+
+def test_what_is_going_on() -> None:
+    """The first batch takes long, and an idle job is no broken one: both are said."""
+    assert "first batch … 3 s" in drawn(replace(SCENE, figures=beginning(2, 0.0)))[0]
+    assert "waiting for rows … 3 s" in drawn(replace(SCENE, figures=beginning(2, 0.0), busy=False))[0]
+    assert drawn(replace(SCENE, figures=after(1.0), busy=False))[0].endswith(", waiting for rows")
 
 
 def test_stopping_is_said() -> None:

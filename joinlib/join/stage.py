@@ -1,4 +1,4 @@
-"""The plan of a query: one stage so far (inputs, a tree of joins, a select list). Frozen and picklable."""
+"""What a stage does (inputs, a tree of joins, a select list). Frozen and picklable."""
 
 from dataclasses import dataclass
 

@@ -4,6 +4,7 @@ import json
 import os
 import uuid
 from pathlib import Path
+from typing import Any
 
 from joinlib.errors import SpecError, StateError
 from joinlib.plan import Stage, compare, fingerprint
@@ -21,7 +22,7 @@ def identify(checkpoint: Path, name: str, stage: Stage) -> str:
         identity = str(uuid.uuid4())
         _write(file, {"id": identity, "name": name, "plan": now})
         return identity
-    known = json.loads(file.read_text())
+    known = _known(file)
     if changes := compare(known["plan"], now):
         what = "\n".join(f"  - {c}" for c in changes)
         raise SpecError(
@@ -29,7 +30,15 @@ def identify(checkpoint: Path, name: str, stage: Stage) -> str:
             f"{what}\nUndo the change, or set checkpoint.path (and the output's path) to a new folder to start afresh."
         )
     _write(file, {**known, "plan": now})
-    return str(known["id"])
+    return known["id"]
+
+
+def _known(file: Path) -> dict[str, Any]:
+    try:
+        known = json.loads(file.read_text())
+        return {"id": str(known["id"]), "name": str(known["name"]), "plan": dict(known["plan"])}
+    except (ValueError, TypeError, KeyError) as e:
+        raise StateError(f"checkpoint {file.parent}: {_FILE} is damaged; restore it or start with a new checkpoint folder") from e
 
 
 def _write(file: Path, content: dict[str, object]) -> None:

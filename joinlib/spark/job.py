@@ -183,7 +183,15 @@ def translate(text: str) -> StreamJoinError:
         return NotReady("the disk is full: free space and run again, the job goes on where it was (nothing is lost)")
     if "Python worker exited unexpectedly" in text:
         return NotReady(f"a Python worker died (killed, or out of memory); {_GO_ON}")
-    return StreamJoinError(f"Spark ended the query: {text.strip()[:4000]}")
+    if "Python worker failed to connect back" in text:
+        return NotReady(f"a Python worker did not start within 10 s, the machine is too busy; {_GO_ON}")
+    return StreamJoinError(f"Spark ended the query: {_reason(text)}")
+
+
+def _reason(text: str) -> str:
+    """The first line, less Spark's wrapping; the whole of it is the error's cause."""
+    first = text.strip().partition("\n")[0]
+    return first.partition("terminated with exception: ")[2] or first
 
 
 def _error(kind: str, message: str) -> StreamJoinError:

@@ -33,6 +33,7 @@ class Flow(threading.Thread):
         self.flowing = threading.Event()  # the query has started
         self.lag: Mapping[str, Mapping[str, int]] = {}  # of each source, as of the last batch
         self.took: tuple[int, float] = (-1, 0.0)  # the last batch that was committed, and its seconds
+        self.busy = False  # rows are there, a batch is on its way
         self.error: StreamJoinError | Exception | None = None
 
     def stop(self) -> None:
@@ -73,6 +74,7 @@ class Flow(threading.Thread):
     def _look(self, job: "Job") -> None:
         """Progress is for show: a query that has just gone has none."""
         with contextlib.suppress(Exception):
+            self.busy = job.query.status["isDataAvailable"]
             self.lag = job.lag() or self.lag
             if progress := job.query.lastProgress:
                 self.took = progress["batchId"], progress["durationMs"]["triggerExecution"] / 1000

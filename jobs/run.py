@@ -77,7 +77,9 @@ def _watch(flow: Flow, document: StreamJoin, inputs: tuple[Shown, ...], view: Vi
                 figures = figures.after(report, time.monotonic())
                 if report.sample is not None:
                     view.sample(report.batch, report.sample, report.rows_out)
-            scene = Scene(document.metadata.name, inputs, figures, flow.lag, flow.took, began, bool(asked))
+            scene = Scene(
+                document.metadata.name, inputs, figures, flow.lag, flow.took, flow.busy, began, bool(asked)
+            )
             view.update(scene)
             if not alive:
                 return scene

@@ -43,6 +43,7 @@ class Scene:
     figures: Figures | None  # None: Spark is starting
     lag: Mapping[str, Mapping[str, int]]
     took: tuple[int, float]  # the last batch that was committed, and its seconds
+    busy: bool  # a batch is on its way
     began: float
     stopping: bool
 
@@ -169,12 +170,17 @@ def picture(scene: Scene, spinner: Spinner, now: float) -> RenderableType:
         )
         return spinner
     figures = scene.figures
-    if figures.batch is None:
-        doing = f"waiting for rows … {now - figures.began:.0f} s"
-    else:
-        doing = f"batch {figures.batch}, {words.seconds(scene.took[1])}"
-    spinner.update(text=f"{scene.name}: {'stopping' if scene.stopping else doing}")
+    spinner.update(text=f"{scene.name}: {_doing(scene, figures, now)}")
     return Group(spinner, _flows(scene, figures, now), _state(figures))
+
+
+def _doing(scene: Scene, figures: Figures, now: float) -> str:
+    if scene.stopping:
+        return "stopping"
+    if figures.batch is None:
+        return f"{'first batch' if scene.busy else 'waiting for rows'} … {now - figures.began:.0f} s"
+    waiting = "" if scene.busy else ", waiting for rows"
+    return f"batch {figures.batch}, {words.seconds(scene.took[1])}{waiting}"
 
 
 def _flows(scene: Scene, figures: Figures, now: float) -> Table:
@@ -216,7 +222,7 @@ def _state(figures: Figures) -> Text:
 
 def table(title: str, rows: "pa.Table") -> Table:
     """A sample of result rows."""
-    grid = Table(title=title, title_justify="left", title_style="dim", box=SIMPLE_HEAD, pad_edge=False)
+    grid = Table(title=title, title_justify="left", title_style="dim", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for field in rows.schema:
         grid.add_column(field.name, justify="right" if _is_number(str(field.type)) else "left")
     for row in zip(*(column.to_pylist() for column in rows.columns)):

@@ -43,5 +43,7 @@ def moment(time_us: int | None) -> str:
 def value(value: object) -> str:
     """A value of a result row: times without a zone (the session's is UTC), floats without noise."""
     if isinstance(value, datetime):
-        return value.replace(tzinfo=None).isoformat(" ")
+        return value.replace(tzinfo=None).isoformat(
+            " ", "minutes" if value.second == value.microsecond == 0 else "auto"
+        )
     return f"{value:.6g}" if isinstance(value, float) else str(value)

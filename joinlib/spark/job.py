@@ -110,6 +110,7 @@ def started(
         partitions = session.default_partitions(plan.stage.units, cores)
         own = spark or session.local(partitions, plan.join.tuning.retain_batches, cores, conf)
         try:
+            session.warm_workers(own, cores)
             lock.hold_in_jvm(own)
             query = _start(plan, own, on_batch, until_done)
             try:

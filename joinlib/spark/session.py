@@ -1,9 +1,12 @@
 """The Spark session of a job: what is set, and why."""
 
+import contextlib
 import os
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 _STREAMING = "spark.sql.streaming."
@@ -54,6 +57,20 @@ def local(partitions: int, retain_batches: int, cores: int, conf: Mapping[str, s
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def warm_workers(spark: SparkSession, cores: int) -> None:
+    """Has Spark start its Python daemon and a worker for each core, while the caller goes on to plan the query."""
+
+    def run() -> None:
+        with contextlib.suppress(Exception):  # it only saves time, and the session may end before it does
+            spark.range(0, cores, 1, cores).mapInArrow(_same, "id BIGINT").collect()
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
 
 
 def _java() -> list[str]:

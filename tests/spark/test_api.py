@@ -1,0 +1,119 @@
+"""The Python API: streaming DataFrames in, a streaming DataFrame out; DuckDB over the same files is the oracle."""
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+import duckdb
+import pytest
+from pyspark.sql import DataFrame
+
+import joinlib.spark
+from joinlib.errors import SqlError
+from tests.spark.trial import Rows, Trial, plain, rows_of
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "k BIGINT, s STRING, v BIGINT, at TIMESTAMP"
+BOUND = " AND p.at BETWEEN o.at AND o.at + INTERVAL 10 MINUTES"
+
+
+def made(start: int, stop: int) -> list[tuple[Any, ...]]:
+    """Rising by a minute; every seventh key NULL."""
+    base = datetime(2026, 1, 1)  # noqa: DTZ001 - as in most files, no zone
+    return [
+        (None if n % 7 == 0 else n % 5, f"s{n % 3}", n, base + timedelta(minutes=n))
+        for n in range(start, stop)
+    ]
+
+
+def stream(trial: Trial, name: str, watermark: str | None = "1 minute") -> DataFrame:
+    spark = trial.spark
+    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(trial.folder / name))
+    return df.withWatermark("at", watermark) if watermark else df
+
+
+def run(trial: Trial, result: DataFrame) -> None:
+    """What is there, into files, by Spark's own sink."""
+    query = (
+        result.writeStream.format("parquet")
+        .option("path", str(trial.out))
+        .option("checkpointLocation", str(trial.folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        assert query.awaitTermination(200)
+    finally:
+        query.stop()
+
+
+def output(trial: Trial) -> Rows:
+    files = [str(f) for f in trial.out.glob("*.parquet")]
+    return (
+        rows_of(duckdb.sql(f"SELECT * FROM read_parquet({files!r})").to_arrow_table()) if files else Counter()
+    )
+
+
+def inputs(trial: Trial) -> Trial:
+    for name in ("orders", "payments"):
+        trial.input(name, SCHEMA)
+        for file in range(2):
+            trial.write(name, f"{file}", made(file * 20, file * 20 + 20))
+    return trial
+
+
+def test_inner_join_of_streams_with_restart(trial: Trial) -> None:
+    """Composite keys, an expression, a retention: equal to DuckDB, also over a restart with new files."""
+    inputs(trial)
+    sql = "SELECT o.v AS ov, p.v * 2 AS pv, o.at AS at FROM orders o JOIN payments p ON o.k = p.k AND o.s = p.s AND o.v <> p.v"
+    apart = " AND p.at BETWEEN o.at - INTERVAL 30 MINUTES AND o.at + INTERVAL 30 MINUTES"
+    for round in range(2):
+        if round:
+            trial.write("payments", "2", made(40, 60))
+            trial.write("orders", "2", made(45, 65))
+        frames = {n: stream(trial, n) for n in ("orders", "payments")}
+        result = joinlib.spark.join(
+            trial.session(), sql, frames, trial.folder / "state", units=4, retention_us=30 * 60 * 10**6
+        )
+        assert result.columns == ["ov", "pv", "at"]
+        run(trial, result)
+        assert output(trial) == trial.expected(sql + apart)
+    assert list((trial.folder / "state").glob("*/0/*/*.arrow"))
+
+
+def test_outer_rows_come_out_by_the_watermark(trial: Trial) -> None:
+    """Rows without a partner come out once none can come any more; those that may still find one do not."""
+    inputs(trial)
+    sql = (
+        "SELECT o.v AS ov, p.v AS pv FROM orders o LEFT JOIN payments p ON o.k = p.k AND p.v % 4 = 0" + BOUND
+    )
+    result = joinlib.spark.join(
+        trial.session(),
+        sql,
+        {n: stream(trial, n) for n in ("orders", "payments")},
+        trial.folder / "state",
+        units=2,
+    )
+    run(trial, result)
+    expected, out = trial.expected(sql), output(trial)
+    # The watermark is at 38 minutes: orders up to minute 27 are done. What has no key needs nobody to wait for.
+    assert Counter(r for r in out.elements() if r[0] <= 27) == Counter(
+        r for r in expected.elements() if r[0] <= 27
+    )
+    assert all(row[1] is not None or row[0] % 7 == 0 for row in out if row[0] > 27)
+    assert not out - expected
+
+
+def test_a_query_is_refused_before_anything_runs(trial: Trial) -> None:
+    """An unknown column is named with the nearest one."""
+    inputs(trial)
+    with pytest.raises(SqlError) as wrong:
+        joinlib.spark.join(
+            trial.spark,
+            "SELECT o.vv AS v FROM orders o JOIN payments p ON o.k = p.k",
+            {n: stream(trial, n, None) for n in ("orders", "payments")},
+            trial.folder / "state",
+        )
+    assert plain(wrong.value).startswith("line 1, column 8: o has no column vv")
+    assert "v" in str(wrong.value).split(";")[1]

@@ -1,0 +1,212 @@
+"""What happens while rows flow: folders that grow, silence, late rows, closing, running on, many units."""
+
+import os
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from joinlib.errors import SpecError
+from joinlib.spark.emit import Emit, Sink
+from joinlib.spark.job import Job, Report
+from tests.spark.trial import Trial, plain, rows_of, until
+
+pytestmark = pytest.mark.spark
+
+PAIR = "k BIGINT, v BIGINT"
+TIMED = "k BIGINT, at TIMESTAMP"
+INNER = "SELECT o.k AS k, o.v AS ov, p.v AS pv FROM orders o JOIN payments p ON o.k = p.k"
+LEFT = "SELECT o.k AS k, o.v AS ov, p.v AS pv FROM orders o LEFT JOIN payments p ON o.k = p.k"
+NEAR = (
+    "SELECT o.k AS k, o.at AS oat, p.at AS pat FROM orders o LEFT JOIN payments p ON o.k = p.k"
+    " AND p.at BETWEEN o.at AND o.at + INTERVAL 10 MINUTES"
+)
+
+
+def pairs(trial: Trial, **options: Any) -> Trial:
+    for name in ("orders", "payments"):
+        trial.input(name, PAIR, **options)
+    return trial
+
+
+def rows(start: int, count: int) -> list[tuple[int, int]]:
+    return [(v % 7, v) for v in range(start, start + count)]
+
+
+def at(minute: float) -> datetime:
+    return datetime(2026, 1, 1) + timedelta(minutes=minute)  # noqa: DTZ001 - as in most files, no zone
+
+
+def read(reports: list[Report]) -> int:
+    return sum(r.rows_in for r in reports)
+
+
+def test_a_folder_grows_backwards_and_the_job_goes_on(trial: Trial) -> None:
+    """Files that sort before those already read still come, while the job runs, after a stop, and after closing."""
+    pairs(trial, orderBy="name")
+    plan = trial.compiled(INNER)
+    trial.write("orders", "m", rows(0, 9))
+    trial.write("payments", "m", rows(3, 5))
+
+    def grow(job: Job, reports: list[Report]) -> None:
+        until(job, lambda: read(reports) == 14)
+        trial.write("payments", "f", rows(20, 6))
+        until(job, lambda: read(reports) == 20)
+        trial.write("orders", "a", rows(40, 4))
+        until(job, lambda: read(reports) == 24)
+
+    first = trial.watch(plan, grow)
+    assert len(first.reports) >= 3
+    assert trial.output(INNER) == trial.expected(INNER)
+
+    trial.write("orders", "Z", rows(60, 3))
+    second = trial.run_plan(plan)  # closes the inputs
+    assert (second.rows_in, second.lag["orders"]["slices"]) == (3, 0)
+    assert second.reports[0].batch == first.reports[-1].batch + 1
+    assert trial.output(INNER) == trial.expected(INNER)
+
+    trial.write("payments", "0", rows(70, 5))
+    third = trial.run_plan(plan)  # an inner join goes on after closing
+    assert third.rows_in == 5
+    assert trial.output(INNER) == trial.expected(INNER)
+
+
+def test_closing_is_final_for_an_outer_join(trial: Trial) -> None:
+    """Unmatched rows have come out: running again is fine as long as nothing is new, and refused if something is."""
+    pairs(trial)
+    plan = trial.compiled(LEFT)
+    trial.write("orders", "a", rows(0, 9))
+    trial.write("payments", "a", rows(3, 2))
+    trial.run_plan(plan)
+    before = trial.expected(LEFT)
+    assert trial.output(LEFT) == before
+    assert trial.run_plan(plan).reports == []
+    new = trial.write("payments", "b", rows(0, 1))
+    with pytest.raises(SpecError) as refused:
+        trial.run_plan(plan)
+    assert "closed by --until-done" in plain(refused.value)
+    assert "new checkpoint" in str(refused.value)
+    assert trial.output(LEFT) == before
+    new.unlink()
+
+
+def test_order_by_name_and_by_time(trial: Trial) -> None:
+    """One file a batch, in the order asked for: by name the small one first, by time of modification the large one."""
+    for name, order in (("orders", "name"), ("payments", "modified")):
+        trial.input(name, PAIR, orderBy=order, maxFilesPerBatch=1)
+        for age, (file, count) in enumerate((("a", 3), ("b", 5), ("c", 7))):
+            path = trial.write(name, file, rows(0, count))
+            os.utime(path, ns=(10**18, 10**18 - age * 10**9))
+    ran = trial.run(INNER)
+    taken = [
+        tuple(map(sum, zip(*(r.rows_in for r in report.receipts), strict=True))) for report in ran.reports
+    ]
+    assert [t for t in taken if any(t)] == [(3, 7), (5, 5), (7, 3)]
+    assert trial.output(INNER) == trial.expected(INNER)
+
+
+def test_generated_rows_silence_and_idle_units(trial: Trial) -> None:
+    """3 keys on 32 units in one state partition, against an input that never says a word: all come out alone."""
+    trial.input("payments", PAIR)
+    trial.schemas["made"] = "k BIGINT, n BIGINT"
+    trial.options["made"] = {"generator": {"rows": 500, "keys": 3, "seed": 7}}
+    sql = "SELECT m.k AS k, m.n AS n, p.v AS v FROM made m LEFT JOIN payments p ON m.k = p.k"
+    plan = trial.compiled(sql, join={"units": 32}, batch={"maxRows": 100})
+    ran = trial.run_plan(plan, partitions=1)
+    assert [len(r.receipts) for r in ran.reports] == [32] * len(ran.reports)
+    assert sum(1 for r in ran.reports[-1].receipts if sum(r.rows_in) == r.state_rows == 0) >= 29
+    out = trial.output("SELECT 1 AS k, 1 AS n, 1 AS v")
+    assert sorted(n for _, n, _ in out) == list(range(500))
+    assert {k for k, _, _ in out} <= {0, 1, 2}
+    assert {v for _, _, v in out} == {None}
+    assert out.total() == ran.rows_out == 500
+
+
+def test_late_rows_are_counted_by_input_and_left_out(trial: Trial) -> None:
+    """What is behind the watermark when it comes is not joined; the run says how much, by input, also after a restart."""
+    for name in ("orders", "payments"):
+        trial.input(
+            name, TIMED, orderBy="name", maxFilesPerBatch=1, eventTime={"column": "at", "delay": "1m"}
+        )
+        trial.write(name, "a", [(k, at(30 + k)) for k in range(5)])
+    trial.write("orders", "b", [(1, at(20)), (2, at(21)), (3, at(40))])
+    trial.write("payments", "b", [(1, at(5)), (3, at(42)), (4, at(50))])
+    plan = trial.compiled(NEAR)
+
+    def both(job: Job, reports: list[Report]) -> None:
+        until(job, lambda: bool(reports) and reports[-1].late() == (2, 1))
+
+    trial.watch(plan, both)
+    trial.write("orders", "c", [(4, at(41)), (4, at(1))])
+    ran = trial.run_plan(plan)
+    assert ran.late == (3, 1)
+    in_time = {
+        "orders": [*((k, at(30 + k)) for k in range(5)), (3, at(40)), (4, at(41))],
+        "payments": [*((k, at(30 + k)) for k in range(5)), (3, at(42)), (4, at(50))],
+    }
+    assert trial.output(NEAR) == trial.expected(NEAR, **in_time)
+
+
+def test_a_silent_input_is_not_waited_for(trial: Trial) -> None:
+    """`idle` takes an input without rows out of the watermark's minimum: the other's rows come out alone."""
+    trial.input("orders", TIMED, eventTime={"column": "at"})
+    trial.input("payments", TIMED, eventTime={"column": "at", "idle": "500ms"})
+    trial.write("orders", "a", [(k, at(k)) for k in range(60)])
+    plan = trial.compiled(NEAR)
+
+    def alone(job: Job, reports: list[Report]) -> None:
+        until(job, lambda: sum(r.rows_out for r in reports) == 49)  # watermark at 59 minutes: those before 49
+        trial.write("payments", "a", [(50, at(52)), (3, at(59)), (58, at(62))])  # late; alone; a match
+        until(job, lambda: reports[-1].late() == (0, 1))
+        until(job, lambda: sum(r.rows_out for r in reports) >= 50)
+
+    trial.watch(plan, alone)
+    out = trial.output(NEAR)
+    assert sum(n for row, n in out.items() if row[2] is None) >= 49
+    assert [row[0] for row in out if row[2] is not None] == [58]
+
+
+@dataclass(frozen=True)
+class Witness(Emit):
+    """Notes which process served which unit."""
+
+    seen: Path = Path()
+
+    def sink(self, unit: int, batch: int, attempt: int, schema: pa.Schema) -> Sink:
+        (self.seen / f"{unit}-{os.getpid()}").touch()
+        return super().sink(unit, batch, attempt, schema)
+
+
+def test_any_process_serves_any_unit(trial: Trial, tmp_path: Path) -> None:
+    """32 units on two workers, in two runs: several processes served them, and nothing shows in the result."""
+    pairs(trial, orderBy="name", maxFilesPerBatch=1)
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    plan = trial.compiled(LEFT.replace("o.k = p.k", "o.v = p.v"), join={"units": 32})
+    emit = Witness("files", trial.out, "parquet", seen=seen)
+    plan = replace(plan, join=replace(plan.join, emit=emit))
+    for name in ("orders", "payments"):
+        for file in range(4):
+            trial.write(name, f"{file}", rows(file * 90 + (name == "orders") * 30, 90))
+    ran = trial.run_plan(plan)
+    served = [path.name.split("-") for path in seen.iterdir()]
+    assert {int(unit) for unit, _ in served} == set(range(32))
+    assert len({pid for _, pid in served}) >= 2
+    assert trial.output(INNER) == trial.expected(LEFT.replace("o.k = p.k", "o.v = p.v"))
+    assert ran.rows_in == 720
+
+
+def test_the_console_shows_the_first_rows(trial: Trial) -> None:
+    """Reports carry them; nothing is written."""
+    pairs(trial)
+    trial.write("orders", "a", rows(0, 9))
+    trial.write("payments", "a", rows(0, 9))
+    ran = trial.run(INNER, output={"console": {"rows": 3}})
+    (sample,) = [r.sample for r in ran.reports if r.sample is not None]
+    assert ran.rows_out == trial.expected(INNER).total()
+    assert sample.num_rows == 3
+    assert not rows_of(sample) - trial.expected(INNER)
+    assert not trial.out.exists()

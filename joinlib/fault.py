@@ -1,8 +1,8 @@
 """Named points at which a test may end this process.
 
-STREAMJOIN_FAULTS names a folder; a file `segment:3` in it kills whoever first reaches the point `segment` of batch 3, and is
-gone then, so that the batch that runs again lives. The law under test: kill any process at any moment and run again, the
-output is the same. Without the variable a point costs one comparison.
+STREAMJOIN_FAULTS names a folder; a file `segment:3` in it kills whoever first reaches the point `segment` of batch 3,
+and is gone then, so that the batch that runs again lives. The law under test: kill any process at any moment and run
+again, the output is the same. Without the variable a point costs one comparison.
 
     spooled                         in a map task: one block is written for its unit
     segment, index, joined          in a unit's task: rows are logged, indexed, all is done but the state's update
@@ -11,6 +11,7 @@ output is the same. Without the variable a point costs one comparison.
 
 import os
 import signal
+from pathlib import Path
 
 _FAULTS = os.environ.get("STREAMJOIN_FAULTS", "")
 
@@ -20,7 +21,7 @@ def point(name: str, batch: int) -> None:
     if not _FAULTS:
         return
     try:
-        os.unlink(f"{_FAULTS}/{name}:{batch}")
+        Path(_FAULTS, f"{name}:{batch}").unlink()
     except FileNotFoundError:
         return
     os.kill(os.getpid(), signal.SIGKILL)

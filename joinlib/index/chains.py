@@ -132,7 +132,16 @@ class Chains:
         while at < len(wanted):
             positions, rows = np.empty(room, np.int32), np.empty(room, np.int32)
             found, at, link = kernels.probe(
-                self._heads, self._nexts, self._hashes, wanted, self.skip_bits, self._bits, at, link, positions, rows
+                self._heads,
+                self._nexts,
+                self._hashes,
+                wanted,
+                self.skip_bits,
+                self._bits,
+                at,
+                link,
+                positions,
+                rows,
             )
             if found:
                 yield positions[:found], rows[:found]
@@ -194,6 +203,11 @@ def _allocate(path: Path, skip_bits: int, capacity: int) -> None:
     with open(aside, "wb") as file:
         file.truncate(_HEADER + 8 * capacity + 4 * capacity + (4 << bits) + capacity)
         header = np.zeros(16, np.int64)
-        header[_MAGIC_AT], header[_CAPACITY], header[_BITS], header[_SKIP_BITS] = _MAGIC, capacity, bits, skip_bits
+        header[_MAGIC_AT], header[_CAPACITY], header[_BITS], header[_SKIP_BITS] = (
+            _MAGIC,
+            capacity,
+            bits,
+            skip_bits,
+        )
         file.write(header.tobytes())
     os.replace(aside, path)

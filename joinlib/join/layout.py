@@ -43,7 +43,9 @@ class Operator:
         yield self
 
 
-def layout(tree: Join, inputs: tuple[InputPlan, ...], select: tuple[Expr, ...], hash_bits: int = 64) -> Operator:
+def layout(
+    tree: Join, inputs: tuple[InputPlan, ...], select: tuple[Expr, ...], hash_bits: int = 64
+) -> Operator:
     """The operators of a stage. Side numbers count in the order of the tree, children first."""
     types = {c.name: c.value.type for i in inputs for c in i.columns}
     maker = _Maker(inputs, types, columns(all_bounds(tree)), hash_bits)
@@ -51,7 +53,9 @@ def layout(tree: Join, inputs: tuple[InputPlan, ...], select: tuple[Expr, ...], 
 
 
 class _Maker:
-    def __init__(self, inputs: tuple[InputPlan, ...], types: dict[str, pa.DataType], timed: set[str], hash_bits: int):
+    def __init__(
+        self, inputs: tuple[InputPlan, ...], types: dict[str, pa.DataType], timed: set[str], hash_bits: int
+    ):
         self.inputs, self.types, self.timed, self.hash_bits = inputs, types, timed, hash_bits
         self.holding = Holding(inputs)
         self.delays: dict[str, int] = {}  # event-time columns of joins' outputs
@@ -62,17 +66,25 @@ class _Maker:
         needed = above | _read(join)
         inside = [self.holding.inside(join, at, outside) for at in range(len(join.inputs))]
         children = tuple(
-            c if isinstance(c, Leaf) else self.make(c, needed, known) for c, known in zip(join.inputs, inside, strict=True)
+            c if isinstance(c, Leaf) else self.make(c, needed, known)
+            for c, known in zip(join.inputs, inside, strict=True)
         )
         schemas = [self._schema(c, needed) for c in children]
-        times = [[n for n in s.names if n in self.timed & _certain(c, s)] for s, c in zip(schemas, children, strict=True)]
+        times = [
+            [n for n in s.names if n in self.timed & _certain(c, s)]
+            for s, c in zip(schemas, children, strict=True)
+        ]
         known = (*outside, *join.bounds)
         hi = closure((*known, *(b for c in join.inputs for b in self.holding.of(c, known))))
         sides = tuple(self._side(join, at, schemas, times, hi) for at in range(len(children)))
         for side, own, child, known in zip(sides, times, join.inputs, inside, strict=True):
             self._delay(side, own, closure((*known, *self.holding.of(child, known))))
-        names = dict.fromkeys(n for s in (schemas[:1] if join.kind in ("semi", "anti") else schemas) for n in s.names)
-        schema = pa.schema([pa.field(HASH, pa.uint64())] + [pa.field(n, self.types[n]) for n in names if n in above])
+        names = dict.fromkeys(
+            n for s in (schemas[:1] if join.kind in ("semi", "anti") else schemas) for n in s.names
+        )
+        schema = pa.schema(
+            [pa.field(HASH, pa.uint64())] + [pa.field(n, self.types[n]) for n in names if n in above]
+        )
         unique = exact([self.types[k] for k in join.keys[0]], self.hash_bits)
         return Operator(join.kind, children, sides, unique, join.bounds, join.predicate, join.where, schema)
 
@@ -81,18 +93,26 @@ class _Maker:
             return child.schema
         return pa.schema([pa.field(HASH, pa.uint64()), *self.inputs[child.input].schema])
 
-    def _side(self, join: Join, at: int, schemas: list[pa.Schema], times: list[list[str]], hi: Reach) -> SideConfig:
+    def _side(
+        self, join: Join, at: int, schemas: list[pa.Schema], times: list[list[str]], hi: Reach
+    ) -> SideConfig:
         holds = {x: self._hold(x, hi, [t for o, t in enumerate(times) if o != at]) for x in times[at]}
         bounded = {x: h for x, h in holds.items() if h is not None}
         time = min(bounded, key=lambda x: bounded[x], default=None)
         marked = (join.kind != "inner" and at == 0) or join.kind == "full"
         self.sides += 1
-        return SideConfig(self.sides - 1, schemas[at], join.keys[at], time, bounded.get(time) if time else None, marked)
+        return SideConfig(
+            self.sides - 1, schemas[at], join.keys[at], time, bounded.get(time) if time else None, marked
+        )
 
     def _delay(self, side: SideConfig, times: list[str], hi: Reach) -> None:
         """How far behind the watermark the event times of `side` can be in the join's output."""
         for y in times:
-            known = side.time is not None and side.hold_us is not None and (y == side.time or (y, side.time) in hi)
+            known = (
+                side.time is not None
+                and side.hold_us is not None
+                and (y == side.time or (y, side.time) in hi)
+            )
             late = side.hold_us + hi.get((y, side.time), 0) if known else ALWAYS  # type: ignore[operator,arg-type]
             self.delays[y] = max(self.delays.get(y, 0), late)
 
@@ -121,5 +141,7 @@ def _read(join: Join) -> set[str]:
     """The columns that a join itself reads."""
     exprs = [e for e in (join.predicate, join.where) if e is not None]
     return (
-        {c for e in exprs for c in e.columns} | {k for ks in join.keys for k in ks} | {c for b in join.bounds for c in (b.left, b.right)}
+        {c for e in exprs for c in e.columns}
+        | {k for ks in join.keys for k in ks}
+        | {c for b in join.bounds for c in (b.left, b.right)}
     )

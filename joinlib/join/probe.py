@@ -61,4 +61,7 @@ class Prober:
 
 def _flip(bound: Bound) -> tuple[int | None, int | None]:
     """The bound on left - right."""
-    return (None if bound.high_us is None else -bound.high_us, None if bound.low_us is None else -bound.low_us)
+    return (
+        None if bound.high_us is None else -bound.high_us,
+        None if bound.low_us is None else -bound.low_us,
+    )

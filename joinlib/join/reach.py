@@ -32,7 +32,11 @@ class Holding:
             present = [True] * len(present)
         matched = all(present)
         known = (*outside, *tree.bounds) if matched else outside
-        kept = tree.inputs if matched else [c for c, there in zip(tree.inputs, present, strict=True) if there] or tree.inputs[:1]
+        kept = (
+            tree.inputs
+            if matched
+            else [c for c, there in zip(tree.inputs, present, strict=True) if there] or tree.inputs[:1]
+        )
         if tree.kind == "full" and not any(present):
             return ()
         below = tuple(b for child in kept for b in self.of(child, known))
@@ -66,7 +70,10 @@ def closure(bounds: Iterable[Bound]) -> Reach:
     """For every ordered pair that is bounded, also over others (Floyd-Warshall). O(columns^3)."""
     hi: Reach = {}
     for b in bounds:
-        for pair, value in (((b.left, b.right), b.high_us), ((b.right, b.left), None if b.low_us is None else -b.low_us)):
+        for pair, value in (
+            ((b.left, b.right), b.high_us),
+            ((b.right, b.left), None if b.low_us is None else -b.low_us),
+        ):
             if value is not None:
                 hi[pair] = min(hi.get(pair, ALWAYS), value)
     names = sorted({n for pair in hi for n in pair})

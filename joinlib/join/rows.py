@@ -61,7 +61,11 @@ class Stored:
         if self._ends is None:
             homes = np.searchsorted(self.live.starts, self.numbers, side="right")
             order = np.argsort(homes, kind="stable")
-            grouped = Stored(self.live, self.numbers[order], np.cumsum(np.bincount(homes, minlength=len(self.live.starts))[1:]))
+            grouped = Stored(
+                self.live,
+                self.numbers[order],
+                np.cumsum(np.bincount(homes, minlength=len(self.live.starts))[1:]),
+            )
             back = np.empty(len(order), np.int64)
             back[order] = np.arange(len(order))
             return _take(flat(grouped.column(name)), back)

@@ -35,14 +35,23 @@ class Blocks:
 
     rows: Sequence[tuple[int, int, pa.RecordBatch]]  # (input, sequence, block)
     ticks: Sequence[Tick]
-    written: Mapping[tuple[int, int], Written] = field(default_factory=dict)  # blocks that are segments already
+    written: Mapping[tuple[int, int], Written] = field(
+        default_factory=dict
+    )  # blocks that are segments already
 
 
 class UnitJoin:
     """Joins one batch of one unit. `manifest` is that before the batch until `run` is exhausted, then that after it."""
 
     def __init__(
-        self, root: Operator, inputs: Sequence[InputPlan], timed: bool, final_close: bool, tuning: Tuning, unit: Unit, manifest: Manifest
+        self,
+        root: Operator,
+        inputs: Sequence[InputPlan],
+        timed: bool,
+        final_close: bool,
+        tuning: Tuning,
+        unit: Unit,
+        manifest: Manifest,
     ) -> None:
         self.root, self.inputs, self.timed, self.final_close = root, inputs, timed, final_close
         self.tuning, self.unit, self.manifest = tuning, unit, manifest
@@ -74,7 +83,9 @@ class UnitJoin:
         arrived, late = [], []
         ordered = sorted(blocks.rows, key=lambda r: (r[0], r[1]))
         for plan in self.inputs:
-            own = [(rows, blocks.written.get((n, sequence))) for n, sequence, rows in ordered if n == plan.number]
+            own = [
+                (rows, blocks.written.get((n, sequence))) for n, sequence, rows in ordered if n == plan.number
+            ]
             small = concat([rows for rows, written in own if written is None], block_schema(plan))
             parts = [Part(small), *(Part(rows, written) for rows, written in own if written is not None)]
             kept = [self._in_time(part, plan, watermark) for part in parts]
@@ -96,11 +107,17 @@ class UnitJoin:
         prober = Prober(op, sides, self.tuning.probe_pairs)
         inputs = []
         for at, child in enumerate(op.children):
-            parts = arrived[child.input] if isinstance(child, Leaf) else self._below(child, batch, arrived, before, after)
+            parts = (
+                arrived[child.input]
+                if isinstance(child, Leaf)
+                else self._below(child, batch, arrived, before, after)
+            )
             split = [_matchable(part, op, at) for part in parts]
             inputs.append([live for live, _ in split if live.rows.num_rows])
             if op.kind != "semi" and sides[at].config.marked:
-                yield from self._out(op, (alone(prober, at, Picked(dead)) for _, dead in split if dead.num_rows))
+                yield from self._out(
+                    op, (alone(prober, at, Picked(dead)) for _, dead in split if dead.num_rows)
+                )
         join = inner if op.kind == "inner" else outer
         yield from self._out(op, join(prober, batch, inputs))
         for side in sides:

@@ -23,7 +23,11 @@ class Tick:
 
 
 def advance(
-    watermark: int, highest: Sequence[int], delays: Sequence[int], ticks: Sequence[Tick], timed: Sequence[bool]
+    watermark: int,
+    highest: Sequence[int],
+    delays: Sequence[int],
+    ticks: Sequence[Tick],
+    timed: Sequence[bool],
 ) -> tuple[int, tuple[int, ...]]:
     """The watermark and the highest event times after a batch's ticks. `timed`: which inputs have an event time."""
     tops = list(highest)

@@ -7,9 +7,9 @@ from itertools import combinations
 from joinlib.errors import SpecError
 from joinlib.expr.logic import all_of
 from joinlib.join.config import Bound, Join, Leaf
+from joinlib.join.stage import OutputColumn, Stage
 from joinlib.plan.columns import input_plan, key_column, need
 from joinlib.plan.source import SourceInput
-from joinlib.join.stage import OutputColumn, Stage
 from joinlib.sql import KeyClass, Node, Scan, Table, TimeBound, analyse
 from joinlib.sql.bounds import intersect
 from joinlib.sql.graph import kept

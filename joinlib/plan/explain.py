@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from joinlib.expr.types import name
 from joinlib.join.config import Join, Leaf
-from joinlib.plan.holds import Hold, holds, said, signed
 from joinlib.join.stage import Stage
+from joinlib.plan.holds import Hold, holds, said, signed
 from joinlib.route.config import InputPlan
 from joinlib.spec.duration import text as duration
 

@@ -9,8 +9,8 @@ from typing import Any
 from joinlib.expr import Expr
 from joinlib.expr.types import name
 from joinlib.join.config import Bound, Join, Leaf
-from joinlib.plan.holds import said
 from joinlib.join.stage import Stage
+from joinlib.plan.holds import said
 from joinlib.route.config import InputPlan
 
 VERSION = 1

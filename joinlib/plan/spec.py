@@ -1,8 +1,8 @@
 """The stage of a spec: a thin adapter from the file's models to the planner's values."""
 
+from joinlib.join.stage import Stage
 from joinlib.plan.build import build
 from joinlib.plan.source import SourceInput
-from joinlib.join.stage import Stage
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import Spec, StreamJoin
 

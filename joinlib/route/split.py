@@ -32,9 +32,9 @@ def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 6
 
     if plan.filter is not None:
         keep = plan.filter.evaluate(source, rows.num_rows)
-        if pc.min(keep).as_py() is not True:  # a NULL is no reason to keep a row; min() skips it
-            rows = rows.filter(_flat(keep))
-        elif keep.null_count:
+        if (
+            pc.min(keep).as_py() is not True or keep.null_count
+        ):  # a NULL is no reason to keep a row; min() skips it
             rows = rows.filter(_flat(keep))
     arrays = [_flat(c.value.evaluate(source, rows.num_rows)) for c in plan.columns]
     block = pa.record_batch(arrays, plan.schema)
@@ -77,7 +77,7 @@ def _order(
     for i in range(1 << bits):
         places[i + 1] += places[i]
     width = 1 << (bits - unit_bits)
-    ends = places[width :: width].copy()
+    ends = places[width::width].copy()
     order = np.empty(hashes.shape[0], np.int32)
     for i in range(hashes.shape[0]):
         group = hashes[i] >> down

@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
 
 from joinlib.plan import SourceInput, build
 from joinlib.route.config import InputPlan
@@ -46,7 +47,7 @@ def join(
     return stateful(rows, task, from_arrow_schema(stage.schema))
 
 
-def stateful(rows: DataFrame, task: JoinTask, schema: object) -> DataFrame:
+def stateful(rows: DataFrame, task: JoinTask, schema: StructType | str) -> DataFrame:
     """The stage's stateful operator over exchange rows."""
     return rows.groupBy("slot").transformWithStateInPandas(
         JoinProcessor(task), outputStructType=schema, outputMode="Append", timeMode="None"
@@ -68,7 +69,16 @@ def _exchange(df: DataFrame, plans: list[InputPlan], task: JoinTask) -> DataFram
     def split(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         start = (context.partitionId() if context else 0) << 32
-        rows = ((start + at, pa.record_batch(b.columns, b.schema.names).cast(schema)) for at, b in enumerate(batches))
-        yield from exchange_rows(rows, plans, times, Sender(task.stage.units, spool(task.state, task.tuning)), task.tuning.hash_bits)
+        rows = (
+            (start + at, pa.record_batch(b.columns, b.schema.names).cast(schema))
+            for at, b in enumerate(batches)
+        )
+        yield from exchange_rows(
+            rows,
+            plans,
+            times,
+            Sender(task.stage.units, spool(task.state, task.tuning)),
+            task.tuning.hash_bits,
+        )
 
     return df.select(columns).mapInArrow(split, DDL)

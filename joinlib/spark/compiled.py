@@ -9,8 +9,8 @@ from joinlib.source import Config, FilesConfig, GeneratorConfig
 from joinlib.source.parse import CsvFormat
 from joinlib.spark.source import SourcePlan, SourceTask
 from joinlib.spark.task import Emit, JoinTask
-from joinlib.spec.model import StreamJoin
 from joinlib.spec.inputs import Input
+from joinlib.spec.model import StreamJoin
 from joinlib.spec.output import Output
 from joinlib.state.tuning import Tuning
 
@@ -34,7 +34,9 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     named = dict.fromkeys(p.source for p in stage.inputs)
     sources = tuple(_source(name, spec.inputs[name]) for name in named)
     state = checkpoint / "state" / "0"
-    source = SourceTask(stage, sources, checkpoint / "sources", checkpoint / "stop", spec.batch.max_rows, tasks, state, tuning)
+    source = SourceTask(
+        stage, sources, checkpoint / "sources", checkpoint / "stop", spec.batch.max_rows, tasks, state, tuning
+    )
     join = JoinTask(stage, state, tuning, _emit(spec.output))
     return Compiled(document, stage, source, join, checkpoint)
 
@@ -51,12 +53,16 @@ def _config(name: str, plan: Input) -> Config:
     if made := plan.generator:
         time = plan.event_time.column if plan.event_time else None
         return GeneratorConfig(made.rows, made.rows_per_second, made.keys, made.skew, made.seed, time)
-    raise SpecError(f"inputs.{name}: only files and generator can be run so far; kafka and postgres are still to come")
+    raise SpecError(
+        f"inputs.{name}: only files and generator can be run so far; kafka and postgres are still to come"
+    )
 
 
 def _emit(output: Output) -> Emit:
     if output.mode != "append":
-        raise SpecError("output.mode: changelog comes with aggregates, which are still to come; write mode: append")
+        raise SpecError(
+            "output.mode: changelog comes with aggregates, which are still to come; write mode: append"
+        )
     if files := output.files:
         return Emit("files", Path(files.path), files.format)
     if console := output.console:

@@ -17,7 +17,9 @@ from joinlib.join.stage import OutputColumn
 from joinlib.spark.task import Emit, Format, staging
 
 
-def project(tuples: Iterator[Tuples], select: tuple[OutputColumn, ...], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def project(
+    tuples: Iterator[Tuples], select: tuple[OutputColumn, ...], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     """The select list's columns."""
     for t in tuples:
         yield pa.record_batch([flat(c.value.evaluate(t.column, len(t))) for c in select], schema)
@@ -112,7 +114,10 @@ class JsonWriter:
     def write_batch(self, batch: pa.RecordBatch) -> None:
         import orjson
 
-        lines = [orjson.dumps(row, default=str, option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist()]
+        lines = [
+            orjson.dumps(row, default=str, option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE)
+            for row in batch.to_pylist()
+        ]
         self._file.write(b"".join(lines))
 
     def close(self) -> None:

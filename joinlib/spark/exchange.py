@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import orjson
+import pandas as pd
 import pyarrow as pa
 
 from joinlib import fault
@@ -97,7 +97,9 @@ class Sender:
 def _binary(values: list[pa.Buffer]) -> pa.BinaryArray:
     """One copy, where `pa.array` would make two and Python objects."""
     ends = np.cumsum([0, *(v.size for v in values)], dtype=np.int32)
-    return pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))])
+    return pa.Array.from_buffers(
+        pa.binary(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))]
+    )
 
 
 def receive(frames: Iterable[pd.DataFrame], inputs: Sequence[InputPlan], folder: Path) -> Blocks:
@@ -107,7 +109,9 @@ def receive(frames: Iterable[pd.DataFrame], inputs: Sequence[InputPlan], folder:
     for frame in frames:
         for _, number, sequence, highest, count, flags, block in _tuples(frame):
             if flags & _TICK:
-                ticks.append(Tick(int(number), int(highest), int(count), bool(flags & _IDLE), bool(flags & _CLOSED)))
+                ticks.append(
+                    Tick(int(number), int(highest), int(count), bool(flags & _IDLE), bool(flags & _CLOSED))
+                )
             elif flags & _FILE:
                 written = Written(*orjson.loads(block))
                 segment.verify(folder, written)

@@ -18,7 +18,9 @@ def identify(checkpoint: Path, name: str, stage: Stage) -> str:
     now = json.loads(json.dumps(fingerprint(stage)))
     if not file.exists():
         if (checkpoint / "spark").exists():
-            raise StateError(f"checkpoint {checkpoint}: {_FILE} is missing; restore it or start with a new checkpoint folder")
+            raise StateError(
+                f"checkpoint {checkpoint}: {_FILE} is missing; restore it or start with a new checkpoint folder"
+            )
         identity = str(uuid.uuid4())
         _write(file, {"id": identity, "name": name, "plan": now})
         return identity
@@ -38,7 +40,9 @@ def _known(file: Path) -> dict[str, Any]:
         known = json.loads(file.read_text())
         return {"id": str(known["id"]), "name": str(known["name"]), "plan": dict(known["plan"])}
     except (ValueError, TypeError, KeyError) as e:
-        raise StateError(f"checkpoint {file.parent}: {_FILE} is damaged; restore it or start with a new checkpoint folder") from e
+        raise StateError(
+            f"checkpoint {file.parent}: {_FILE} is damaged; restore it or start with a new checkpoint folder"
+        ) from e
 
 
 def _write(file: Path, content: dict[str, object]) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from joinlib import errors, fault
 from joinlib.errors import NotReady, StreamJoinError
@@ -76,7 +76,7 @@ class Job:
     def wait(self, seconds: float) -> bool:
         """Waits; true when the query has ended. Raises what ended it."""
         try:
-            return bool(self.query.awaitTermination(seconds))
+            return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions
         except _JVM_GONE as error:
             raise NotReady(f"Spark's JVM died (killed, or out of memory); {_GO_ON}") from error
         except Exception as error:
@@ -88,7 +88,7 @@ class Job:
         if not progress or not progress["sources"]:
             return {}
         offset = _offset(progress["sources"][0]["endOffset"])
-        return offset.get("lag", {})  # type: ignore[no-any-return]
+        return offset.get("lag", {})
 
 
 @contextlib.contextmanager
@@ -159,7 +159,9 @@ def _committer(plan: Compiled, on_batch: OnBatch) -> Callable[[DataFrame, int], 
         fault.point("collected", batch)
         if (folder := plan.join.emit.folder) is not None:
             publish(folder, batch, [name for r in receipts for name in r.files])
-        on_batch(Report(batch, receipts, _sample([bytes(row["block"]) for row in rows if row["block"]], plan)))
+        on_batch(
+            Report(batch, receipts, _sample([bytes(row["block"]) for row in rows if row["block"]], plan))
+        )
 
     return commit
 
@@ -181,7 +183,9 @@ def translate(text: str) -> StreamJoinError:
         kind, message = ours[-1]
         return _error(kind, message)
     if "No space left on device" in text:
-        return NotReady("the disk is full: free space and run again, the job goes on where it was (nothing is lost)")
+        return NotReady(
+            "the disk is full: free space and run again, the job goes on where it was (nothing is lost)"
+        )
     if "Python worker exited unexpectedly" in text:
         return NotReady(f"a Python worker died (killed, or out of memory); {_GO_ON}")
     if "Python worker failed to connect back" in text:

@@ -27,7 +27,9 @@ class Lock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as e:
             holder = os.pread(self._file, 100, 0).decode(errors="replace").strip() or "unknown"
-            raise NotReady(f"checkpoint {checkpoint} is in use by another run (process {holder}); stop that run first") from e
+            raise NotReady(
+                f"checkpoint {checkpoint} is in use by another run (process {holder}); stop that run first"
+            ) from e
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
@@ -39,7 +41,9 @@ class Lock:
         end = time.monotonic() + patience_s
         while (lock := file.getChannel().tryLock()) is None:
             if time.monotonic() > end:
-                raise NotReady(f"checkpoint {self.checkpoint}: the Spark process of an earlier run is still alive; end it first")
+                raise NotReady(
+                    f"checkpoint {self.checkpoint}: the Spark process of an earlier run is still alive; end it first"
+                )
             time.sleep(0.2)
         self._jvm = (file, lock)
 

@@ -24,11 +24,11 @@ class JoinProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.saved = handle.getValueState("manifest", "manifest BINARY")
 
-    def handleInputRows(  # noqa: N802
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name, and frames as we asked for
         self,
         key: Any,
         rows: Iterator["pd.DataFrame"],
-        timerValues: Any,  # noqa: ARG002, N803
+        timerValues: Any,  # noqa: N803
     ) -> Iterator["pd.DataFrame"]:
         from joinlib.spark.unit import UnitTask  # tasks need what the driver's copy of this object does not
 
@@ -36,7 +36,9 @@ class JoinProcessor(StatefulProcessor):
         assert context is not None
         batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         saved = self.saved.get()
-        unit = UnitTask(self.task, int(key[0]), batch, context.taskAttemptId(), bytes(saved[0]) if saved else None)
+        unit = UnitTask(
+            self.task, int(key[0]), batch, context.taskAttemptId(), bytes(saved[0]) if saved else None
+        )
         yield from unit.run(rows, lambda manifest: self.saved.update((manifest,)))
 
     def close(self) -> None:

@@ -8,7 +8,6 @@ Any reader of the folder sees whole batches only, also while the job runs. A bat
 """
 
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,15 +36,19 @@ def claim(folder: Path, checkpoint_id: str) -> None:
 
 def publish(folder: Path, batch: int, files: Sequence[str]) -> None:
     """Makes the staged files of a batch visible; does nothing if an earlier attempt has."""
-    target, staged, ready = folder / f"batch={batch}", staging(folder, batch), folder / ".staging" / f"ready-{batch}"
+    target, staged, ready = (
+        folder / f"batch={batch}",
+        staging(folder, batch),
+        folder / ".staging" / f"ready-{batch}",
+    )
     if files and not target.exists():
         shutil.rmtree(ready, ignore_errors=True)
         ready.mkdir(parents=True)
         for name in files:
-            os.rename(staged / name, ready / name)
+            (staged / name).rename(ready / name)
         fault.point("staged", batch)
         try:
-            os.rename(ready, target)
+            ready.rename(target)
         except OSError:  # not empty: another driver was first, with the same rows
             if not target.exists():
                 raise

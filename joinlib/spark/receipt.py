@@ -1,6 +1,7 @@
 """What a unit tells the driver of a batch: one small row, so that no result row needs to cross into the JVM and back."""
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import orjson
 
@@ -33,5 +34,6 @@ class Receipt:
 
 def decode(text: str) -> Receipt:
     """Inverse of `Receipt.encode`."""
-    raw = orjson.loads(text)
-    return Receipt(**{k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()})
+    raw: dict[str, Any] = orjson.loads(text)
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
+    return Receipt(**values)

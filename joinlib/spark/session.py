@@ -39,7 +39,9 @@ def settings(partitions: int, retain_batches: int) -> dict[str, str]:
     }
 
 
-def local(partitions: int, retain_batches: int, cores: int, conf: Mapping[str, str] | None = None) -> SparkSession:
+def local(
+    partitions: int, retain_batches: int, cores: int, conf: Mapping[str, str] | None = None
+) -> SparkSession:
     """A session in this process, for a laptop."""
     chosen = {
         **settings(partitions, retain_batches),
@@ -81,4 +83,3 @@ def _java() -> list[str]:
 def default_partitions(units: int, cores: int) -> int:
     """State partitions: the largest power of two that is neither above the cores nor above the units."""
     return min(units, 1 << (max(cores, 1).bit_length() - 1))
-

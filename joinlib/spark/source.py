@@ -19,8 +19,8 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from joinlib.errors import SpecError, StateError
-from joinlib.join.watermark import Tick
 from joinlib.join.stage import Stage
+from joinlib.join.watermark import Tick
 from joinlib.source import Config, Input, Slice, admit, make, reader
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
@@ -77,7 +77,7 @@ def data_source(task: SourceTask) -> type[DataSource]:
         def schema(self) -> str:
             return DDL
 
-        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's name
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
             return Reader(task)
 
     return StreamJoinSource
@@ -96,17 +96,25 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- the driver's part -------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        return {"v": VERSION, "inputs": {s.name: 0 for s in self.task.sources}, "idle": [], "closed": False, "lag": {}}
+        return {
+            "v": VERSION,
+            "inputs": {s.name: 0 for s in self.task.sources},
+            "idle": [],
+            "closed": False,
+            "lag": {},
+        }
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """The inputs are taken as bounded: what is there now is read, then they are closed."""
         self._discover()
         self.bounded = True
 
-    def latestOffset(self, start: Offset, limit: Any = None) -> Offset:  # noqa: ARG002, N802
+    def latestOffset(self, start: Offset, limit: Any = None) -> Offset:  # noqa: N802
         """Up to where the next batch reads. Equal to `start`: nothing to do."""
         if start.get("v") != VERSION:
-            raise StateError("the checkpoint was written by another version of StreamJoin; use a new checkpoint folder")
+            raise StateError(
+                "the checkpoint was written by another version of StreamJoin; use a new checkpoint folder"
+            )
         if self.task.stop.exists():
             return start
         if not self.bounded or not self.inputs:
@@ -130,7 +138,9 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self.inputs:
             self._open()
         todo = [
-            (name, s) for name in self.inputs for s in self.inputs[name].slices(start["inputs"][name], end["inputs"][name])
+            (name, s)
+            for name in self.inputs
+            for s in self.inputs[name].slices(start["inputs"][name], end["inputs"][name])
         ]
         groups = _cut(todo, self.task.tasks)
         ticks = tuple(
@@ -168,8 +178,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for plan in self.task.stage.inputs:
             if plan.idle_us is not None:
                 limits[plan.source] = max(limits.get(plan.source, 0), plan.idle_us)
-        for name in now:
-            if now[name] != before[name]:
+        for name, offset in now.items():
+            if offset != before[name]:
                 self.heard[name] = clock
         return sorted(n for n, limit in limits.items() if clock - self.heard[n] > limit / 1e6)
 

@@ -16,7 +16,11 @@ from joinlib.state.tuning import Tuning
 
 
 def exchange_rows(
-    batches: Iterable[tuple[int, pa.RecordBatch]], plans: Sequence[InputPlan], times: Sequence[str | None], sender: Sender, hash_bits: int
+    batches: Iterable[tuple[int, pa.RecordBatch]],
+    plans: Sequence[InputPlan],
+    times: Sequence[str | None],
+    sender: Sender,
+    hash_bits: int,
 ) -> Iterator[pa.RecordBatch]:
     """(sequence, rows of one source) for every input over it (a self-join has two), then one tick for each.
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.join.layout import Operator, layout
-from joinlib.join.unit import UnitJoin
 from joinlib.join.stage import Stage
+from joinlib.join.unit import UnitJoin
 from joinlib.route.slots import slots
 from joinlib.spark.emit import frames, open_sink, project, to_pandas
 from joinlib.spark.exchange import receive
@@ -49,8 +49,12 @@ class UnitTask:
         indexes = local_folder(self.task.state) / segments.name
         blocks = receive(rows, stage.inputs, segments)
         with hold(segments, indexes, stage.units.bit_length() - 1, self.sides, tuning, self.before) as held:
-            join = UnitJoin(self.root, stage.inputs, stage.timed, stage.final_close, tuning, held, self.before)
-            result = frames(project(join.run(self.batch, blocks), stage.select, stage.schema), tuning.frame_rows)
+            join = UnitJoin(
+                self.root, stage.inputs, stage.timed, stage.final_close, tuning, held, self.before
+            )
+            result = frames(
+                project(join.run(self.batch, blocks), stage.select, stage.schema), tuning.frame_rows
+            )
             if self.task.emit.kind == "rows":
                 yield from (to_pandas(frame) for frame in result)
             else:

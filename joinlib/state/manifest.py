@@ -107,7 +107,9 @@ def decode(data: bytes) -> Manifest:
     """Inverse of `Manifest.encode`."""
     raw: dict[str, Any] = orjson.loads(data)
     if raw.pop("v") != VERSION:
-        raise StateError("the checkpoint was written by another version of StreamJoin; use a new checkpoint folder")
+        raise StateError(
+            "the checkpoint was written by another version of StreamJoin; use a new checkpoint folder"
+        )
     return Manifest(
         **{
             **raw,
@@ -121,7 +123,7 @@ def decode(data: bytes) -> Manifest:
 
 
 def _side(raw: dict[str, Any]) -> SideManifest:
-    runs = tuple(Run(r["number"], r["sealed"], tuple(Segment(**s) for s in r["segments"])) for r in raw["runs"])
+    runs = tuple(
+        Run(r["number"], r["sealed"], tuple(Segment(**s) for s in r["segments"])) for r in raw["runs"]
+    )
     return SideManifest(runs, tuple(Segment(**s) for s in raw["marks"]), raw["next_run"])
-
-

@@ -78,7 +78,11 @@ class LiveRun:
     def _catch_up(self) -> None:
         if self.chains.stale:
             self._reopen()
-        if not self.chains.dirty and self.chains.token == self.run.token and self.chains.rows == self.run.rows:
+        if (
+            not self.chains.dirty
+            and self.chains.token == self.run.token
+            and self.chains.rows == self.run.rows
+        ):
             return
         tokens = [0, *(s.token for s in self.run.segments)]
         clean = not self.chains.dirty and self.chains.token in tokens

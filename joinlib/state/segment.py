@@ -38,7 +38,9 @@ def write(folder: Path, prefix: str, batch: pa.RecordBatch) -> Written:
         name = f"{prefix}-{digest[:16]}.arrow"
         try:
             os.link(aside, folder / name)
-        except FileExistsError:  # another attempt wrote the same; were it damaged since, these bytes are right
+        except (
+            FileExistsError
+        ):  # another attempt wrote the same; were it damaged since, these bytes are right
             os.replace(aside, folder / name)
     finally:
         aside.unlink(missing_ok=True)
@@ -72,7 +74,9 @@ def verify(folder: Path, segment: Segment | Written) -> None:
             f"segment {folder / segment.name} is damaged: {source.size()} bytes, {segment.bytes} were written. {_CURE}"
         )
     if xxhash.xxh3_128_hexdigest(source.read_buffer()) != segment.digest:
-        raise StateError(f"segment {folder / segment.name} is damaged: its checksum does not fit its content. {_CURE}")
+        raise StateError(
+            f"segment {folder / segment.name} is damaged: its checksum does not fit its content. {_CURE}"
+        )
 
 
 def read(folder: Path, segment: Segment | Written) -> pa.RecordBatch:

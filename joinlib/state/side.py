@@ -16,7 +16,7 @@ import xxhash
 from joinlib import fault
 from joinlib.state import segment
 from joinlib.state.manifest import ALWAYS, NEVER, Run, Segment, SideManifest
-from joinlib.state.run import I32, I64, LiveRun, time_values
+from joinlib.state.run import I32, LiveRun, time_values
 from joinlib.state.tuning import Tuning
 
 _MARKS = pa.schema([pa.field("run", pa.int32()), pa.field("row", pa.int32())])
@@ -138,7 +138,9 @@ class Side:
         for live in self.runs:
             live.chains.finish(live.run.token, self._marks_token)
         manifest = SideManifest(tuple(live.run for live in self.runs), self._marks, self._next_run)
-        alive = {s.name for s in manifest.segments}  # a merge that changed nothing makes the name it started from
+        alive = {
+            s.name for s in manifest.segments
+        }  # a merge that changed nothing makes the name it started from
         return manifest, [s for s in self._retired if s.name not in alive]
 
     def check(self) -> None:
@@ -185,13 +187,17 @@ class Side:
     def _log_marks(self, batch: int) -> None:
         if self._fresh:
             runs = np.concatenate([np.full(len(rows), run, np.int32) for run, rows in self._fresh])
-            self._marks += (self._write_marks(batch, runs, np.concatenate([rows for _, rows in self._fresh])),)
+            self._marks += (
+                self._write_marks(batch, runs, np.concatenate([rows for _, rows in self._fresh])),
+            )
         if len(self._marks) > self.tuning.marks_segments:
             self._rewrite_marks(batch)
 
     def _rewrite_marks(self, batch: int, moved: dict[int, tuple[int, int]] | None = None) -> None:
         """All live marks as one file. `moved`: run -> (its new run, number of its first row there)."""
-        runs, rows = (np.concatenate(x) for x in zip(*(self._read_marks(s) for s in self._marks), strict=True))
+        runs, rows = (
+            np.concatenate(x) for x in zip(*(self._read_marks(s) for s in self._marks), strict=True)
+        )
         for old, (new, first) in (moved or {}).items():
             here = runs == old
             runs, rows = np.where(here, new, runs), np.where(here, rows + first, rows)
@@ -201,7 +207,9 @@ class Side:
 
     def _write_marks(self, batch: int, runs: I32, rows: I32) -> Segment:
         content = pa.record_batch([pa.array(runs, pa.int32()), pa.array(rows, pa.int32())], _MARKS)
-        name, size, digest = segment.write(self.place.segments, f"{self.config.number}-{batch:08d}-marks", content)
+        name, size, digest = segment.write(
+            self.place.segments, f"{self.config.number}-{batch:08d}-marks", content
+        )
         return Segment(name, len(rows), size, digest, 0, 0)
 
     # --- runs --------------------------------------------------------------------------------------------------------
@@ -243,8 +251,15 @@ class Side:
         if not self.runs or self.runs[-1].run.sealed:
             return
         head, hold = self.runs[-1], self.config.hold_us
-        full = head.run.rows >= self.tuning.seal_rows or sum(s.bytes for s in head.run.segments) >= self.tuning.seal_bytes
-        old = hold is not None and head.run.low > NEVER and head.run.high - head.run.low > hold // self.tuning.spans
+        full = (
+            head.run.rows >= self.tuning.seal_rows
+            or sum(s.bytes for s in head.run.segments) >= self.tuning.seal_bytes
+        )
+        old = (
+            hold is not None
+            and head.run.low > NEVER
+            and head.run.high - head.run.low > hold // self.tuning.spans
+        )
         if full or old:
             head.run = replace(head.run, sealed=True)
 
@@ -280,7 +295,9 @@ class Side:
 
     def _write_merged(self, batch: int, batches: list[pa.RecordBatch], old: tuple[Segment, ...]) -> Segment:
         table = pa.concat_batches(batches)
-        name, size, digest = segment.write(self.place.segments, f"{self.config.number}-{batch:08d}-merged", table)
+        name, size, digest = segment.write(
+            self.place.segments, f"{self.config.number}-{batch:08d}-merged", table
+        )
         low, high = min(s.low for s in old), max(s.high for s in old)
         return Segment(name, table.num_rows, size, digest, 0, max(s.level for s in old) + 1, low, high)
 
@@ -296,7 +313,9 @@ class Side:
         live.open(Run(self._next_run, True, (merged,)))
         moved = {first.run.number: (self._next_run, 0), second.run.number: (self._next_run, first.run.rows)}
         live.chains.begin()
-        live.chains.mark(np.flatnonzero(np.concatenate([first.chains.marks, second.chains.marks])).astype(np.int32))
+        live.chains.mark(
+            np.flatnonzero(np.concatenate([first.chains.marks, second.chains.marks])).astype(np.int32)
+        )
         self._known[self._next_run] = live
         self.runs[self.runs.index(first)] = live
         self._next_run += 1
@@ -325,5 +344,3 @@ def _worth(rows: list[int]) -> int:
 def _chain(token: int, digest: str) -> int:
     """Hash of everything before and one digest more, as a positive int64, never 0."""
     return xxhash.xxh3_64_intdigest(f"{token}:{digest}".encode()) >> 1 | 1
-
-

@@ -23,7 +23,9 @@ class Tuning:
         # Each sealed run is a segment; marks are up to `marks_segments`, and the head keeps room for two at least.
         least = self.max_runs + 2 + 2 * self.marks_segments
         if self.max_runs < 1 or self.merge_segments < 2 or self.max_segments < least:
-            raise ValueError(f"max_runs {self.max_runs} needs max_segments of at least {least}, not {self.max_segments}")
+            raise ValueError(
+                f"max_runs {self.max_runs} needs max_segments of at least {least}, not {self.max_segments}"
+            )
 
     @property
     def marks_segments(self) -> int:

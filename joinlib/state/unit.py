@@ -23,11 +23,15 @@ _open: dict[tuple[Path, Path], "Unit"] = {}  # a cache: losing it costs the time
 class Unit:
     """The sides of one unit. Use within `hold`."""
 
-    def __init__(self, segments: Path, indexes: Path, skip_bits: int, configs: Sequence[SideConfig], tuning: Tuning) -> None:
+    def __init__(
+        self, segments: Path, indexes: Path, skip_bits: int, configs: Sequence[SideConfig], tuning: Tuning
+    ) -> None:
         segments.mkdir(parents=True, exist_ok=True)
         indexes.mkdir(parents=True, exist_ok=True)
         self.segments, self.tuning = segments, tuning
-        self.sides = [Side(c, Place(segments, indexes, skip_bits, _stagger(segments, c)), tuning) for c in configs]
+        self.sides = [
+            Side(c, Place(segments, indexes, skip_bits, _stagger(segments, c)), tuning) for c in configs
+        ]
         self._lock = os.open(indexes / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         self.bytes = 0
 
@@ -81,7 +85,12 @@ def live_segments(manifest: Manifest) -> list[Segment]:
 
 @contextmanager
 def hold(
-    segments: Path, indexes: Path, skip_bits: int, configs: Sequence[SideConfig], tuning: Tuning, manifest: Manifest
+    segments: Path,
+    indexes: Path,
+    skip_bits: int,
+    configs: Sequence[SideConfig],
+    tuning: Tuning,
+    manifest: Manifest,
 ) -> Iterator[Unit]:
     """The unit as `manifest` says, locked against other tasks of this executor."""
     key = (segments, indexes)
@@ -106,5 +115,7 @@ def _stagger(segments: Path, config: SideConfig) -> int:
     return sum(segments.name.encode()) + 3 * config.number
 
 
-def _due(retired: tuple[tuple[int, str, int], ...], before: int) -> tuple[tuple[tuple[int, str, int], ...], list[str]]:
+def _due(
+    retired: tuple[tuple[int, str, int], ...], before: int
+) -> tuple[tuple[tuple[int, str, int], ...], list[str]]:
     return tuple(r for r in retired if r[0] > before), [name for batch, name, _ in retired if batch <= before]

@@ -48,8 +48,10 @@ def run(document: StreamJoin, options: Options) -> None:
     inputs = _shown(document, of_spec(document))
     log = Path(document.spec.checkpoint.path) / "logs" / "spark.log"
     with aside(log) as terminal:
-        plain = options.plain or not terminal.isatty()
-        console = Console(file=terminal, no_color=plain, width=160 if plain else None)
+        console = Console(
+            file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160
+        )
+        plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
         flow = Flow(document, until_done=options.until_done, cores=options.cores, conf=options.conf or {})
         try:
             scene = _watch(flow, document, inputs, Plain(console) if plain else Live(console))
@@ -129,6 +131,11 @@ def _said(error: Exception, log: Path) -> StreamJoinError:
     """The error itself if it is meant for users; else its first lines and where the rest is."""
     if isinstance(error, StreamJoinError) and type(error) is not StreamJoinError:
         return error
+    if isinstance(error, ConnectionError):
+        return StreamJoinError(
+            "the run failed: Spark's Java process has died; somebody killed it, or memory ran out\n"
+            f"all that it said is in {near(log)}; run again to go on from the last batch"
+        )
     first = " ".join(line.strip() for line in str(error).splitlines()[:3] if line.strip())[:400]
     kind = "" if isinstance(error, StreamJoinError) else f"{type(error).__name__}: "
     return StreamJoinError(

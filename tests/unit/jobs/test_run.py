@@ -55,6 +55,7 @@ def test_an_error_for_users_is_left_as_it_is() -> None:
             StreamJoinError("Spark ended the query: bad\n  at x\n" + "  at y\n" * 500),
             "the run failed: Spark ended",
         ),
+        (ConnectionRefusedError(111, "refused"), "the run failed: Spark's Java process has died"),
         (RuntimeError("no port"), "the run failed: RuntimeError: no port"),
     ],
 )

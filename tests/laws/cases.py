@@ -12,7 +12,9 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from joinlib.plan import SourceInput, Stage, build
+from joinlib.join.stage import Stage
+from joinlib.plan.build import build
+from joinlib.plan.source import SourceInput
 from joinlib.state.tuning import Tuning
 from tests.laws.harness import Batch, Flow, Trouble, cut
 from tests.laws.oracle import Condition, Query, Row, Tree, apart, differ, missing, same
@@ -49,6 +51,7 @@ class Case:
     units: int
     tuning: Tuning
     trouble: Trouble
+    spooled_rows: int
 
     @property
     def schema(self) -> pa.Schema:
@@ -68,11 +71,17 @@ class Case:
     def plain(self, row: tuple[object, ...]) -> Row:
         k, j, v, seconds = row
         start = DAY if self.time == UTC else DAY.replace(tzinfo=None)
-        return {"k": k, "j": j, "v": v, "t": None if seconds is None else start + dt.timedelta(seconds=seconds)}
+        return {
+            "k": k,
+            "j": j,
+            "v": v,
+            "t": None if seconds is None else start + dt.timedelta(seconds=seconds),
+        }
 
     def punctual(self, stage: Stage) -> tuple[dict[str, list[tuple[object, ...]]], dict[str, int]]:
         """The rows that are not late, batch by batch, and how many are: the watermark once more, in its plainest form."""
         timed = [i.alias for i in stage.inputs if i.time is not None]
+        keys = {i.alias: () if i.keep_null_keys else tuple(k[2:] for k in i.keys) for i in stage.inputs}
         taken: dict[str, list[tuple[object, ...]]] = {name: [] for name in self.rows}
         late = dict.fromkeys(self.rows, 0)
         highest: dict[str, int | None] = dict.fromkeys(timed)
@@ -82,7 +91,9 @@ class Case:
                 start = self.cuts[name][n - 1] if n else 0
                 for row in rows[start : self.cuts[name][n]]:
                     if name in timed and row[3] is not None and row[3] < mark:
-                        late[name] += 1
+                        late[name] += all(
+                            self.plain(row)[k] is not None for k in keys[name]
+                        )  # others were filtered out
                     else:
                         taken[name].append(row)
             for name in timed:
@@ -98,17 +109,21 @@ def holds(case: Case, check: Callable[[Flow], None] = lambda _: None) -> None:
     stage = case.stage()
     taken, late = case.punctual(stage)
     with TemporaryDirectory() as folder:
-        flow = Flow(stage, Path(folder), case.tuning, case.trouble)
+        flow = Flow(stage, Path(folder), case.tuning, case.trouble, case.spooled_rows)
         result = flow.run(case.batches())
         check(flow)
     expected = case.query.nested_loop({name: [case.plain(r) for r in rows] for name, rows in taken.items()})
 
     assert differences(expected, result) == {}
     assert {name: flow.late[name] for name in late} == late
-    assert differences(expected, case.query.duckdb({n: pa.table(case.table(r)) for n, r in taken.items()})) == {}
+    assert (
+        differences(expected, case.query.duckdb({n: pa.table(case.table(r)) for n, r in taken.items()})) == {}
+    )
 
 
-def differences(expected: Counter[tuple[object, ...]], found: Counter[tuple[object, ...]]) -> dict[tuple[object, ...], int]:
+def differences(
+    expected: Counter[tuple[object, ...]], found: Counter[tuple[object, ...]]
+) -> dict[tuple[object, ...], int]:
     """How many of each row are too many (or too few)."""
     return {r: found[r] - expected[r] for r in expected.keys() | found.keys() if found[r] != expected[r]}
 
@@ -140,7 +155,9 @@ def pairs(draw: st.DrawFn, timed: bool | None = None) -> Query:
     on = draw(conditions("a", "b", timed))
     if draw(st.integers(0, 3)) == 0:
         on = (*on, same("a.j", "b.j"))
-    columns = ("a.k", "a.v", "a.t") if kind in ("semi", "anti") else ("a.k", "a.v", "a.t", "b.k", "b.v", "b.t")
+    columns = (
+        ("a.k", "a.v", "a.t") if kind in ("semi", "anti") else ("a.k", "a.v", "a.t", "b.k", "b.v", "b.t")
+    )
     where = (missing("b.v"),) if kind in ("left", "full") and draw(st.integers(0, 5)) == 0 else ()
     return Query(columns, (kind, "a", "b", on), where)
 
@@ -182,7 +199,13 @@ def tunings(draw: st.DrawFn) -> Tuning:
 def troubles(draw: st.DrawFn, batches: int) -> Trouble:
     some = st.frozensets(st.integers(0, batches), max_size=3)
     restart = draw(st.sampled_from([frozenset(), frozenset(range(batches + 1))])) or draw(some)
-    return Trouble(restart, draw(some), draw(st.dictionaries(st.integers(0, batches), st.integers(0, 3), max_size=2)), draw(some), draw(some))
+    return Trouble(
+        restart,
+        draw(some),
+        draw(st.dictionaries(st.integers(0, batches), st.integers(0, 3), max_size=2)),
+        draw(some),
+        draw(some),
+    )
 
 
 @st.composite
@@ -196,7 +219,10 @@ def cases(
     query = draw(queries)
     key = draw(st.sampled_from(list(KEYS)))
     row = st.tuples(
-        st.sampled_from(KEYS[key]), st.sampled_from(["x", "y", None]), st.integers(0, 3), st.sampled_from([*range(7), None])
+        st.sampled_from(KEYS[key]),
+        st.sampled_from(["x", "y", None]),
+        st.integers(0, 3),
+        st.sampled_from([*range(7), None]),
     )
     names = "abc" if any(c.startswith("c.") for c in query.select) or " c " in query.sql else "ab"
     count = draw(st.sampled_from(cuts))
@@ -212,8 +238,11 @@ def cases(
         time=draw(st.sampled_from([UTC, UTC, NTZ])),
         rows=rows,
         delay_s=draw(st.sampled_from([0, haste])),
-        cuts={n: [*sorted(random.randint(0, len(r)) for _ in range(count - 1)), len(r)] for n, r in rows.items()},
+        cuts={
+            n: [*sorted(random.randint(0, len(r)) for _ in range(count - 1)), len(r)] for n, r in rows.items()
+        },
         units=draw(st.sampled_from(units)),
         tuning=draw(tunings()),
         trouble=draw(troubles(count)),
+        spooled_rows=draw(st.sampled_from([1, 2, 1000])),
     )

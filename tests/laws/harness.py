@@ -18,13 +18,16 @@ from joinlib.join.layout import layout
 from joinlib.join.rows import flat
 from joinlib.join.unit import Blocks, UnitJoin
 from joinlib.join.watermark import Tick
-from joinlib.plan import Stage
+from joinlib.join.stage import Stage
 from joinlib.route.split import block_schema, prepare, split
+from joinlib.state import segment
 from joinlib.state import unit as units
 from joinlib.state.manifest import NEVER, Manifest, decode, empty
+from joinlib.state.segment import Written
 from joinlib.state.tuning import Tuning
 
 Batch = Mapping[str, pa.RecordBatch]  # source -> its rows
+Block = tuple[int, int, bytes | Written]  # input, sequence, and the rows or the file that holds them
 SMALL = Tuning(seal_rows=5, merge_segments=2, max_segments=8, max_runs=2, retain_batches=1, probe_pairs=3)
 
 
@@ -34,8 +37,12 @@ class Trouble:
 
     restart: frozenset[int] = frozenset()  # the process is new
     lost: frozenset[int] = frozenset()  # the executor's indexes are gone
-    dies: Mapping[int, int] = field(default_factory=dict)  # an attempt ends after so many frames; then it is run again
-    fails: frozenset[int] = frozenset()  # an attempt is complete, but what it says is lost; then it is run again
+    dies: Mapping[int, int] = field(
+        default_factory=dict
+    )  # an attempt ends after so many frames; then it is run again
+    fails: frozenset[int] = (
+        frozenset()
+    )  # an attempt is complete, but what it says is lost; then it is run again
     late: frozenset[int] = frozenset()  # a copy of the attempt starts after the batch was committed
 
 
@@ -45,12 +52,27 @@ CALM = Trouble()
 class Flow:
     """A running query. `units[u]` is what Spark keeps of unit u."""
 
-    def __init__(self, stage: Stage, folder: Path, tuning: Tuning = SMALL, trouble: Trouble = CALM, checked: bool = True) -> None:
-        self.stage, self.folder, self.tuning, self.trouble, self.checked = stage, folder, tuning, trouble, checked
+    def __init__(
+        self,
+        stage: Stage,
+        folder: Path,
+        tuning: Tuning = SMALL,
+        trouble: Trouble = CALM,
+        spooled_rows: int = 1000,
+    ) -> None:
+        """`spooled_rows`: so large a block is written as a segment where it is made."""
+        self.stage, self.folder, self.tuning, self.trouble, self.spooled_rows = (
+            stage,
+            folder,
+            tuning,
+            trouble,
+            spooled_rows,
+        )
         self.root = layout(stage.tree, stage.inputs, tuple(c.value for c in stage.select), tuning.hash_bits)
         self.sides = [s for op in self.root.operators() for s in op.sides]
         self.units = {u: empty(len(self.sides), len(stage.inputs)).encode() for u in range(stage.units)}
         self.done = 0
+        self.largest = 0  # rows of one frame
 
     def run(self, batches: Sequence[Batch], close: bool = True) -> Counter[tuple[object, ...]]:
         """Everything that comes out of these batches, and of closing the inputs behind them."""
@@ -66,7 +88,11 @@ class Flow:
     ) -> list[tuple[object, ...]]:
         """One batch over all units, with the trouble it is in for."""
         blocks, heard = self._exchange(rows)
-        said = [Tick(i.number, closed=closed, idle=i.alias in idle) for i in self.stage.inputs if closed or i.alias in idle]
+        said = [
+            Tick(i.number, closed=closed, idle=i.alias in idle)
+            for i in self.stage.inputs
+            if closed or i.alias in idle
+        ]
         out = []
         for u, data in blocks.items():
             out += self._unit(u, data, [*heard, *said, *ticks])
@@ -89,8 +115,8 @@ class Flow:
     def _segments(self, u: int) -> Path:
         return self.folder / "segments" / f"{u:05d}"
 
-    def _exchange(self, rows: Batch) -> tuple[dict[int, list[tuple[int, int, bytes]]], list[Tick]]:
-        blocks: dict[int, list[tuple[int, int, bytes]]] = {u: [] for u in range(self.stage.units)}
+    def _exchange(self, rows: Batch) -> tuple[dict[int, list[Block]], list[Tick]]:
+        blocks: dict[int, list[Block]] = {u: [] for u in range(self.stage.units)}
         ticks = []
         for plan in self.stage.inputs:
             table = rows.get(plan.source)
@@ -100,12 +126,22 @@ class Flow:
             for sequence, part in reversed(list(enumerate((table.slice(0, half), table.slice(half))))):
                 block = prepare(plan, part.select(plan.read), self.done, self.tuning.hash_bits)
                 for u, piece in split(block, self.stage.units):
-                    blocks[u].append((plan.number, sequence, piece.serialize().to_pybytes()))
-            top = pc.max(table.column(plan.time.partition(".")[2]).view(pa.int64())).as_py() if plan.time else None
+                    blocks[u].append((plan.number, sequence, self._send(u, plan.number, piece)))
+            top = (
+                pc.max(table.column(plan.time.partition(".")[2]).view(pa.int64())).as_py()
+                if plan.time
+                else None
+            )
             ticks.append(Tick(plan.number, NEVER if top is None else top, table.num_rows))
         return blocks, ticks
 
-    def _unit(self, u: int, data: list[tuple[int, int, bytes]], ticks: list[Tick]) -> list[tuple[object, ...]]:
+    def _send(self, u: int, number: int, piece: pa.RecordBatch) -> bytes | Written:
+        if piece.num_rows < self.spooled_rows:
+            return piece.serialize().to_pybytes()
+        self._segments(u).mkdir(parents=True, exist_ok=True)
+        return segment.write(self._segments(u), f"in{number}-{self.done:08d}", piece)
+
+    def _unit(self, u: int, data: list[Block], ticks: list[Tick]) -> list[tuple[object, ...]]:
         n, trouble = self.done, self.trouble
         before = self.units[u]
         if n in trouble.restart:
@@ -122,30 +158,48 @@ class Flow:
         if n in trouble.late:
             units._open.clear()
             late, manifest = self.attempt(u, before, data, ticks)
-            assert Counter(late) == Counter(rows) and manifest == self.units[u], "two attempts of one batch differ"
+            assert Counter(late) == Counter(rows) and manifest == self.units[u], (
+                "two attempts of one batch differ"
+            )
         return rows
 
     def attempt(
-        self, u: int, saved: bytes, data: list[tuple[int, int, bytes]], ticks: Sequence[Tick], frames: int | None = None
+        self, u: int, saved: bytes, data: list[Block], ticks: Sequence[Tick], frames: int | None = None
     ) -> tuple[list[tuple[object, ...]], bytes]:
         """One task's work on one unit. `frames`: it is killed after so many."""
         schemas = [block_schema(p) for p in self.stage.inputs]
-        rows = [(i, s, pa.ipc.read_record_batch(pa.py_buffer(b), schemas[i])) for i, s, b in data]
+        rows = [(i, s, self._receive(u, b, schemas[i])) for i, s, b in data]
+        written = {(i, s): b for i, s, b in data if isinstance(b, Written)}
         manifest = decode(saved)
         bits = self.stage.units.bit_length() - 1
         folders = self._segments(u), self.folder / "indexes" / f"{u:05d}"
         out: list[tuple[object, ...]] = []
         with units.hold(*folders, bits, self.sides, self.tuning, manifest) as unit:
-            join = UnitJoin(self.root, self.stage.inputs, self.stage.timed, self.stage.final_close, self.tuning, unit, manifest)
-            for count, tuples in enumerate(join.run(self.done, Blocks(rows, ticks))):
+            join = UnitJoin(
+                self.root,
+                self.stage.inputs,
+                self.stage.timed,
+                self.stage.final_close,
+                self.tuning,
+                unit,
+                manifest,
+            )
+            for count, tuples in enumerate(join.run(self.done, Blocks(rows, ticks, written))):
                 if frames is not None and count >= frames:
                     return out, saved
+                self.largest = max(self.largest, len(tuples))
                 columns = [flat(c.value.evaluate(tuples.column, len(tuples))) for c in self.stage.select]
                 assert [c.type for c in columns] == self.stage.schema.types
                 out += [tuple(map(plain, row)) for row in zip(*(c.to_pylist() for c in columns))]
-            for side in unit.sides if self.checked else ():
+            for side in unit.sides:
                 side.check()
         return out, join.manifest.encode()
+
+    def _receive(self, u: int, block: bytes | Written, schema: pa.Schema) -> pa.RecordBatch:
+        if isinstance(block, Written):
+            segment.verify(self._segments(u), block)
+            return segment.read(self._segments(u), block)
+        return pa.ipc.read_record_batch(pa.py_buffer(block), schema)
 
 
 def plain(value: object) -> object:
@@ -160,4 +214,3 @@ def counted(rows: list[tuple[object, ...]]) -> Counter[tuple[object, ...]]:
 def cut(rows: pa.RecordBatch, ends: Sequence[int]) -> list[pa.RecordBatch]:
     """The rows up to each end, from the one before."""
     return [rows.slice(a, max(b - a, 0)) for a, b in zip([0, *ends], ends)]
-

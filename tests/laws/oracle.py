@@ -33,7 +33,7 @@ class Query:
 
     @property
     def sql(self) -> str:
-        columns = ", ".join(f'{c} AS {c.replace(".", "_")}' for c in self.select)
+        columns = ", ".join(f"{c} AS {c.replace('.', '_')}" for c in self.select)
         where = " AND ".join(c.sql for c in self.where)
         return f"SELECT {columns} FROM {_text(self.tree)}" + (f" WHERE {where}" if where else "")
 
@@ -61,7 +61,14 @@ def _rows(table: pa.Table) -> Counter[tuple[object, ...]]:
     return counted(list(zip(*(c.to_pylist() for c in table.columns))))
 
 
-_WORDS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN", "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"}
+_WORDS = {
+    "inner": "JOIN",
+    "left": "LEFT JOIN",
+    "right": "RIGHT JOIN",
+    "full": "FULL JOIN",
+    "semi": "LEFT SEMI JOIN",
+    "anti": "LEFT ANTI JOIN",
+}
 
 
 def _text(tree: Tree) -> str:
@@ -76,7 +83,9 @@ def _join(tree: Tree, rows: Mapping[str, Sequence[Row]]) -> list[Row]:
         return [{f"{tree}.{name}": value for name, value in row.items()} for row in rows[tree]]
     kind, left, right, on = tree
     one, two = _join(left, rows), _join(right, rows)
-    pairs = [(x, y) for x in range(len(one)) for y in range(len(two)) if all(c.test(one[x] | two[y]) for c in on)]
+    pairs = [
+        (x, y) for x in range(len(one)) for y in range(len(two)) if all(c.test(one[x] | two[y]) for c in on)
+    ]
     hit, met = {x for x, _ in pairs}, {y for _, y in pairs}
     if kind == "semi":
         return [r for x, r in enumerate(one) if x in hit]
@@ -117,7 +126,10 @@ def apart(left: str, right: str, low_s: int | None, high_s: int | None) -> Condi
 
 def differ(left: str, right: str) -> Condition:
     """A condition that no index knows."""
-    return Condition(f"{left} <> {right}", lambda r: r.get(left) is not None and r.get(right) is not None and r[left] != r[right])
+    return Condition(
+        f"{left} <> {right}",
+        lambda r: r.get(left) is not None and r.get(right) is not None and r[left] != r[right],
+    )
 
 
 def missing(column: str) -> Condition:

@@ -1,0 +1,162 @@
+"""What lies in the checkpoint: whole files that are what they were, no more than are needed, none too few."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from joinlib.errors import StateError
+from joinlib.state.manifest import Manifest, decode
+from joinlib.state.side import Part
+from joinlib.state.tuning import Tuning
+from tests.unit.state.sides import FOREVER, MARKED, SMALL, Store, rows, work
+
+
+def names(store: Store, kind: str) -> list[str]:
+    side = store.manifest.sides[0]
+    return [s.name for s in (side.marks if kind == "marks" else side.segments[:1])]
+
+
+@pytest.mark.parametrize("kind", ["rows", "marks"])
+@pytest.mark.parametrize("damage", ["truncated", "empty", "bit", "missing"])
+def test_a_damaged_segment_is_named(kind: str, damage: str, tmp_path: Path) -> None:
+    """Whatever has happened to a file, rows or marks: it is named and nothing is opened."""
+    store = Store(tmp_path, FOREVER, Tuning())
+    store.batch(0, [1, 2, 3], mark=[2])
+    for path in store.indexes.glob("*.index"):
+        path.unlink()
+    path = store.segments / names(store, kind)[0]
+    data = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        middle = len(data) // 2
+        bad = {
+            "truncated": data[:-1],
+            "empty": b"",
+            "bit": data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :],
+        }
+        path.write_bytes(bad[damage])
+
+    with pytest.raises(StateError, match=path.name), store.open(new_process=True):
+        pass
+    path.write_bytes(data)  # restored from a copy: all is well again
+    assert store.content() == [(1, False), (2, True), (3, False)]
+
+
+def test_a_manifest_of_another_version_is_refused() -> None:
+    """The error says what to do."""
+    with pytest.raises(StateError, match="new checkpoint folder"):
+        decode(orjson.dumps({"v": 99}))
+
+
+def test_a_manifest_survives_encoding(tmp_path: Path) -> None:
+    """decode is the inverse of encode."""
+    store = Store(tmp_path)
+    for n in range(9):
+        store.batch(n, [n, n + 1], mark=[n])
+    manifest = store.manifest
+
+    assert isinstance(manifest, Manifest) and manifest.retired and decode(manifest.encode()) == manifest
+
+
+def test_retired_files_are_deleted_when_no_batch_can_come_back(tmp_path: Path) -> None:
+    """A merged segment stays for the batches that Spark retains, then it is gone."""
+    store = Store(tmp_path, FOREVER, Tuning(seal_rows=2, retain_batches=3))
+    for n in range(12):
+        store.batch(n, [n])
+        retired = {name: batch for batch, name, _ in store.manifest.retired}
+        assert store.files == store.manifest.names
+        assert all(n - batch < 3 for batch in retired.values())
+    assert retired
+
+
+def test_orphans_are_swept(tmp_path: Path) -> None:
+    """What attempts that died have left is gone once the batch is over and a new process has opened the unit."""
+    store = Store(tmp_path, FOREVER, Tuning())
+    store.batch(0, [1])
+    with store.open() as unit:
+        unit.sides[0].insert(1, Part(rows([7, 8])))
+    (store.segments / ".0-00000001.12.34").write_bytes(b"half")
+    left = store.files - store.manifest.names
+    with store.open(new_process=True) as unit:
+        store.saved = work(unit, store.manifest, 1, [2]).encode()
+    store.batch(2, [3])
+
+    assert len(left) == 2 and store.files == store.manifest.names
+
+
+def test_a_late_attempt_sweeps_nothing_that_lives(tmp_path: Path) -> None:
+    """A task of batch 1, long given up, opens an old manifest while batches 1 and 2 are committed."""
+    store = Store(tmp_path, FOREVER, Tuning())
+    store.batch(0, [1])
+    old = store.saved
+    store.batch(1, [2])
+    store.batch(2, [3])
+    new, store.saved = store.saved, old
+    with store.open(new_process=True) as unit:
+        work(unit, store.manifest, 1, [2])
+    store.saved = new
+
+    assert store.content() == [(1, False), (2, False), (3, False)]
+
+
+class Work:
+    """Counts the rows that merges have rewritten."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.rows = 0
+
+    def count(self, manifest: Manifest) -> None:
+        for s in manifest.sides[0].segments:
+            if "-merged-" in s.name and s.name not in self.seen:
+                self.seen.add(s.name)
+                self.rows += s.rows
+
+
+def test_ten_thousand_tiny_batches(tmp_path: Path) -> None:
+    """Manifest, files and work of a batch stay flat; rewriting costs each row a logarithm."""
+    store, work = Store(tmp_path, FOREVER, Tuning()), Work()
+    sizes, files = [], []
+    for n in range(10_000):
+        store.batch(n, [n], mark=[n - 1] if n % 100 == 0 else [])
+        work.count(store.manifest)
+        sizes.append(len(store.saved))
+        if n % 10 == 0:
+            files.append(len(store.files))
+
+    assert max(sizes[1000:]) <= 1.3 * max(sizes[:1000]) and max(files[100:]) <= 1.3 * max(files[:100])
+    assert max(files) <= 32 + 32 + 9 * 2
+    assert work.rows <= 10_000 * math.log2(10_000)
+    assert len(store.content()) == 10_000
+
+
+def test_a_long_window_of_tiny_batches(tmp_path: Path) -> None:
+    """The same where old runs take most of the room: a window of 400 batches, its head sealed every fifty."""
+    hold = 400
+    config = replace(MARKED, hold_us=hold, marked=False)
+    store, work = Store(tmp_path, config, Tuning()), Work()
+    sizes = []
+    for n in range(1200):
+        store.batch(n, [n], horizon=n - hold - 1)
+        work.count(store.manifest)
+        sizes.append(store.manifest.sides[0].rows)
+
+    assert max(sizes) <= hold + hold // 4 + 2
+    assert work.rows <= 1200 * math.log2(1200)
+
+
+def test_the_sweep_of_limits(tmp_path: Path) -> None:
+    """Never more than the allowed live segments, however small the limits are."""
+    store = Store(tmp_path, MARKED, SMALL)
+    for n in range(60):
+        store.batch(n, [n], mark=[n - 3], horizon=n - 40)
+        assert len(store.manifest.sides[0].segments) <= SMALL.max_segments
+
+
+def test_limits_that_cannot_be_kept_are_refused() -> None:
+    """More sealed runs than segments would be no limit."""
+    with pytest.raises(ValueError, match="max_segments of at least 22"):
+        Tuning(max_segments=12)

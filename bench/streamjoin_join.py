@@ -1,20 +1,19 @@
-"""StreamJoin's side: the same join as a spec file, run by the command that a user runs.
-
-Writes the spec into the work folder, calls `streamjoin run FILE --until-done`, and turns the command's own account
-of its batches into the outcome that bench/run.py reads.
-"""
+"""StreamJoin's side: the same join as a spec file, run by the code behind `streamjoin run FILE --until-done`."""
 
 import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from joinlib.spark.compiled import compiled
+from joinlib.spark.job import Report, default_cores, started
+from joinlib.spec import load
 
 QUERY = Path(__file__).parent / "query.sql"
 SCHEMA = "k BIGINT, v BIGINT, s STRING"
@@ -46,23 +45,31 @@ def spec(data: Path, work: Path, units: int) -> dict[str, Any]:
 def run(data: Path, work: Path, units: int) -> dict[str, Any]:
     """One run, as the outcome that bench/run.py reads."""
     launched = float(os.environ.get("BENCH_LAUNCHED", time.time()))
-    command = Path(sys.executable).with_name("streamjoin")
-    if not command.exists():
-        raise SystemExit(f"streamjoin_join: no command {command}; run `make setup`")
     work.mkdir(parents=True, exist_ok=True)
     file = work / "bench.yaml"
     file.write_text(yaml.safe_dump(spec(data, work, units), sort_keys=False))
-    subprocess.run([command, "run", file, "--until-done"], check=True, stdout=sys.stderr, cwd=work)
-    return {"system": "streamjoin", **account(work, launched), "disk_mb": megabytes(work / "checkpoint")}
-
-
-def account(work: Path, launched: float) -> dict[str, Any]:
-    """Rows, results, seconds and batches of the run that just ended, as the command told them.
-
-    To fill in: rows, results, seconds_total (query start to end), seconds_first_result (since `launched`, in
-    epoch seconds), batches ({rows, seconds} each).
-    """
-    raise SystemExit("streamjoin_join: the command gives no account of its batches yet; see account()")
+    cores = default_cores()
+    reports: list[tuple[float, Report]] = []
+    with started(
+        compiled(load(file), cores), lambda r: reports.append((time.time(), r)), until_done=True, cores=cores
+    ) as job:
+        begun = time.time()
+        while not job.wait(0.05):
+            pass
+        ended = time.time()
+        took = {p["batchId"]: p["durationMs"]["triggerExecution"] / 1000 for p in job.query.recentProgress}
+    last = reports[-1][1].receipts
+    return {
+        "system": "streamjoin",
+        "rows": sum(r.rows_in for _, r in reports),
+        "results": sum(r.rows_out for _, r in reports),
+        "seconds_total": ended - begun,
+        "seconds_first_result": reports[0][0] - launched,
+        "batches": [{"rows": r.rows_in, "seconds": took[r.batch]} for _, r in reports],
+        "state_mb": sum(r.state_bytes + r.index_bytes for r in last) / 1e6,
+        "disk_mb": megabytes(work / "checkpoint"),
+        "notes": f"{units} units; state: segments (mapped) and indexes",
+    }
 
 
 def megabytes(folder: Path) -> float:

@@ -9,6 +9,11 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from joinlib.spark import archive
+
+# C1 alone: rows never pass through the JVM, so its code need not be the best, and two cores have better to do.
+JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK")
+
 _STREAMING = "spark.sql.streaming."
 _STORE = _STREAMING + "stateStore."
 
@@ -49,7 +54,7 @@ def local(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": " ".join(_java()),
+        "spark.driver.extraJavaOptions": " ".join([*JAVA, *archive.options()]),
         **(conf or {}),
     }
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers must find what this process finds
@@ -73,11 +78,6 @@ def warm_workers(spark: SparkSession, cores: int) -> None:
 
 def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
-
-
-def _java() -> list[str]:
-    # C1 alone: rows never pass through the JVM, so its code need not be the best, and two cores have better to do.
-    return ["-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK"]
 
 
 def default_partitions(units: int, cores: int) -> int:

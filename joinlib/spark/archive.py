@@ -1,0 +1,90 @@
+"""A class archive for Spark's JVM: what it loads to run a first batch, loaded and verified once for all.
+
+    python -m joinlib.spark.archive      makes it, in about half a minute
+
+Spark then starts some seconds faster. It is a cache: the JVM goes on without a word where it is missing or does not fit
+(its name holds what it depends on: Java, PySpark and their folders).
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+_SPEC = """
+apiVersion: streamjoin.dev/v1alpha1
+kind: StreamJoin
+metadata: {name: archive}
+spec:
+  sql: SELECT a.k, a.v AS a, b.v AS b FROM a JOIN b ON a.k = b.k
+  inputs:
+    a: {schema: "k BIGINT, v STRING", generator: {rows: 1000, keys: 100}}
+    b: {schema: "k BIGINT, v STRING", generator: {rows: 1000, keys: 100}}
+  output: {noop: {}}
+  batch: {maxRows: 500}
+  checkpoint: {path: checkpoint}
+"""
+
+
+def options() -> list[str]:
+    """JVM options that use the archive, if there is one."""
+    path = archive()
+    return [f"-XX:SharedArchiveFile={path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"] if path.exists() else []
+
+
+def archive() -> Path:
+    """Where the archive of this Java and this PySpark lies."""
+    import pyspark
+
+    java = shutil.which(str(Path(os.environ["JAVA_HOME"]) / "bin/java") if "JAVA_HOME" in os.environ else "java")
+    home = Path(java).resolve() if java else Path("java")
+    release = home.parent.parent / "release"
+    known = [pyspark.__version__, pyspark.__file__, str(home), release.read_text() if release.exists() else ""]
+    name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "streamjoin" / "classes" / f"{name}.jsa"
+
+
+def make() -> None:
+    """Runs a small job and has its JVM write down what it loaded."""
+    path = archive()
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(f".{os.getpid()}")
+    with tempfile.TemporaryDirectory() as folder:
+        spec = Path(folder) / "spec.yaml"
+        spec.write_text(_SPEC)
+        _run(spec, aside)
+    if aside.exists():
+        aside.replace(path)
+
+
+def _run(spec: Path, target: Path) -> None:
+    from pyspark import SparkContext
+
+    from joinlib.spark import session
+    from joinlib.spark.compiled import compiled
+    from joinlib.spark.job import started
+    from joinlib.spec import load
+
+    java = " ".join([*session.JAVA, f"-XX:ArchiveClassesAtExit={target}"])
+    conf = {"spark.driver.extraJavaOptions": java}
+    with started(compiled(load(spec), 1), lambda _: None, until_done=True, cores=1, conf=conf) as job:
+        while not job.wait(0.2):
+            pass
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # the JVM ends when its parent is gone, and writes the archive then
+        gateway.proc.wait(120)
+
+
+if __name__ == "__main__":
+    if "--quiet" in sys.argv:
+        subprocess.run([sys.executable, "-m", "joinlib.spark.archive"], check=False, capture_output=True)
+    else:
+        make()

@@ -11,7 +11,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _REFRESH_S = 0.2
+_ONE_SIGNAL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,17 @@ def _watch(flow: Flow, document: StreamJoin, inputs: tuple[Shown, ...], view: Vi
 
 
 @contextlib.contextmanager
-def _signals(flow: Flow) -> Iterator[list[int]]:
-    """Signals stop the flow; gives the list of those that have come."""
-    asked: list[int] = []
+def _signals(flow: Flow, clock: Callable[[], float] = time.monotonic) -> Iterator[list[float]]:
+    """Signals stop the flow; gives the list of when they came, those apart (`timeout` sends each twice)."""
+    asked: list[float] = []
 
-    def ask(number: int, _: object) -> None:
+    def ask(_: int, __: object) -> None:
+        now = clock()
+        if asked and now - asked[-1] < _ONE_SIGNAL_S:
+            return
         if asked or not flow.flowing.is_set():
             raise KeyboardInterrupt
-        asked.append(number)
+        asked.append(now)
         flow.stop()
 
     before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}

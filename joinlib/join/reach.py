@@ -27,20 +27,13 @@ class Holding:
         if isinstance(tree, Leaf):
             return ()
         read = columns(outside)
-        present = [bool(read & self._names(child)) for child in tree.inputs]
-        if tree.kind == "inner":
-            present = [True] * len(present)
-        matched = all(present)
-        known = (*outside, *tree.bounds) if matched else outside
-        kept = (
-            tree.inputs
-            if matched
-            else [c for c, there in zip(tree.inputs, present, strict=True) if there] or tree.inputs[:1]
-        )
-        if tree.kind == "full" and not any(present):
-            return ()
-        below = tuple(b for child in kept for b in self.of(child, known))
-        return (*tree.bounds, *below) if matched else below
+        there = [
+            tree.kind == "inner" or (at == 0 and tree.kind != "full") or bool(read & self._names(child))
+            for at, child in enumerate(tree.inputs)
+        ]
+        own = tree.bounds if all(there) else ()
+        present = (child for child, is_there in zip(tree.inputs, there, strict=True) if is_there)
+        return (*own, *(b for child in present for b in self.of(child, (*outside, *own))))
 
     def inside(self, join: Join, at: int, outside: Bounds) -> Bounds:
         """Those that hold of every row of child `at` that matters, given those that hold of the join's output."""

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from joinlib.join.layout import layout
 from joinlib.join.rows import flat
+from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
 from joinlib.join.watermark import Tick
-from joinlib.join.stage import Stage
 from joinlib.route.split import block_schema, prepare, split
 from joinlib.state import segment
 from joinlib.state import unit as units

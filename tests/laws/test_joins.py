@@ -1,8 +1,13 @@
 """The law of every join: the same multiset as a nested loop, however the streams arrive, are cut, stored and disturbed."""
 
+import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 
-from tests.laws.cases import Case, cases, holds, pairs, trees
+from joinlib.state.tuning import Tuning
+from tests.laws.cases import KEYS, UTC, Case, cases, holds, pairs, trees
+from tests.laws.harness import CALM
+from tests.laws.oracle import Query, same
 
 
 @given(cases(pairs()))
@@ -22,3 +27,17 @@ def test_trees(case: Case) -> None:
 def test_many_small_batches(case: Case) -> None:
     """Fifty batches of less than a row each say the same as one."""
     holds(case)
+
+
+@pytest.mark.parametrize("key", list(KEYS), ids=str)
+@pytest.mark.parametrize("hash_bits", [64, 3])
+@pytest.mark.parametrize("composite", [False, True])
+def test_every_key_against_every_key(key: pa.DataType, hash_bits: int, composite: bool) -> None:
+    """Keys are equal as SQL has it, whether or not their hashes collide: NaN, -0.0, NULL, "" and composites too."""
+    on = (same("a.k", "b.k"), same("a.j", "b.j")) if composite else (same("a.k", "b.k"),)
+    rows = [(k, j, v, 0) for v, (k, j) in enumerate((k, j) for k in KEYS[key] for j in ("", "x", None))]
+    query = Query(("a.v", "b.v"), ("full", "a", "b", on))
+    cuts = dict.fromkeys("ab", [len(rows) // 2, len(rows)])
+    holds(
+        Case(query, key, UTC, dict.fromkeys("ab", rows), 0, cuts, 2, Tuning(hash_bits=hash_bits), CALM, 1000)
+    )

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from joinlib.join.watermark import Tick
 from joinlib.join.stage import Stage
+from joinlib.join.watermark import Tick
 from joinlib.plan.build import build
 from joinlib.plan.source import SourceInput
 from joinlib.state.manifest import ALWAYS, NEVER
@@ -168,7 +168,7 @@ def test_pairs_are_kept_for_a_left_join_above(tmp_path: Path) -> None:
         "SELECT a.k, b.k AS bk, c.k AS ck FROM a JOIN b ON a.k = b.k LEFT JOIN c ON a.k = c.k"
         " AND c.t BETWEEN a.t AND a.t + INTERVAL 1 SECOND AND c.t BETWEEN b.t AND b.t + INTERVAL 1 SECOND"
     )
-    flow = Flow(stage(sql, names="abc"), tmp_path)
+    flow = Flow(stage(sql, names="abc"), tmp_path, Tuning(seal_rows=1))
     for n in (0, 50):
         flow.batch({"a": at((n, n)), "b": at((99, n)), "c": at((99, n))})
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from joinlib.route.hash import exact, key_hash, spread
 
-DAY = dt.datetime(2024, 1, 1)
+DAY = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 VALUES = {
     pa.int8(): [-1, 0, 7],
     pa.int16(): [-1, 0, 7],

@@ -62,14 +62,20 @@ def test_a_manifest_survives_encoding(tmp_path: Path) -> None:
 
 
 def test_retired_files_are_deleted_when_no_batch_can_come_back(tmp_path: Path) -> None:
-    """A merged segment stays for the batches that Spark retains, then it is gone."""
+    """A merged segment stays for the batches that Spark retains, so that each of them can be opened; then it is gone."""
     store = Store(tmp_path, FOREVER, Tuning(seal_rows=2, retain_batches=3))
+    saved = []
     for n in range(12):
         store.batch(n, [n])
-        retired = {name: batch for batch, name, _ in store.manifest.retired}
+        saved.append(store.saved)
         assert store.files == store.manifest.names
-        assert all(n - batch < 3 for batch in retired.values())
-    assert retired
+        assert all(n - batch < 3 for batch, _, _ in store.manifest.retired)
+
+    for n in (9, 10, 11):
+        store.saved = saved[n]
+        assert store.content() == [(v, False) for v in range(n + 1)]
+        with store.open(new_process=True):
+            pass
 
 
 def test_orphans_are_swept(tmp_path: Path) -> None:

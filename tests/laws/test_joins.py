@@ -37,7 +37,7 @@ def test_every_key_against_every_key(key: pa.DataType, hash_bits: int, composite
     on = (same("a.k", "b.k"), same("a.j", "b.j")) if composite else (same("a.k", "b.k"),)
     rows = [(k, j, v, 0) for v, (k, j) in enumerate((k, j) for k in KEYS[key] for j in ("", "x", None))]
     query = Query(("a.v", "b.v"), ("full", "a", "b", on))
-    cuts = dict.fromkeys("ab", [len(rows) // 2, len(rows)])
+    cuts = {name: [len(rows) // 2, len(rows)] for name in "ab"}
     holds(
         Case(query, key, UTC, dict.fromkeys("ab", rows), 0, cuts, 2, Tuning(hash_bits=hash_bits), CALM, 1000)
     )

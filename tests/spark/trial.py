@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import sqlglot
 from pyspark.sql import SparkSession
 
+from joinlib.errors import NotReady
 from joinlib.spark.compiled import Compiled, compiled
 from joinlib.spark.job import Job, Report, started
 from joinlib.spec import StreamJoin, parse
@@ -114,13 +115,19 @@ class Trial:
         return self.run_plan(self.compiled(sql, format, tuning, **more))
 
     def run_plan(self, plan: Compiled, partitions: int = 2) -> Ran:
-        """The same, of a plan that is there already."""
+        """The same, of a plan that is there already. On a machine so busy that Spark gave up on a worker: once more."""
         reports: list[Report] = []
-        with started(
-            plan, reports.append, until_done=True, cores=CORES, spark=self.session(partitions)
-        ) as job:
-            assert job.wait(200), "the run has not ended"
-            return Ran(reports, dict(job.lag()))
+        for attempt in range(3):
+            try:
+                with started(
+                    plan, reports.append, until_done=True, cores=CORES, spark=self.session(partitions)
+                ) as job:
+                    assert job.wait(200), "the run has not ended"
+                    return Ran(reports, dict(job.lag()))
+            except NotReady as busy:
+                if "did not start within" not in str(busy) or attempt == 2:
+                    raise
+        raise AssertionError
 
     def watch(self, plan: Compiled, act: "Callable[[Job, list[Report]], None]") -> Ran:
         """A run without an end, stopped when `act` returns."""
@@ -130,7 +137,7 @@ class Trial:
         return Ran(reports, {})
 
     def session(self, partitions: int = 2) -> SparkSession:
-        """A session of its own, so that runs may be at work at the same time."""
+        """A session of its own: its settings are nobody else's."""
         own = self.spark.newSession()
         own.conf.set("spark.sql.shuffle.partitions", str(partitions))
         return own
@@ -166,14 +173,12 @@ class Trial:
     def _oracle(self, others: dict[str, Sequence[tuple[Any, ...]]]) -> duckdb.DuckDBPyConnection:
         db = duckdb.connect()
         for name, schema in self.schemas.items():
-            if name in others:
-                db.register(name, table_of(schema, others[name]))
-                continue
-            if "files" not in self.options[name]:
+            folder = self.folder / name
+            if name in others or not (folder.is_dir() and any(folder.iterdir())):
+                db.register(name, table_of(schema, others.get(name, [])))
                 continue
             columns = {c: "VARCHAR" if t == "STRING" else t for c, t in _columns(schema)}
             typed = "" if self.formats[name] == "parquet" else f", columns={columns!r}"
-            folder = self.folder / name
             db.execute(
                 f"CREATE VIEW {name} AS SELECT * FROM {_READ[self.formats[name]]}('{folder}/*'{typed})"
             )

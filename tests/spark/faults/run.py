@@ -1,0 +1,91 @@
+"""The process that a fault test kills: runs a spec until it is done and says what happens, one JSON line at a time.
+
+    {"batch": 3, "receipts": [...], "indexes": {...}}    {"error": "..."}    {"done": ..., "manifests": {...}}
+
+It runs in a session (setsid) of its own, by which the test finds everything that it has started.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from joinlib.errors import StreamJoinError
+from joinlib.route.slots import slots
+from joinlib.spark.compiled import Compiled, compiled
+from joinlib.spark.job import Report, started
+from joinlib.spark.task import local_folder
+from joinlib.spec import load
+from joinlib.state.tuning import Tuning
+from tests.spark.faults import processes
+
+CORES = 2
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to do, as the test passes it on the command line."""
+
+    spec: str
+    tuning: dict[str, int]
+    conf: dict[str, str] = field(default_factory=dict)
+    idle_kills: Sequence[int] = ()  # batches after which every idle worker is killed
+
+
+class Teller:
+    """Prints what batches did."""
+
+    def __init__(self, order: Order, plan: Compiled) -> None:
+        self.order, self.indexes = order, local_folder(plan.join.state)
+        self._open: list[int] = []  # indexes stay open, so that no new file gets an old one's inode
+
+    def __call__(self, report: Report) -> None:
+        killed = processes.end_workers(os.getsid(0)) if report.batch in self.order.idle_kills else 0
+        tell(batch=report.batch, receipts=[asdict(r) for r in report.receipts], indexes=self._inodes(), killed=killed)
+
+    def _inodes(self) -> dict[str, int]:
+        if not self.order.idle_kills:
+            return {}
+        found = sorted(self.indexes.glob("*/*.index"))
+        self._open += [os.open(path, os.O_RDONLY) for path in found]
+        return {str(path.relative_to(self.indexes)): os.stat(path).st_ino for path in found}
+
+
+def tell(**line: Any) -> None:
+    print(json.dumps(line), flush=True)
+
+
+def main(order: Order) -> None:
+    plan = compiled(load(Path(order.spec)), CORES, Tuning(**order.tuning))
+    try:
+        with started(plan, Teller(order, plan), until_done=True, cores=CORES, conf=order.conf) as job:
+            tell(flowing=True, application=job.spark.sparkContext.applicationId)
+            while not job.wait(0.1):
+                pass
+            tell(done=True, manifests={b: manifests(job.spark, plan, b) for b in last_batches(plan)})
+    except StreamJoinError as error:
+        tell(error=str(error), kind=type(error).__name__)
+        sys.exit(1)
+
+
+def last_batches(plan: Compiled) -> list[int]:
+    """The last batch, and the one before it, when nothing was closed yet."""
+    last = max(int(f.name) for f in (plan.checkpoint / "spark" / "commits").iterdir() if f.name.isdigit())
+    return [last - 1, last]
+
+
+def manifests(spark: SparkSession, plan: Compiled, batch: int) -> list[str]:
+    """Every unit's manifest after a batch, as JSON, by unit."""
+    reader = spark.read.format("statestore").option("stateVarName", "manifest").option("batchId", batch)
+    rows = reader.load(str(plan.checkpoint / "spark")).select("key.slot", "value.manifest").collect()
+    saved = {slot: bytes(manifest).decode() for slot, manifest in rows}
+    return [saved[slot] for slot in slots(plan.stage.units)]
+
+
+if __name__ == "__main__":
+    main(Order(**json.loads(sys.argv[1])))

@@ -1,0 +1,274 @@
+"""A spec that is run, killed and run again; and what must hold when it is done.
+
+    job.begin("segment:2") ─► run.until(batch=2) ─► run.kill("worker") ─► … ─► job.finish() ─► job.check(undisturbed)
+
+Laws: the output is DuckDB's answer in the batches of a calm run, the state is that of a calm run, and nothing is left over.
+"""
+
+import json
+import os
+import queue
+import random
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+from joinlib.state import segment
+from joinlib.state.manifest import Manifest, decode
+from tests.spark.faults import processes
+from tests.spark.faults.processes import Kind
+from tests.spark.trial import Trial
+
+SCHEMA = "k BIGINT, v BIGINT, s STRING, at TIMESTAMP"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+FILES, ROWS = 9, 40  # a file of each input a batch
+TUNING = {"spool_bytes": 300, "seal_rows": 24, "merge_segments": 2, "max_segments": 10, "max_runs": 2, "frame_rows": 7, "probe_pairs": 16}
+BOUND = "o.k = p.k AND p.at BETWEEN o.at - INTERVAL 20 MINUTES AND o.at + INTERVAL 40 MINUTES"
+QUERIES = {
+    "inner": f"SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN payments p ON {BOUND}",
+    "full": f"SELECT o.k AS ok, p.k AS pk, o.v AS ov, p.v AS pv, p.s AS s FROM orders o FULL JOIN payments p ON {BOUND}",
+}
+Line = dict[str, Any]
+_ROOT = Path(__file__).parents[3]
+
+
+class Run:
+    """One process tree, in a session of its own. `until` and `end` read what it tells."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], errors: Path) -> None:
+        self.lines: list[Line] = []
+        self._errors = errors
+        self._told: queue.Queue[Line | None] = queue.Queue()
+        with errors.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True, text=True
+            )
+        self.session = self._process.pid
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def until(self, patience_s: float = 300.0, **wanted: Any) -> Line:
+        """Reads up to the line that holds `wanted`."""
+        end = time.monotonic() + patience_s
+        while (line := self._next(end)) is not None:
+            if wanted.items() <= line.items():
+                return line
+        raise AssertionError(f"the run ended before {wanted}: {self.lines[-3:]}\n{self._last_words()}")
+
+    def until_batches(self, count: int) -> None:
+        """Reads up to the report of so many batches more."""
+        end = time.monotonic() + 300
+        while count >= 0 and (line := self._next(end)) is not None:
+            count -= "batch" in line or "flowing" in line
+
+    def end(self, patience_s: float = 300.0) -> int:
+        """Reads on until the process has ended; its exit code."""
+        end = time.monotonic() + patience_s
+        while self._next(end) is not None:
+            pass
+        return self._process.wait(10)
+
+    def kill(self, kind: Kind) -> bool:
+        """Kills the newest process of a kind; false if there is none."""
+        found = processes.of_kind(self.session, kind)
+        if found:
+            processes.kill(max(found))
+        return bool(found)
+
+    def kill_all(self) -> None:
+        """The whole session, as `kill -9` of everything or a power cut would."""
+        for p in processes.of_session(self.session):
+            processes.kill(p.pid)
+
+    @property
+    def done(self) -> Line | None:
+        """What the run told when its inputs were done."""
+        return next((line for line in self.lines if line.get("done")), None)
+
+    @property
+    def flowing(self) -> bool:
+        """Whether it has told that its query runs."""
+        with self._told.mutex:
+            return any(line and line.get("flowing") for line in [*self.lines, *self._told.queue])
+
+    @property
+    def errors(self) -> list[str]:
+        """The messages that a user would have seen."""
+        return [line["error"] for line in self.lines if "error" in line]
+
+    def close(self) -> None:
+        """Whatever happened: nothing of it runs on."""
+        self.kill_all()
+        self._process.wait(20)
+        assert not processes.gone(self.session)
+
+    def _next(self, end: float) -> Line | None:
+        try:
+            line = self._told.get(timeout=max(end - time.monotonic(), 0.01))
+        except queue.Empty:
+            raise AssertionError(f"nothing happens any more: {self.lines[-3:]}\n{self._last_words()}") from None
+        if line is not None:
+            self.lines.append(line)
+        return line
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for text in self._process.stdout:
+            if text.startswith("{"):
+                self._told.put(json.loads(text))
+        self._told.put(None)
+
+    def _last_words(self) -> str:
+        return self._errors.read_text(errors="replace")[-3000:]
+
+
+@dataclass
+class Scenario:
+    """The folder of one job that suffers. `runs`: all that it has been through."""
+
+    folder: Path
+    kind: str
+    runs: list[Run] = field(default_factory=list)
+    tuning: dict[str, int] = field(default_factory=lambda: TUNING)
+
+    def __post_init__(self) -> None:
+        self.trial = Trial(self.folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
+        (self.folder / "faults").mkdir()
+        for seed, name in enumerate(("orders", "payments")):
+            self.trial.input(name, SCHEMA)
+            self.trial.fill(name, _made(seed), FILES)
+        (self.folder / "spec.yaml").write_text(json.dumps(self._spec()))
+
+    def begin(self, *faults: str, **order: Any) -> Run:
+        """Starts the job; `faults`: points at which something of it dies."""
+        for fault in faults:
+            (self.folder / "faults" / fault).touch()
+        told = {"spec": str(self.folder / "spec.yaml"), "tuning": self.tuning, **order}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(_ROOT),
+            "STREAMJOIN_FAULTS": str(self.folder / "faults"),
+            "STREAMJOIN_LOCAL_DIR": str(self.folder / "indexes"),
+            "TMPDIR": str(self.folder),
+        }
+        command = [sys.executable, "-m", "tests.spark.faults.run", json.dumps(told)]
+        self.runs.append(Run(command, environment, self.folder / "stderr.txt"))
+        return self.runs[-1]
+
+    def leave_behind(self, batch: int) -> None:
+        """What attempts leave that die while they write: half a file, and a whole one that no manifest names."""
+        for folder in (self.folder / "checkpoint" / "state" / "0").iterdir():
+            (folder / f".0-{batch:08d}.1.1").write_bytes(b"half")
+            (folder / f"0-{batch:08d}-0000000000000000.arrow").write_bytes(b"whole")
+
+    def finish(self, **order: Any) -> Line:
+        """Runs to the end, undisturbed from here on."""
+        run = self.begin(**order)
+        done = run.until(done=True)
+        assert run.end() == 0, run._last_words()
+        return done
+
+    def check(self, like: "Scenario") -> None:
+        """Every law of exactly once. `like`: the same job, never disturbed."""
+        assert not list((self.folder / "faults").iterdir()), "a fault was never reached"
+        self._check_output(like)
+        self._check_state(like)
+        for run in self.runs:
+            assert not processes.gone(run.session)
+
+    def close(self) -> None:
+        for run in self.runs:
+            run.close()
+            for line in run.lines:
+                if "application" in line:  # executors of a local-cluster leave their logs beside Spark itself
+                    shutil.rmtree(Path(pyspark.__file__).parent / "work" / line["application"], ignore_errors=True)
+
+    # --- laws --------------------------------------------------------------------------------------------------------
+
+    def _check_output(self, like: "Scenario") -> None:
+        """DuckDB's answer, in the same batches, and nothing staged is left."""
+        sql = QUERIES[self.kind]
+        assert self.trial.output(sql) == self.trial.expected(sql)
+        assert _batches(self.trial.out) == _batches(like.trial.out)
+        staged = self.trial.out / ".staging"
+        assert not staged.exists() or not list(staged.iterdir())
+
+    def _check_state(self, like: "Scenario") -> None:
+        """The manifests are those of the undisturbed run, byte by byte; every file that they name is whole; there is no other."""
+        assert self.manifests == like.manifests
+        (last, before) = (self.manifests[b] for b in sorted(self.manifests, reverse=True))
+        for unit, manifest in enumerate(last):
+            folder = self._segments(manifest, unit)
+            assert {f.name for f in folder.iterdir()} == manifest.names
+            for side in (*before[unit].sides, *manifest.sides):
+                for live in side.segments:
+                    segment.verify(folder, live)
+                    assert segment.read(folder, live).num_rows == live.rows
+        assert sum(s.rows for m in before for s in m.sides) > 0
+
+    @property
+    def manifests(self) -> dict[int, list[Manifest]]:
+        """By batch: those of all units, of the last run."""
+        done = self.runs[-1].done
+        assert done is not None
+        return {int(b): [decode(m.encode()) for m in all_] for b, all_ in done["manifests"].items()}
+
+    def _segments(self, manifest: Manifest, unit: int) -> Path:
+        return self.folder / "checkpoint" / "state" / "0" / f"{unit:05d}"
+
+    def _spec(self) -> dict[str, Any]:
+        event_time = {"column": "at", "delay": "30m"}
+        inputs = {
+            name: {"schema": SCHEMA, "eventTime": event_time, "files": {"path": name, "orderBy": "name", "maxFilesPerBatch": 1}}
+            for name in ("orders", "payments")
+        }
+        return {
+            "apiVersion": "streamjoin.dev/v1alpha1",
+            "kind": "StreamJoin",
+            "metadata": {"name": "faults"},
+            "spec": {
+                "sql": QUERIES[self.kind],
+                "inputs": inputs,
+                "output": {"files": {"path": "out", "format": "parquet"}},
+                "checkpoint": {"path": "checkpoint"},
+                "join": {"units": 4},
+            },
+        }
+
+
+@contextmanager
+def scenario(folder: Path, kind: str, **more: Any) -> Iterator[Scenario]:
+    """A scenario of which nothing runs on afterwards."""
+    folder.mkdir()
+    made = Scenario(folder, kind, **more)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _made(seed: int) -> list[tuple[Any, ...]]:
+    """Few keys; times that rise by half a minute, give or take ten minutes, so that none is late."""
+    draw = random.Random(seed)
+    return [
+        (
+            draw.choice([None, *range(11)]),
+            at,
+            draw.choice(["ape", "bee", None]),
+            START + timedelta(seconds=30 * at + draw.randrange(-600, 600)),
+        )
+        for at in range(FILES * ROWS)
+    ]
+
+
+def _batches(out: Path) -> dict[str, int]:
+    return {folder.name: len(list(folder.iterdir())) for folder in out.glob("batch=*")}

@@ -1,0 +1,42 @@
+"""Kill it at a named point and run it again: nothing is lost, nothing comes twice."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.spark.faults.scenario import Scenario
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+RETRYING = {"spark.master": "local[2,4]"}  # a task may fail three times, as on a cluster
+
+
+def test_every_point(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
+    """A full join whose workers and drivers die at every point of a batch, each in a batch of its own."""
+    workers = job.begin("spooled:0", "segment:1", "index:2", "joined:3", "collected:4", conf=RETRYING)
+    workers.until(batch=2)
+    job.leave_behind(batch=2)
+    assert workers.end() == -9
+    assert not workers.errors, "the task is run again in the same batch"
+    assert job.begin("spooled:4", "staged:5", conf=RETRYING).end() == -9
+    assert job.begin("published:6").end() == -9
+    job.finish()
+
+    job.check(like=undisturbed(job.kind))
+
+
+@pytest.mark.parametrize("job", ["inner"], indirect=True)
+def test_local_run_ends_with_a_clear_error(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
+    """Without a cluster a run ends when a worker or the JVM dies, says so in one line, and goes on when run again; an inner join."""
+    worker = job.begin("joined:2")
+    assert worker.end() == 1
+    assert worker.errors == ["a Python worker died (killed, or out of memory); run again, the job goes on where it was"]
+    jvm = job.begin()
+    jvm.until(batch=4)
+    jvm.kill("jvm")
+    assert jvm.end() == 1
+    assert jvm.errors == ["Spark's JVM died (killed, or out of memory); run again, the job goes on where it was"]
+    job.finish()
+
+    job.check(like=undisturbed(job.kind))

@@ -41,3 +41,15 @@ def test_every_key_against_every_key(key: pa.DataType, hash_bits: int, composite
     holds(
         Case(query, key, UTC, dict.fromkeys("ab", rows), 0, cuts, 2, Tuning(hash_bits=hash_bits), CALM, 1000)
     )
+
+
+@pytest.mark.parametrize("kind", ["inner", "left", "right", "full", "semi", "anti"])
+@pytest.mark.parametrize("first", ["a", "b", "both"])
+def test_many_partners(kind: str, first: str) -> None:
+    """Three rows on each side of one key, and one that meets nobody, whichever side comes first."""
+    rows = [(1, "x", v, 0) for v in range(3)]
+    columns = ("a.v",) if kind in ("semi", "anti") else ("a.v", "b.v")
+    query = Query(columns, (kind, "a", "b", (same("a.k", "b.k"),)))
+    cuts = {name: [4 if first in (name, "both") else 0, 4] for name in "ab"}
+    lonely = {"a": [*rows, (0, "x", 9, 0)], "b": [*rows, (2, "x", 9, 0)]}
+    holds(Case(query, pa.int64(), UTC, lonely, 0, cuts, 1, Tuning(), CALM, 1000))

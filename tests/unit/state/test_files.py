@@ -63,7 +63,7 @@ def test_a_manifest_survives_encoding(tmp_path: Path) -> None:
 
 def test_retired_files_are_deleted_when_no_batch_can_come_back(tmp_path: Path) -> None:
     """A merged segment stays for the batches that Spark retains, so that each of them can be opened; then it is gone."""
-    store = Store(tmp_path, FOREVER, Tuning(seal_rows=2, retain_batches=3))
+    store = Store(tmp_path, FOREVER, Tuning(seal_rows=1, max_runs=1, retain_batches=3))
     saved = []
     for n in range(12):
         store.batch(n, [n])

@@ -1,17 +1,17 @@
 """What happens while rows flow: folders that grow, silence, late rows, closing, running on, many units."""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 
 from joinlib.errors import SpecError
-from joinlib.spark.emit import Emit, Sink
 from joinlib.spark.job import Job, Report
+from joinlib.spark.task import JoinTask
 from tests.spark.trial import Trial, plain, rows_of, until
 
 pytestmark = pytest.mark.spark
@@ -170,32 +170,42 @@ def test_a_silent_input_is_not_waited_for(trial: Trial) -> None:
 
 
 @dataclass(frozen=True)
-class Witness(Emit):
-    """Notes which process served which unit."""
+class Witness(JoinTask):
+    """Notes, wherever a task unpacks it, which process serves which state partition."""
 
     seen: Path = Path()
 
-    def sink(self, unit: int, batch: int, attempt: int, schema: pa.Schema) -> Sink:
-        (self.seen / f"{unit}-{os.getpid()}").touch()
-        return super().sink(unit, batch, attempt, schema)
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_witnessed, tuple(getattr(self, f.name) for f in fields(self)))
+
+
+def _witnessed(*values: Any) -> Witness:
+    task, context = Witness(*values), TaskContext.get()
+    if context is not None:
+        (task.seen / f"{context.partitionId()}-{os.getpid()}").touch()
+    return task
 
 
 def test_any_process_serves_any_unit(trial: Trial, tmp_path: Path) -> None:
-    """32 units on two workers, in two runs: several processes served them, and nothing shows in the result."""
+    """32 units on two workers, in many batches: several processes served them, and nothing shows in the result."""
     pairs(trial, orderBy="name", maxFilesPerBatch=1)
     seen = tmp_path / "seen"
     seen.mkdir()
-    plan = trial.compiled(LEFT.replace("o.k = p.k", "o.v = p.v"), join={"units": 32})
-    emit = Witness("files", trial.out, "parquet", seen=seen)
-    plan = replace(plan, join=replace(plan.join, emit=emit))
+    sql = LEFT.replace("o.k = p.k", "o.v = p.v")
+    plan = trial.compiled(sql, join={"units": 32})
+    join = plan.join
+    plan = replace(plan, join=Witness(**{f.name: getattr(join, f.name) for f in fields(join)}, seen=seen))
     for name in ("orders", "payments"):
         for file in range(4):
             trial.write(name, f"{file}", rows(file * 90 + (name == "orders") * 30, 90))
     ran = trial.run_plan(plan)
     served = [path.name.split("-") for path in seen.iterdir()]
-    assert {int(unit) for unit, _ in served} == set(range(32))
+    assert {partition for partition, _ in served} == {"0", "1"}
     assert len({pid for _, pid in served}) >= 2
-    assert trial.output(INNER) == trial.expected(LEFT.replace("o.k = p.k", "o.v = p.v"))
+    assert [sorted(r.unit for r in report.receipts) for report in ran.reports] == [list(range(32))] * len(
+        ran.reports
+    )
+    assert trial.output(sql) == trial.expected(sql)
     assert ran.rows_in == 720
 
 

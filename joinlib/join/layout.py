@@ -55,7 +55,7 @@ def layout(
 class _Maker:
     def __init__(
         self, inputs: tuple[InputPlan, ...], types: dict[str, pa.DataType], timed: set[str], hash_bits: int
-    ):
+    ) -> None:
         self.inputs, self.types, self.timed, self.hash_bits = inputs, types, timed, hash_bits
         self.holding = Holding(inputs)
         self.delays: dict[str, int] = {}  # event-time columns of joins' outputs

@@ -32,17 +32,26 @@ spec:
 def options() -> list[str]:
     """JVM options that use the archive, if there is one."""
     path = archive()
-    return [f"-XX:SharedArchiveFile={path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"] if path.exists() else []
+    return (
+        [f"-XX:SharedArchiveFile={path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"] if path.exists() else []
+    )
 
 
 def archive() -> Path:
     """Where the archive of this Java and this PySpark lies."""
     import pyspark
 
-    java = shutil.which(str(Path(os.environ["JAVA_HOME"]) / "bin/java") if "JAVA_HOME" in os.environ else "java")
+    java = shutil.which(
+        str(Path(os.environ["JAVA_HOME"]) / "bin/java") if "JAVA_HOME" in os.environ else "java"
+    )
     home = Path(java).resolve() if java else Path("java")
     release = home.parent.parent / "release"
-    known = [pyspark.__version__, pyspark.__file__, str(home), release.read_text() if release.exists() else ""]
+    known = [
+        pyspark.__version__,
+        pyspark.__file__,
+        str(home),
+        release.read_text() if release.exists() else "",
+    ]
     name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "streamjoin" / "classes" / f"{name}.jsa"

@@ -28,6 +28,7 @@ from joinlib.spark import receipt, session
 from joinlib.spark.api import stateful
 from joinlib.spark.compiled import Compiled
 from joinlib.spark.identity import identify
+from joinlib.spark.inputs import check
 from joinlib.spark.lock import Lock
 from joinlib.spark.publish import claim, publish
 from joinlib.spark.receipt import Receipt
@@ -107,6 +108,7 @@ def started(
         identity = identify(plan.checkpoint, plan.document.metadata.name, plan.stage)
         if (folder := plan.join.emit.folder) is not None:
             claim(folder, identity)
+        check(plan.source, until_done=until_done)
         partitions = session.default_partitions(plan.stage.units, cores)
         own = spark or session.local(partitions, plan.join.tuning.retain_batches, cores, conf)
         try:

@@ -4,6 +4,7 @@ A rule over several fields raises a list of `Problem`s, each with its place and 
 file can be shown all of them at their lines.
 """
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -105,9 +106,9 @@ def _quantity(value: object) -> int:
 
 
 def _folder(value: Path, info: ValidationInfo) -> Path:
-    """An absolute path when the context says where relative ones start."""
+    """An absolute path without `..` when the context says where relative ones start."""
     base = (info.context or {}).get("base")
-    return Path(base, value) if base is not None else value
+    return Path(os.path.normpath(Path(base, value))) if base is not None else value
 
 
 def _local(value: object) -> object:

@@ -7,6 +7,7 @@ Everything it writes is a pure function of (manifest, rows), so two attempts of 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -271,8 +272,8 @@ class Side:
                 self._merge(batch, live, 0, len(live.run.segments))
         if self.runs and not self.runs[-1].run.sealed:
             self._merge_newest(batch, self.runs[-1])
-        while sum(live.run.sealed for live in self.runs) > self.tuning.max_runs:
-            self._merge_runs(batch)
+        while sum(live.run.sealed for live in self.runs) > self.tuning.max_runs and self._merge_runs(batch):
+            pass
 
     def _merge_newest(self, batch: int, head: LiveRun) -> None:
         """While there are too many segments, the newest become one: O(log rows) rewrites of each row.
@@ -301,11 +302,13 @@ class Side:
         low, high = min(s.low for s in old), max(s.high for s in old)
         return Segment(name, table.num_rows, size, digest, 0, max(s.level for s in old) + 1, low, high)
 
-    def _merge_runs(self, batch: int) -> None:
-        """The two neighbouring sealed runs with the fewest rows become one run with an index of its own."""
+    def _merge_runs(self, batch: int) -> bool:
+        """The two neighbouring sealed runs with the fewest rows become one, with an index of its own; False: none may."""
         sealed = [live for live in self.runs if live.run.sealed]
-        at = min(range(len(sealed) - 1), key=lambda i: sealed[i].run.rows + sealed[i + 1].run.rows)
-        first, second = sealed[at], sealed[at + 1]
+        pairs = [p for p in pairwise(sealed) if _bytes(*p) <= 2 * self.tuning.seal_bytes]
+        if not pairs:  # an Arrow array of strings ends at 2 GiB: then there are more runs to search
+            return False
+        first, second = min(pairs, key=lambda p: p[0].run.rows + p[1].run.rows)
         old = first.run.segments + second.run.segments
         merged = self._write_merged(batch, first.batches + second.batches, old)
         merged = replace(merged, token=_chain(0, merged.digest))
@@ -324,6 +327,11 @@ class Side:
         self._remove(second)
         if self._marks:
             self._rewrite_marks(batch, moved)
+        return True
+
+
+def _bytes(*runs: LiveRun) -> int:
+    return sum(s.bytes for live in runs for s in live.run.segments)
 
 
 def _worth(rows: list[int]) -> int:

@@ -9,7 +9,7 @@ class Tuning:
 
     hash_bits: int = 64  # fewer: collisions are forced
     seal_rows: int = 1 << 24  # a head with so many rows is sealed
-    seal_bytes: int = 1 << 30  # or so many bytes (string columns of one Arrow array end at 2 GiB)
+    seal_bytes: int = (1 << 30) - 1  # or so many bytes (string columns of one Arrow array end at 2 GiB)
     spans: int = 8  # a head is sealed once it spans this part of the time a row is kept
     merge_segments: int = 8  # half as many segments of marks become one
     max_segments: int = 32  # live segments of a side

@@ -1,0 +1,25 @@
+"""Can the inputs be read? Asked before Spark starts, because the answer takes milliseconds and Spark takes seconds."""
+
+import tempfile
+from pathlib import Path
+
+from joinlib.errors import SpecError
+from joinlib.source import GeneratorConfig, make
+from joinlib.spark.source import SourcePlan, SourceTask
+
+
+def check(task: SourceTask, *, until_done: bool) -> None:
+    """Raises what reading the inputs for the first time would raise; writes nothing. Inputs that were read before are known."""
+    for source in task.sources:
+        if until_done and _endless(source):
+            raise SpecError(
+                f"inputs.{source.name}: the generator has no end, so --until-done would not end either; give it `rows`"
+            )
+        if not (task.logs / f"{source.name}.jsonl").exists():
+            with tempfile.TemporaryDirectory() as logs:
+                make(source.name, source.config, source.schema, Path(logs)).discover()
+
+
+def _endless(source: SourcePlan) -> bool:
+    config = source.config
+    return isinstance(config, GeneratorConfig) and config.rows is None and config.rows_per_second is None

@@ -1,4 +1,7 @@
-"""What all tests share: Hypothesis tries few, small examples and does not time them on a busy machine."""
+"""What all tests share: Hypothesis tries few, small examples and does not time them on a busy machine;
+in CI it tries the same ones every time."""
+
+import os
 
 from hypothesis import HealthCheck, settings
 
@@ -6,4 +9,5 @@ settings.register_profile(
     "quick", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
-settings.load_profile("quick")
+settings.register_profile("ci", parent=settings.get_profile("quick"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "quick")

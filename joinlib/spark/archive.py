@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from joinlib.spark import home
+
 _SPEC = """
 apiVersion: streamjoin.dev/v1alpha1
 kind: StreamJoin
@@ -39,22 +41,12 @@ def options() -> list[str]:
 
 def archive() -> Path:
     """Where the archive of this Java and this PySpark lies."""
-    import pyspark
-
-    java = shutil.which(
-        str(Path(os.environ["JAVA_HOME"]) / "bin/java") if "JAVA_HOME" in os.environ else "java"
-    )
-    home = Path(java).resolve() if java else Path("java")
-    release = home.parent.parent / "release"
-    known = [
-        pyspark.__version__,
-        pyspark.__file__,
-        str(home),
-        release.read_text() if release.exists() else "",
-    ]
+    java = shutil.which(str(Path(os.environ["JAVA_HOME"]) / "bin/java") if "JAVA_HOME" in os.environ else "java")
+    program = Path(java).resolve() if java else Path("java")
+    release = program.parent.parent / "release"
+    known = [os.environ.get("SPARK_HOME", ""), str(program), release.read_text() if release.exists() else ""]
     name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "streamjoin" / "classes" / f"{name}.jsa"
+    return home.cache_folder() / "classes" / f"{name}.jsa"
 
 
 def make() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from joinlib.spark import archive
+from joinlib.spark import archive, home
 
 # C1 alone: rows never pass through the JVM, so its code need not be the best, and two cores have better to do.
 JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK")
@@ -36,6 +36,8 @@ def settings(partitions: int, retain_batches: int) -> dict[str, str]:
         # Workers are forked from a daemon that has imported and compiled everything.
         "spark.python.daemon.module": "joinlib.spark.daemon",
         "spark.python.use.daemon": "true",
+        # One daemon for all of them: only some operators would set the variable behind this, and get a daemon of their own.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         # Blocks are dense columns: compressing them costs more than it saves.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
@@ -48,6 +50,7 @@ def local(
     partitions: int, retain_batches: int, cores: int, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
     """A session in this process, for a laptop."""
+    home.use()
     chosen = {
         **settings(partitions, retain_batches),
         "spark.ui.enabled": "false",

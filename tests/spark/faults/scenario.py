@@ -32,8 +32,17 @@ from tests.spark.trial import Trial
 SCHEMA = "k BIGINT, v BIGINT, s STRING, at TIMESTAMP"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 FILES, ROWS = 9, 40  # a file of each input a batch
-TUNING = {"spool_bytes": 300, "seal_rows": 24, "merge_segments": 2, "max_segments": 10, "max_runs": 2, "frame_rows": 7, "probe_pairs": 16}
-BOUND = "o.k = p.k AND p.at BETWEEN o.at - INTERVAL 20 MINUTES AND o.at + INTERVAL 40 MINUTES"
+TUNING = {  # a head lives for three batches or so: long enough to be found half changed, and to be sealed and merged
+    "spool_bytes": 300,
+    "seal_rows": 48,
+    "spans": 1,
+    "merge_segments": 2,
+    "max_segments": 10,
+    "max_runs": 2,
+    "frame_rows": 7,
+    "probe_pairs": 16,
+}
+BOUND = "o.k = p.k AND p.at BETWEEN o.at - INTERVAL 6 MINUTES AND o.at + INTERVAL 9 MINUTES"
 QUERIES = {
     "inner": f"SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN payments p ON {BOUND}",
     "full": f"SELECT o.k AS ok, p.k AS pk, o.v AS ov, p.v AS pv, p.s AS s FROM orders o FULL JOIN payments p ON {BOUND}",
@@ -116,7 +125,9 @@ class Run:
             line = self._told.get(timeout=max(end - time.monotonic(), 0.01))
         except queue.Empty:
             raise AssertionError(f"nothing happens any more: {self.lines[-3:]}\n{self._last_words()}") from None
-        if line is not None:
+        if line is None:
+            self._told.put(None)  # it has ended, whoever asks next
+        else:
             self.lines.append(line)
         return line
 
@@ -226,7 +237,7 @@ class Scenario:
         return self.folder / "checkpoint" / "state" / "0" / f"{unit:05d}"
 
     def _spec(self) -> dict[str, Any]:
-        event_time = {"column": "at", "delay": "30m"}
+        event_time = {"column": "at", "delay": "2m"}
         inputs = {
             name: {"schema": SCHEMA, "eventTime": event_time, "files": {"path": name, "orderBy": "name", "maxFilesPerBatch": 1}}
             for name in ("orders", "payments")
@@ -257,14 +268,14 @@ def scenario(folder: Path, kind: str, **more: Any) -> Iterator[Scenario]:
 
 
 def _made(seed: int) -> list[tuple[Any, ...]]:
-    """Few keys; times that rise by half a minute, give or take ten minutes, so that none is late."""
+    """Few keys; times that rise by five seconds, give or take half a minute, so that none is late."""
     draw = random.Random(seed)
     return [
         (
             draw.choice([None, *range(11)]),
             at,
             draw.choice(["ape", "bee", None]),
-            START + timedelta(seconds=30 * at + draw.randrange(-600, 600)),
+            START + timedelta(seconds=5 * at + draw.randrange(-30, 30)),
         )
         for at in range(FILES * ROWS)
     ]

@@ -14,7 +14,7 @@ RETRYING = {"spark.master": "local[2,4]"}  # a task may fail three times, as on 
 
 def test_every_point(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
     """A full join whose workers and drivers die at every point of a batch, each in a batch of its own."""
-    workers = job.begin("spooled:0", "segment:1", "index:2", "joined:3", "collected:4", conf=RETRYING)
+    workers = job.begin("spooled:0", "index:1", "segment:2", "joined:3", "collected:4", conf=RETRYING)
     workers.until(batch=2)
     job.leave_behind(batch=2)
     assert workers.end() == -9

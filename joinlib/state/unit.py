@@ -59,7 +59,7 @@ class Unit:
             sides.append(saved)
             kept += tuple((batch, s.name, s.bytes) for s in retired)
         taken = {s.name for saved in sides for s in saved.segments} | {name for _, name, _ in kept}
-        kept += tuple((batch, w.name, w.bytes) for w in offered if w.name not in taken)
+        kept += tuple((batch, w.name, w.bytes) for w in sorted(offered) if w.name not in taken)
         return replace(manifest, batch=batch, sides=tuple(sides), retired=kept)
 
     @property

@@ -42,7 +42,9 @@ def options() -> list[str]:
 def archive() -> Path:
     """Where the archive of this Java and this PySpark lies."""
     home.use()  # a class archive fits one class path only
-    java = shutil.which(str(Path(os.environ["JAVA_HOME"]) / "bin/java") if "JAVA_HOME" in os.environ else "java")
+    java = shutil.which(
+        str(Path(os.environ["JAVA_HOME"]) / "bin/java") if "JAVA_HOME" in os.environ else "java"
+    )
     program = Path(java).resolve() if java else Path("java")
     release = program.parent.parent / "release"
     known = [os.environ.get("SPARK_HOME", ""), str(program), release.read_text() if release.exists() else ""]

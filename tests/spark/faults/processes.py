@@ -36,7 +36,9 @@ def of_kind(session: int, kind: Kind) -> list[int]:
     kinds: dict[str, list[int]] = {
         "driver": [p.pid for p in found if p.pid == session],
         "jvm": [p.pid for p in found if _java(p) and "SparkSubmit" in " ".join(p.command)],
-        "executor": [p.pid for p in found if _java(p) and "CoarseGrainedExecutorBackend" in " ".join(p.command)],
+        "executor": [
+            p.pid for p in found if _java(p) and "CoarseGrainedExecutorBackend" in " ".join(p.command)
+        ],
         "daemon": sorted(daemons),
         "worker": [p.pid for p in tasks if p.pid not in daemons],
     }

@@ -46,7 +46,12 @@ class Teller:
 
     def __call__(self, report: Report) -> None:
         killed = processes.end_workers(os.getsid(0)) if report.batch in self.order.idle_kills else 0
-        tell(batch=report.batch, receipts=[asdict(r) for r in report.receipts], indexes=self._inodes(), killed=killed)
+        tell(
+            batch=report.batch,
+            receipts=[asdict(r) for r in report.receipts],
+            indexes=self._inodes(),
+            killed=killed,
+        )
 
     def _inodes(self) -> dict[str, int]:
         if not self.order.idle_kills:

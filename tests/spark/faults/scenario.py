@@ -60,7 +60,12 @@ class Run:
         self._told: queue.Queue[Line | None] = queue.Queue()
         with errors.open("ab") as stderr:
             self._process = subprocess.Popen(
-                command, env=environment, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True, text=True
+                command,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
+                text=True,
             )
         self.session = self._process.pid
         threading.Thread(target=self._listen, daemon=True).start()
@@ -124,7 +129,9 @@ class Run:
         try:
             line = self._told.get(timeout=max(end - time.monotonic(), 0.01))
         except queue.Empty:
-            raise AssertionError(f"nothing happens any more: {self.lines[-3:]}\n{self._last_words()}") from None
+            raise AssertionError(
+                f"nothing happens any more: {self.lines[-3:]}\n{self._last_words()}"
+            ) from None
         if line is None:
             self._told.put(None)  # it has ended, whoever asks next
         else:
@@ -201,7 +208,9 @@ class Scenario:
             run.close()
             for line in run.lines:
                 if "application" in line:  # executors of a local-cluster leave their logs beside Spark itself
-                    shutil.rmtree(Path(pyspark.__file__).parent / "work" / line["application"], ignore_errors=True)
+                    shutil.rmtree(
+                        Path(pyspark.__file__).parent / "work" / line["application"], ignore_errors=True
+                    )
 
     # --- laws --------------------------------------------------------------------------------------------------------
 
@@ -239,7 +248,11 @@ class Scenario:
     def _spec(self) -> dict[str, Any]:
         event_time = {"column": "at", "delay": "2m"}
         inputs = {
-            name: {"schema": SCHEMA, "eventTime": event_time, "files": {"path": name, "orderBy": "name", "maxFilesPerBatch": 1}}
+            name: {
+                "schema": SCHEMA,
+                "eventTime": event_time,
+                "files": {"path": name, "orderBy": "name", "maxFilesPerBatch": 1},
+            }
             for name in ("orders", "payments")
         }
         return {

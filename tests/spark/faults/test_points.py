@@ -31,12 +31,16 @@ def test_local_run_ends_with_a_clear_error(job: Scenario, undisturbed: Callable[
     """Without a cluster a run ends when a worker or the JVM dies, says so in one line, and goes on when run again; an inner join."""
     worker = job.begin("joined:2")
     assert worker.end() == 1
-    assert worker.errors == ["a Python worker died (killed, or out of memory); run again, the job goes on where it was"]
+    assert worker.errors == [
+        "a Python worker died (killed, or out of memory); run again, the job goes on where it was"
+    ]
     jvm = job.begin()
     jvm.until(batch=4)
     jvm.kill("jvm")
     assert jvm.end() == 1
-    assert jvm.errors == ["Spark's JVM died (killed, or out of memory); run again, the job goes on where it was"]
+    assert jvm.errors == [
+        "Spark's JVM died (killed, or out of memory); run again, the job goes on where it was"
+    ]
     job.finish()
 
     job.check(like=undisturbed(job.kind))

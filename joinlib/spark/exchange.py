@@ -76,7 +76,6 @@ class Sender:
 
     def ticks(self, ticks: Sequence[Tick]) -> pa.RecordBatch:
         """Every tick for every unit."""
-        count = self.units
         rows = [(slot, t) for t in ticks for slot in self.slots]
         flags = [_TICK | (_IDLE if t.idle else 0) | (_CLOSED if t.closed else 0) for _, t in rows]
         count = len(rows)

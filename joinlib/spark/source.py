@@ -65,8 +65,8 @@ class Part(InputPartition):
 def data_source(task: SourceTask) -> type[DataSource]:
     """The data source "streamjoin" of one task, to be registered with the session.
 
-    The task rides in the class, which Spark pickles by value because no module holds it. As an option it would stand in
-    every printed plan, and Spark's redaction of long options overflows the stack.
+    The task rides in the class, which Spark pickles by value because no module holds it. As an option it would stand,
+    encoded, in every plan that Spark prints.
     """
 
     class StreamJoinSource(DataSource):

@@ -33,7 +33,6 @@ class Unit:
             Side(c, Place(segments, indexes, skip_bits, _stagger(segments, c)), tuning) for c in configs
         ]
         self._lock = os.open(indexes / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        self.bytes = 0
 
     def open(self, manifest: Manifest) -> None:
         """Makes every side be that of `manifest`; sweeps what attempts that died have left.

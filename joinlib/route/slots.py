@@ -4,7 +4,10 @@ Spark puts a row into partition pmod(murmur3(key, 42), partitions). The keys 0..
 slots fill `units` partitions, and every smaller power of two, with the same number of units each.
 """
 
+from functools import cache
 
+
+@cache
 def slots(units: int) -> tuple[int, ...]:
     """For each unit the INT to group by, the smallest that fits. About units * ln(units) hashes."""
     found: dict[int, int] = {}

@@ -6,6 +6,7 @@ only the kind that runs tasks is worth warming up, the others work once.
 """
 
 import gc
+import resource
 import sys
 
 from pyspark import daemon
@@ -21,6 +22,10 @@ def _warm_up() -> None:
     from joinlib.warm import warm
 
     warm()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (most, most)
+    )  # each index that a worker maps holds a file open
     gc.collect()
     gc.freeze()
 

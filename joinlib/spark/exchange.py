@@ -3,9 +3,10 @@
 A row is a block of one input for one unit, or a tick for one unit. Spark never sees the rows inside a block.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -106,7 +107,7 @@ def receive(frames: Iterable[pd.DataFrame], inputs: Sequence[InputPlan], folder:
     schemas = [block_schema(plan) for plan in inputs]
     rows, ticks, files = [], [], {}
     for frame in frames:
-        for _, number, sequence, highest, count, flags, block in _tuples(frame):
+        for _, number, sequence, highest, count, flags, block in _rows(frame):
             if flags & _TICK:
                 ticks.append(
                     Tick(int(number), int(highest), int(count), bool(flags & _IDLE), bool(flags & _CLOSED))
@@ -122,5 +123,6 @@ def receive(frames: Iterable[pd.DataFrame], inputs: Sequence[InputPlan], folder:
     return Blocks(rows, ticks, files)
 
 
-def _tuples(frame: pd.DataFrame) -> Iterator[tuple[int, int, int, int, int, int, bytes]]:
-    return zip(*(frame[name] for name in SCHEMA.names), strict=True)
+def _rows(frame: pd.DataFrame) -> list[list[Any]]:
+    assert list(frame.columns) == SCHEMA.names
+    return frame.to_numpy(dtype=object).tolist()  # a tenth of what column after column costs

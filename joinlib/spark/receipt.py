@@ -1,6 +1,6 @@
 """What a unit tells the driver of a batch: one small row, so that no result row needs to cross into the JVM and back."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -29,7 +29,7 @@ class Receipt:
     seconds: float  # of the task, in this unit
 
     def encode(self) -> str:
-        return orjson.dumps(asdict(self)).decode()
+        return orjson.dumps(self).decode()
 
 
 def decode(text: str) -> Receipt:

@@ -31,6 +31,8 @@ def settings(partitions: int, retain_batches: int) -> dict[str, str]:
         _STREAMING + "checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
+        # Whoever stops a query that is stuck gets an error, instead of being stuck as well.
+        _STREAMING + "stopTimeout": "60s",
         # Two attempts of one task at once would only fight for the unit's lock.
         "spark.speculation": "false",
         # Workers are forked from a daemon that has imported and compiled everything.

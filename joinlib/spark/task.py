@@ -7,6 +7,7 @@ load neither numba nor pandas nor the SQL parser: that would cost each process a
 import os
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -47,6 +48,7 @@ def unit_folder(state: Path, unit: int) -> Path:
     return state / f"{unit:05d}"
 
 
+@cache
 def local_folder(state: Path) -> Path:
     """The folder of a stage's indexes on this machine: a cache that no other boot of it and no other user sees."""
     root = Path(os.environ.get("STREAMJOIN_LOCAL_DIR") or tempfile.gettempdir()) / f"streamjoin-{os.getuid()}"

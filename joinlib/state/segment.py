@@ -1,15 +1,16 @@
-"""One segment: an Arrow IPC file with one record batch, immutable, named by what it holds.
+"""One segment: an Arrow IPC stream of one record batch, immutable, named by what it holds.
 
-Written aside and linked into place, so a name never shows half a file, and two attempts that write the same bytes agree.
+A stream and not an IPC file: Arrow reads the footer of a file in a thread of its own, a millisecond on a busy machine.
+
+Written aside and renamed into place, so a name never shows half a file, and two attempts that write the same bytes agree.
 Read through a memory map, after its length and digest were compared with the manifest: a damaged segment is named,
 never joined.
 """
 
-import io
 import os
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import xxhash
@@ -30,40 +31,16 @@ def write(folder: Path, prefix: str, batch: pa.RecordBatch) -> Written:
     """Writes `batch` as `folder/PREFIX-DIGEST.arrow`. O(bytes), no copy in memory."""
     aside = folder / f".{prefix}.{os.getpid()}.{threading.get_ident()}"
     try:
-        with open(aside, "wb", buffering=0) as file:
-            hashing = _Hashing(file)
-            with pa.ipc.new_file(pa.PythonFile(hashing, mode="w"), batch.schema) as writer:
-                writer.write_batch(batch)
-        digest = hashing.digest.hexdigest()
+        with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_stream(file, batch.schema) as writer:
+            writer.write_batch(batch)
+        content = pa.memory_map(str(aside)).read_buffer()
+        digest = xxhash.xxh3_128_hexdigest(content)
         name = f"{prefix}-{digest[:16]}.arrow"
-        try:
-            os.link(aside, folder / name)
-        except (
-            FileExistsError
-        ):  # another attempt wrote the same; were it damaged since, these bytes are right
-            os.replace(aside, folder / name)
-    finally:
+        os.replace(aside, folder / name)  # over one of another attempt: the same bytes, or damaged since
+    except BaseException:
         aside.unlink(missing_ok=True)
-    return Written(name, hashing.size, digest)
-
-
-class _Hashing(io.RawIOBase):
-    """A file that hashes what is written to it."""
-
-    def __init__(self, file: io.RawIOBase) -> None:
-        self.file, self.digest, self.size = file, xxhash.xxh3_128(), 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        self.digest.update(view)
-        self.size += len(view)
-        written = 0
-        while written < len(view):  # a raw file may take less than it is given
-            written += self.file.write(view[written:]) or 0
-        return written
+        raise
+    return Written(name, content.size, digest)
 
 
 def verify(folder: Path, segment: Segment | Written) -> None:
@@ -81,8 +58,8 @@ def verify(folder: Path, segment: Segment | Written) -> None:
 
 def read(folder: Path, segment: Segment | Written) -> pa.RecordBatch:
     """The segment's rows, mapped, not copied. Pages are read when they are touched."""
-    with pa.ipc.open_file(_map(folder, segment)) as reader:
-        return reader.get_batch(0)
+    with pa.ipc.open_stream(_map(folder, segment).read_buffer()) as reader:
+        return reader.read_next_batch()
 
 
 def _map(folder: Path, segment: Segment | Written) -> pa.MemoryMappedFile:

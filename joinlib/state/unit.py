@@ -32,7 +32,6 @@ class Unit:
         self.sides = [
             Side(c, Place(segments, indexes, skip_bits, _stagger(segments, c)), tuning) for c in configs
         ]
-        self._lock = os.open(indexes / "lock", os.O_RDWR | os.O_CREAT, 0o600)
 
     def open(self, manifest: Manifest) -> None:
         """Makes every side be that of `manifest`; sweeps what attempts that died have left.
@@ -96,12 +95,10 @@ def hold(
     unit = _open.get(key)
     if unit is None or not indexes.exists():
         unit = _open[key] = Unit(segments, indexes, skip_bits, configs, tuning)
-    fcntl.flock(unit._lock, fcntl.LOCK_EX)
-    try:
+    with open(indexes / "lock", "ab") as lock:  # opened anew each time: a process holds hundreds of units
+        fcntl.flock(lock, fcntl.LOCK_EX)
         unit.open(manifest)
         yield unit
-    finally:
-        fcntl.flock(unit._lock, fcntl.LOCK_UN)
 
 
 def _batch(name: str) -> int:

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from joinlib.errors import StateError
+from joinlib.state import unit as units
 from joinlib.state.manifest import Manifest, decode
 from joinlib.state.side import Part
 from joinlib.state.tuning import Tuning
@@ -166,3 +167,18 @@ def test_limits_that_cannot_be_kept_are_refused() -> None:
     """More sealed runs than segments would be no limit."""
     with pytest.raises(ValueError, match="max_segments of at least 22"):
         Tuning(max_segments=12)
+
+
+def test_an_open_unit_holds_one_file_an_index(tmp_path: Path) -> None:
+    """A worker serves hundreds of units: neither their locks nor their segments stay open, and nothing of a unit let go."""
+    store = Store(tmp_path, FOREVER, Tuning())
+    for batch in range(3):
+        store.batch(batch, [1, 2, 3], mark=[2])
+    assert {p.suffix for p in _held(tmp_path)} == {".index"}
+    units._open.clear()
+    assert not _held(tmp_path)
+
+
+def _held(folder: Path) -> list[Path]:
+    links = [f.readlink() for f in Path("/proc/self/fd").iterdir() if f.is_symlink()]
+    return [path for path in links if path.is_relative_to(folder)]

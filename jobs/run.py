@@ -47,7 +47,7 @@ def run(document: StreamJoin, options: Options) -> None:
     from rich.console import Console
 
     inputs = _shown(document, of_spec(document))
-    log = Path(document.spec.checkpoint.path) / "logs" / "spark.log"
+    log = document.spec.checkpoint.folder / "logs" / "spark.log"
     with aside(log) as terminal:
         console = Console(
             file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160

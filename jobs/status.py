@@ -21,7 +21,7 @@ from joinlib.spec.model import StreamJoin
 
 def status(document: StreamJoin) -> str:
     """Several lines, for people."""
-    checkpoint = Path(document.spec.checkpoint.path)
+    checkpoint = document.spec.checkpoint.folder
     if not (checkpoint / "streamjoin.json").exists():
         return f"no run so far: {near(checkpoint)} holds no checkpoint"
     return "\n".join(f"{label:11} {text}" for label, text in _lines(document, checkpoint))

@@ -30,7 +30,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     """The tasks of a spec. `tasks`: map tasks of a batch, one for each core."""
     spec, tuning = document.spec, tuning or Tuning()
     stage = of_spec(document)
-    checkpoint = Path(spec.checkpoint.path)
+    checkpoint = spec.checkpoint.folder
     named = dict.fromkeys(p.source for p in stage.inputs)
     sources = tuple(_source(name, spec.inputs[name]) for name in named)
     state = checkpoint / "state" / "0"

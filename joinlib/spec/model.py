@@ -5,16 +5,18 @@ beside the fields they read; those over the whole spec are in `rules`.
 """
 
 import re
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, quantity, refuse
+from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.inputs import Input, Positive
 from joinlib.spec.output import Output
 from joinlib.spec.rules import next_power_of_two, problems
 
 DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+DnsName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 MAX_UNITS = 65_536
 
@@ -82,6 +84,46 @@ class Checkpoint(Model):
     """Where the job keeps what it must not forget."""
 
     path: Folder = Field(description="A local or shared folder; relative to the folder of the spec file.")
+    reset: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
+        description="A new word here begins a new checkpoint, in the folder PATH@WORD; the old one stays where it is.",
+    )
+
+    @property
+    def folder(self) -> Path:
+        """Where this checkpoint lies."""
+        return self.path if self.reset is None else self.path.with_name(f"{self.path.name}@{self.reset}")
+
+
+class Volume(Model):
+    """A folder that driver and executors share; ignored by a local run."""
+
+    model_config = ConfigDict(json_schema_extra=one_of("claim", "hostPath"))
+
+    mount_path: str = Field(
+        pattern=r"^/[^:]+$", description="Where it is mounted; paths of the spec begin with it."
+    )
+    claim: DnsName | None = Field(default=None, description="Name of a PersistentVolumeClaim.")
+    host_path: str | None = Field(
+        default=None,
+        pattern=r"^/",
+        description="A folder of the node, for clusters with one node or a shared mount.",
+    )
+    read_only: bool = Field(default=False, description="Nothing is written there.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.claim is None) == (self.host_path is None):
+            refuse([Problem((), "needs a claim or a hostPath, and not both")])
+        return self
+
+
+class Driver(Model):
+    """The pod that plans and commits; ignored by a local run."""
+
+    cores: Positive = Field(default=1, description="Cores of the driver.")
+    memory_bytes: Memory = quantity("2Gi", "memory", "Memory of the driver.")
 
 
 class Executors(Model):
@@ -89,6 +131,10 @@ class Executors(Model):
 
     min: Positive = Field(default=1, description="Executors at least.")
     max: Positive = Field(default=1, description="Executors at most.")
+    instances: Positive | None = Field(
+        default=None,
+        description="Executors wanted now, between min and max; absent: what scaling decides, min at first.",
+    )
     cores: Positive = Field(default=1, description="Cores of an executor.")
     memory_bytes: Memory = quantity("4Gi", "memory", "Memory of an executor.")
 
@@ -96,6 +142,11 @@ class Executors(Model):
     def _consistent(self) -> Self:
         if self.min > self.max:
             refuse([Problem(("min",), f"{self.min} is more than max, {self.max}; lower min or raise max")])
+        if self.instances is not None and not self.min <= self.instances <= self.max:
+            between = (
+                f"{self.instances} is not between min, {self.min}, and max, {self.max}; change one of them"
+            )
+            refuse([Problem(("instances",), between)])
         return self
 
 
@@ -130,9 +181,22 @@ class Spec(Model):
         default_factory=Batch, description="How much a batch takes, and how often one starts."
     )
     checkpoint: Checkpoint = Field(description="Where the job keeps what it must not forget.")
+    volumes: tuple[Volume, ...] = Field(
+        default=(), description="Folders that driver and executors share; ignored by a local run."
+    )
+    driver: Driver = Field(
+        default_factory=Driver, description="The pod that plans and commits; ignored by a local run."
+    )
     executors: Executors | None = Field(default=None, description="Spark executors; ignored by a local run.")
     scaling: Scaling = Field(
         default_factory=Scaling, description="When executors are added or removed; ignored by a local run."
+    )
+    image: Annotated[str, StringConstraints(pattern=r"^\S+$")] | None = Field(
+        default=None,
+        description="Image of driver and executors; absent: the operator's own. Ignored by a local run.",
+    )
+    suspend: bool = Field(
+        default=False, description="The job rests: no pods, all state is kept. Ignored by a local run."
     )
 
     @model_validator(mode="after")

@@ -58,7 +58,7 @@ def _paths(spec: "Spec") -> Iterator[Problem]:
         for name, source in spec.inputs.items()
         if source.files is not None
     ]
-    places = [*inputs, (("checkpoint", "path"), _normal(spec.checkpoint.path))]
+    places = [*inputs, (("checkpoint", "path"), _normal(spec.checkpoint.folder))]
     if spec.output.files is not None:
         places.append((("output", "files", "path"), _normal(spec.output.files.path)))
     for (left, left_path), (right, right_path) in combinations(places, 2):

@@ -40,8 +40,8 @@ bench: setup ## Measure against other engines (minutes, needs a quiet machine)
 
 lock: setup ## Pin all dependencies anew, with hashes
 	printf 'setuptools>=77\nwheel\n' | $(COMPILE) --upgrade - -o requirements-build.lock
-	$(COMPILE) --upgrade pyproject.toml -o requirements.lock
-	$(COMPILE) --upgrade pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --upgrade pyproject.toml --extra kubernetes -o requirements.lock
+	$(COMPILE) --upgrade pyproject.toml --extra kubernetes --extra dev -c requirements.lock -o requirements-dev.lock
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

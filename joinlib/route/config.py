@@ -1,5 +1,6 @@
 """Which rows of an input reach the join, in which columns, and by what they are routed: plain frozen values."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -38,3 +39,13 @@ class InputPlan:
     def schema(self) -> pa.Schema:
         """Schema of the stored columns."""
         return pa.schema([pa.field(c.name, c.value.type) for c in self.columns])
+
+    @property
+    def source_time(self) -> str | None:
+        """The source's column that holds the event time."""
+        return self.time and self.time.removeprefix(f"{self.alias}.")
+
+
+def read_columns(plans: Iterable[InputPlan]) -> list[str]:
+    """The columns of one source that the inputs over it need, each once."""
+    return list(dict.fromkeys(c for p in plans for c in p.read))

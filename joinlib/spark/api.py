@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from joinlib.plan import SourceInput, build
-from joinlib.route.config import InputPlan
+from joinlib.route.config import InputPlan, read_columns
 from joinlib.spark.exchange import Sender
 from joinlib.spark.operator import JoinProcessor
 from joinlib.spark.splitter import exchange_rows, spool
@@ -62,8 +62,7 @@ def _source(df: DataFrame) -> SourceInput:
 
 
 def _exchange(df: DataFrame, plans: list[InputPlan], task: JoinTask) -> DataFrame:
-    columns = list(dict.fromkeys(c for p in plans for c in p.read))
-    times = [p.time.removeprefix(f"{p.alias}.") if p.time else None for p in plans]
+    columns = read_columns(plans)
     schema = pa.schema([to_arrow_schema(df.select(columns).schema, timezone="UTC").field(c) for c in columns])
 
     def split(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,12 +72,7 @@ def _exchange(df: DataFrame, plans: list[InputPlan], task: JoinTask) -> DataFram
             (start + at, pa.record_batch(b.columns, b.schema.names).cast(schema))
             for at, b in enumerate(batches)
         )
-        yield from exchange_rows(
-            rows,
-            plans,
-            times,
-            Sender(task.stage.units, spool(task.state, task.tuning)),
-            task.tuning.hash_bits,
-        )
+        sender = Sender(task.stage.units, spool(task.state, task.tuning))
+        yield from exchange_rows(rows, plans, sender, task.tuning.hash_bits)
 
     return df.select(columns).mapInArrow(split, DDL)

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from joinlib.errors import SpecError, StateError
 from joinlib.join.stage import Stage
 from joinlib.join.watermark import Tick
+from joinlib.route.config import read_columns
 from joinlib.source import Config, Input, Slice, admit, make, reader
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
@@ -195,10 +196,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
         for name, slices in part.reads:
             plans = [p for p in stage.inputs if p.source == name]
-            columns = list(dict.fromkeys(c for p in plans for c in p.read))
-            times = [p.time.removeprefix(f"{p.alias}.") if p.time else None for p in plans]
-            batches = enumerate(readers[name].read_many(slices, columns), slices[0].index << 20)
-            yield from exchange_rows(batches, plans, times, sender, self.task.tuning.hash_bits)
+            batches = enumerate(readers[name].read_many(slices, read_columns(plans)), slices[0].index << 20)
+            yield from exchange_rows(batches, plans, sender, self.task.tuning.hash_bits)
         if part.ticks:
             yield sender.ticks(part.ticks)
 

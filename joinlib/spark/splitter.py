@@ -18,21 +18,19 @@ from joinlib.state.tuning import Tuning
 def exchange_rows(
     batches: Iterable[tuple[int, pa.RecordBatch]],
     plans: Sequence[InputPlan],
-    times: Sequence[str | None],
     sender: Sender,
     hash_bits: int,
 ) -> Iterator[pa.RecordBatch]:
     """(sequence, rows of one source) for every input over it (a self-join has two), then one tick for each.
 
-    `times`: the source's column that holds the event time of each input. Ticks count all rows, also those a filter
-    drops: time goes on where nothing of interest happens.
+    Ticks count all rows, also those a filter drops: time goes on where nothing of interest happens.
     """
     counts = [0] * len(plans)
     highest = [NEVER] * len(plans)
     for sequence, rows in batches:
         for at, plan in enumerate(plans):
             counts[at] += rows.num_rows
-            if (time := times[at]) is not None:
+            if (time := plan.source_time) is not None:
                 highest[at] = max(highest[at], _highest(rows.column(time)))
             blocks = sender.blocks(plan, sequence, prepare(plan, rows, sequence, hash_bits))
             if blocks is not None:

@@ -1,0 +1,221 @@
+"""Which rules over several fields can the API server check? Those of the models, as CEL, each with its fix.
+
+    place        where the rule stands; `*` is any entry of a map or list
+    holds        what must be true there; `self` is the value at the place
+    message      what is said otherwise; in CEL if it begins with a quote or ends in ")"
+    field        the field at fault, below the place
+
+What a user writes wrong is refused at `kubectl apply`; what CEL cannot know (the SQL, columns in a schema,
+relative paths, which are for local runs only) is left to the operator. Optional fields are read with `?`, so a
+Kubernetes of at least 1.29 is needed.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from joinlib.spec.inputs import SOURCES
+from joinlib.spec.model import MAX_UNITS, Join
+
+MAX_NAME = 40  # NAME-driver-0 and NAME-exec-… must be names of pods and labels
+UNITS = f"self.?join.units.orValue({Join().units})"
+FOLDER = "(self.checkpoint.path + (has(self.checkpoint.reset) ? '@' + self.checkpoint.reset : ''))"
+KEPT = (
+    "!oldSelf.?status.checkpoint.hasValue()"
+    " || self.spec.checkpoint.path != oldSelf.spec.checkpoint.path"
+    " || self.spec.checkpoint.?reset.orValue('') != oldSelf.spec.checkpoint.?reset.orValue('')"
+)
+AFRESH = "set it back, or begin a new checkpoint with another checkpoint.path or checkpoint.reset"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Something that must hold at a place of the kind."""
+
+    place: str
+    holds: str
+    message: str
+    field: str = ""
+    says: str = ""  # CEL that makes a better message of the values at hand
+
+    def schema(self) -> dict[str, Any]:
+        """As an entry of x-kubernetes-validations."""
+        more = {"messageExpression": self.says, "fieldPath": self.field}
+        return {"rule": self.holds, "message": self.message, **{k: v for k, v in more.items() if v}}
+
+
+def rules() -> tuple[Rule, ...]:
+    """All of them."""
+    return (*_names(), *_inputs(), *_amounts(), *_paths(), *_pinned())
+
+
+def exactly_one(place: str, fields: list[str]) -> Rule:
+    """One of the fields is there, and no other."""
+    given = ", ".join(f"has(self.{field})" for field in fields)
+    names = f"{', '.join(fields[:-1])} or {fields[-1]}"
+    return Rule(place, f"[{given}].exists_one(is, is)", f"write exactly one of {names}")
+
+
+def _names() -> list[Rule]:
+    return [
+        Rule(
+            "",
+            f"self.metadata.name.size() <= {MAX_NAME}",
+            f"is longer than {MAX_NAME} characters; pods and labels add to the name, so shorten it",
+            ".metadata.name",
+        ),
+        Rule(
+            "",
+            "self.metadata.name.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",
+            "names a Service too; begin with a letter and write lower-case letters, digits and '-' only",
+            ".metadata.name",
+        ),
+        Rule(
+            "spec.inputs",
+            "self.all(name, name.size() <= 63 && name.matches('^[A-Za-z_][A-Za-z0-9_]*$'))",
+            "an input is called by its name in SQL; write letters, digits and '_', at most 63",
+        ),
+    ]
+
+
+def _inputs() -> list[Rule]:
+    timed = "has(self.inputs[name].eventTime) || has(self.inputs[name].postgres)"
+    return [
+        Rule(
+            "spec.inputs.*",
+            "!has(self.role) || (self.role == 'table' ? has(self.files) || has(self.postgres) : !has(self.postgres))",
+            "generator and kafka are streams, postgres is a table; remove role, or use another source",
+            ".role",
+        ),
+        Rule(
+            "spec.inputs.*.files",
+            "!has(self.csv) || self.format == 'csv'"
+            " || (self.csv.header && self.csv.delimiter == ',' && self.csv.quote == '\"' && self.csv.null == '')",
+            "is for format csv; remove csv, or write format: csv",
+            ".csv",
+        ),
+        Rule(
+            "spec",
+            f"!has(self.?join.retention) || self.inputs.all(name, {timed} || self.inputs[name].?role.orValue('') == 'table')",
+            "join.retention needs eventTime on every stream; add it, or remove retention",
+            ".join",
+        ),
+    ]
+
+
+def _amounts() -> list[Rule]:
+    powers = [1 << k for k in range(MAX_UNITS.bit_length())]
+    return [
+        Rule(
+            "spec.join.units",
+            f"self in {powers}",
+            f"is no power of two; write 1, 2, 4, 8, … or {MAX_UNITS}",
+        ),
+        Rule(
+            "spec.join.retention",
+            "self.matches('[1-9]')",
+            "is no time at all; write 10s, 500ms or 2h30m, or remove it",
+        ),
+        Rule("spec.scaling.period", "self.matches('[1-9]')", "is no time at all; write 60s, for example"),
+        Rule("spec.executors", "self.min <= self.max", "is more than max; lower min or raise max", ".min"),
+        Rule(
+            "spec.executors",
+            "!has(self.instances) || (self.min <= self.instances && self.instances <= self.max)",
+            "is not between min and max; change one of them",
+            ".instances",
+            "string(self.instances) + ' is not between min, ' + string(self.min) + ', and max, '"
+            " + string(self.max) + '; change one of them'",
+        ),
+        Rule(
+            "spec",
+            f"!has(self.executors) || {UNITS} >= self.executors.max * self.executors.cores",
+            "join.units is less than executors.max x executors.cores; raise units, or a core would have nothing to do",
+            ".join",
+            f"'units, ' + string({UNITS}) + ', is less than executors.max x executors.cores, '"
+            " + string(self.executors.max * self.executors.cores) + '; raise units, or a core would have nothing to do'",
+        ),
+        Rule(
+            "spec.scaling",
+            "self.low < self.target && self.target < self.high",
+            "the thresholds are out of order; write low < target < high",
+            ".target",
+        ),
+    ]
+
+
+def _paths() -> list[Rule]:
+    files = "has(self.inputs[name].files)"
+    path = "self.inputs[name].files.path"
+    output = "self.output.files.path"
+    homeless = f"{files} && !({_mounted(path)})"
+    mount = "mount one that holds it: volumes: [{mountPath, claim}]"
+    store = "is on an object store, which is not supported yet; name a folder of a volume"
+    return [
+        *(
+            Rule(place, "!self.contains('://')", store)
+            for place in ("spec.inputs.*.files.path", "spec.output.files.path", "spec.checkpoint.path")
+        ),
+        Rule(
+            "spec",
+            f"self.inputs.all(name, !({homeless}))",
+            f"the path of an input lies under no volume; {mount}",
+            ".inputs",
+            f"'files.path of ' + self.inputs.filter(name, {homeless}).join(', ') + ' lies under no volume; {mount}'",
+        ),
+        Rule(
+            "spec",
+            f"!has(self.output.files) || ({_mounted(output, ' && !v.readOnly')})",
+            f"lies under no volume that can be written; {mount}",
+            ".output.files.path",
+        ),
+        Rule(
+            "spec",
+            _mounted("self.checkpoint.path", " && !v.readOnly"),
+            f"lies under no volume that can be written; {mount}",
+            ".checkpoint.path",
+        ),
+        Rule(
+            "spec",
+            f"!has(self.output.files) || {_apart(output, FOLDER)}",
+            "overlaps with the checkpoint's folder; use folders apart",
+            ".output.files.path",
+        ),
+        Rule(
+            "spec",
+            f"self.inputs.all(name, !{files} || ({_apart(path, FOLDER)}"
+            f" && (!has(self.output.files) || {_apart(path, output)})))",
+            "the folder of an input overlaps with that of the output or checkpoint; use folders apart",
+            ".inputs",
+        ),
+    ]
+
+
+def _pinned() -> list[Rule]:
+    units = UNITS.replace("self", "self.spec")
+    before = UNITS.replace("self", "oldSelf.spec")
+    same = " && ".join(f"has(self.spec.inputs[n].{s}) == has(oldSelf.spec.inputs[n].{s})" for s in SOURCES)
+    return [
+        Rule(
+            "",
+            f"{KEPT} || {units} == {before}",
+            f"join.units is fixed for the life of a checkpoint; {AFRESH}",
+            ".spec.join",
+            f"'units was ' + string({before}) + ' and is ' + string({units}) + '; {AFRESH}'",
+        ),
+        Rule(
+            "",
+            f"{KEPT} || self.spec.inputs.all(n, !(n in oldSelf.spec.inputs) || ({same}))",
+            f"an input's source is of another kind than the one that the checkpoint was made with; {AFRESH}",
+            ".spec.inputs",
+        ),
+    ]
+
+
+def _mounted(path: str, also: str = "") -> str:
+    """A path on a volume; relative ones are judged by the operator."""
+    root = "(v.mountPath.endsWith('/') ? v.mountPath : v.mountPath + '/')"
+    return f"!{path}.startsWith('/') || self.?volumes.orValue([]).exists(v, ({path} + '/').startsWith({root}){also})"
+
+
+def _apart(left: str, right: str) -> str:
+    """Neither folder lies in the other."""
+    return f"!(({left} + '/').startsWith({right} + '/') || ({right} + '/').startsWith({left} + '/'))"

@@ -1,0 +1,200 @@
+"""How does Kubernetes know the kind? By a CustomResourceDefinition made from the models, never by hand.
+
+    python -m joinlib.spec.crd > manifests/crd.yaml
+
+The JSON schema of the models is brought into the structural form that Kubernetes asks for: no references, one type
+per field ("or null" is absence), no defaults of null. Strings, lists and maps get a limit, for the API server
+weighs rules by the largest value they may meet. Rules over several fields are in `cel`.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from joinlib.spec.cel import Rule, exactly_one, rules
+from joinlib.spec.schema import Node, json_schema
+from joinlib.spec.status import Status
+
+GROUP, VERSION = "streamjoin.dev", "v1alpha1"
+MAX_LENGTH, MAX_TEXT, MAX_ENTRIES = 1024, 65_536, 16
+TEXTS = {"spec.sql", "spec.inputs.*.schema"}
+LIST_KEYS = {"spec.volumes": "mountPath", "status.conditions": "type"}
+KEPT = (
+    "description", "type", "format", "enum", "pattern", "default", "minimum", "maximum",
+    "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
+)  # fmt: skip
+COLUMNS = (
+    ("Phase", "string", ".status.phase", 0),
+    ("Ready", "integer", ".status.executors.ready", 0),
+    ("Wanted", "integer", ".status.executors.wanted", 0),
+    ("Load", "string", ".status.memoryLoad", 0),
+    ("Skew", "string", ".status.skew", 0),
+    ("Lag", "integer", ".status.lag", 0),
+    ("Age", "date", ".metadata.creationTimestamp", 0),
+    ("Batch", "integer", ".status.batch", 1),
+    ("Message", "string", ".status.message", 1),
+)
+
+
+def crd() -> Node:
+    """The CustomResourceDefinition, as plain values."""
+    names = {
+        "kind": "StreamJoin",
+        "listKind": "StreamJoinList",
+        "plural": "streamjoins",
+        "singular": "streamjoin",
+        "shortNames": ["sj"],
+        "categories": ["all", "streamjoin"],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"streamjoins.{GROUP}",
+            # An uninstall of the chart must not take all jobs with it.
+            "annotations": {"helm.sh/resource-policy": "keep"},
+        },
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [_version()]},
+    }
+
+
+def main() -> None:
+    """Print the definition as YAML."""
+    yaml.safe_dump(crd(), sys.stdout, sort_keys=False, width=110, allow_unicode=True)
+
+
+def _version() -> Node:
+    return {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": ".spec.executors.instances",
+                "statusReplicasPath": ".status.executors.ready",
+                "labelSelectorPath": ".status.executors.selector",
+            },
+        },
+        "additionalPrinterColumns": [
+            {"name": name, "type": kind, "jsonPath": path, **({"priority": far} if far else {})}
+            for name, kind, path, far in COLUMNS
+        ],
+        "schema": {"openAPIV3Schema": _kind()},
+    }
+
+
+def _kind() -> Node:
+    root = _structural(json_schema(), json_schema()["$defs"], "")
+    status = Status.model_json_schema(by_alias=True)
+    root["properties"]["metadata"] = {"type": "object"}  # Kubernetes' own; it allows nothing else here
+    root["properties"]["status"] = _structural(status, status.get("$defs", {}), "status")
+    root["required"] = ["spec"]
+    for rule in rules():
+        _at(root, rule).setdefault("x-kubernetes-validations", []).append(rule.schema())
+    return root
+
+
+def _structural(node: Node, known: Node, place: str) -> Node:
+    """The node without references and alternatives, and everything below it likewise."""
+    node = _plain(node, known)
+    below = {
+        name: _structural(child, known, _join(place, name))
+        for name, child in node.get("properties", {}).items()
+    }
+    entries = {
+        key: _structural(node[key], known, _join(place, "*"))
+        for key in ("items", "additionalProperties")
+        if isinstance(node.get(key), dict)
+    }
+    return {
+        **{key: node[key] for key in KEPT if key in node and not _no_default(key, node[key])},
+        **({"enum": [node["const"]]} if "const" in node else {}),
+        **_above(node),
+        **_limits(node, place),
+        **({"properties": below} if below else {}),
+        **({"required": list(node["required"])} if node.get("required") else {}),
+        **entries,
+        **_list_of_maps(place),
+        **_one_of(node, place),
+    }
+
+
+def _no_default(key: str, value: object) -> bool:
+    """Absent or empty is what a field is without a default."""
+    return key == "default" and (value is None or value == [])
+
+
+def _above(node: Node) -> Node:
+    """More than a bound: Kubernetes has two fields for it, as JSON schema once did."""
+    bound = node.get("exclusiveMinimum")
+    return {} if bound is None else {"minimum": bound, "exclusiveMinimum": True}
+
+
+def _list_of_maps(place: str) -> Node:
+    """Lists with a key are merged by it, and no key is there twice."""
+    if place not in LIST_KEYS:
+        return {}
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [LIST_KEYS[place]]}
+
+
+def _one_of(node: Node, place: str) -> Node:
+    """As a rule, since what the API server says of a oneOf helps nobody."""
+    fields = [name for branch in node.get("oneOf", ()) for name in branch["required"]]
+    return {"x-kubernetes-validations": [exactly_one(place, fields).schema()]} if fields else {}
+
+
+def _plain(node: Node, known: Node) -> Node:
+    """Behind references and "or null"; what is said on the way there wins."""
+    choices = [choice for choice in node.get("anyOf", ()) if choice.get("type") != "null"]
+    if "$ref" in node:
+        return {**_plain(known[node["$ref"].rsplit("/", 1)[1]], known), **node}
+    if len(choices) == 1:
+        return {**_plain(choices[0], known), **node}
+    return dict(node)
+
+
+def _limits(node: Node, place: str) -> Node:
+    """How large a value of the spec may be; of the status, only the operator decides."""
+    if not place.startswith("spec"):
+        return {}
+    if node.get("type") == "string" and "enum" not in node:
+        return {"maxLength": node.get("maxLength", MAX_TEXT if place in TEXTS else MAX_LENGTH)}
+    if node.get("type") == "array":
+        return {"maxItems": MAX_ENTRIES}
+    if isinstance(node.get("additionalProperties"), dict):
+        return {"maxProperties": MAX_ENTRIES}
+    return {}
+
+
+def _at(root: Node, rule: Rule) -> Node:
+    node = root
+    for step in filter(None, rule.place.split(".")):
+        node = _child(node, step)
+    return node
+
+
+def _child(node: Node, step: str) -> Node:
+    if step == "*":
+        return node["items"] if "items" in node else node["additionalProperties"]
+    return node["properties"][step]
+
+
+def _join(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+def walk(node: Node, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema in a structural schema, with its place."""
+    yield place, node
+    for name, child in node.get("properties", {}).items():
+        yield from walk(child, _join(place, name))
+    for key in ("items", "additionalProperties"):
+        if key in node:
+            yield from walk(node[key], _join(place, "*"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""What does the cluster say of a StreamJoin? The shape of `.status`; the operator writes it, users read it.
+
+Everything is optional: what is not known is absent, never zero. Loads and skews are text, such as "0.42", since
+Kubernetes advises against fractions in an API.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from joinlib.spec.base import Model
+
+Phase = Literal["Pending", "Running", "Suspended", "Degraded", "Failed"]
+CONDITIONS = ("Ready", "Progressing", "Degraded", "MetricsAvailable", "Scaling")
+Count = Annotated[int, Field(ge=0)]
+Ratio = Annotated[str, Field(pattern=r"^\d+(\.\d+)?$")]
+
+
+class Condition(Model):
+    """One aspect of the job, in the form that kubectl wait knows."""
+
+    type: str = Field(description=f"Which aspect: {', '.join(CONDITIONS)}.")
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
+    reason: str = Field(description="Why, as one word for programs.")
+    message: str = Field(default="", description="Why, in a sentence with the field and the fix.")
+    last_transition_time: str | None = Field(
+        default=None,
+        description="When status last changed.",
+        json_schema_extra={"format": "date-time"},
+    )
+    observed_generation: Count | None = Field(
+        default=None, description="Generation of the spec that this was said of."
+    )
+
+
+class StatusExecutors(Model):
+    """The executors of the job."""
+
+    ready: Count | None = Field(default=None, description="Executors that work.")
+    wanted: Count | None = Field(default=None, description="Executors asked for.")
+    selector: str | None = Field(default=None, description="Label selector of the executors' pods.")
+
+
+class StatusCheckpoint(Model):
+    """The checkpoint in use, fixed once a driver has started."""
+
+    folder: str | None = Field(default=None, description="The folder in which it lies.")
+    fingerprint: str | None = Field(
+        default=None,
+        description="What of the plan its state depends on, as JSON; a change of it needs a new one.",
+    )
+
+
+class StatusDriver(Model):
+    """The driver of the job."""
+
+    pod: str | None = Field(default=None, description="Name of its pod.")
+    config_hash: str | None = Field(
+        default=None, description="Hash of what the driver cannot take over without a restart."
+    )
+
+
+class Status(Model):
+    """What the operator found; absent until it has looked."""
+
+    observed_generation: Count | None = Field(
+        default=None, description="Generation of the spec that this was said of."
+    )
+    phase: Phase | None = Field(default=None, description="The job's state in one word.")
+    message: str | None = Field(
+        default=None, description="What is going on, or what is wrong and how to mend it."
+    )
+    conditions: tuple[Condition, ...] = Field(
+        default=(), description="Aspects of the job, each with its reason."
+    )
+    executors: StatusExecutors | None = Field(default=None, description="The executors of the job.")
+    memory_load: Ratio | None = Field(
+        default=None, description="Bytes of state and indexes over the executors' budget for them; 1 is full."
+    )
+    skew: Ratio | None = Field(
+        default=None, description="Rows of the fullest unit over the mean of all units, less 1; 0 is even."
+    )
+    lag: Count | None = Field(
+        default=None, description="Rows that are there but not read yet, over all inputs."
+    )
+    batch: Count | None = Field(default=None, description="Number of the last batch.")
+    rate: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="Rows read per second over the last batches."
+    )
+    plan: str | None = Field(default=None, description="How the query runs, as `streamjoin plan` says it.")
+    checkpoint: StatusCheckpoint | None = Field(
+        default=None, description="The checkpoint in use, fixed once a driver has started."
+    )
+    driver: StatusDriver | None = Field(default=None, description="The driver of the job.")

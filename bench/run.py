@@ -12,6 +12,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -66,21 +67,19 @@ def order(names: list[str], repetition: int) -> list[str]:
     return names[first:] + names[:first]
 
 
-def run(names: list[str], shape: data.Shape, repetitions: int, limit: float) -> list[Outcome | Failure]:
+def run(names: list[str], shape: data.Shape, repetitions: int, limit: float) -> Iterator[Outcome | Failure]:
     """Every system, `repetitions` times, interleaved; each run within `limit` seconds."""
     folder = data.ensure(shape)
     terms = Terms(len(data.INPUTS) * shape.rows, data.expected_results(folder), limit)
     warm_page_cache(folder)
     WORK.mkdir(parents=True, exist_ok=True)
-    ended: list[Outcome | Failure] = []
     for repetition in range(repetitions):
         for name in order(names, repetition):
             work = WORK / f"{name}-{os.getpid()}-{repetition}"
             log = WORK / f"{name}-{repetition}.log"
             one = measure(name, SYSTEMS[name](folder, work), log, terms)
             sys.stderr.write(f"{repetition + 1}/{repetitions} {said(one)}\n")
-            ended.append(one)
-    return ended
+            yield one
 
 
 def said(one: Outcome | Failure) -> str:
@@ -89,6 +88,16 @@ def said(one: Outcome | Failure) -> str:
         return f"{one.system}: failed, {one.reason}"
     peak = f"{one.peak_rss_mb:,.0f} MB" if one.peak_rss_mb else "unknown memory"
     return f"{one.system}: {one.rate:,.0f} rows/s, first result {one.seconds_first_result:.1f} s, {peak}"
+
+
+def keep(path: Path, context: dict[str, Any], ended: list[Outcome | Failure]) -> None:
+    """Writes the raw outcomes."""
+    kept = {
+        "context": context,
+        "outcomes": [asdict(one) for one in ended if isinstance(one, Outcome)],
+        "failures": [asdict(one) for one in ended if isinstance(one, Failure)],
+    }
+    path.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def main() -> int:
@@ -103,17 +112,14 @@ def main() -> int:
     shape = data.QUICK if args.quick else data.FULL
     repetitions = args.repetitions or (1 if args.quick else 3)
     context = facts(shape, repetitions)
-    ended = run(args.systems, shape, repetitions, args.limit)
-    kept = {
-        "context": context,
-        "outcomes": [asdict(one) for one in ended if isinstance(one, Outcome)],
-        "failures": [asdict(one) for one in ended if isinstance(one, Failure)],
-    }
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{args.name or ('two-inputs-quick' if args.quick else 'two-inputs')}.json"
-    path.write_text(json.dumps(kept, indent=1) + "\n")
+    ended: list[Outcome | Failure] = []
+    for one in run(args.systems, shape, repetitions, args.limit):
+        ended.append(one)
+        keep(path, context, ended)  # what has been measured stays, whatever happens to the rest
     print(report.write(path).read_text())
-    return 1 if kept["failures"] else 0
+    return 1 if any(isinstance(one, Failure) for one in ended) else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A run in a thread of its own, so that the main thread is free for the terminal and for signals.
+"""A run in a thread of its own, so that the main thread is free for a terminal and for signals.
 
 The thread starts Spark, waits and stops; all that the main thread sees are batches in a queue and a few plain values.
 (Spark takes over SIGINT only from the main thread: here it does not.)
@@ -8,7 +8,7 @@ import contextlib
 import queue
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from joinlib.errors import StreamJoinError
@@ -16,6 +16,7 @@ from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
     from joinlib.spark.job import Job, Report
+    from joinlib.spark.lock import Lock
 
 _POLL_S = 0.3
 
@@ -24,13 +25,22 @@ class Flow(threading.Thread):
     """Begins with `start()`; over when it is no longer alive. `error` says what ended it, if something did."""
 
     def __init__(
-        self, document: StreamJoin, *, until_done: bool, cores: int | None, conf: Mapping[str, str]
+        self,
+        document: StreamJoin,
+        *,
+        until_done: bool,
+        cores: int | None,
+        conf: Mapping[str, str],
+        lock: "Lock | None" = None,
+        before_commit: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name="flow", daemon=True)
         self._document, self._until_done, self._cores, self._conf = document, until_done, cores, conf
+        self._lock, self._before_commit = lock, before_commit
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._stop_asked = threading.Event()
         self.flowing = threading.Event()  # the query has started
+        self.job: Job | None = None  # from then on
         self.lag: Mapping[str, Mapping[str, int]] = {}  # of each source, as of the last batch
         self.took: tuple[int, float] = (-1, 0.0)  # the last batch that was committed, and its seconds
         self.busy = False  # rows are there, a batch is on its way
@@ -63,8 +73,15 @@ class Flow(threading.Thread):
         cores = self._cores or default_cores()
         plan = compiled(self._document, cores)
         with started(
-            plan, self._reports.put, until_done=self._until_done, cores=cores, conf=self._conf
+            plan,
+            self._reports.put,
+            until_done=self._until_done,
+            cores=cores,
+            conf=self._conf,
+            lock=self._lock,
+            before_commit=self._before_commit,
         ) as job:
+            self.job = job
             self.flowing.set()
             ended = False
             while not ended and not self._stop_asked.is_set():

@@ -3,6 +3,7 @@
 Only the first costs a crossing; the others hand the driver a receipt.
 """
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -59,7 +60,8 @@ def open_sink(emit: Emit, unit: int, batch: int, attempt: int, schema: pa.Schema
     """The sink of one unit and batch."""
     if emit.kind == "files":
         assert emit.folder is not None
-        name = f"part-{unit:05d}-{attempt}.{emit.format}"
+        # Attempts of two drivers may have one number, while the older driver's executors are still ending.
+        name = f"part-{unit:05d}-{attempt}-{uuid.uuid4().hex[:8]}.{emit.format}"
         return FileSink(staging(emit.folder, batch), name, emit.format, schema)
     return Head(emit.show if emit.kind == "console" else 0, schema)
 

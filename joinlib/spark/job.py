@@ -66,6 +66,8 @@ _GO_ON = "run again, the job goes on where it was"
 _JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into it then raises
 
 OnBatch = Callable[[Report], None]
+BeforeCommit = Callable[[], None]
+Commit = Callable[[DataFrame, int], None]
 
 
 class Job:
@@ -101,20 +103,26 @@ def started(
     cores: int,
     conf: Mapping[str, str] | None = None,
     spark: SparkSession | None = None,
+    lock: Lock | None = None,
+    before_commit: BeforeCommit = lambda: None,
 ) -> Iterator[Job]:
-    """The running job; stopped cleanly at the end of the block. A session that is given is used and left running."""
-    lock = Lock(plan.checkpoint)
+    """The running job; stopped cleanly at the end of the block.
+
+    A session that is given is used and left running, a `lock` is released with the job. `before_commit` is called right
+    before each batch is published.
+    """
+    lock = lock or Lock(plan.checkpoint)
     try:
         identity = identify(plan.checkpoint, plan.document.metadata.name, plan.stage)
         if (folder := plan.join.emit.folder) is not None:
             claim(folder, identity)
         check(plan.source, until_done=until_done)
         partitions = session.default_partitions(plan.stage.units, cores)
-        own = spark or session.local(partitions, plan.join.tuning.retain_batches, cores, conf)
+        own = spark or session.start(partitions, plan.join.tuning.retain_batches, cores, conf)
         try:
             session.warm_workers(own, cores)
             lock.hold_in_jvm(own)
-            query = _start(plan, own, on_batch, until_done)
+            query = _start(plan, own, _committer(plan, before_commit, on_batch), until_done)
             try:
                 yield Job(plan, own, query)
             finally:
@@ -129,7 +137,7 @@ def started(
         lock.release()
 
 
-def _start(plan: Compiled, spark: SparkSession, on_batch: OnBatch, until_done: bool) -> StreamingQuery:
+def _start(plan: Compiled, spark: SparkSession, commit: Commit, until_done: bool) -> StreamingQuery:
     plan.source.stop.unlink(missing_ok=True)
     spark.dataSource.register(data_source(plan.source))
     rows = spark.readStream.format(NAME).load()
@@ -137,7 +145,7 @@ def _start(plan: Compiled, spark: SparkSession, on_batch: OnBatch, until_done: b
         stateful(rows, plan.join, receipt.DDL)
         .writeStream.queryName(plan.document.metadata.name)
         .option("checkpointLocation", str(plan.checkpoint / "spark"))
-        .foreachBatch(_committer(plan, on_batch))
+        .foreachBatch(commit)
     )
     interval = f"{plan.document.spec.batch.interval_us // 1000} milliseconds"
     writer = writer.trigger(availableNow=True) if until_done else writer.trigger(processingTime=interval)
@@ -154,11 +162,12 @@ def _stop(query: StreamingQuery, stop: Path, patience_s: float = 60.0) -> None:
     stop.unlink(missing_ok=True)
 
 
-def _committer(plan: Compiled, on_batch: OnBatch) -> Callable[[DataFrame, int], None]:
+def _committer(plan: Compiled, before_commit: BeforeCommit, on_batch: OnBatch) -> Commit:
     def commit(frame: DataFrame, batch: int) -> None:
         rows = frame.collect()
         receipts = tuple(receipt.decode(row["receipt"]) for row in rows)
         fault.point("collected", batch)
+        before_commit()
         if (folder := plan.join.emit.folder) is not None:
             publish(folder, batch, [name for r in receipts for name in r.files])
         on_batch(

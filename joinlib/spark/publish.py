@@ -1,7 +1,7 @@
 """The driver's end of a file output: whole batches only, each exactly once.
 
     .staging/batch=7/part-*        written by attempts, of which some died
-    .staging/ready-7/              just the files that the batch's receipts name
+    .staging/ready-7-…/            just the files that the batch's receipts name; no two publishers share one
     batch=7/                       by one rename, which fails if it exists
 
 Any reader of the folder sees whole batches only, also while the job runs. A batch without rows leaves no folder.
@@ -9,6 +9,7 @@ Any reader of the folder sees whole batches only, also while the job runs. A bat
 
 import json
 import shutil
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,10 +40,9 @@ def publish(folder: Path, batch: int, files: Sequence[str]) -> None:
     target, staged, ready = (
         folder / f"batch={batch}",
         staging(folder, batch),
-        folder / ".staging" / f"ready-{batch}",
+        folder / ".staging" / f"ready-{batch}-{uuid.uuid4().hex}",
     )
     if files and not target.exists():
-        shutil.rmtree(ready, ignore_errors=True)
         ready.mkdir(parents=True)
         for name in files:
             (staged / name).rename(ready / name)
@@ -52,5 +52,6 @@ def publish(folder: Path, batch: int, files: Sequence[str]) -> None:
         except OSError:  # not empty: another driver was first, with the same rows
             if not target.exists():
                 raise
+            shutil.rmtree(ready)
         fault.point("published", batch)
     shutil.rmtree(staged, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -48,27 +49,35 @@ def settings(partitions: int, retain_batches: int) -> dict[str, str]:
     }
 
 
-def local(
+def start(
     partitions: int, retain_batches: int, cores: int, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session in this process, for a laptop."""
+    """A session on this machine, unless `conf` says otherwise, such as by `joinlib.spark.cluster.confs`."""
     home.use()
     chosen = {
         **settings(partitions, retain_batches),
+        "spark.app.name": "streamjoin",
+        "spark.master": f"local[{cores}]",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": " ".join([*JAVA, *archive.options()]),
+        "spark.driver.extraJavaOptions": " ".join([*JAVA, *archive.options(), *_temporary()]),
         **(conf or {}),
     }
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers must find what this process finds
-    builder = SparkSession.builder.appName("streamjoin").master(chosen.pop("spark.master", f"local[{cores}]"))
+    builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _temporary() -> list[str]:
+    """The JVM does not know TMPDIR."""
+    folder = os.environ.get("TMPDIR")
+    return [shlex.quote(f"-Djava.io.tmpdir={folder}")] if folder else []
 
 
 def warm_workers(spark: SparkSession, cores: int) -> None:

@@ -1,5 +1,6 @@
 """One batch of one unit, as a Spark task runs it: manifest in, frames or a receipt out, manifest saved."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -90,4 +91,5 @@ class UnitTask:
             watermark=after.watermark,
             highest=after.highest,
             seconds=time.perf_counter() - self.started,
+            executor=os.environ.get("SPARK_EXECUTOR_ID", ""),
         )

@@ -22,7 +22,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         patch.setenv(
             "PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         )
-        running = session.local(partitions=2, retain_batches=8, cores=CORES, conf=_QUICK)
+        running = session.start(partitions=2, retain_batches=8, cores=CORES, conf=_QUICK)
         yield running
         running.stop()
 

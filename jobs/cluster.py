@@ -1,0 +1,119 @@
+"""What the driver asks the API server itself: one Lease, over plain HTTPS with the pod's service account."""
+
+import http.client
+import json
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jobs.lease import PATIENCE_S, Conflict, Record, Unreachable
+from joinlib.spec.model import StreamJoin
+
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_TIMEOUT_S = 2.5
+_GONE, _TAKEN = 404, 409
+
+
+@dataclass(frozen=True)
+class Server:
+    """The API server as a pod reaches it."""
+
+    host: str
+    port: int
+    account: Path = _ACCOUNT
+
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Status and JSON. The token is read each time: it is replaced every hour or so."""
+        trust = ssl.create_default_context(cafile=str(self.account / "ca.crt"))
+        connection = http.client.HTTPSConnection(self.host, self.port, timeout=_TIMEOUT_S, context=trust)
+        try:
+            token = (self.account / "token").read_text().strip()
+            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read() or b"{}")
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise Unreachable(f"API server: {error}") from error
+        finally:
+            connection.close()
+
+
+def server() -> Server:
+    """That of the cluster this pod runs in."""
+    return Server(
+        os.environ.get("KUBERNETES_SERVICE_HOST", "kubernetes.default.svc"),
+        int(os.environ.get("KUBERNETES_SERVICE_PORT", "443")),
+    )
+
+
+@dataclass(frozen=True)
+class ClusterLease:
+    """The Lease `name` of a namespace; `metadata`: its labels and owner."""
+
+    server: Server
+    namespace: str
+    name: str
+    metadata: Mapping[str, Any]
+
+    def read(self) -> Record | None:
+        status, lease = self.server.call("GET", f"{self._all}/{self.name}")
+        if status == _GONE:
+            return None
+        return _record(_checked(status, lease))
+
+    def write(self, holder: str, transitions: int, version: str | None) -> Record:
+        metadata = {**self.metadata, "name": self.name, "namespace": self.namespace}
+        spec = {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": int(PATIENCE_S),
+            "leaseTransitions": transitions,
+            "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        }
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+        if version is None:
+            answer = self.server.call("POST", self._all, lease)
+        else:
+            metadata["resourceVersion"] = version
+            answer = self.server.call("PUT", f"{self._all}/{self.name}", lease)
+        return _record(_checked(*answer))
+
+    @property
+    def _all(self) -> str:
+        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+
+
+def lease_of(document: StreamJoin, namespace: str, owner: str | None) -> ClusterLease:
+    """The Lease of a job's driver. `owner`: uid of the StreamJoin, with which it goes."""
+    name = document.metadata.name
+    labels = {
+        "app.kubernetes.io/name": "streamjoin",
+        "app.kubernetes.io/instance": name,
+        "app.kubernetes.io/component": "driver",
+    }
+    kind = {"apiVersion": document.api_version, "kind": document.kind}
+    owners = [{**kind, "name": name, "uid": owner}] if owner else []
+    return ClusterLease(server(), namespace, f"{name}-driver", {"labels": labels, "ownerReferences": owners})
+
+
+def _checked(status: int, answer: dict[str, Any]) -> dict[str, Any]:
+    if status in (_GONE, _TAKEN):
+        raise Conflict(answer.get("message", ""))
+    if status >= 300:
+        raise Unreachable(f"API server: {status} {answer.get('message', '')}")
+    return answer
+
+
+def _record(lease: Mapping[str, Any]) -> Record:
+    spec = lease.get("spec", {})
+    return Record(
+        spec.get("holderIdentity") or "",
+        spec.get("renewTime") or "",
+        spec.get("leaseTransitions") or 0,
+        lease["metadata"]["resourceVersion"],
+    )

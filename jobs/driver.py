@@ -1,0 +1,280 @@
+"""`streamjoin-driver SPEC`: the one process that plans, commits and answers for a StreamJoin on a cluster.
+
+    Waiting    for the Lease, then for the checkpoint's lock: an older driver may still be ending
+    Starting   Spark, executors, query
+    Running    until SIGTERM, or until something goes wrong
+    Stopping   the batch on its way is finished, or given up and done again next time
+
+Exit codes: 0 stopped as asked; 2 the user's mistake, or an input or state that cannot be read: starting again does not
+help; 1 anything else: it may. Why is also written, as one line, where Kubernetes shows it.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, Histogram, Metric, generate_latest
+from prometheus_client.registry import Collector
+
+from jobs.cluster import lease_of
+from jobs.figures import beginning
+from jobs.flow import Flow
+from jobs.guard import Guard
+from jobs.lease import Contender
+from jobs.serve import Answers, Server, application
+from jobs.surroundings import Surroundings, surroundings
+from jobs.view import Moment, Phase, metrics, status
+from joinlib.errors import InputError, NotReady, SpecError, StateError
+from joinlib.plan import of_spec
+from joinlib.spark import cluster
+from joinlib.spec import load
+from joinlib.spec.model import StreamJoin
+
+if TYPE_CHECKING:
+    from joinlib.spark.executors import Executors
+    from joinlib.spark.lock import Lock
+
+_LOOK_S = 0.5
+_LOCK_S = 2.0
+_STOP_S = 80.0  # of the 90 that Kubernetes leaves
+_MESSAGE = 2000  # characters
+_SECONDS = (0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300)
+
+log = logging.getLogger("streamjoin.driver")
+
+
+class Driver(Collector):
+    """One run. The main thread drives; HTTP reads `moment`, which is replaced as a whole, and asks for executors."""
+
+    def __init__(self, file: Path, document: StreamJoin, around: Surroundings) -> None:
+        self.file, self.document, self.around = file, document, around
+        self.stage = of_spec(document)
+        self.executors = cluster.executors_of(document)
+        self.stopping = threading.Event()
+        self._pool: Executors | None = None
+        self._scaling, self._telling = threading.Lock(), threading.Lock()
+        self._registry = registry = CollectorRegistry()
+        self._seconds = Histogram(
+            "streamjoin_batch_seconds", "Time of a batch", buckets=_SECONDS, registry=registry
+        )
+        registry.register(self)
+        self.moment = Moment(
+            sources=tuple(p.source for p in self.stage.inputs),
+            phase="Waiting",
+            wanted=cluster.wanted(self.executors),
+            budget=cluster.memory(self.executors).state if around.place else None,
+            stored=_stored(document.spec.checkpoint.folder),
+            config_hash=around.config_hash,
+        )
+
+    # --- what HTTP asks ----------------------------------------------------------------------------------------------
+
+    def answers(self) -> Answers:
+        return Answers(
+            status=lambda: status(self.moment, self.stage.units, time.monotonic()),
+            metrics=lambda: generate_latest(self._registry),
+            healthy=lambda: self.moment.phase != "Failed",
+            ready=lambda: self.moment.phase == "Running",
+            scale=self.scale,
+            token=self.around.token,
+        )
+
+    def collect(self) -> Iterator[Metric]:
+        return metrics(self.moment, self.stage.units)
+
+    def scale(self, total: int) -> None:
+        """The bounds are those of the file now: they may change while the driver runs."""
+        bounds = cluster.executors_of(load(self.file))
+        if not bounds.min <= total <= bounds.max:
+            raise SpecError(f"total: {total} is not between min, {bounds.min}, and max, {bounds.max}")
+        with self._scaling:
+            self._tell(wanted=total)
+            if self._pool is not None:
+                self._pool.want(total, self._rows())
+
+    def _rows(self) -> Mapping[str, int]:
+        """Rows of state by executor."""
+        rows: dict[str, int] = {}
+        for receipt in self.moment.figures.receipts.values() if self.moment.figures else ():
+            rows[receipt.executor] = rows.get(receipt.executor, 0) + receipt.state_rows
+        return rows
+
+    # --- the run -----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Returns when it was asked to stop and has; raises what went wrong."""
+        guard = self._guard()
+        if guard is not None and not guard.hold(self.stopping, self._waits):
+            return
+        try:
+            lock = self._lock()
+            if lock is not None:
+                self._flow(lock, guard)
+        finally:
+            if guard is not None:
+                guard.release()
+
+    def _guard(self) -> Guard | None:
+        place = self.around.place
+        if place is None:
+            return None
+        lease = lease_of(self.document, place.pod.namespace, self.around.owner)
+        return Guard(Contender(lease, place.pod.uid, time.monotonic))
+
+    def _lock(self) -> "Lock | None":
+        """The checkpoint's, when whoever has it lets go of it; None if asked to stop before."""
+        from joinlib.spark.lock import Lock
+
+        folder = self.document.spec.checkpoint.folder
+        while not self.stopping.is_set():
+            try:
+                return Lock(folder)
+            except NotReady as error:
+                self._waits(str(error))
+            except OSError as error:
+                raise SpecError(
+                    f"checkpoint {folder}: {error.strerror}; its volume must be writable"
+                ) from error
+            self.stopping.wait(_LOCK_S)
+        return None
+
+    def _flow(self, lock: "Lock", guard: Guard | None) -> None:
+        self._enter("Starting")
+        place = self.around.place
+        flow = Flow(
+            self._as_wanted(),
+            until_done=False,
+            cores=cluster.slots(self.executors) if place else None,
+            conf=cluster.confs(self._as_wanted(), place) if place else {},
+            lock=lock,
+            before_commit=guard.check if guard else lambda: None,
+        )
+        flow.start()
+        while flow.is_alive() and not self.stopping.is_set():
+            self._look(flow)
+        if flow.is_alive():
+            self._enter("Stopping")
+            flow.stop()
+            flow.join(_STOP_S)
+        if flow.is_alive():
+            log.error("the query did not stop in %d s", _STOP_S)
+            os._exit(1)  # the lease is not released: Spark may still write
+        if flow.error is not None:
+            raise flow.error
+
+    def _as_wanted(self) -> StreamJoin:
+        """The spec, with as many executors as were asked for since."""
+        executors = self.executors.model_copy(update={"instances": self.moment.wanted})
+        spec = self.document.spec.model_copy(update={"executors": executors})
+        return self.document.model_copy(update={"spec": spec})
+
+    def _look(self, flow: Flow) -> None:
+        """Takes in what has happened since, at most half a second of it."""
+        reports = flow.reports(_LOOK_S)
+        if flow.flowing.is_set() and self.moment.phase == "Starting":
+            self._begin(flow)
+        for report in reports:
+            now = time.monotonic()
+            self._tell(
+                figures=(self.moment.figures or beginning(len(self.stage.inputs), now)).after(report, now)
+            )
+            log.info("batch %d: %d rows in, %d rows out", report.batch, report.rows_in, report.rows_out)
+        if flow.took[0] > self.moment.took[0]:
+            self._seconds.observe(flow.took[1])
+        self._tell(took=flow.took, lag=flow.lag, ready=len(self._pool.ready()) if self._pool else 0)
+
+    def _begin(self, flow: Flow) -> None:
+        """The query runs."""
+        from joinlib.spark.executors import Executors
+
+        assert flow.job is not None
+        with self._scaling:
+            if self.around.place:
+                self._pool = Executors(flow.job.spark, self.moment.wanted)
+            self._tell(figures=beginning(len(self.stage.inputs), time.monotonic()))
+        self._enter("Running")
+
+    def _enter(self, phase: Phase, message: str = "") -> None:
+        log.info("%s", f"{phase}: {message}" if message else phase)
+        self._tell(phase=phase, message=message)
+
+    def _waits(self, why: str) -> None:
+        if why != self.moment.message:
+            self._enter("Waiting", why)
+
+    def _tell(self, **news: Any) -> None:
+        with self._telling:
+            self.moment = replace(self.moment, **news)
+
+
+def _stored(checkpoint: Path) -> frozenset[int]:
+    """Units of which there are segments."""
+    return frozenset(int(f.name) for f in checkpoint.glob("state/0/*") if f.name.isdigit())
+
+
+def drive(file: Path, around: Surroundings) -> int:
+    """The exit code. What was wrong is in the log, and in one line in the termination log."""
+    driver = None
+    try:
+        driver = Driver(file, load(file), around)
+        with _serving(driver):
+            driver.run()
+    except Exception as error:  # noqa: BLE001 - the one place where an error becomes an exit code
+        if driver is not None:
+            driver._enter("Failed", one_line(error))
+        with contextlib.suppress(OSError):
+            around.termination_log.write_text(one_line(error) + "\n")
+        log.error("%s", one_line(error))  # noqa: TRY400 - the flow has printed all there is to say
+        return 2 if isinstance(error, (SpecError, InputError, StateError)) else 1
+    log.info("stopped")
+    return 0
+
+
+@contextlib.contextmanager
+def _serving(driver: Driver) -> Iterator[None]:
+    signal.signal(signal.SIGTERM, lambda *_: driver.stopping.set())
+    signal.signal(signal.SIGINT, lambda *_: driver.stopping.set())
+    http = Server(application(driver.answers()), driver.around.port)
+    http.start()
+    try:
+        yield
+    finally:
+        http.stop()
+
+
+def one_line(error: Exception) -> str:
+    """What went wrong, without line breaks or stack traces."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _MESSAGE else f"{text[: _MESSAGE - 1]}…"
+
+
+def _ignore_sigterm() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def main() -> None:
+    """The command line."""
+    if len(sys.argv) != 2:
+        print("usage: streamjoin-driver SPEC", file=sys.stderr)
+        sys.exit(2)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING, stream=sys.stderr)
+    log.setLevel(logging.INFO)
+    # SIGTERM goes to all processes of the container. Spark's JVM must not end before the query has stopped; a JVM goes on
+    # ignoring what it was started with ignored.
+    os.register_at_fork(after_in_child=_ignore_sigterm)
+    code = drive(Path(sys.argv[1]), surroundings(os.environ))
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(code)  # nothing is left to do: threads of Spark and of the query's planner are not waited for
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""The driver's hold on its Lease: taken before Spark starts, kept by a thread, given back when the query has stopped.
+
+Whoever cannot keep it dies at once, with all that it has started: `SIGKILL` to the process group, so that nothing is
+committed in the meantime.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+from jobs.lease import LATE_S, RENEW_S, Conflict, Contender, Lost, Unreachable
+from jobs.watchdog import Watchdog
+
+_AGAIN_S = 1.0
+log = logging.getLogger("streamjoin.driver")
+
+
+def end_all() -> None:
+    """Ends this process and all others of its group, without a chance to write."""
+    os.kill(0, signal.SIGKILL)
+
+
+class Guard:
+    """Of one Contender."""
+
+    def __init__(self, contender: Contender, die: Callable[[], None] = end_all) -> None:
+        self._contender, self._die = contender, die
+        self._over = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="lease", daemon=True)
+        self._watchdog: Watchdog | None = None
+
+    def hold(self, stopping: threading.Event, waits: Callable[[str], None]) -> bool:
+        """Waits for the Lease; false if asked to stop before. `waits` is told why it is not there yet."""
+        while not self._contender.take():
+            waits(self._contender.hindered)
+            if stopping.wait(_AGAIN_S):
+                return False
+        self._watchdog = Watchdog(LATE_S)
+        self._watchdog.tell(self._contender.sent)
+        self._keeper.start()
+        return True
+
+    def check(self) -> None:
+        """Right before something is committed: returns only if no other driver can have the Lease."""
+        if self._contender.age > LATE_S:
+            log.error("the lease is %.1f s old", self._contender.age)
+            self._die()
+
+    def release(self) -> None:
+        """Nothing of this driver writes any longer."""
+        self._over.set()
+        if self._watchdog is None:
+            return
+        self._keeper.join()
+        with contextlib.suppress(Conflict, Unreachable):
+            self._contender.release()
+        self._watchdog.end()
+
+    def _keep(self) -> None:
+        assert self._watchdog is not None
+        while not self._over.wait(RENEW_S):
+            try:
+                self._contender.renew()
+                self._watchdog.tell(self._contender.sent)
+            except (Lost, OSError) as error:  # or the watchdog is gone
+                log.error("%s", error)  # noqa: TRY400 - a stack trace would say no more
+                self._die()
+                return

@@ -1,0 +1,123 @@
+"""The driver's HTTP: four things to look at, one to change.
+
+    GET  /metrics  /healthz  /readyz  /v1/status
+    POST /v1/executors {"total": n}      with the job's token
+
+It runs on an event loop in a thread of its own. What is looked at are plain values that the driver puts down: no answer waits
+for Spark.
+"""
+
+import asyncio
+import hmac
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from joinlib.errors import SpecError
+
+_BODY_BYTES = 4096
+_REALM = 'Bearer realm="streamjoin"'
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the driver has to say, and what it can be told."""
+
+    status: Callable[[], dict[str, Any]]
+    metrics: Callable[[], bytes]
+    healthy: Callable[[], bool]
+    ready: Callable[[], bool]
+    scale: Callable[[int], None]  # SpecError: not so many
+    token: Callable[
+        [], str | None
+    ]  # read for each request: it may be replaced; None: there is none, nobody is let in
+
+
+def application(answers: Answers) -> web.Application:
+    """Everything else is 404, or 405 where only the method is wrong; a body that is too large 413."""
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=answers.metrics(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def healthy(_: web.Request) -> web.Response:
+        return _yes_or_no(answers.healthy())
+
+    async def ready(_: web.Request) -> web.Response:
+        return _yes_or_no(answers.ready())
+
+    async def status(_: web.Request) -> web.Response:
+        return web.json_response(answers.status())
+
+    async def executors(request: web.Request) -> web.Response:
+        _admit(request, answers.token())
+        total = _total(await request.read())
+        try:
+            await asyncio.to_thread(answers.scale, total)
+        except SpecError as error:
+            raise web.HTTPBadRequest(text=f"{error}\n") from error
+        return web.json_response({"total": total})
+
+    app = web.Application(client_max_size=_BODY_BYTES)
+    app.add_routes(
+        [
+            web.get("/metrics", metrics),
+            web.get("/healthz", healthy),
+            web.get("/readyz", ready),
+            web.get("/v1/status", status),
+            web.post("/v1/executors", executors),
+        ]
+    )
+    return app
+
+
+class Server:
+    """An application on a port, from `start` to `stop`. Port 0: any; `port` is the one it got."""
+
+    def __init__(self, app: web.Application, port: int) -> None:
+        self._app, self.port = app, port
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
+
+    def start(self) -> None:
+        """Returns when it listens; OSError if it cannot."""
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
+
+    def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(5)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        self._loop.close()
+
+    async def _listen(self) -> None:
+        self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, port=self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+
+def _yes_or_no(yes: bool) -> web.Response:
+    return web.Response(text="ok\n") if yes else web.Response(text="no\n", status=503)
+
+
+def _admit(request: web.Request, token: str | None) -> None:
+    """Compares in a time that does not depend on how much of the token is right."""
+    given = request.headers.get("Authorization", "")
+    if not token or not hmac.compare_digest(given.encode(errors="replace"), f"Bearer {token}".encode()):
+        raise web.HTTPUnauthorized(text="needs the job's token\n", headers={"WWW-Authenticate": _REALM})
+
+
+def _total(body: bytes) -> int:
+    try:
+        match json.loads(body):
+            case {"total": int(total), **rest} if not rest and not isinstance(total, bool):
+                return total
+    except ValueError:
+        pass
+    raise web.HTTPBadRequest(text='write {"total": n}\n')

@@ -1,0 +1,64 @@
+"""A process that ends its whole process group when the driver has not renewed its Lease for too long.
+
+    driver ── 8 bytes for each renewal: when it was sent ──► watchdog ── too old ──► SIGKILL to all of the group
+
+It is a process of its own because a driver that hangs, or was frozen, cannot be trusted to look at the clock; and it must
+also end Spark's JVM, which commits. The monotonic clock is one for all processes of a machine. When the driver ends, the
+pipe does, and so does the watchdog.
+"""
+
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+_MOMENT = struct.Struct("d")
+
+
+class Watchdog:
+    """The driver's end."""
+
+    def __init__(self, late_s: float) -> None:
+        command = [sys.executable, "-m", "jobs.watchdog", str(late_s)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0)
+
+    def tell(self, sent: float) -> None:
+        """A renewal was sent then, and answered."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(_MOMENT.pack(sent))
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def watch(source: int, late_s: float, clock: Callable[[], float] = time.monotonic) -> bool:
+    """Reads moments until one is too old: true. False: the driver has closed its end."""
+    last = clock()
+    while (left := last + late_s - clock()) > 0:
+        if select.select([source], [], [], left)[0]:
+            told = os.read(source, 4096)
+            if not told:
+                return False
+            last = max(last, _MOMENT.unpack(told[-_MOMENT.size :])[0])
+    return True
+
+
+def main() -> None:
+    for ignored in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ignored, signal.SIG_IGN)  # it guards also while the driver stops
+    if watch(sys.stdin.fileno(), float(sys.argv[1])):
+        print("watchdog: the lease was not renewed in time; ending all", file=sys.stderr, flush=True)
+        os.kill(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""What must Spark be told to run a job on Kubernetes? Plain data: nothing is started or read.
+
+    driver pod ── asks the API server for ──► executor pods NAME-exec-UID-exec-N, made from the operator's template
+               ◄── dial its IP, ports 7078 and 7079 ──
+
+The template holds volumes, labels and the security context; Spark adds image, resources, environment and arguments.
+
+Memory M of an executor pod, which is limited to exactly that:
+
+    heap       M/8, at least 384 MiB and at most 2 GiB: rows never pass through the JVM, only blocks do
+    overhead   the rest: the JVM's own, Python workers, Arrow, mapped state
+    floor      heap + 300 MiB + 150 MiB a core: what an executor without state needs
+    state      M - floor: what segments and indexes may take, the base of the memory load
+"""
+
+from dataclasses import dataclass
+
+from joinlib.errors import SpecError
+from joinlib.spec.model import Driver, Executors, StreamJoin
+
+RPC_PORT, BLOCKS_PORT = 7078, 7079
+
+# Small heaps, few threads, little code: the serial collector gives back what a batch took.
+EXECUTOR_JAVA = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:MaxHeapFreeRatio=40",
+    "-XX:ReservedCodeCacheSize=64m",
+    "-XX:-UsePerfData",
+    "-Djdk.lang.Process.launchMechanism=VFORK",
+)
+
+_MI = 1 << 20
+_HEAP_LOW, _HEAP_HIGH = 384 * _MI, 2048 * _MI
+_JVM, _WORKER = 300 * _MI, 150 * _MI  # beside the heap; of a core
+_PREFIX = (
+    32  # characters of the job's name: Spark takes prefixes of 47 at most, "-exec-" and 8 of the uid are ours
+)
+
+
+@dataclass(frozen=True)
+class Pod:
+    """The driver's own pod, as the downward API tells it."""
+
+    name: str
+    namespace: str
+    ip: str
+    uid: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where executors come from."""
+
+    pod: Pod
+    image: str
+    template: str  # file with the pod template of executors
+    local: str  # folder of the executors' indexes
+    temporary: str  # folder for the driver's own files that last no longer than it does
+    cpu: str | None = None  # CPU that an executor asks for; None: its cores
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How an executor's memory is split, in bytes."""
+
+    heap: int
+    overhead: int
+    floor: int
+
+    @property
+    def state(self) -> int:
+        """What segments and indexes may take."""
+        return self.heap + self.overhead - self.floor
+
+
+def memory(executors: Executors) -> Memory:
+    """The split of one executor's memory."""
+    whole = executors.memory_bytes
+    heap = min(max(whole // 8, _HEAP_LOW), _HEAP_HIGH) // _MI * _MI
+    floor = heap + _JVM + executors.cores * _WORKER
+    if whole <= floor:
+        least = (floor + 2 * _WORKER) // _MI
+        raise SpecError(
+            f"executors.memory: {whole // _MI}Mi is less than an executor needs without any state; write {least}Mi or more"
+        )
+    return Memory(heap, (whole - heap) // _MI * _MI, floor)
+
+
+def executors_of(document: StreamJoin) -> Executors:
+    """The executors of a spec, which may leave them out."""
+    return document.spec.executors or Executors()
+
+
+def slots(executors: Executors) -> int:
+    """Tasks that can run at once when all executors are there."""
+    return executors.max * executors.cores
+
+
+def wanted(executors: Executors) -> int:
+    """Executors to begin with."""
+    return executors.instances or executors.min
+
+
+def confs(document: StreamJoin, place: Place) -> dict[str, str]:
+    """All that a cluster session needs beside `session.settings`."""
+    executors = executors_of(document)
+    return {
+        "spark.app.name": document.metadata.name,
+        "spark.master": "k8s://https://kubernetes.default.svc",
+        "spark.submit.deployMode": "client",
+        **_driver(document.spec.driver, place),
+        **_pods(document.metadata.name, executors, place),
+        **_executor(executors, place),
+        **_scheduling(executors),
+    }
+
+
+def _driver(driver: Driver, place: Place) -> dict[str, str]:
+    return {
+        "spark.driver.host": place.pod.ip,
+        "spark.driver.bindAddress": place.pod.ip,  # executors dial what the driver binds: never 0.0.0.0
+        "spark.driver.port": str(RPC_PORT),
+        "spark.driver.blockManager.port": str(BLOCKS_PORT),
+        # The other half is for Python and for the processes of the source's driver part.
+        "spark.driver.memory": f"{driver.memory_bytes // 2 // _MI}m",
+        "spark.local.dir": place.temporary,
+        "spark.sql.warehouse.dir": f"{place.temporary}/warehouse",
+    }
+
+
+def _pods(name: str, executors: Executors, place: Place) -> dict[str, str]:
+    kubernetes = "spark.kubernetes."
+    return {
+        kubernetes + "namespace": place.pod.namespace,
+        kubernetes + "driver.pod.name": place.pod.name,  # it owns the executors: they go when it goes
+        kubernetes + "container.image": place.image,
+        # Numbers begin at 1 in every driver: the uid keeps apart what two drivers made.
+        kubernetes + "executor.podNamePrefix": f"{name[:_PREFIX].rstrip('-')}-exec-{place.pod.uid[:8]}",
+        kubernetes + "executor.podTemplateFile": place.template,
+        kubernetes + "executor.disableConfigMap": "true",
+        kubernetes + "driver.service.deleteOnTermination": "false",
+        kubernetes + "executor.request.cores": place.cpu or str(executors.cores),
+    }
+
+
+def _executor(executors: Executors, place: Place) -> dict[str, str]:
+    split = memory(executors)
+    return {
+        "spark.executor.instances": str(wanted(executors)),
+        "spark.executor.cores": str(executors.cores),
+        "spark.executor.memory": f"{split.heap // _MI}m",
+        "spark.executor.memoryOverhead": f"{split.overhead // _MI}m",
+        # The one folder that is surely writable is that of the indexes.
+        "spark.executor.extraJavaOptions": " ".join([*EXECUTOR_JAVA, f"-Djava.io.tmpdir={place.local}"]),
+        "spark.executorEnv.TMPDIR": place.local,
+        "spark.executorEnv.STREAMJOIN_LOCAL_DIR": place.local,
+        "spark.executorEnv.MALLOC_ARENA_MAX": "2",  # else every thread of the JVM keeps a heap of its own
+        # The driver gives up when too many executors have died, ever. A job runs for months: count an hour's.
+        "spark.executor.failuresValidityInterval": "1h",
+        "spark.executor.maxNumFailures": str(max(10, 2 * executors.max)),
+    }
+
+
+def _scheduling(executors: Executors) -> dict[str, str]:
+    return {
+        # How long a unit's task waits for the executor that holds its indexes. 0s moves 0.9 partitions a batch for ever, each
+        # at up to 11 ms a MB; 3s, the default, moves none to a new executor. 300ms rests, and moves what would wait longer.
+        "spark.locality.wait": "300ms",
+        # The first batch places the units: it waits for all executors, half a minute at most.
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "30s",
+        # A leaver hands on what the batch has shuffled so far: no task fails.
+        "spark.decommission.enabled": "true",
+        "spark.storage.decommission.enabled": "true",
+        "spark.storage.decommission.shuffleBlocks.enabled": "true",
+        # Killed workers do not end the query; a mistake in the data, which every attempt meets, soon does.
+        "spark.task.maxFailures": "4",
+    }

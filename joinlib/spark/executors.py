@@ -1,0 +1,80 @@
+"""How many executors does a running query have, and how is that changed without a restart?
+
+    want(n) ─► the new total is told to Spark's allocator, which makes what is missing
+            ─► if there are too many: some are decommissioned; they finish their tasks, hand on what they have shuffled
+               and end. Their units are rebuilt elsewhere from segments.
+
+Only executors that have registered and are not leaving are counted.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+_NOTHING: Mapping[str, int] = {}
+
+
+def leavers(ready: Iterable[str], total: int, rows: Mapping[str, int] = _NOTHING) -> list[str]:
+    """Who goes so that `total` stay: those that hold the fewest rows of state, of equals the newest.
+
+    An executor of which nothing is known has not held a unit yet.
+    """
+    order = sorted(ready, key=lambda e: (rows.get(e, 0), -int(e)))
+    return order[: max(0, len(order) - total)]
+
+
+class Executors:
+    """The executors of a session. Thread-safe."""
+
+    def __init__(self, spark: SparkSession, total: int) -> None:
+        self._context = spark.sparkContext
+        self._leaving: set[str] = set()
+        self._lock = threading.Lock()
+        self.wanted = total
+        self._request(total)  # else Spark counts from 0 when the first one leaves
+
+    def ready(self) -> list[str]:
+        """Ids of those that can take tasks."""
+        with self._lock:
+            return self._ready()
+
+    def want(self, total: int, rows: Mapping[str, int] = _NOTHING) -> None:
+        """Makes `total` the number of executors. `rows`: of state, by executor."""
+        with self._lock:
+            self._request(total)
+            self.wanted = total
+            for executor in leavers(self._ready(), total, rows):
+                self._decommission(executor)
+
+    def _ready(self) -> list[str]:
+        ids = self._scala().getExecutorIds()
+        known = {str(ids.apply(at)) for at in range(ids.size())}
+        self._leaving &= known
+        return sorted(known - self._leaving, key=int)
+
+    def _request(self, total: int) -> None:
+        self._scala().requestTotalExecutors(total, 0, self._none())
+
+    def _decommission(self, executor: str) -> None:
+        jvm = self._jvm()
+        info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(
+            "scale-in", jvm.scala.Option.apply(None)
+        )
+        adjust, by_executor = False, False  # the total is known already; the executor does not know yet
+        if self._scala().schedulerBackend().decommissionExecutor(executor, info, adjust, by_executor):
+            self._leaving.add(executor)
+
+    def _none(self) -> Any:
+        """Scala's empty map."""
+        name = "scala.collection.immutable.Map$"
+        return self._jvm().java.lang.Class.forName(name).getField("MODULE$").get(None).empty()
+
+    def _scala(self) -> Any:
+        return self._context._jsc.sc()
+
+    def _jvm(self) -> Any:
+        jvm = self._context._jvm
+        assert jvm is not None
+        return jvm

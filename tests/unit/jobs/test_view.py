@@ -1,0 +1,106 @@
+"""What a driver says of itself."""
+
+from dataclasses import replace
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from jobs.figures import beginning
+from jobs.view import Moment, metrics, status
+from joinlib.state.manifest import NEVER
+from tests.unit.jobs.test_figures import RECEIPT, Report
+
+EMPTY = Moment(("orders", "payments"), phase="Waiting", wanted=2, budget=1000)
+FIGURES = beginning(2, 0.0).after(Report(7), 1.0).after(Report(8), 2.0)
+RUNNING = replace(
+    EMPTY, phase="Running", figures=FIGURES, took=(8, 0.5), lag={"orders": {"rows": 3, "slices": 1}}, ready=2
+)
+
+
+def samples(moment: Moment) -> dict[tuple[str, ...], float]:
+    """As a scraper reads them."""
+
+    class Now(Collector):
+        def collect(self):
+            return metrics(moment, units=4)
+
+    registry = CollectorRegistry()
+    registry.register(Now())
+    families = text_string_to_metric_families(generate_latest(registry).decode())
+    return {(s.name, *s.labels.values()): s.value for f in families for s in f.samples}
+
+
+def test_status_of_a_driver_that_waits() -> None:
+    """Sums are 0; what is not known is null."""
+    said = status(EMPTY, 4, 0.0)
+    assert said == {
+        "phase": "Waiting",
+        "message": "",
+        "batch": None,
+        "batchSeconds": None,
+        "rowsIn": 0,
+        "rowsOut": 0,
+        "rate": 0.0,
+        "lag": {},
+        "stateRows": 0,
+        "stateBytes": 0,
+        "memoryLoad": None,
+        "skew": None,
+        "executors": {"ready": 0, "wanted": 2},
+        "watermark": None,
+        "late": {},
+        "configHash": None,
+    }
+
+
+def test_status_of_a_driver_that_runs() -> None:
+    """Two units of four hold 30 rows each, 400 bytes with their indexes; two executors may hold 1000 bytes each."""
+    said = status(RUNNING, 4, 2.0)
+    assert (said["phase"], said["batch"], said["batchSeconds"]) == ("Running", 8, 0.5)
+    assert (said["rowsIn"], said["rowsOut"], said["rate"]) == (120, 20, 60.0)
+    assert (said["stateRows"], said["stateBytes"], said["memoryLoad"], said["skew"]) == (60, 800, 0.4, 1.0)
+    assert (said["lag"], said["late"]) == ({"orders": 3}, {"orders": 4, "payments": 0})
+    assert said["watermark"] == "1970-01-01T00:00:00.000005+00:00"
+
+
+def test_what_is_not_known_is_not_said() -> None:
+    """A unit that had state before this run and has not been heard of: no load, no skew, no gauge of the state."""
+    moment = replace(RUNNING, stored=frozenset({0, 3}))
+    said = status(moment, 4, 2.0)
+    assert (said["memoryLoad"], said["skew"]) == (None, None)
+    names = {name for name, *_ in samples(moment)}
+    assert not names & {"streamjoin_memory_load", "streamjoin_skew", "streamjoin_state_rows"}
+    assert status(replace(RUNNING, ready=0), 4, 2.0)["memoryLoad"] is None
+    assert status(replace(RUNNING, budget=None), 4, 2.0)["memoryLoad"] is None
+
+
+def test_no_watermark_before_the_first_time() -> None:
+    """Nor a gauge of it."""
+    receipts = (replace(RECEIPT, watermark=NEVER),)
+    moment = replace(RUNNING, figures=beginning(2, 0.0).after(Report(0, receipts), 1.0))
+    assert status(moment, 4, 1.0)["watermark"] is None
+    assert ("streamjoin_watermark_seconds",) not in samples(moment)
+
+
+def test_metrics_are_what_a_scraper_expects() -> None:
+    """Names, labels and values; as many series before the first row as after it, but for what is not known yet."""
+    found = samples(RUNNING)
+    assert found["streamjoin_batches_total",] == 2
+    assert found["streamjoin_rows_in_total", "payments"] == 80
+    assert found["streamjoin_rows_out_total",] == 20
+    assert found["streamjoin_late_rows_total", "orders"] == 4
+    assert found["streamjoin_state_bytes",] == 800
+    assert found["streamjoin_memory_load",] == 0.4
+    assert found["streamjoin_lag_rows", "orders"] == 3
+    assert found["streamjoin_executors", "ready"] == 2
+    assert found["streamjoin_watermark_seconds",] == 5e-6
+    assert {k for k in samples(EMPTY) if k[0].endswith("_total")} == {
+        k for k in found if k[0].endswith("_total")
+    }
+
+
+def test_a_source_that_is_read_twice_counts_twice() -> None:
+    """A self-join reads it under two names."""
+    moment = replace(RUNNING, sources=("orders", "orders"))
+    assert samples(moment)["streamjoin_rows_in_total", "orders"] == 120

@@ -1,0 +1,81 @@
+"""The watchdog as a real process group."""
+
+import signal
+import subprocess
+import sys
+import time
+
+_DRIVER = """
+import subprocess, sys, time
+from jobs.watchdog import Watchdog
+dog = Watchdog(float(sys.argv[1]))
+child = subprocess.Popen(["sleep", "60"])
+dog.tell(time.monotonic())
+print(child.pid, flush=True)
+for command in sys.stdin:
+    if command == "tell\\n":
+        dog.tell(time.monotonic())
+    if command == "end\\n":
+        dog.end()
+        child.kill()
+        child.wait()
+        break
+"""
+
+
+def driver(late_s: float) -> tuple[subprocess.Popen[str], int]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _DRIVER, str(late_s)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    return process, int(process.stdout.readline())
+
+
+def say(process: subprocess.Popen[str], command: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{command}\n")
+    process.stdin.flush()
+
+
+def test_ends_the_whole_group_when_it_hears_nothing() -> None:
+    """The driver and all that it has started; not before the time is over."""
+    process, child = driver(1.0)
+    for _ in range(4):
+        time.sleep(0.4)
+        say(process, "tell")
+    assert process.poll() is None
+    assert process.wait(5) == -signal.SIGKILL
+    assert _gone(child)
+
+
+def test_a_frozen_driver_is_ended_while_it_is_frozen() -> None:
+    """The watchdog does not depend on it."""
+    process, child = driver(0.7)
+    process.send_signal(signal.SIGSTOP)
+    assert process.wait(5) == -signal.SIGKILL
+    assert _gone(child)
+
+
+def test_goes_when_it_is_told() -> None:
+    """A driver that stops in order is not killed."""
+    process, _ = driver(5.0)
+    say(process, "end")
+    assert process.wait(5) == 0
+
+
+def _gone(pid: int) -> bool:
+    """Ended, or a zombie that nobody has taken note of."""
+    for _ in range(50):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                if file.read().rpartition(")")[2].split()[0] == "Z":
+                    return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False

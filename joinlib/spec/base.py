@@ -94,11 +94,11 @@ _FACTORS = {
     "Gi": 2**30,
     "Ti": 2**40,
 }
-_QUANTITY = r"^([1-9]\d*)(Ki|Mi|Gi|Ti|k|M|G|T)?$"
+QUANTITY = r"^([1-9]\d*)(Ki|Mi|Gi|Ti|k|M|G|T)?$"
 
 
 def _quantity(value: object) -> int:
-    match = re.fullmatch(_QUANTITY.strip("^$"), str(value), re.ASCII)
+    match = re.fullmatch(QUANTITY.strip("^$"), str(value), re.ASCII)
     if match is None:
         msg = f"{value!r} is no amount of memory; write 8Gi or 512Mi"
         raise ValueError(msg)
@@ -137,7 +137,7 @@ Memory = Annotated[
     int,
     BeforeValidator(_quantity),
     PlainSerializer(str, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": _QUANTITY, "examples": ["8Gi", "512Mi"]}),
+    WithJsonSchema({"type": "string", "pattern": QUANTITY, "examples": ["8Gi", "512Mi"]}),
 ]
 Folder = Annotated[
     Path, BeforeValidator(_local), AfterValidator(_folder), WithJsonSchema({"type": "string", "minLength": 1})

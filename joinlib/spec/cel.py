@@ -2,7 +2,7 @@
 
     place        where the rule stands; `*` is any entry of a map or list
     holds        what must be true there; `self` is the value at the place
-    message      what is said otherwise; in CEL if it begins with a quote or ends in ")"
+    message      what is said otherwise; without the values, as CEL has no text of bounded length for a number
     field        the field at fault, below the place
 
 What a user writes wrong is refused at `kubectl apply`; what CEL cannot know (the SQL, columns in a schema,
@@ -13,6 +13,9 @@ Kubernetes of at least 1.29 is needed.
 from dataclasses import dataclass
 from typing import Any
 
+from joinlib.spec.base import QUANTITY
+from joinlib.spec.duration import PATTERN as DURATION
+from joinlib.spec.duration import UNITS_US
 from joinlib.spec.inputs import SOURCES
 from joinlib.spec.model import MAX_UNITS, Join
 
@@ -22,9 +25,22 @@ FOLDER = "(self.checkpoint.path + (has(self.checkpoint.reset) ? '@' + self.check
 KEPT = (
     "!oldSelf.?status.checkpoint.hasValue()"
     " || self.spec.checkpoint.path != oldSelf.spec.checkpoint.path"
-    " || self.spec.checkpoint.?reset.orValue('') != oldSelf.spec.checkpoint.?reset.orValue('')"
+    " || has(self.spec.checkpoint.reset) != has(oldSelf.spec.checkpoint.reset)"
+    " || (has(self.spec.checkpoint.reset) && self.spec.checkpoint.reset != oldSelf.spec.checkpoint.reset)"
 )
 AFRESH = "set it back, or begin a new checkpoint with another checkpoint.path or checkpoint.reset"
+# What the models say by a pattern is a rule here too: "should match '^([1-9]…" is no help.
+PATTERNS = {
+    r"\S": "is empty; write a SELECT",
+    DURATION: "is no duration; write each unit once and the largest first, such as 10s, 500ms or 2h30m",
+    QUANTITY: "is no amount of memory; write 8Gi or 512Mi",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": "is no word; write letters, digits, '.', '_' and '-', at most 63",
+    r"^/[^:]+$": "is no absolute path; write /data, for example",
+    r"^/": "is no absolute path; write /srv/data, for example",
+    r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": "is no name of a claim; write lower-case letters, digits, '-' and '.'",
+    r"^\S+$": "is no image; write it without spaces, such as registry.example/streamjoin:1",
+}
+LARGEST_FIRST = "^" + "".join(f"([0-9]+{unit})?" for unit in UNITS_US) + "$"
 
 
 @dataclass(frozen=True)
@@ -35,12 +51,11 @@ class Rule:
     holds: str
     message: str
     field: str = ""
-    says: str = ""  # CEL that makes a better message of the values at hand
 
     def schema(self) -> dict[str, Any]:
         """As an entry of x-kubernetes-validations."""
-        more = {"messageExpression": self.says, "fieldPath": self.field}
-        return {"rule": self.holds, "message": self.message, **{k: v for k, v in more.items() if v}}
+        at = {"fieldPath": self.field} if self.field else {}
+        return {"rule": self.holds, "message": self.message, **at}
 
 
 def rules() -> tuple[Rule, ...]:
@@ -53,6 +68,16 @@ def exactly_one(place: str, fields: list[str]) -> Rule:
     given = ", ".join(f"has(self.{field})" for field in fields)
     names = f"{', '.join(fields[:-1])} or {fields[-1]}"
     return Rule(place, f"[{given}].exists_one(is, is)", f"write exactly one of {names}")
+
+
+def fitting(place: str, pattern: str) -> Rule:
+    """A text fits a pattern of the models; a duration also has its units in order, which the model asks for too."""
+    holds = f"self.matches(r'{pattern}')"
+    return Rule(
+        place,
+        holds if pattern != DURATION else f"{holds} && self.matches('{LARGEST_FIRST}')",
+        PATTERNS[pattern],
+    )
 
 
 def _names() -> list[Rule]:
@@ -89,7 +114,7 @@ def _inputs() -> list[Rule]:
         Rule(
             "spec.inputs.*.files",
             "!has(self.csv) || self.format == 'csv'"
-            " || (self.csv.header && self.csv.delimiter == ',' && self.csv.quote == '\"' && self.csv.null == '')",
+            " || (self.csv.header && self.csv.delimiter == ',' && self.csv.quote == '\"' && self.csv.__null__ == '')",
             "is for format csv; remove csv, or write format: csv",
             ".csv",
         ),
@@ -122,16 +147,12 @@ def _amounts() -> list[Rule]:
             "!has(self.instances) || (self.min <= self.instances && self.instances <= self.max)",
             "is not between min and max; change one of them",
             ".instances",
-            "string(self.instances) + ' is not between min, ' + string(self.min) + ', and max, '"
-            " + string(self.max) + '; change one of them'",
         ),
         Rule(
             "spec",
             f"!has(self.executors) || {UNITS} >= self.executors.max * self.executors.cores",
             "join.units is less than executors.max x executors.cores; raise units, or a core would have nothing to do",
             ".join",
-            f"'units, ' + string({UNITS}) + ', is less than executors.max x executors.cores, '"
-            " + string(self.executors.max * self.executors.cores) + '; raise units, or a core would have nothing to do'",
         ),
         Rule(
             "spec.scaling",
@@ -159,7 +180,6 @@ def _paths() -> list[Rule]:
             f"self.inputs.all(name, !({homeless}))",
             f"the path of an input lies under no volume; {mount}",
             ".inputs",
-            f"'files.path of ' + self.inputs.filter(name, {homeless}).join(', ') + ' lies under no volume; {mount}'",
         ),
         Rule(
             "spec",
@@ -199,7 +219,6 @@ def _pinned() -> list[Rule]:
             f"{KEPT} || {units} == {before}",
             f"join.units is fixed for the life of a checkpoint; {AFRESH}",
             ".spec.join",
-            f"'units was ' + string({before}) + ' and is ' + string({units}) + '; {AFRESH}'",
         ),
         Rule(
             "",
@@ -213,7 +232,7 @@ def _pinned() -> list[Rule]:
 def _mounted(path: str, also: str = "") -> str:
     """A path on a volume; relative ones are judged by the operator."""
     root = "(v.mountPath.endsWith('/') ? v.mountPath : v.mountPath + '/')"
-    return f"!{path}.startsWith('/') || self.?volumes.orValue([]).exists(v, ({path} + '/').startsWith({root}){also})"
+    return f"!{path}.startsWith('/') || (has(self.volumes) && self.volumes.exists(v, ({path} + '/').startsWith({root}){also}))"
 
 
 def _apart(left: str, right: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from joinlib.spec.cel import Rule, exactly_one, rules
+from joinlib.spec.cel import Rule, exactly_one, fitting, rules
 from joinlib.spec.schema import Node, json_schema
 from joinlib.spec.status import Status
 
@@ -22,7 +22,7 @@ MAX_LENGTH, MAX_TEXT, MAX_ENTRIES = 1024, 65_536, 16
 TEXTS = {"spec.sql", "spec.inputs.*.schema"}
 LIST_KEYS = {"spec.volumes": "mountPath", "status.conditions": "type"}
 KEPT = (
-    "description", "type", "format", "enum", "pattern", "default", "minimum", "maximum",
+    "description", "type", "format", "enum", "default", "minimum", "maximum",
     "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
 )  # fmt: skip
 COLUMNS = (
@@ -87,9 +87,12 @@ def _version() -> Node:
 
 
 def _kind() -> Node:
-    root = _structural(json_schema(), json_schema()["$defs"], "")
+    schema = json_schema()
+    fields = {name: field for name, field in schema["properties"].items() if name != "metadata"}
+    root = _structural({**schema, "properties": fields}, schema["$defs"], "")
     status = Status.model_json_schema(by_alias=True)
-    root["properties"]["metadata"] = {"type": "object"}  # Kubernetes' own; it allows nothing else here
+    # Kubernetes' own: nothing else is allowed here, and this only so that a rule may name the field.
+    root["properties"]["metadata"] = {"type": "object", "properties": {"name": {"type": "string"}}}
     root["properties"]["status"] = _structural(status, status.get("$defs", {}), "status")
     root["required"] = ["spec"]
     for rule in rules():
@@ -118,7 +121,7 @@ def _structural(node: Node, known: Node, place: str) -> Node:
         **({"required": list(node["required"])} if node.get("required") else {}),
         **entries,
         **_list_of_maps(place),
-        **_one_of(node, place),
+        **_rules(node, place),
     }
 
 
@@ -140,10 +143,12 @@ def _list_of_maps(place: str) -> Node:
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [LIST_KEYS[place]]}
 
 
-def _one_of(node: Node, place: str) -> Node:
-    """As a rule, since what the API server says of a oneOf helps nobody."""
+def _rules(node: Node, place: str) -> Node:
+    """Of oneOf and pattern, since what the API server says of these helps nobody."""
     fields = [name for branch in node.get("oneOf", ()) for name in branch["required"]]
-    return {"x-kubernetes-validations": [exactly_one(place, fields).schema()]} if fields else {}
+    found = [exactly_one(place, fields)] if fields else []
+    found += [fitting(place, node["pattern"])] if "pattern" in node else []
+    return {"x-kubernetes-validations": [rule.schema() for rule in found]} if found else {}
 
 
 def _plain(node: Node, known: Node) -> Node:

@@ -1,10 +1,11 @@
 """What does the cluster say of a StreamJoin? The shape of `.status`; the operator writes it, users read it.
 
 Everything is optional: what is not known is absent, never zero. Loads and skews are text, such as "0.42", since
-Kubernetes advises against fractions in an API.
+Kubernetes advises against fractions in an API. Values have types but no limits: one odd figure must not keep all the
+rest from being shown.
 """
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,8 +13,6 @@ from joinlib.spec.base import Model
 
 Phase = Literal["Pending", "Running", "Suspended", "Degraded", "Failed"]
 CONDITIONS = ("Ready", "Progressing", "Degraded", "MetricsAvailable", "Scaling")
-Count = Annotated[int, Field(ge=0)]
-Ratio = Annotated[str, Field(pattern=r"^\d+(\.\d+)?$")]
 
 
 class Condition(Model):
@@ -28,7 +27,7 @@ class Condition(Model):
         description="When status last changed.",
         json_schema_extra={"format": "date-time"},
     )
-    observed_generation: Count | None = Field(
+    observed_generation: int | None = Field(
         default=None, description="Generation of the spec that this was said of."
     )
 
@@ -36,8 +35,8 @@ class Condition(Model):
 class StatusExecutors(Model):
     """The executors of the job."""
 
-    ready: Count | None = Field(default=None, description="Executors that work.")
-    wanted: Count | None = Field(default=None, description="Executors asked for.")
+    ready: int | None = Field(default=None, description="Executors that work.")
+    wanted: int | None = Field(default=None, description="Executors asked for.")
     selector: str | None = Field(default=None, description="Label selector of the executors' pods.")
 
 
@@ -63,7 +62,7 @@ class StatusDriver(Model):
 class Status(Model):
     """What the operator found; absent until it has looked."""
 
-    observed_generation: Count | None = Field(
+    observed_generation: int | None = Field(
         default=None, description="Generation of the spec that this was said of."
     )
     phase: Phase | None = Field(default=None, description="The job's state in one word.")
@@ -74,19 +73,17 @@ class Status(Model):
         default=(), description="Aspects of the job, each with its reason."
     )
     executors: StatusExecutors | None = Field(default=None, description="The executors of the job.")
-    memory_load: Ratio | None = Field(
+    memory_load: str | None = Field(
         default=None, description="Bytes of state and indexes over the executors' budget for them; 1 is full."
     )
-    skew: Ratio | None = Field(
+    skew: str | None = Field(
         default=None, description="Rows of the fullest unit over the mean of all units, less 1; 0 is even."
     )
-    lag: Count | None = Field(
+    lag: int | None = Field(
         default=None, description="Rows that are there but not read yet, over all inputs."
     )
-    batch: Count | None = Field(default=None, description="Number of the last batch.")
-    rate: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, description="Rows read per second over the last batches."
-    )
+    batch: int | None = Field(default=None, description="Number of the last batch.")
+    rate: float | None = Field(default=None, description="Rows read per second over the last batches.")
     plan: str | None = Field(default=None, description="How the query runs, as `streamjoin plan` says it.")
     checkpoint: StatusCheckpoint | None = Field(
         default=None, description="The checkpoint in use, fixed once a driver has started."

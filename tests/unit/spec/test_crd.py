@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted([*(ROOT / "manifests").glob("0*.yaml"), *(ROOT / "manifests" / "examples").glob("*.yaml")])
 SCHEMA = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 NODES = dict(walk(SCHEMA))
-MINE = {place: node for place, node in NODES.items() if place and place != "metadata"}
+MINE = {place: node for place, node in NODES.items() if place and not place.startswith("metadata")}
 
 
 def mistakes(node: dict[str, Any], value: Any, place: str = "") -> Iterator[str]:
@@ -35,8 +35,6 @@ def mistakes(node: dict[str, Any], value: Any, place: str = "") -> Iterator[str]
         return
     if value not in node.get("enum", [value]):
         yield f"{place}: not one of {node['enum']}"
-    if "pattern" in node and not re.search(node["pattern"], value):
-        yield f"{place}: does not fit {node['pattern']}"
     if isinstance(value, list):
         for entry in value:
             yield from mistakes(node["items"], entry, f"{place}.*")
@@ -108,7 +106,7 @@ def test_a_rule_names_a_field_and_the_fix(rule: cel.Rule) -> None:
     """The field exists; the message says what to write."""
     field = re.sub(r"^\.", "", rule.place + rule.field)
 
-    assert not field or field in NODES or field == "metadata.name"
+    assert not field or field in NODES
     assert ";" in rule.message or ", or " in rule.message
     assert "oldSelf" not in rule.holds or rule.place == ""
 

@@ -59,5 +59,5 @@ def _place(env: Mapping[str, str]) -> Place:
         template=template,
         local=env.get("STREAMJOIN_LOCAL_DIR", "/var/streamjoin"),
         temporary=env.get("TMPDIR") or tempfile.gettempdir(),
-        cpu=env.get("STREAMJOIN_EXECUTOR_CPU"),
+        cpu=env.get("STREAMJOIN_CPU_REQUEST"),
     )

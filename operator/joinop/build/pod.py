@@ -1,0 +1,84 @@
+"""What do the driver's and the executors' pods have in common? Security context, folders, volumes of the spec."""
+
+from joinlib.spec.model import Spec, Volume
+from joinop.names import Object
+
+USER = 185
+LOCAL, HOME, TEMPORARY = "/var/streamjoin", "/home/streamjoin", "/tmp"  # noqa: S108  a folder of the pod's own
+SPEC_FOLDER, TOKEN_FOLDER = "/etc/streamjoin", "/etc/streamjoin-token"
+GRACE_S = 90
+# Nothing of the spec may be mounted over these.
+RESERVED = (
+    *(
+        "/bin",
+        "/dev",
+        "/etc",
+        "/home",
+        "/lib",
+        "/lib64",
+        "/opt",
+        "/proc",
+        "/root",
+        "/run",
+        "/sbin",
+        "/sys",
+        "/usr",
+    ),
+    *(LOCAL, TEMPORARY),
+)
+
+_FOLDERS = {"local": LOCAL, "home": HOME, "temporary": TEMPORARY}
+
+
+def pod_security() -> Object:
+    """What the restricted Pod Security Standard asks of a pod. The group owns what claims hold."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "fsGroup": USER,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def container_security() -> Object:
+    """What it asks of a container."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def folders() -> dict[str, str]:
+    """Environment that names the folders that can be written."""
+    return {"HOME": HOME, "TMPDIR": TEMPORARY, "STREAMJOIN_LOCAL_DIR": LOCAL}
+
+
+def variables(values: dict[str, str]) -> list[Object]:
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def volumes(spec: Spec) -> list[Object]:
+    """Folders of the pod's own, then those of the spec."""
+    own = [{"name": name, "emptyDir": {}} for name in _FOLDERS]
+    return own + [
+        {"name": f"volume-{number}", **_source(volume)} for number, volume in enumerate(spec.volumes)
+    ]
+
+
+def mounts(spec: Spec) -> list[Object]:
+    own = [{"name": name, "mountPath": path} for name, path in _FOLDERS.items()]
+    return own + [_mount(number, volume) for number, volume in enumerate(spec.volumes)]
+
+
+def _source(volume: Volume) -> Object:
+    if volume.claim is not None:
+        return {"persistentVolumeClaim": {"claimName": volume.claim}}
+    return {"hostPath": {"path": volume.host_path, "type": "Directory"}}
+
+
+def _mount(number: int, volume: Volume) -> Object:
+    mount: Object = {"name": f"volume-{number}", "mountPath": volume.mount_path}
+    return mount | ({"readOnly": True} if volume.read_only else {})

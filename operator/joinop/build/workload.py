@@ -1,0 +1,133 @@
+"""The driver: a StatefulSet of one, the Service that names it, the budget that guards it."""
+
+from joinop import names
+from joinop.build import pod
+from joinop.build.job import Job, quantity
+from joinop.names import Object
+
+PORTS = {"rpc": 7078, "blocks": 7079, "http": 8080}
+SPEC_FILE, EXECUTOR_FILE, TOKEN_FILE = "spec.yaml", "executor.yaml", "token"
+_START_S = 300  # an image's first start compiles, and Spark takes its time on a busy node
+
+
+def service(job: Job) -> Object:
+    """Headless: executors and the operator reach the driver also before it is ready."""
+    return job.object(
+        "Service",
+        names.driver(job.name),
+        spec={
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": names.match(job.name, "driver"),
+            "ports": [{"name": name, "port": port, "targetPort": name} for name, port in PORTS.items()],
+        },
+    )
+
+
+def budget(job: Job) -> Object:
+    """A drain waits for the driver to be moved by hand; one that does not work is let go."""
+    return job.object(
+        "PodDisruptionBudget",
+        names.driver(job.name),
+        spec={
+            "minAvailable": 1,
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            "selector": {"matchLabels": names.match(job.name, "driver")},
+        },
+    )
+
+
+def stateful_set(job: Job) -> Object:
+    """At most one driver pod; a changed template replaces it, also one that never became ready (Parallel)."""
+    found = job.object(
+        "StatefulSet",
+        names.driver(job.name),
+        spec={
+            "replicas": 0 if job.suspended else 1,
+            "serviceName": names.driver(job.name),
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": {"type": "RollingUpdate"},
+            "revisionHistoryLimit": 3,
+            "selector": {"matchLabels": names.match(job.name, "driver")},
+            "template": {
+                "metadata": {
+                    "labels": names.labels(job.name, "driver"),
+                    "annotations": {names.CONFIG_HASH: job.config_hash},
+                },
+                "spec": _pod(job),
+            },
+        },
+    )
+    found["metadata"]["annotations"] = {names.IMAGE: job.image}
+    return found
+
+
+def _pod(job: Job) -> Object:
+    return {
+        "serviceAccountName": names.driver(job.name),
+        "automountServiceAccountToken": True,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": pod.GRACE_S,
+        "securityContext": pod.pod_security(),
+        "containers": [_container(job)],
+        "volumes": [
+            {"name": "spec", "configMap": {"name": names.spec(job.name)}},
+            {"name": "token", "secret": {"secretName": names.token(job.name)}},
+            *pod.volumes(job.spec),
+        ],
+    }
+
+
+def _container(job: Job) -> Object:
+    memory = quantity(job.spec.driver.memory_bytes)
+    cpu = job.cpu_request or str(job.spec.driver.cores)
+    return {
+        "name": "driver",
+        "image": job.image,
+        "imagePullPolicy": job.pull_policy,
+        "command": ["tini", "-g", "--", "streamjoin-driver"],
+        "args": [f"{pod.SPEC_FOLDER}/{SPEC_FILE}"],
+        "env": _environment(job),
+        "ports": [{"name": name, "containerPort": port} for name, port in PORTS.items()],
+        "resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}},
+        "securityContext": pod.container_security(),
+        "startupProbe": _probe("/healthz", period_s=5, failures=_START_S // 5),
+        "livenessProbe": _probe("/healthz", period_s=10, failures=6),
+        "readinessProbe": _probe("/readyz", period_s=3, failures=2),
+        "volumeMounts": [
+            {"name": "spec", "mountPath": pod.SPEC_FOLDER, "readOnly": True},
+            {"name": "token", "mountPath": pod.TOKEN_FOLDER, "readOnly": True},
+            *pod.mounts(job.spec),
+        ],
+    }
+
+
+def _environment(job: Job) -> list[Object]:
+    downward = {
+        "POD_NAME": "metadata.name",
+        "POD_NAMESPACE": "metadata.namespace",
+        "POD_IP": "status.podIP",
+        "POD_UID": "metadata.uid",
+    }
+    plain = {
+        "STREAMJOIN_IMAGE": job.image,
+        "STREAMJOIN_TOKEN_FILE": f"{pod.TOKEN_FOLDER}/{TOKEN_FILE}",
+        "STREAMJOIN_EXECUTOR_TEMPLATE": f"{pod.SPEC_FOLDER}/{EXECUTOR_FILE}",
+        "STREAMJOIN_CONFIG_HASH": job.config_hash,
+        "STREAMJOIN_UID": job.uid,
+        **({"STREAMJOIN_CPU_REQUEST": job.cpu_request} if job.cpu_request else {}),
+        **pod.folders(),
+    }
+    return [
+        *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in downward.items()),
+        *pod.variables(plain),
+    ]
+
+
+def _probe(path: str, period_s: int, failures: int) -> Object:
+    return {
+        "httpGet": {"path": path, "port": "http"},
+        "periodSeconds": period_s,
+        "timeoutSeconds": 5,
+        "failureThreshold": failures,
+    }

@@ -1,0 +1,80 @@
+"""What does a driver say, and how is it told a number of executors? Its HTTP endpoint, at the IP of its pod."""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import aiohttp
+
+from joinop.build.workload import PORTS
+from joinop.names import Object
+from joinop.problem import Problem
+from joinop.reading import Reading
+
+_TIMEOUT_S = 4.0
+_BODY_MAX = 256 * 1024
+_SIDE_BY_SIDE = 32
+
+
+class Drivers:
+    """A session with all drivers. Their answers are not trusted: size and shape are checked."""
+
+    def __init__(self) -> None:
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S))
+        self._gate = asyncio.Semaphore(_SIDE_BY_SIDE)
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def read(self, pod: Object) -> Reading:
+        """The driver's status, or the reason why there is none. Never raises."""
+        url = _url(pod, "/v1/status")
+        if url is None:
+            return Reading(time.monotonic(), error="the pod has no IP")
+        try:
+            async with self._gate, self._session.get(url) as answer:
+                answer.raise_for_status()
+                body = await _json(answer)
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            return Reading(time.monotonic(), error=str(error) or type(error).__name__)
+        return Reading(time.monotonic(), body=body)
+
+    async def ask(self, pod: Object, executors: int, token: str) -> Problem | None:
+        """Ask for a number of executors; the reason why it was not heard."""
+        url = _url(pod, "/v1/executors")
+        if url is None:
+            return Problem("ScalingFailed", "the driver's pod has no IP")
+        headers = {"Authorization": f"Bearer {token}"}
+        try:
+            async with (
+                self._gate,
+                self._session.post(url, json={"total": executors}, headers=headers) as answer,
+            ):
+                if answer.ok:
+                    return None
+                said = (await answer.content.read(500)).decode(errors="replace").strip()
+                return Problem(
+                    "ScalingFailed", f"the driver refused {executors} executors ({answer.status}): {said}"
+                )
+        except (aiohttp.ClientError, TimeoutError) as error:
+            return Problem(
+                "ScalingFailed", f"the driver did not answer: {str(error) or type(error).__name__}"
+            )
+
+
+async def _json(answer: aiohttp.ClientResponse) -> dict[str, Any]:
+    found = await answer.content.read(_BODY_MAX)
+    body = json.loads(found)
+    if not isinstance(body, dict):
+        msg = "the answer is no JSON object"
+        raise ValueError(msg)  # noqa: TRY004  callers collect ValueError
+    return body
+
+
+def _url(pod: Object, path: str) -> str | None:
+    address = pod.get("status", {}).get("podIP")
+    if not address:
+        return None
+    host = f"[{address}]" if ":" in address else address
+    return f"http://{host}:{PORTS['http']}{path}"

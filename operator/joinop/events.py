@@ -1,0 +1,95 @@
+"""What is worth telling of a change? Events from one status to the next, and none twice within half an hour."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from joinop import names
+from joinop.classify import Change, Cost
+from joinop.names import Object
+
+QUIET_S = 1800.0
+_MESSAGE_MAX = 1_000  # characters; the API takes 1024
+_TITLES = {Cost.LIVE: "Changed", Cost.RESTART: "Restarting", Cost.CHECKPOINT: "NewCheckpoint"}
+_COSTS = {
+    Cost.LIVE: "the running driver takes it over",
+    Cost.RESTART: "the driver restarts, its state is kept",
+    Cost.CHECKPOINT: "the driver restarts without state",
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a job."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+def between(before: Object, after: Object, change: Change) -> Iterator[Event]:
+    """Events of a step from one status to the next."""
+    if change.cost in _TITLES and not change.refused:
+        yield Event("Normal", _TITLES[change.cost], f"{'; '.join(change.reasons)}: {_COSTS[change.cost]}")
+    old, new = _conditions(before), _conditions(after)
+    if (degraded := new["Degraded"])["status"] == "True":
+        if _said(degraded) != _said(old.get("Degraded")):
+            yield Event("Warning", degraded["reason"], degraded["message"])
+    elif old.get("Degraded", {}).get("status") == "True":
+        yield Event("Normal", "Recovered", f"no longer: {old['Degraded'].get('message', '')}")
+    for title, reason, message in (
+        ("Ready", "Running", "the driver runs"),
+        ("Scaling", "Scaling", new["Scaling"]["message"]),
+    ):
+        if new[title]["status"] == "True" and old.get(title, {}).get("status") != "True":
+            yield Event("Normal", reason, message)
+    if after["phase"] == "Suspended" != before.get("phase"):
+        yield Event("Normal", "Suspended", after["message"])
+
+
+def _conditions(status: Object) -> dict[str, Object]:
+    return {condition["type"]: condition for condition in status.get("conditions", ())}
+
+
+def _said(condition: Object | None) -> tuple[object, ...]:
+    return tuple((condition or {}).get(part) for part in ("status", "reason", "message"))
+
+
+@dataclass
+class Recorder:
+    """Which events are new? Memory: one entry per kind of event within the quiet time."""
+
+    told: dict[tuple[str, Event], float] = field(default_factory=dict)
+
+    def fresh(self, uid: str, event: Event, now: float) -> bool:
+        """Whether to tell it; if so, it counts as told."""
+        self.told = {known: at for known, at in self.told.items() if now - at < QUIET_S}
+        if (uid, event) in self.told:
+            return False
+        self.told[uid, event] = now
+        return True
+
+
+def body(thing: Object, event: Event, at: str) -> Object:
+    """The event as the API wants it. One name for one text: told again, it is the same object."""
+    metadata = thing["metadata"]
+    mark = hashlib.sha256(f"{metadata['uid']} {event}".encode()).hexdigest()[:16]
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{metadata['name']}.{mark}", "namespace": metadata["namespace"]},
+        "involvedObject": {
+            "apiVersion": names.API_VERSION,
+            "kind": names.KIND,
+            **{part: metadata[part] for part in ("name", "namespace", "uid")},
+        },
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message[:_MESSAGE_MAX],
+        "source": {"component": names.MANAGER},
+        "reportingComponent": names.MANAGER,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": 1,
+    }

@@ -1,0 +1,222 @@
+"""A look at one job: observe, decide, write. It can be repeated at any time, and stopped at any point."""
+
+import base64
+import dataclasses
+import logging
+import secrets
+import time
+from asyncio import to_thread
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from joinop import build, events, names, places
+from joinop.api import NOT_FOUND, Api, ApiError
+from joinop.cache import Cache
+from joinop.config import Config
+from joinop.decide import Decision, Seen, decide
+from joinop.driver import Drivers
+from joinop.events import Event, Recorder
+from joinop.judge import Accepted, document, judge
+from joinop.kinds import BY_NAME, CLAIM, SECRET
+from joinop.meters import Meters
+from joinop.names import Key, Object
+from joinop.problem import Problem
+from joinop.reading import Reading
+from joinop.rivals import rival
+from joinop.status import FIGURES
+from joinop.symptoms import leaving, split
+
+log = logging.getLogger("joinop")
+_KNOWN_S = 30.0  # what is there is believed for so long
+
+
+@dataclass
+class Memory:
+    """What is remembered of a job between looks; it can be lost at any time."""
+
+    readings: dict[str, Reading] = field(default_factory=dict)  # by uid of the driver's pod
+    there: dict[str, float] = field(default_factory=dict)  # Secret and claims that were there, and when
+    written_at: float = 0.0  # when the status was written
+    trouble: Problem | None = None
+
+
+@dataclass
+class Looker:
+    """Looks at jobs."""
+
+    config: Config
+    cache: Cache
+    api: Api
+    drivers: Drivers
+    meters: Meters
+    recorder: Recorder = field(default_factory=Recorder)
+    memories: dict[Key, Memory] = field(default_factory=dict)
+    monitored: bool = False  # the cluster has PodMonitors
+    clock: Callable[[], float] = time.monotonic
+
+    async def look(self, key: Key) -> bool:
+        """Whether all could be written."""
+        thing = self.cache.job(key)
+        if thing is None or leaving(thing):
+            self.memories.pop(key, None)
+            return True
+        memory = self.memories.setdefault(key, Memory())
+        await to_thread(judge, document(thing))  # the first time takes a while; later it is known
+        try:
+            seen = await self._seen(key, thing, memory)
+            decision = decide(seen, self.config)
+            trouble = await self._write(key, thing, decision, memory)
+            if decision.apply or trouble is not None:
+                seen = dataclasses.replace(seen, children=self.cache.children(key), trouble=trouble)
+                decision = dataclasses.replace(decide(seen, self.config), events=decision.events)
+            await self._tell(key, thing, decision, memory)
+        except ApiError as error:
+            if error.status == NOT_FOUND or _ending(error):  # it was deleted meanwhile
+                return True
+            self.meters.errors.labels(error.status).inc()
+            log.warning("%s: %s", key, error)
+            return False
+        return trouble is None
+
+    async def read(self, key: Key) -> bool:
+        """Ask the driver of a job how it is; whether there was one to ask."""
+        pod = self._driver(key)
+        if pod is None:
+            return False
+        memory, uid = self.memories.setdefault(key, Memory()), pod["metadata"]["uid"]
+        reading, known = await self.drivers.read(pod), memory.readings.get(uid)
+        if reading.error and known is not None and reading.at - known.at < self.config.stale_s:
+            return True
+        memory.readings = {uid: reading}
+        return True
+
+    def forget(self, key: Key) -> None:
+        """The job is gone."""
+        self.memories.pop(key, None)
+
+    async def _seen(self, key: Key, thing: Object, memory: Memory) -> Seen:
+        pod = self._driver(key)
+        return Seen(
+            thing=thing,
+            children=self.cache.children(key),
+            pods=self.cache.pods(key),
+            claims=await self._claims(key, thing, memory),
+            rival=rival(thing, self.cache.jobs()),
+            reading=None if pod is None else memory.readings.get(pod["metadata"]["uid"]),
+            monitored=self.monitored,
+            at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+
+    def _driver(self, key: Key) -> Object | None:
+        drivers, _ = split(self.cache.pods(key))
+        return next((pod for pod in drivers if not leaving(pod) and pod["status"].get("podIP")), None)
+
+    async def _claims(self, key: Key, thing: Object, memory: Memory) -> dict[str, bool]:
+        verdict = judge(document(thing))
+        wanted = places.claims(verdict.model.spec) if isinstance(verdict, Accepted) else []
+        return {claim: await self._there(CLAIM.kind, key, claim, memory) for claim in wanted}
+
+    async def _there(self, kind: str, key: Key, name: str, memory: Memory) -> bool:
+        at = memory.there.get(f"{kind} {name}")
+        if at is not None and self.clock() - at < _KNOWN_S:
+            return True
+        if await self.api.get(BY_NAME[kind], key.namespace, name) is None:
+            return False
+        memory.there[f"{kind} {name}"] = self.clock()
+        return True
+
+    async def _write(self, key: Key, thing: Object, decision: Decision, memory: Memory) -> Problem | None:
+        """Write the children; what kept us from it."""
+        trouble: Problem | None
+        try:
+            if decision.job is not None:
+                await self._token(decision.job, key, memory)
+            for child in decision.apply:
+                await self._apply(key, thing, child)
+            for child in decision.prune:
+                await self.api.delete(child)
+                self.cache.drop(BY_NAME[child["kind"]], child)
+                self._wrote(key, "delete", child)
+        except ApiError as error:
+            if _ending(error):
+                raise
+            self.meters.errors.labels(error.status).inc()
+            trouble = Problem("WriteFailed", f"the API server refused: {error}")
+        else:
+            trouble = await self._ask(key, decision)
+        if trouble is not None and trouble != memory.trouble:
+            log.warning("%s: %s", key, trouble.message)
+        memory.trouble = trouble
+        return trouble
+
+    async def _token(self, job: build.Job, key: Key, memory: Memory) -> None:
+        """The Secret is made once and never written again."""
+        name = names.token(job.name)
+        if await self._there(SECRET.kind, key, name, memory):
+            return
+        if await self.api.create(build.secret(job, secrets.token_urlsafe(32))):
+            self._wrote(key, "create", {"kind": SECRET.kind, "metadata": {"name": name}})
+
+    async def _apply(self, key: Key, thing: Object, child: Object) -> None:
+        kind, name = BY_NAME[child["kind"]], child["metadata"]["name"]
+        if (kind.kind, name) not in self.cache.children(key):
+            found = await self.api.get(kind, key.namespace, name)
+            if found is not None and not _ours(found, thing):
+                message = f"{kind.kind} {name} is there and is not ours; delete it, or give the StreamJoin another name"
+                raise ApiError(409, "NameTaken", message)
+        self.cache.put(kind, await self.api.apply(child))
+        self._wrote(key, "apply", child)
+
+    async def _ask(self, key: Key, decision: Decision) -> Problem | None:
+        pod = self._driver(key)
+        if decision.executors is None or decision.job is None or pod is None:
+            return None
+        found = await self.api.get(SECRET, key.namespace, names.token(decision.job.name))
+        if found is None:
+            return None
+        token = base64.b64decode(found.get("data", {}).get("token", "")).decode()
+        log.info("%s: asks the driver for %d executors", key, decision.executors)
+        return await self.drivers.ask(pod, decision.executors, token)
+
+    async def _tell(self, key: Key, thing: Object, decision: Decision, memory: Memory) -> None:
+        before, after = thing.get("status") or {}, decision.status
+        if before != after and self._due(before, after, memory):
+            told = await self.api.apply_status(key.namespace, key.name, after)
+            self.cache.put(BY_NAME[names.KIND], told)
+            memory.written_at = self.clock()
+        for event in decision.events:
+            await self._event(thing, event)
+
+    def _due(self, before: Object, after: Object, memory: Memory) -> bool:
+        """Figures change with each batch: they can wait a little."""
+        kept = [
+            {name: value for name, value in status.items() if name not in FIGURES}
+            for status in (before, after)
+        ]
+        return kept[0] != kept[1] or self.clock() - memory.written_at >= self.config.figures_s
+
+    async def _event(self, thing: Object, event: Event) -> None:
+        if not self.recorder.fresh(thing["metadata"]["uid"], event, self.clock()):
+            return
+        body = events.body(thing, event, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        try:
+            if not await self.api.create(body):
+                await self.api.told_again(body)
+        except ApiError as error:  # an event that is lost breaks nothing
+            log.debug("event %s: %s", event.reason, error)
+
+    def _wrote(self, key: Key, verb: str, child: Object) -> None:
+        self.meters.writes.labels(child["kind"], verb).inc()
+        log.info("%s: %s %s %s", key, verb, child["kind"], child["metadata"]["name"])
+
+
+def _ours(found: Object, thing: Object) -> bool:
+    """It belongs to this StreamJoin, or to an earlier one of its name that is being cleared away."""
+    labels = found["metadata"].get("labels") or {}
+    return names.owned(found, thing["metadata"]["uid"]) or labels.items() >= names.MANAGED.items()
+
+
+def _ending(error: ApiError) -> bool:
+    """The namespace is being deleted: there is nothing left to do."""
+    return "because it is being terminated" in str(error)

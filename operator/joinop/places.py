@@ -1,0 +1,85 @@
+"""Where do the paths of a spec lie? Each under a volume; a checkpoint in a place that no other job has.
+
+Two paths of one claim, or of one folder of the node, are one place, whatever they are mounted as.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from joinlib.spec.model import Spec, Volume
+from joinop.build.pod import RESERVED
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder of a claim, or of the node (no claim)."""
+
+    claim: tuple[str, str] | None  # namespace and name
+    folder: PurePosixPath
+
+    def overlaps(self, other: "Place") -> bool:
+        """One lies in the other."""
+        if self.claim != other.claim:
+            return False
+        return self.folder.is_relative_to(other.folder) or other.folder.is_relative_to(self.folder)
+
+
+def checkpoint(spec: Spec, namespace: str) -> Place | None:
+    """Where the checkpoint really lies; None if under no volume."""
+    path = PurePosixPath(spec.checkpoint.folder)
+    volume = _volume(spec, path)
+    if volume is None:
+        return None
+    below = path.relative_to(volume.mount_path)
+    if volume.claim is not None:
+        return Place((namespace, volume.claim), "/" / below)
+    return Place(None, PurePosixPath(volume.host_path or "/") / below)
+
+
+def claims(spec: Spec) -> list[str]:
+    """The claims that must be there."""
+    return sorted({volume.claim for volume in spec.volumes if volume.claim is not None})
+
+
+def problems(spec: Spec) -> Iterator[str]:
+    """Paths under no volume, and volumes that are in the way."""
+    for number, volume in enumerate(spec.volumes):
+        yield from _in_the_way(spec, number, volume)
+    for place, path, written in _paths(spec):
+        found = _volume(spec, path)
+        if found is None:
+            mounted = ", ".join(volume.mount_path for volume in spec.volumes) or "none"
+            yield (
+                f"spec.{place}: {path} is under no volume (mounted: {mounted}); "
+                "add one to spec.volumes with a mountPath that holds it"
+            )
+        elif written and found.read_only:
+            yield (
+                f"spec.{place}: {path} is on the volume {found.mount_path}, which is readOnly; "
+                "remove readOnly, or use another volume"
+            )
+
+
+def _in_the_way(spec: Spec, number: int, volume: Volume) -> Iterator[str]:
+    path = PurePosixPath(volume.mount_path)
+    place = f"spec.volumes.{number}.mountPath"
+    if path == PurePosixPath("/") or ".." in path.parts or any(path.is_relative_to(own) for own in RESERVED):
+        yield f"{place}: {volume.mount_path} belongs to the image; mount it elsewhere, such as /data"
+    if any(path == PurePosixPath(other.mount_path) for other in spec.volumes[:number]):
+        yield f"{place}: {volume.mount_path} is mounted twice; remove one"
+
+
+def _paths(spec: Spec) -> Iterator[tuple[str, PurePosixPath, bool]]:
+    for name, source in spec.inputs.items():
+        if source.files is not None:
+            yield f"inputs.{name}.files.path", PurePosixPath(source.files.path), False
+    if spec.output.files is not None:
+        yield "output.files.path", PurePosixPath(spec.output.files.path), True
+    yield "checkpoint.path", PurePosixPath(spec.checkpoint.path), True
+
+
+def _volume(spec: Spec, path: PurePosixPath) -> Volume | None:
+    """The volume that holds a path: the deepest one."""
+    holding = [volume for volume in spec.volumes if path.is_relative_to(volume.mount_path)]
+    return max(holding, key=lambda volume: len(PurePosixPath(volume.mount_path).parts), default=None)

@@ -1,0 +1,153 @@
+"""What goes on all the time? Workers look at jobs, a poll asks drivers, a resync lists everything.
+
+The resync makes the operator level-based: whatever a watch did not tell is found within half a minute.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import get_args
+
+from joinlib.spec.status import Phase
+from joinop import names
+from joinop.api import ApiError
+from joinop.kinds import POD, POD_MONITOR, STREAMJOIN, WATCHED, Kind
+from joinop.look import Looker
+from joinop.names import Key, Object, key
+from joinop.pulse import Pulse
+from joinop.symptoms import leaving
+from joinop.workqueue import WorkQueue
+
+log = logging.getLogger("joinop")
+MANAGED = names.text(names.MANAGED)
+
+
+@dataclass
+class Operator:
+    """Everything that runs, and what handlers tell it."""
+
+    looker: Looker
+    pulse: Pulse
+    queue: WorkQueue = field(default_factory=WorkQueue)
+    filled: asyncio.Event = field(default_factory=asyncio.Event)  # everything was listed once
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def start(self) -> None:
+        config = self.looker.config
+        loops = [
+            self._forever("resync", self.resync, config.resync_s),
+            self._forever("poll", self.poll, config.poll_s),
+            *(self._work() for _ in range(config.workers)),
+        ]
+        self.tasks = [asyncio.create_task(loop) for loop in loops]
+
+    async def stop(self) -> None:
+        """What was begun is not finished: a look can be stopped at any point."""
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.looker.drivers.close()
+        await self.looker.api.close()
+
+    def told(self, kind: Kind, thing: Object, *, gone: bool) -> None:
+        """A watch has told of an object."""
+        self.pulse.told(kind, thing, time.monotonic())
+        self._heard(kind, thing, gone=gone)
+
+    async def resync(self) -> None:
+        """List everything anew, and look at every job."""
+        self.looker.monitored = await self.looker.api.serves(POD_MONITOR)
+        monitors = (POD_MONITOR,) if self.looker.monitored else ()
+        for namespace in self.looker.config.namespaces or (None,):
+            for kind in (STREAMJOIN, POD, *WATCHED, *monitors):
+                await self._list(kind, namespace)
+        self.pulse.listed_at = time.monotonic()
+        self.filled.set()
+        jobs = self.looker.cache.jobs()
+        for thing in jobs:
+            self.queue.add(key(thing))
+        self._count(jobs)
+
+    async def poll(self) -> None:
+        """Ask all drivers, side by side."""
+        await self.filled.wait()
+        keys = [key(thing) for thing in self.looker.cache.jobs()]
+        asked = await asyncio.gather(*(self.looker.read(each) for each in keys))
+        for each, there in zip(keys, asked, strict=True):
+            if there:
+                self.queue.add(each)
+
+    async def _list(self, kind: Kind, namespace: str | None) -> None:
+        listed = await self.looker.api.list(kind, namespace, "" if kind is STREAMJOIN else MANAGED)
+        uids, now = {thing["metadata"]["uid"] for thing in listed}, time.monotonic()
+        for thing in self.looker.cache.replace(kind, namespace, listed):
+            gone = thing["metadata"]["uid"] not in uids
+            if self.filled.is_set() and not gone and kind is not POD_MONITOR:  # which nobody watches
+                self.pulse.missed(kind, thing, now)
+                self.looker.meters.missed.labels(kind.plural).inc()
+            self._heard(kind, thing, gone=gone)
+
+    def _heard(self, kind: Kind, thing: Object, *, gone: bool) -> None:
+        cache = self.looker.cache
+        before = cache.job(key(thing)) if kind is STREAMJOIN else None
+        owner = cache.drop(kind, thing) if gone else cache.put(kind, thing)
+        if gone:
+            self.pulse.gone(kind, thing)
+        if owner is None:
+            return
+        if kind is STREAMJOIN and (gone or _generation(before) != _generation(thing)):
+            self._changed(owner, gone=gone)
+        self.queue.add(owner)
+
+    def _changed(self, owner: Key, *, gone: bool) -> None:
+        """What somebody wants has changed: look again, also at those who wait for the same checkpoint."""
+        if gone:
+            self.queue.forget(owner)
+            self.looker.forget(owner)
+        else:
+            self.queue.hurry(owner)
+        for other in self.looker.cache.jobs():
+            if any(
+                c.get("reason") == "CheckpointTaken"
+                for c in (other.get("status") or {}).get("conditions", ())
+            ):
+                self.queue.hurry(key(other))
+
+    def _count(self, jobs: Iterable[Object]) -> None:
+        phases = Counter(
+            (thing.get("status") or {}).get("phase", "Pending") for thing in jobs if not leaving(thing)
+        )
+        for phase in get_args(Phase):
+            self.looker.meters.jobs.labels(phase).set(phases[phase])
+
+    async def _work(self) -> None:
+        await self.filled.wait()
+        while True:
+            each = await self.queue.take()
+            failed = True
+            try:
+                with self.looker.meters.seconds.time():
+                    failed = not await self.looker.look(each)
+            except Exception:
+                log.exception("%s: unexpected; it is tried again", each)
+            finally:
+                self.queue.done(each, failed=failed)
+                self.looker.meters.reconciles.labels("failed" if failed else "done").inc()
+                self.looker.meters.depth.set(len(self.queue))
+
+    async def _forever(self, what: str, step: Callable[[], Awaitable[None]], every_s: float) -> None:
+        while True:
+            try:
+                await step()
+            except ApiError as error:
+                log.warning("%s: %s", what, error)
+            except Exception:
+                log.exception("%s: unexpected; it is tried again", what)
+            await asyncio.sleep(every_s)
+
+
+def _generation(thing: Object | None) -> object:
+    return None if thing is None else thing["metadata"].get("generation")

@@ -1,0 +1,252 @@
+"""How is a job? The status of a StreamJoin, from what was seen. What is not known is left out, never zero."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from joinlib.spec.model import Executors
+from joinop import names, symptoms
+from joinop.classify import Pinned
+from joinop.conditions import Condition, merged, truth
+from joinop.judge import Accepted
+from joinop.names import Object
+from joinop.problem import Problem
+from joinop.reading import STARTED, Reading, ratio
+
+FIGURES = frozenset({"memoryLoad", "skew", "lag", "batch", "rate"})  # change all the time
+
+
+@dataclass(frozen=True)
+class View:
+    """What a status depends on."""
+
+    thing: Object
+    runs: Accepted | None  # the document that is followed
+    suspended: bool
+    pods: tuple[Object, ...]
+    reading: Reading | None
+    refusal: Problem | None
+
+    @property
+    def name(self) -> str:
+        return str(self.thing["metadata"]["name"])
+
+    @property
+    def before(self) -> Object:
+        found: Object = self.thing.get("status") or {}
+        return found
+
+    @property
+    def driver(self) -> Object | None:
+        """The driver's pod that is not on its way out."""
+        return next((pod for pod in symptoms.split(self.pods)[0] if not symptoms.leaving(pod)), None)
+
+    @property
+    def pod_hash(self) -> str | None:
+        """What the driver's pod was made from."""
+        found = self.driver
+        return None if found is None else (found["metadata"].get("annotations") or {}).get(names.CONFIG_HASH)
+
+    @property
+    def current(self) -> bool:
+        """The driver's pod was made from the document that is followed."""
+        return self.runs is not None and self.pod_hash == self.runs.config_hash
+
+    @property
+    def ready(self) -> bool:
+        return self.driver is not None and not self.suspended and symptoms.is_ready(self.driver)
+
+    @property
+    def said(self) -> Reading | None:
+        """What the driver says, if it could be asked."""
+        return (
+            self.reading
+            if self.reading is not None and not self.reading.error and self.driver is not None
+            else None
+        )
+
+    @property
+    def problem(self) -> Problem | None:
+        """The one that matters most."""
+        return self.refusal or next(_troubles(self), None)
+
+
+def of(view: View, at: str) -> Object:
+    """The whole status."""
+    metadata = view.thing["metadata"]
+    generation = metadata.get("generation", 0)
+    found = {
+        "observedGeneration": generation,
+        "phase": _phase(view),
+        "message": _message(view),
+        "conditions": merged(view.before.get("conditions", ()), _conditions(view), generation, at),
+        "executors": _executors(view),
+        "plan": None if view.runs is None else view.runs.plan,
+        "checkpoint": _checkpoint(view),
+        "driver": _without_none({"pod": _pod_name(view), "configHash": view.pod_hash}) or None,
+        **_figures(view.said),
+    }
+    return _without_none(found)
+
+
+def wanted(view: View) -> int | None:
+    """Executors that should be there: as the spec says, else as many as there were, within its limits."""
+    if view.runs is None:
+        return None
+    executors = view.runs.model.spec.executors or Executors()
+    last = view.before.get("executors", {}).get("wanted") or executors.min
+    return executors.instances or min(max(last, executors.min), executors.max)
+
+
+def to_ask(view: View) -> int | None:
+    """The number of executors to ask the driver for; None if it knows."""
+    if view.said is None or view.said.phase != "Running" or view.suspended or not view.current:
+        return None
+    asked, number = view.said.count("executors", "wanted"), wanted(view)
+    return number if asked is not None and asked != number else None
+
+
+def pinned(thing: Object) -> Pinned | None:
+    """The checkpoint that a driver of this job has worked on."""
+    found = (thing.get("status") or {}).get("checkpoint") or {}
+    try:
+        return Pinned(found["folder"], json.loads(found["fingerprint"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _troubles(view: View) -> Iterator[Problem]:
+    drivers, executors = symptoms.split(view.pods)
+    for found in (symptoms.driver(drivers), _failed(view), symptoms.executors(executors)):
+        if found is not None:
+            yield found
+
+
+def _failed(view: View) -> Problem | None:
+    if view.said is None or view.said.phase != "Failed":
+        return None
+    return Problem(
+        "DriverFailed",
+        str(view.said.body.get("message") or "the query failed; see the driver's log"),
+        fatal=True,
+    )
+
+
+def _phase(view: View) -> str:
+    problem = view.problem
+    if view.suspended and view.refusal is None:
+        return "Suspended"
+    if problem is not None:
+        return "Failed" if problem.fatal else "Degraded"
+    return "Running" if view.ready else "Pending"
+
+
+def _message(view: View) -> str:
+    if view.problem is not None:
+        return view.problem.message.partition("\n")[0]
+    if view.suspended:
+        return "suspended: no pods, all state is kept"
+    return "the driver runs" if view.ready else _starting(view)
+
+
+def _starting(view: View) -> str:
+    said = str(view.said.body.get("message") or "") if view.said else ""
+    return f"waiting for the driver{': ' if said else ''}{said}"
+
+
+def _conditions(view: View) -> list[Condition]:
+    problem = view.problem
+    return [
+        Condition("Ready", truth(view.ready), *_readiness(view)),
+        _progress(view),
+        Condition(
+            "Degraded",
+            truth(problem is not None),
+            problem.reason if problem else "Fine",
+            problem.message if problem else "",
+        ),
+        _metrics(view),
+        _scaling(view),
+    ]
+
+
+def _readiness(view: View) -> tuple[str, str]:
+    if view.ready:
+        return "Running", "the driver runs"
+    if view.suspended:
+        return "Suspended", "spec.suspend is true" if view.refusal is None else view.refusal.message
+    return ("Starting", _starting(view)) if view.runs is not None else ("Refused", _message(view))
+
+
+def _progress(view: View) -> Condition:
+    if view.suspended:
+        stopping = bool(view.pods)
+        return Condition("Progressing", truth(stopping), "Stopping" if stopping else "Suspended")
+    if view.runs is None:
+        return Condition("Progressing", "False", "Refused")
+    if view.driver is not None and not view.current:
+        return Condition("Progressing", "True", "RollingOut", "the driver is replaced")
+    return Condition("Progressing", truth(not view.ready), "Settled" if view.ready else "Starting")
+
+
+def _metrics(view: View) -> Condition:
+    if view.said is not None:
+        return Condition("MetricsAvailable", "True", "Fresh")
+    if view.driver is None:
+        return Condition("MetricsAvailable", "False", "NoDriver", "there is no driver to ask")
+    return Condition("MetricsAvailable", "False", "Unreachable", "the driver does not answer at /v1/status")
+
+
+def _scaling(view: View) -> Condition:
+    number, there = wanted(view), _ready_executors(view)
+    if number is None or view.suspended or not view.ready:
+        return Condition("Scaling", "False", "NotRunning")
+    if there == number:
+        return Condition("Scaling", "False", "Settled")
+    return Condition("Scaling", "True", "Scaling", f"{there} of {number} executors work")
+
+
+def _ready_executors(view: View) -> int:
+    if view.said is not None and (count := view.said.count("executors", "ready")) is not None:
+        return count
+    return sum(symptoms.is_ready(pod) for pod in symptoms.split(view.pods)[1])
+
+
+def _executors(view: View) -> Object:
+    selector = names.text(names.match(view.name, "executor"))
+    return _without_none({"ready": _ready_executors(view), "wanted": wanted(view), "selector": selector})
+
+
+def _checkpoint(view: View) -> Object | None:
+    """Fixed once a driver has started on it."""
+    known: Object | None = view.before.get("checkpoint")
+    started = view.ready or (view.said is not None and view.said.phase in STARTED)
+    if (
+        view.runs is None
+        or not started
+        or not view.current
+        or (known or {}).get("folder") == view.runs.folder
+    ):
+        return known
+    return {"folder": view.runs.folder, "fingerprint": json.dumps(view.runs.fingerprint, sort_keys=True)}
+
+
+def _pod_name(view: View) -> str | None:
+    return None if view.driver is None else str(view.driver["metadata"]["name"])
+
+
+def _figures(said: Reading | None) -> Object:
+    if said is None:
+        return {}
+    rate = said.number("rate")
+    return {
+        "memoryLoad": ratio(said.number("memoryLoad")),
+        "skew": ratio(said.number("skew")),
+        "lag": said.lag,
+        "batch": said.count("batch"),
+        "rate": None if rate is None or not 0 <= rate < float("inf") else round(float(rate), 1),
+    }
+
+
+def _without_none(found: Object) -> Object:
+    return {name: value for name, value in found.items() if value is not None}

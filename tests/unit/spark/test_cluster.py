@@ -56,7 +56,7 @@ def test_each_core_has_a_worker() -> None:
 
 def test_too_little_memory_is_refused_with_what_is_enough() -> None:
     """What the message says is accepted."""
-    with pytest.raises(SpecError, match="write ([0-9]+)Mi or more") as error:
+    with pytest.raises(SpecError, match=r"write \d+Mi or more") as error:
         memory(executors(512 * MI, cores=2))
     least = re.search(r"write (\d+)Mi", str(error.value))
     assert least is not None

@@ -85,5 +85,5 @@ def test_a_target_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     """Only a batch that is there already is no error."""
     names = stage(tmp_path, 0, "one")
     (tmp_path / "batch=0").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(OSError):
+    with pytest.raises(NotADirectoryError):
         publish(tmp_path, 0, names)

@@ -40,6 +40,8 @@ PATTERNS = {
     r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": "is no name of a claim; write lower-case letters, digits, '-' and '.'",
     r"^\S+$": "is no image; write it without spaces, such as registry.example/streamjoin:1",
 }
+# An executor without any state: least heap, JVM, and the workers of a core; see joinlib.spark.cluster.
+BARE_MI, CORE_MI = 384 + 300, 150
 LARGEST_FIRST = "^" + "".join(f"([0-9]+{unit})?" for unit in UNITS_US) + "$"
 
 
@@ -147,6 +149,13 @@ def _amounts() -> list[Rule]:
             "!has(self.instances) || (self.min <= self.instances && self.instances <= self.max)",
             "is not between min and max; change one of them",
             ".instances",
+        ),
+        Rule(
+            "spec.executors",
+            "!isQuantity(self.memory) || quantity(self.memory).isGreaterThan("
+            f"quantity('{BARE_MI}Mi').add(self.cores * {CORE_MI << 20}))",
+            f"leaves no room for state; write more than {BARE_MI}Mi and {CORE_MI}Mi for each core",
+            ".memory",
         ),
         Rule(
             "spec",

@@ -39,7 +39,7 @@
   verbs: [get, create, patch, delete]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, create, patch, delete, deletecollection]
+  verbs: [get, list, watch, create, delete, deletecollection]
 - apiGroups: [""]
   resources: [persistentvolumeclaims] # Spark's own, when it stops
   verbs: [list, deletecollection]

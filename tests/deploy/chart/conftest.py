@@ -1,9 +1,9 @@
 """helm where there is one, and the chart rendered by it."""
 
 import os
+import runpy
 import subprocess
 from collections.abc import Callable
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def helm() -> str:
     """The command, found as manifests/build finds it."""
-    command = SourceFileLoader("manifests_build", str(BUILD)).load_module().helm()
+    command = runpy.run_path(str(BUILD))["helm"]()
     if command is None:
         pytest.skip("there is no helm; set HELM to one, or run tests/cluster/build helm")
     return str(command)

@@ -126,6 +126,12 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         "is not between min and max; change one",
     ),
     ("spec.executors.memory", "8GB", "spec.executors.memory", "write 8Gi or 512Mi"),
+    (
+        "spec.executors.memory",
+        "900Mi",
+        "spec.executors.memory",
+        "write more than 684Mi and 150Mi for each core",
+    ),
     ("spec.executors.cores", 0, "spec.executors.cores", "greater than or equal to 1"),
     ("spec.executors.max", "four", "spec.executors.max", "must be of type integer"),
     ("spec.scaling", {"target": 0.9}, "spec.scaling.target", "write low < target < high"),
@@ -154,6 +160,7 @@ FINE: list[tuple[str, Any]] = [
     ("spec.checkpoint.reset", "second.try"),
     ("spec.executors.instances", 4),
     ("spec.executors", GONE),
+    ("spec.executors.memory", "985Mi"),  # with two cores
     ("spec.join", GONE),
     ("spec.scaling", {}),
     ("spec.volumes", [{"mountPath": f"/data{n or ''}", "claim": "data"} for n in range(16)]),

@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
+from joinop.build import access
 
 from tests.deploy.chart.conftest import BUILD, CHART, Object, Render, of_kind
 
@@ -48,7 +50,7 @@ RIGHTS = {  # what the operator asks for, and what it gives to drivers
     ("", "services"): WRITE,
     ("", "serviceaccounts"): WRITE,
     ("", "secrets"): {"get", "create"},
-    ("", "pods"): WRITE | {"deletecollection"},
+    ("", "pods"): WRITE - {"patch"} | {"deletecollection"},
     ("", "persistentvolumeclaims"): {"get", "list", "deletecollection"},
     ("", "events"): {"create", "patch"},
     ("rbac.authorization.k8s.io", "roles"): WRITE,
@@ -125,6 +127,18 @@ def test_rights_are_exactly_these(render: Render) -> None:
 
     assert rights(role) == RIGHTS | EVERYWHERE
     assert "*" not in json.dumps([r["rules"] for r in of_kind(render(), "ClusterRole", "Role")])
+
+
+def test_what_is_given_is_held(render: Render) -> None:
+    """Kubernetes lets nobody give a right that he has not: a driver's Role would be refused."""
+    job = SimpleNamespace(name="job", object=lambda kind, name, **more: more)
+    given = rights(
+        {"rules": [{k: v for k, v in r.items() if k != "resourceNames"} for r in access.role(job)["rules"]]}
+    )
+    (role,) = of_kind(render(watchNamespaces=["a"]), "Role")
+
+    missing = {what: verbs - rights(role).get(what, set()) for what, verbs in given.items()}
+    assert not any(missing.values()), missing
 
 
 def test_namespaced_rights(render: Render) -> None:

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from joinlib.errors import SpecError
+from joinlib.spark.cluster import memory
 from joinlib.spec import StreamJoin, cel, json_schema
 from joinlib.spec.crd import crd, walk
+from joinlib.spec.model import Executors
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted([*(ROOT / "manifests").glob("0*.yaml"), *(ROOT / "manifests" / "examples").glob("*.yaml")])
@@ -109,6 +112,15 @@ def test_a_rule_names_a_field_and_the_fix(rule: cel.Rule) -> None:
     assert not field or field in NODES
     assert ";" in rule.message or ", or " in rule.message
     assert "oldSelf" not in rule.holds or rule.place == ""
+
+
+def test_the_least_memory_is_that_of_the_session() -> None:
+    """Refused by the API server: what the driver would refuse."""
+    for cores in (1, 2, 4):
+        least = f"{cel.BARE_MI + cores * cel.CORE_MI + 1}Mi"
+        assert memory(Executors(cores=cores, memory=least)).state > 0
+        with pytest.raises(SpecError):
+            memory(Executors(cores=cores, memory=f"{cel.BARE_MI + cores * cel.CORE_MI}Mi"))
 
 
 def test_columns_and_scale_read_what_is_there() -> None:

@@ -1,0 +1,166 @@
+"""A StreamJoin that is right, what makes it wrong, with the field and fix that are to be named, and what does not."""
+
+import copy
+from typing import Any
+
+GONE = object()
+GOOD: dict[str, Any] = {
+    "apiVersion": "streamjoin.dev/v1alpha1",
+    "kind": "StreamJoin",
+    "metadata": {"name": "good"},
+    "spec": {
+        "sql": "SELECT o.k FROM orders o JOIN payments p ON o.k = p.k",
+        "inputs": {
+            "orders": {"schema": "k BIGINT, at TIMESTAMP", "files": {"path": "/data/in/orders"}},
+            "payments": {"schema": "k BIGINT, at TIMESTAMP", "generator": {"rows": 10}},
+        },
+        "output": {"files": {"path": "/data/out"}},
+        "join": {"units": 8},
+        "checkpoint": {"path": "/data/checkpoint"},
+        "volumes": [
+            {"mountPath": "/data", "claim": "data"},
+            {"mountPath": "/old", "hostPath": "/old", "readOnly": True},
+        ],
+        "executors": {"min": 1, "max": 4, "cores": 2, "memory": "2Gi"},
+    },
+}
+FILES = "spec.inputs.orders.files"
+BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field named, the fix
+    ("metadata.name", "a" * 41, "metadata.name", "shorten it"),
+    ("metadata.name", "7-seas", "metadata.name", "begin with a letter"),
+    ("metadata.name", "a.b", "metadata.name", "write lower-case letters"),
+    ("spec.sql", " ", "spec.sql", "write a SELECT"),
+    ("spec.sql", GONE, "spec.sql", "Required value"),
+    ("spec.sqll", "x", "spec.sqll", "unknown field"),
+    ("spec.inputs", {}, "spec.inputs", "at least 1"),
+    (
+        "spec.inputs.bad name",
+        {"schema": "k INT", "generator": {}},
+        "spec.inputs",
+        "write letters, digits and '_'",
+    ),
+    (f"{FILES}.path", "s3://bucket/in", f"{FILES}.path", "name a folder of a volume"),
+    (f"{FILES}.path", "/elsewhere", "spec.inputs", "lies under no volume; mount one"),
+    (f"{FILES}.path", "/database/in", "spec.inputs", "lies under no volume"),
+    (f"{FILES}.path", "", f"{FILES}.path", "at least 1"),
+    (f"{FILES}.csv", {"header": False}, f"{FILES}.csv", "write format: csv"),
+    (f"{FILES}.format", "orc", f"{FILES}.format", 'supported values: "parquet", "csv", "jsonl"'),
+    (f"{FILES}.pth", "x", f"{FILES}.pth", "unknown field"),
+    (
+        "spec.inputs.orders.kafka",
+        {"bootstrapServers": "k:9092", "topic": "t"},
+        "spec.inputs.orders",
+        "write exactly one of",
+    ),
+    (
+        "spec.inputs.payments.generator",
+        GONE,
+        "spec.inputs.payments",
+        "write exactly one of files, generator, kafka or",
+    ),
+    ("spec.inputs.payments.role", "table", "spec.inputs.payments.role", "remove role, or use another source"),
+    (
+        "spec.inputs.payments.generator.rows",
+        0,
+        "spec.inputs.payments.generator.rows",
+        "greater than or equal to 1",
+    ),
+    (
+        "spec.inputs.orders.eventTime",
+        {"column": "at", "delay": "10"},
+        "spec.inputs.orders.eventTime.delay",
+        "is no duration; write each unit once",
+    ),
+    ("spec.output.noop", {}, "spec.output", "write exactly one of files, kafka, console or noop"),
+    ("spec.output.files", GONE, "spec.output", "write exactly one of"),
+    (
+        "spec.output.files.path",
+        "/old/out",
+        "spec.output.files.path",
+        "under no volume that can be written; mount one",
+    ),
+    ("spec.output.files.path", "/data/checkpoint/out", "spec.output.files.path", "use folders apart"),
+    ("spec.output.files.path", "/data/in", "spec.inputs", "use folders apart"),
+    ("spec.checkpoint.path", "/nowhere", "spec.checkpoint.path", "mount one that holds it"),
+    ("spec.checkpoint.path", "gs://b/c", "spec.checkpoint.path", "is on an object store"),
+    ("spec.checkpoint.path", "/data", "spec.output.files.path", "use folders apart"),
+    ("spec.checkpoint.reset", "a b", "spec.checkpoint.reset", "is no word; write letters"),
+    ("spec.checkpoint", GONE, "spec.checkpoint", "Required value"),
+    ("spec.join.units", 6, "spec.join.units", "write 1, 2, 4, 8"),
+    ("spec.join.units", 131072, "spec.join.units", "less than or equal to 65536"),
+    (
+        "spec.join.units",
+        4,
+        "spec.join",
+        "units is less than executors.max x executors.cores; raise units",
+    ),
+    (
+        "spec.join.retention",
+        "1h",
+        "spec.join",
+        "needs eventTime on every stream; add it, or remove retention",
+    ),
+    ("spec.join.retention", "30m2h", "spec.join.retention", "the largest first, such as 10s"),
+    ("spec.join.retention", "", "spec.join.retention", "is no duration"),
+    ("spec.join.retention", "0s", "spec.join.retention", "write 10s, 500ms or 2h30m"),
+    ("spec.executors.min", 5, "spec.executors.min", "lower min or raise max"),
+    (
+        "spec.executors.instances",
+        5,
+        "spec.executors.instances",
+        "is not between min and max; change one",
+    ),
+    ("spec.executors.memory", "8GB", "spec.executors.memory", "write 8Gi or 512Mi"),
+    (
+        "spec.executors.memory",
+        "900Mi",
+        "spec.executors.memory",
+        "write more than 684Mi and 150Mi for each core",
+    ),
+    ("spec.executors.cores", 0, "spec.executors.cores", "greater than or equal to 1"),
+    ("spec.executors.max", "four", "spec.executors.max", "must be of type integer"),
+    ("spec.scaling", {"target": 0.9}, "spec.scaling.target", "write low < target < high"),
+    ("spec.scaling", {"low": 0.6}, "spec.scaling.target", "write low < target < high"),
+    ("spec.scaling", {"high": 1.5}, "spec.scaling.high", "less than or equal to 1"),
+    ("spec.scaling", {"period": "0s"}, "spec.scaling.period", "write 60s"),
+    ("spec.volumes", [{"mountPath": "/data"}], "spec.volumes[0]", "write exactly one of claim or hostPath"),
+    (
+        "spec.volumes",
+        [{"mountPath": "/data", "claim": "c", "hostPath": "/d"}],
+        "spec.volumes[0]",
+        "write exactly one of",
+    ),
+    ("spec.volumes", [{"mountPath": "data", "claim": "c"}], "spec.volumes[0].mountPath", "write /data"),
+    ("spec.volumes", [{"mountPath": "/data", "claim": "c"}] * 2, "spec.volumes[1]", "Duplicate value"),
+    ("spec.image", "a b", "spec.image", "write it without spaces"),
+    ("spec.suspend", "yes", "spec.suspend", "must be of type boolean"),
+]
+FINE: list[tuple[str, Any]] = [
+    ("metadata.name", "a" * 40),
+    ("spec.inputs.orders.role", "table"),
+    (f"{FILES}.csv", {"header": True}),
+    (f"{FILES}.path", "../in"),  # for a local run; the operator judges
+    (f"{FILES}.path", "/old/in"),
+    ("spec.volumes", [{"mountPath": "/data/", "claim": "data"}]),
+    ("spec.checkpoint.reset", "second.try"),
+    ("spec.executors.instances", 4),
+    ("spec.executors", GONE),
+    ("spec.executors.memory", "985Mi"),  # with two cores
+    ("spec.join", GONE),
+    ("spec.scaling", {}),
+    ("spec.volumes", [{"mountPath": f"/data{n or ''}", "claim": "data"} for n in range(16)]),
+]
+
+
+def changed(document: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
+    """A copy in which one field is another, or gone."""
+    result = copy.deepcopy(document)
+    *path, last = place.split(".")
+    node = result
+    for step in path:
+        node = node.setdefault(step, {})
+    if value is GONE:
+        del node[last]
+    else:
+        node[last] = value
+    return result

@@ -35,6 +35,9 @@ def registry(config: Config) -> kopf.OperatorRegistry:
 def settings() -> kopf.OperatorSettings:
     """What must not be left to defaults."""
     found = kopf.OperatorSettings()
+    found.scanning.disabled = (
+        True  # the kinds are known; to list CRDs would need rights over the whole cluster
+    )
     found.posting.enabled = False  # our events are few, and de-duplicated
     found.peering.standalone = True  # one replica, replaced by Recreate
     found.persistence.finalizer = f"{names.GROUP}/unused"

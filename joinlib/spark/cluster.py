@@ -7,9 +7,10 @@ The template holds volumes, labels and the security context; Spark adds image, r
 
 Memory M of an executor pod, which is limited to exactly that:
 
-    heap       M/8, at least 384 MiB and at most 2 GiB: rows never pass through the JVM, only blocks do
+    heap       M/8, at least 512 MiB and at most 2 GiB: rows never pass through the JVM, only blocks do
     overhead   the rest: the JVM's own, Python workers, Arrow, mapped state
-    floor      heap + 300 MiB + 150 MiB a core: what an executor without state needs
+    floor      heap + 300 MiB + 150 MiB a core: what an executor without state may come to need (610 MiB were seen, 630 with
+               two cores: one Python daemon for source and join, one worker a core)
     state      M - floor: what segments and indexes may take, the base of the memory load
 """
 
@@ -31,7 +32,7 @@ EXECUTOR_JAVA = (
 )
 
 _MI = 1 << 20
-_HEAP_LOW, _HEAP_HIGH = 384 * _MI, 2048 * _MI
+_HEAP_LOW, _HEAP_HIGH = 512 * _MI, 2048 * _MI  # Spark refuses less than 450 MiB
 _JVM, _WORKER = 300 * _MI, 150 * _MI  # beside the heap; of a core
 _PREFIX = (
     32  # characters of the job's name: Spark takes prefixes of 47 at most, "-exec-" and 8 of the uid are ours

@@ -38,7 +38,7 @@ def executors(memory_bytes: int, cores: int = 1) -> Executors:
 
 
 @pytest.mark.parametrize(
-    ("whole", "heap"), [(1 * GI, 384), (2 * GI, 384), (4 * GI, 512), (8 * GI, 1024), (64 * GI, 2048)]
+    ("whole", "heap"), [(1 * GI, 512), (2 * GI, 512), (4 * GI, 512), (8 * GI, 1024), (64 * GI, 2048)]
 )
 def test_memory_is_split_without_a_rest(whole: int, heap: int) -> None:
     """The heap is an eighth within bounds; the pod gets exactly what the spec says; state gets what is above the floor."""

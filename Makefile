@@ -7,10 +7,10 @@ COMPILE := env -u PIP_FIND_LINKS $(BIN)/uv pip compile -q --universal --python-v
 	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test demo bench lock clean
+.PHONY: help setup fmt check test e2e image cluster-up cluster-down demo bench lock clean
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 setup: $(STAMP) ## Install the environment and the command `streamjoin` into .venv
 
@@ -27,10 +27,23 @@ check: setup ## Lint, types and import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=operator $(BIN)/lint-imports
 
-test: setup check ## All checks and tests
-	$(BIN)/pytest $(ARGS)
+test: setup check ## All checks and tests, those on a cluster included
+	$(BIN)/pytest -m "not cluster" $(ARGS)
+	tests/cluster/e2e $(BIN)/pytest -m cluster $(ARGS)
+
+e2e: setup ## The tests on a cluster: that of KUBECONFIG, or one made for them
+	tests/cluster/e2e $(BIN)/pytest -m cluster $(ARGS)
+
+image: ## Build the container image
+	@docker/build
+
+cluster-up: ## Bring up a Kubernetes on this machine; prints how to use it
+	@tests/cluster/up
+
+cluster-down: ## Remove it
+	@tests/cluster/down
 
 demo: setup ## Join real flights with real weather, as streams
 	$(BIN)/python jobs/demo.py

@@ -1,0 +1,104 @@
+"""The product on a real cluster: the chart installed once, a namespace and a claim for each test, the operator's log at the end."""
+
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.jobs import Store
+from tests.cluster.kube import Kube, helm
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "streamjoin"
+SYSTEM = "streamjoin-system"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything here needs a cluster; `make e2e` says which."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.cluster)
+            item.add_marker(pytest.mark.timeout(600))
+            if not os.environ.get("KUBECONFIG"):
+                item.add_marker(
+                    pytest.mark.skip(reason="KUBECONFIG names no cluster; `make e2e` brings one up")
+                )
+
+
+@pytest.fixture(scope="session")
+def image() -> str:
+    """The image under test, which the cluster's nodes hold."""
+    return os.environ.get("STREAMJOIN_IMAGE", "localhost/streamjoin:dev")
+
+
+@pytest.fixture(scope="session")
+def system(image: str) -> Iterator[Kube]:
+    """The namespace of the operator, installed by helm as a user would."""
+    repository, _, tag = image.rpartition(":")
+    values = [
+        "--set",
+        f"image.repository={repository}",
+        "--set",
+        f"image.tag={tag}",
+        "--set",
+        "jobs.cpuRequest=50m",
+    ]
+    helm(
+        "upgrade",
+        "--install",
+        "streamjoin",
+        str(CHART),
+        "-n",
+        SYSTEM,
+        "--create-namespace",
+        "--wait",
+        *values,
+    )
+    kube = Kube(SYSTEM)
+    yield kube
+    unexpected = [line for line in _log(kube).splitlines() if " ERROR " in line or "Traceback" in line]
+    helm("uninstall", "streamjoin", "-n", SYSTEM, "--wait")
+    Kube("default").delete("namespace", SYSTEM)
+    assert not unexpected, unexpected[:20]
+
+
+def _log(kube: Kube) -> str:
+    return "\n".join(kube.run("logs", pod, "--tail=-1", check=False) for pod in kube.names("pods"))
+
+
+@pytest.fixture
+def space(system: Kube) -> Iterator[Kube]:
+    """A namespace of its own; at the end nothing of it may stay."""
+    del system
+    kube = Kube(f"t-{uuid.uuid4().hex[:8]}")
+    kube.run("create", "namespace", kube.namespace)
+    yield kube
+    kube.run("delete", "namespace", kube.namespace, "--ignore-not-found", "--timeout=90s")
+
+
+@pytest.fixture
+def store(space: Kube, image: str) -> Store:
+    """The namespace's claim."""
+    made = Store(space, image)
+    made.make()
+    return made
+
+
+@pytest.fixture
+def run_locally(tmp_path: Path) -> Callable[[str], Path]:
+    """Runs a spec's text on this machine to its end; the folder that stands for /data."""
+
+    def run(text: str) -> Path:
+        data = tmp_path / "data"
+        spec = tmp_path / "spec.yaml"
+        spec.write_text(text.replace("/data", str(data)))
+        command = shutil.which("streamjoin") or str(ROOT / ".venv" / "bin" / "streamjoin")
+        subprocess.run([command, "run", str(spec), "--until-done"], check=True, timeout=200)
+        return data
+
+    return run

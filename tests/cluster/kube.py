@@ -1,0 +1,115 @@
+"""kubectl and helm, as an administrator would use them: what the cluster says, as plain values.
+
+kube.apply(document) ─► kube.until("it runs", lambda: kube.get("sj", "orders")["status"]["phase"] == "Running")
+"""
+
+import contextlib
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kube:
+    """A namespace of the cluster that KUBECONFIG names."""
+
+    namespace: str
+
+    def run(self, *arguments: str, stdin: str | None = None, check: bool = True, timeout: float = 120) -> str:
+        """kubectl in the namespace; what it prints. Fails with what it complains about."""
+        done = subprocess.run(
+            ["kubectl", "-n", self.namespace, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert not check or done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout if check else done.stdout + done.stderr
+
+    def raw(self, *arguments: str) -> bytes:
+        """The same, with bytes as they come."""
+        done = subprocess.run(
+            ["kubectl", "-n", self.namespace, *arguments], capture_output=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr.decode()}"
+        return done.stdout
+
+    def apply(self, *documents: Object, check: bool = True) -> str:
+        return self.run("apply", "-f", "-", stdin=yaml.safe_dump_all(documents), check=check)
+
+    def get(self, kind: str, name: str) -> Object:
+        """Empty if there is none."""
+        text = self.run("get", kind, name, "-o", "json", "--ignore-not-found")
+        return json.loads(text) if text.strip() else {}
+
+    def every(self, kind: str, selector: str = "") -> list[Object]:
+        return json.loads(self.run("get", kind, "-l", selector, "-o", "json"))["items"]
+
+    def names(self, kind: str, selector: str = "") -> list[str]:
+        return sorted(o["metadata"]["name"] for o in self.every(kind, selector))
+
+    def patch(self, kind: str, name: str, change: Object) -> None:
+        self.run("patch", kind, name, "--type", "merge", "-p", json.dumps(change))
+
+    def delete(self, kind: str, name: str, *options: str) -> None:
+        self.run("delete", kind, name, "--ignore-not-found", *options)
+
+    def exec(self, pod: str, *command: str, check: bool = True) -> str:
+        return self.run("exec", pod, "--", *command, check=check)
+
+    def condition(self, name: str, kind: str) -> Object:
+        """A condition of a StreamJoin; empty if it has none."""
+        conditions = self.get("streamjoin", name).get("status", {}).get("conditions", [])
+        return next((c for c in conditions if c["type"] == kind), {})
+
+    def until(self, what: str, true: Callable[[], Any], seconds: float = 120) -> Any:
+        """Waits, and returns what `true` returned; on failure says what the cluster looks like."""
+        end = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(KeyError, IndexError, AssertionError):
+                if found := true():
+                    return found
+            if time.monotonic() > end:
+                raise AssertionError(f"not within {seconds:.0f} s: {what}\n{self.picture()}")
+            time.sleep(0.5)
+
+    def picture(self) -> str:
+        """What one would look at: objects, events, and the drivers' last words."""
+        parts = [
+            self.run("get", "sj,sts,pods,pvc,lease", "-o", "wide", check=False),
+            self.run(
+                "get",
+                "sj",
+                "-o",
+                'jsonpath={range .items[*]}{.metadata.name}{.status}{"\\n"}{end}',
+                check=False,
+            ),
+            self.run("get", "events", "--sort-by=.lastTimestamp", check=False)[-3000:],
+        ]
+        for pod in self.names("pods", "app.kubernetes.io/component=driver"):
+            parts.append(f"--- {pod}\n{self.run('logs', pod, '--tail=40', check=False)}")
+            parts.append(
+                f"--- {pod}, before\n{self.run('logs', pod, '--previous', '--tail=20', check=False)}"
+            )
+        return "\n".join(parts)
+
+
+def helm(*arguments: str) -> str:
+    """helm; what it prints."""
+    done = subprocess.run(["helm", *arguments], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stderr}"
+    return done.stdout
+
+
+def documents(text: str) -> Iterable[Object]:
+    """YAML documents, empty ones left out."""
+    return [d for d in yaml.safe_load_all(text) if d]

@@ -1,0 +1,62 @@
+"""Many jobs, and large ones, on nodes that run nothing (kwok): what the operator and the scheduler have to do is real."""
+
+import os
+import time
+
+import pytest
+
+from tests.cluster.conftest import CHART, SYSTEM
+from tests.cluster.jobs import Store, expected, job
+from tests.cluster.kube import Kube, helm
+from tests.cluster.test_runs import running
+
+FAKE = {"nodeSelector": {"type": "kwok"}}
+
+
+def test_fifty_jobs(system: Kube, space: Kube, store: Store) -> None:
+    """Their objects are there within a minute, the operator stays small. Suspended, so that no driver is started."""
+    start = time.monotonic()
+    space.apply(*(job(f"job-{n:02d}", suspend=True) for n in range(50)))
+    space.until("all are reconciled", lambda: len(space.every("statefulset")) == 50, 120)
+    space.until(
+        "and say so", lambda: [j["status"]["phase"] for j in space.every("sj")] == ["Suspended"] * 50, 60
+    )
+    pod = system.names("pods", "app.kubernetes.io/component=operator")[0]
+    status = system.exec(pod, "sh", "-c", "cat /proc/[0-9]*/status | grep VmRSS")
+    print(
+        f"50 StreamJoins after {time.monotonic() - start:.0f} s, processes of the operator: {status.split()}"
+    )
+
+
+def test_an_upgrade_of_the_chart_restarts_nothing(system: Kube, space: Kube, store: Store) -> None:
+    """A query that did not change runs on in the same pod."""
+    document = job("job", rows=4000, rate=40)
+    space.apply(document)
+    running(space, "job", 1)
+    before = space.get("pod", "job-driver-0")["metadata"]["uid"]
+    helm(
+        "upgrade",
+        "streamjoin",
+        str(CHART),
+        "-n",
+        SYSTEM,
+        "--reuse-values",
+        "--set",
+        "podAnnotations.upgraded=yes",
+        "--wait",
+    )
+    space.until(
+        "the new operator has looked",
+        lambda: system.run("logs", "-l", "app.kubernetes.io/component=operator"),
+        60,
+    )
+    time.sleep(10)
+    assert space.get("pod", "job-driver-0")["metadata"]["uid"] == before
+    space.until("the output is complete", lambda: store.output("job") == expected(document), 300)
+
+
+@pytest.mark.skipif(
+    not os.environ.get("STREAMJOIN_FAKE_NODES"), reason="no fake nodes: kwok is not part of this cluster"
+)
+def test_the_set_up_of_the_paper(space: Kube, store: Store) -> None:
+    """128 executors of 1 core and 8 GB are asked for and placed."""

@@ -1,0 +1,34 @@
+"""`helm install`, `kubectl apply`, and results appear."""
+
+import time
+
+from tests.cluster.jobs import Store, expected, job
+from tests.cluster.kube import Kube
+
+
+def running(kube: Kube, name: str, executors: int) -> None:
+    """Waits until the job runs on so many executors."""
+    kube.until(
+        f"{name} runs on {executors} executors",
+        lambda: (
+            (status := kube.get("sj", name)["status"])["phase"] == "Running"
+            and status["executors"]["ready"] == executors
+        ),
+        240,
+    )
+
+
+def test_results_appear(space: Kube, store: Store) -> None:
+    """Driver and two executors as pods; the output is that of DuckDB over the same rows, and stays it after a suspension."""
+    document = job(
+        "first", rows=2000, rate=None, executors={"min": 2, "max": 2, "cores": 1, "memory": "1280Mi"}
+    )
+    start = time.monotonic()
+    space.apply(document)
+    space.until("there are results", lambda: store.output("first"), 240)
+    print(f"first result {time.monotonic() - start:.0f} s after apply")
+    running(space, "first", 2)
+    assert (
+        len(space.names("pods", "app.kubernetes.io/instance=first,app.kubernetes.io/component=executor")) == 2
+    )
+    space.until("the output is complete", lambda: store.output("first") == expected(document), 120)

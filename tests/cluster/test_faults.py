@@ -39,9 +39,22 @@ def _delete_driver_by_force(kube: Kube) -> None:
 
 def _delete_children(kube: Kube) -> None:
     for kind, name in (("service", "job-driver"), ("configmap", "job-spec"), ("rolebinding", "job-driver")):
-        uid = kube.get(kind, name)["metadata"]["uid"]
-        kube.delete(kind, name)
-        kube.until(f"{kind} {name} comes back", lambda: kube.get(kind, name)["metadata"]["uid"] != uid, 30)  # noqa: B023
+        _delete_child(kube, kind, name)
+
+
+def _delete_child(kube: Kube, kind: str, name: str) -> None:
+    uid = kube.get(kind, name)["metadata"]["uid"]
+    kube.delete(kind, name)
+    kube.until(f"{kind} {name} comes back", lambda: kube.get(kind, name)["metadata"]["uid"] != uid, 30)
+
+
+def _goes_on(kube: Kube, after: str) -> None:
+    """Two executors, and batches that were not there before."""
+    before = kube.get("sj", "job")["status"]["batch"]
+    kube.until(
+        f"batches go on after {after}", lambda: kube.get("sj", "job")["status"]["batch"] > before + 1, 180
+    )
+    running(kube, "job", 2)
 
 
 FAULTS: list[Callable[[Kube], None]] = [
@@ -61,14 +74,8 @@ def test_one_fault_after_another(space: Kube, store: Store) -> None:
     space.apply(document)
     running(space, "job", 2)
     for fault in FAULTS:
-        before = space.get("sj", "job")["status"]["batch"]
         fault(space)
-        space.until(
-            f"batches go on after {fault.__name__}",
-            lambda: space.get("sj", "job")["status"]["batch"] > before + 1,
-            180,
-        )
-        running(space, "job", 2)
+        _goes_on(space, fault.__name__)
     space.until("all rows are joined", lambda: store.output("job") == expected(document), 300)
     space.delete("sj", "job")
     space.until(

@@ -22,11 +22,11 @@ from joinlib.spec.model import MAX_UNITS, Join
 MAX_NAME = 40  # NAME-driver-0 and NAME-exec-… must be names of pods and labels
 UNITS = f"self.?join.units.orValue({Join().units})"
 FOLDER = "(self.checkpoint.path + (has(self.checkpoint.reset) ? '@' + self.checkpoint.reset : ''))"
-KEPT = (
-    "!oldSelf.?status.checkpoint.hasValue()"
-    " || self.spec.checkpoint.path != oldSelf.spec.checkpoint.path"
-    " || has(self.spec.checkpoint.reset) != has(oldSelf.spec.checkpoint.reset)"
-    " || (has(self.spec.checkpoint.reset) && self.spec.checkpoint.reset != oldSelf.spec.checkpoint.reset)"
+# Nothing is pinned before a driver has worked in the folder, and nothing in another one.
+FREE = (
+    "!has(oldSelf.status) || !has(oldSelf.status.checkpoint) || !has(oldSelf.status.checkpoint.folder)"
+    f" || oldSelf.status.checkpoint.folder != {FOLDER.replace('self', 'oldSelf.spec')}"
+    f" || oldSelf.status.checkpoint.folder != {FOLDER.replace('self', 'self.spec')}"
 )
 AFRESH = "set it back, or begin a new checkpoint with another checkpoint.path or checkpoint.reset"
 # What the models say by a pattern is a rule here too: "should match '^([1-9]…" is no help.
@@ -41,7 +41,7 @@ PATTERNS = {
     r"^\S+$": "is no image; write it without spaces, such as registry.example/streamjoin:1",
 }
 # An executor without any state: least heap, JVM, and the workers of a core; see joinlib.spark.cluster.
-BARE_MI, CORE_MI = 384 + 300, 150
+BARE_MI, CORE_MI = 512 + 300, 150
 LARGEST_FIRST = "^" + "".join(f"([0-9]+{unit})?" for unit in UNITS_US) + "$"
 
 
@@ -100,6 +100,11 @@ def _names() -> list[Rule]:
             "spec.inputs",
             "self.all(name, name.size() <= 63 && name.matches('^[A-Za-z_][A-Za-z0-9_]*$'))",
             "an input is called by its name in SQL; write letters, digits and '_', at most 63",
+        ),
+        Rule(
+            "spec.inputs",
+            "self.all(a, self.all(b, a == b || a.lowerAscii() != b.lowerAscii()))",
+            "two names differ in upper and lower case only, which is the same in SQL; rename one",
         ),
     ]
 
@@ -225,13 +230,13 @@ def _pinned() -> list[Rule]:
     return [
         Rule(
             "",
-            f"{KEPT} || {units} == {before}",
+            f"{FREE} || {units} == {before}",
             f"join.units is fixed for the life of a checkpoint; {AFRESH}",
             ".spec.join",
         ),
         Rule(
             "",
-            f"{KEPT} || self.spec.inputs.all(n, !(n in oldSelf.spec.inputs) || ({same}))",
+            f"{FREE} || self.spec.inputs.all(n, !(n in oldSelf.spec.inputs) || ({same}))",
             f"an input's source is of another kind than the one that the checkpoint was made with; {AFRESH}",
             ".spec.inputs",
         ),

@@ -39,6 +39,12 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         "spec.inputs",
         "write letters, digits and '_'",
     ),
+    (
+        "spec.inputs.Orders",
+        {"schema": "k BIGINT", "generator": {}},
+        "spec.inputs",
+        "rename one",
+    ),
     (f"{FILES}.path", "s3://bucket/in", f"{FILES}.path", "name a folder of a volume"),
     (f"{FILES}.path", "/elsewhere", "spec.inputs", "lies under no volume; mount one"),
     (f"{FILES}.path", "/database/in", "spec.inputs", "lies under no volume"),
@@ -115,7 +121,7 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         "spec.executors.memory",
         "900Mi",
         "spec.executors.memory",
-        "write more than 684Mi and 150Mi for each core",
+        "write more than 812Mi and 150Mi for each core",
     ),
     ("spec.executors.cores", 0, "spec.executors.cores", "greater than or equal to 1"),
     ("spec.executors.max", "four", "spec.executors.max", "must be of type integer"),
@@ -145,7 +151,7 @@ FINE: list[tuple[str, Any]] = [
     ("spec.checkpoint.reset", "second.try"),
     ("spec.executors.instances", 4),
     ("spec.executors", GONE),
-    ("spec.executors.memory", "985Mi"),  # with two cores
+    ("spec.executors.memory", "1113Mi"),  # with two cores
     ("spec.join", GONE),
     ("spec.scaling", {}),
     ("spec.volumes", [{"mountPath": f"/data{n or ''}", "claim": "data"} for n in range(16)]),

@@ -130,6 +130,9 @@ def test_what_a_checkpoint_pins_stays(space: Kube, live: str) -> None:
     assert "patched" in patched(space, live, {"join": {"units": 16}, "checkpoint": {"reset": "two"}})
     assert "patched" in patched(space, live, {"inputs": generator, "checkpoint": {"path": "/data/other"}})
 
+    space.patch("sj", live, {"spec": {"join": {"units": 16}, "checkpoint": {"reset": "two"}}})
+    assert "patched" in patched(space, live, {"join": {"units": 32}})  # no driver has begun that one yet
+
 
 def test_scale(space: Kube, live: str) -> None:
     """`kubectl scale` sets the executors that are wanted, between min and max."""

@@ -192,3 +192,18 @@ def test_every_field_can_be_explained(space: Kube) -> None:
         "streamjoin.status.conditions.message",
     ):
         assert "<empty>" not in space.run("explain", field)
+
+
+def test_the_plain_install_is_taken(space: Kube) -> None:
+    """Every object of it, without a warning from the restricted Pod Security Standard."""
+    text = (MANIFESTS / "install.yaml").read_text().replace("streamjoin-system", space.namespace)
+    space.run(
+        "label", "namespace", space.namespace, "pod-security.kubernetes.io/warn=restricted", "--overwrite"
+    )
+
+    said = space.run(
+        "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", stdin=text, check=False
+    )
+
+    assert said.count("serverside-applied (server dry run)") == len(list(yaml.safe_load_all(text)))
+    assert "arning" not in said.replace("WARNING: version difference", "")

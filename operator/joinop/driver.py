@@ -20,7 +20,8 @@ _SIDE_BY_SIDE = 32
 class Drivers:
     """A session with all drivers. Their answers are not trusted: size and shape are checked."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = PORTS["http"]) -> None:
+        self._port = port
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S))
         self._gate = asyncio.Semaphore(_SIDE_BY_SIDE)
 
@@ -29,7 +30,7 @@ class Drivers:
 
     async def read(self, pod: Object) -> Reading:
         """The driver's status, or the reason why there is none. Never raises."""
-        url = _url(pod, "/v1/status")
+        url = self._url(pod, "/v1/status")
         if url is None:
             return Reading(time.monotonic(), error="the pod has no IP")
         try:
@@ -42,7 +43,7 @@ class Drivers:
 
     async def ask(self, pod: Object, executors: int, token: str) -> Problem | None:
         """Ask for a number of executors; the reason why it was not heard."""
-        url = _url(pod, "/v1/executors")
+        url = self._url(pod, "/v1/executors")
         if url is None:
             return Problem("ScalingFailed", "the driver's pod has no IP")
         headers = {"Authorization": f"Bearer {token}"}
@@ -62,6 +63,11 @@ class Drivers:
                 "ScalingFailed", f"the driver did not answer: {str(error) or type(error).__name__}"
             )
 
+    def _url(self, pod: Object, path: str) -> str | None:
+        address = pod.get("status", {}).get("podIP")
+        host = f"[{address}]" if ":" in (address or "") else address
+        return f"http://{host}:{self._port}{path}" if address else None
+
 
 async def _json(answer: aiohttp.ClientResponse) -> dict[str, Any]:
     found = await answer.content.read(_BODY_MAX)
@@ -70,11 +76,3 @@ async def _json(answer: aiohttp.ClientResponse) -> dict[str, Any]:
         msg = "the answer is no JSON object"
         raise ValueError(msg)  # noqa: TRY004  callers collect ValueError
     return body
-
-
-def _url(pod: Object, path: str) -> str | None:
-    address = pod.get("status", {}).get("podIP")
-    if not address:
-        return None
-    host = f"[{address}]" if ":" in address else address
-    return f"http://{host}:{PORTS['http']}{path}"

@@ -30,7 +30,7 @@ class Event:
 
 def between(before: Object, after: Object, change: Change) -> Iterator[Event]:
     """Events of a step from one status to the next."""
-    if change.cost in _TITLES and not change.refused:
+    if change.cost in _TITLES and not change.refused and not _suspends(change):
         yield Event("Normal", _TITLES[change.cost], f"{'; '.join(change.reasons)}: {_COSTS[change.cost]}")
     old, new = _conditions(before), _conditions(after)
     if (degraded := new["Degraded"])["status"] == "True":
@@ -46,6 +46,11 @@ def between(before: Object, after: Object, change: Change) -> Iterator[Event]:
             yield Event("Normal", reason, message)
     if after["phase"] == "Suspended" != before.get("phase"):
         yield Event("Normal", "Suspended", after["message"])
+
+
+def _suspends(change: Change) -> bool:
+    """That has an event of its own."""
+    return all(reason.startswith("spec.suspend:") for reason in change.reasons)
 
 
 def _conditions(status: Object) -> dict[str, Object]:

@@ -14,12 +14,23 @@ from typing import Any
 from joinlib.errors import SpecError, SqlError, StreamJoinError
 from joinlib.plan import explain, fingerprint, of_spec
 from joinlib.spec import StreamJoin, parse
+from joinlib.spec.model import Batch, Driver, Executors, Join, Scaling
 from joinop import names, places
 from joinop.leaves import LIVE, leaves
 from joinop.names import Object
 
 _KEPT = 256  # verdicts
 _PLAN_MAX = 16_000  # characters in the status
+_SECTIONS = {
+    "join": Join(),
+    "batch": Batch(),
+    "driver": Driver(),
+    "executors": Executors(),
+    "scaling": Scaling(),
+}
+_DEFAULTS = leaves(
+    {name: section.model_dump(mode="json", by_alias=True) for name, section in _SECTIONS.items()}
+)
 
 
 @dataclass(frozen=True)
@@ -82,8 +93,16 @@ def _judge(text: str) -> Accepted | Refused:
         )
     if problems := (*_name(given), *places.problems(model.spec)):
         return Refused(problems)
-    said = leaves(model.model_dump(mode="json", by_alias=True, exclude_defaults=True)["spec"])
+    said = _said(model)
     return Accepted(given, model, plan[:_PLAN_MAX], json.loads(json.dumps(marks)), _hash(said), said)
+
+
+def _said(model: StreamJoin) -> dict[str, Any]:
+    """Only what is not a default, written out or not."""
+    found = leaves(model.model_dump(mode="json", by_alias=True, exclude_defaults=True)["spec"])
+    return {
+        place: value for place, value in found.items() if place not in _DEFAULTS or _DEFAULTS[place] != value
+    }
 
 
 def _hash(said: dict[str, Any]) -> str:

@@ -174,7 +174,11 @@ def _readiness(view: View) -> tuple[str, str]:
     if view.ready:
         return "Running", "the driver runs"
     if view.suspended:
-        return "Suspended", "spec.suspend is true" if view.refusal is None else view.refusal.message
+        return (
+            (view.refusal.reason, view.refusal.message)
+            if view.refusal
+            else ("Suspended", "spec.suspend is true")
+        )
     return ("Starting", _starting(view)) if view.runs is not None else ("Refused", _message(view))
 
 
@@ -192,7 +196,7 @@ def _progress(view: View) -> Condition:
 def _metrics(view: View) -> Condition:
     if view.said is not None:
         return Condition("MetricsAvailable", "True", "Fresh")
-    if view.driver is None:
+    if view.driver is None or not view.driver["status"].get("podIP"):
         return Condition("MetricsAvailable", "False", "NoDriver", "there is no driver to ask")
     return Condition("MetricsAvailable", "False", "Unreachable", "the driver does not answer at /v1/status")
 
@@ -218,7 +222,7 @@ def _executors(view: View) -> Object:
 
 
 def _checkpoint(view: View) -> Object | None:
-    """Fixed once a driver has started on it."""
+    """Fixed once a driver has started on it. Keys are not sorted: the order of columns counts."""
     known: Object | None = view.before.get("checkpoint")
     started = view.ready or (view.said is not None and view.said.phase in STARTED)
     if (
@@ -228,7 +232,7 @@ def _checkpoint(view: View) -> Object | None:
         or (known or {}).get("folder") == view.runs.folder
     ):
         return known
-    return {"folder": view.runs.folder, "fingerprint": json.dumps(view.runs.fingerprint, sort_keys=True)}
+    return {"folder": view.runs.folder, "fingerprint": json.dumps(view.runs.fingerprint)}
 
 
 def _pod_name(view: View) -> str | None:

@@ -7,6 +7,7 @@ from joinop.names import Object
 
 PORTS = {"rpc": 7078, "blocks": 7079, "http": 8080}
 SPEC_FILE, EXECUTOR_FILE, TOKEN_FILE = "spec.yaml", "executor.yaml", "token"
+ENTRY = "/opt/streamjoin/entrypoint"  # of the image
 _START_S = 300  # an image's first start compiles, and Spark takes its time on a busy node
 
 
@@ -85,8 +86,8 @@ def _container(job: Job) -> Object:
         "name": "driver",
         "image": job.image,
         "imagePullPolicy": job.pull_policy,
-        "command": ["tini", "-g", "--", "streamjoin-driver"],
-        "args": [f"{pod.SPEC_FOLDER}/{SPEC_FILE}"],
+        "command": [ENTRY],
+        "args": ["driver", f"{pod.SPEC_FOLDER}/{SPEC_FILE}"],
         "env": _environment(job),
         "ports": [{"name": name, "containerPort": port} for name, port in PORTS.items()],
         "resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}},

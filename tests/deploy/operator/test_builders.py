@@ -1,0 +1,182 @@
+"""What must the objects of a job be like? The same each time, safe, and as the driver expects them."""
+
+import json
+import re
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from joinop import build, names
+from joinop.build.job import quantity
+from joinop.build.settings import accepted as held
+from joinop.build.settings import config_map, executor
+from joinop.build.workload import stateful_set
+
+from tests.deploy.operator.things import accepted, job, thing
+
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True)
+
+
+def built(**more: object) -> dict[str, dict]:
+    found = build.children(job(**more), monitored=True)
+    return {f"{child['kind']}/{child['metadata']['name']}": child for child in found}
+
+
+@given(NAMES, st.booleans(), st.sampled_from(["1", "2Gi", "512Mi"]))
+def test_deterministic(name: str, monitored: bool, memory: str) -> None:
+    """The same StreamJoin gives the same objects byte for byte, with valid names and labels that fit."""
+    one, two = (
+        json.dumps(build.children(job(thing(name, driver__memory=memory)), monitored=monitored))
+        for _ in range(2)
+    )
+
+    assert one == two
+    for child in json.loads(one):
+        assert LABEL.fullmatch(child["metadata"]["name"])
+        assert all(len(value) <= 63 for value in child["metadata"]["labels"].values())
+        assert child["metadata"]["ownerReferences"][0]["uid"] == f"uid-shop-{name}"
+    assert LABEL.fullmatch(names.pod(name))
+
+
+def test_all_kinds() -> None:
+    """A job has these objects and no others; the PodMonitor only where the kind exists."""
+    assert sorted(built()) == [
+        "ConfigMap/late-spec",
+        "NetworkPolicy/late",
+        "NetworkPolicy/late-executor",
+        "PodDisruptionBudget/late-driver",
+        "PodMonitor/late",
+        "Role/late-driver",
+        "RoleBinding/late-driver",
+        "Service/late-driver",
+        "ServiceAccount/late-driver",
+        "StatefulSet/late-driver",
+    ]
+    assert not [child for child in build.children(job(), monitored=False) if child["kind"] == "PodMonitor"]
+
+
+def pods() -> dict[str, dict]:
+    return {"driver": stateful_set(job())["spec"]["template"]["spec"], "executor": executor(job())["spec"]}
+
+
+@pytest.mark.parametrize("part", ["driver", "executor"])
+def test_restricted(part: str) -> None:
+    """Pods keep to the restricted Pod Security Standard, and write to folders of their own only."""
+    pod = pods()[part]
+    (container,) = pod["containers"]
+
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] == 185
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["automountServiceAccountToken"] is (part == "driver")
+    assert pod["terminationGracePeriodSeconds"] == 90
+
+
+@pytest.mark.parametrize("part", ["driver", "executor"])
+def test_mounts_match_volumes(part: str) -> None:
+    """Each mount has its volume, the folders of the environment can be written, and the spec's volumes are there."""
+    pod = pods()[part]
+    (container,) = pod["containers"]
+    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+    environment = {variable["name"]: variable.get("value") for variable in container["env"]}
+
+    assert sorted(mounts) == sorted(volume["name"] for volume in pod["volumes"])
+    writable = {mount["mountPath"] for mount in mounts.values() if not mount.get("readOnly")}
+    assert {environment[name] for name in ("HOME", "TMPDIR", "STREAMJOIN_LOCAL_DIR")} | {"/data"} == writable
+
+
+def test_volumes() -> None:
+    """Claims and folders of the node are mounted where the spec says, read-only where it says so."""
+    volumes = [
+        {"mountPath": "/data", "claim": "shared"},
+        {"mountPath": "/data/orders", "hostPath": "/srv/orders", "readOnly": True},
+    ]
+    pod = stateful_set(job(thing(volumes=volumes)))["spec"]["template"]["spec"]
+
+    assert pod["volumes"][-2:] == [
+        {"name": "volume-0", "persistentVolumeClaim": {"claimName": "shared"}},
+        {"name": "volume-1", "hostPath": {"path": "/srv/orders", "type": "Directory"}},
+    ]
+    assert pod["containers"][0]["volumeMounts"][-1] == {
+        "name": "volume-1",
+        "mountPath": "/data/orders",
+        "readOnly": True,
+    }
+
+
+def test_driver() -> None:
+    """The driver gets what the spec asks for, and knows its image, its executors' template and its token."""
+    (container,) = stateful_set(job(thing(driver__cores=2, driver__memory="3Gi")))["spec"]["template"][
+        "spec"
+    ]["containers"]
+    environment = {variable["name"]: variable.get("value") for variable in container["env"]}
+
+    assert container["resources"] == {"requests": {"cpu": "2", "memory": "3Gi"}, "limits": {"memory": "3Gi"}}
+    assert environment["STREAMJOIN_IMAGE"] == container["image"] == "streamjoin:1"
+    assert environment["STREAMJOIN_EXECUTOR_TEMPLATE"] == "/etc/streamjoin/executor.yaml"
+    assert environment["STREAMJOIN_TOKEN_FILE"] == "/etc/streamjoin-token/token"
+    assert {"POD_NAME", "POD_NAMESPACE", "POD_IP", "POD_UID"} <= set(environment)
+
+
+def test_suspended() -> None:
+    """A suspended job has no driver, and everything else."""
+    assert stateful_set(job(suspended=True))["spec"]["replicas"] == 0
+    assert stateful_set(job())["spec"]["replicas"] == 1
+
+
+def test_config_map_holds_the_document() -> None:
+    """The driver reads what was accepted, and the operator can read it back."""
+    found = config_map(job())
+
+    assert yaml.safe_load(found["data"]["spec.yaml"]) == accepted(thing()).document == held(found)
+    assert yaml.safe_load(found["data"]["executor.yaml"])["kind"] == "Pod"
+    assert held(None) is None
+    assert held({"data": {"spec.yaml": "a: ["}}) is None
+
+
+def test_role_is_narrow() -> None:
+    """A driver may not read secrets or config maps, patch anything, or touch another job's lease."""
+    rules = built()["Role/late-driver"]["rules"]
+
+    assert {resource for rule in rules for resource in rule["resources"]} == {
+        "pods",
+        "persistentvolumeclaims",
+        "leases",
+    }
+    assert not any(verb in rule["verbs"] for rule in rules for verb in ("*", "patch"))
+    assert [rule["resourceNames"] for rule in rules if "update" in rule["verbs"]] == [["late-driver"]]
+
+
+def test_network_policies() -> None:
+    """Spark's ports are for executors, HTTP for operator, Prometheus and labelled pods, executors for their own job."""
+    spark, http = built()["NetworkPolicy/late"]["spec"]["ingress"]
+    (inside,) = built()["NetworkPolicy/late-executor"]["spec"]["ingress"]
+
+    assert [port["port"] for port in spark["ports"]] == [7078, 7079]
+    assert spark["from"] == [{"podSelector": {"matchLabels": names.match("late", "executor")}}]
+    assert [port["port"] for port in http["ports"]] == [8080]
+    assert http["from"][-1] == {"podSelector": {"matchLabels": {"streamjoin.dev/client": "late"}}}
+    assert inside == {"from": [{"podSelector": {"matchLabels": names.match("late")}}]}
+
+
+def test_secret_is_not_derived() -> None:
+    """The token is what it was given, and no other object knows it."""
+    assert build.secret(job(), "hunter2")["data"] == {"token": "aHVudGVyMg=="}
+    assert "hunter2" not in json.dumps(build.children(job(), monitored=True))
+
+
+@given(st.integers(1, 2**45))
+def test_quantity(amount: int) -> None:
+    """Bytes are written as Kubernetes would, so that they come back the same."""
+    text = quantity(amount)
+    number, suffix = re.fullmatch(r"(\d+)([KMGTPE]i)?", text).groups()
+
+    assert int(number) * 1024 ** (["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].index(suffix or "")) == amount
+    assert int(number) % 1024 or suffix == "Ei"

@@ -1,0 +1,91 @@
+"""What does a change cost? Equal specs nothing; every field has exactly one class."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from joinop.classify import Change, Cost, Pinned, classify, cost
+from joinop.judge import Accepted
+
+from joinlib.spec.schema import fields
+from tests.deploy.operator.things import accepted, thing
+
+FIELDS: dict[str, list[Any]] = {
+    "executors__max": [4, 6],
+    "executors__min": [1, 2],
+    "executors__instances": [None, 3],
+    "executors__memory": ["2Gi", "4Gi"],
+    "scaling": [None, {"votes": 5}],
+    "suspend": [None, True],
+    "image": [None, "other:2"],
+    "batch": [None, {"maxRows": 5}],
+    "output__files__format": [None, "csv"],
+    "driver": [None, {"memory": "4Gi"}],
+}
+LIVE = {"executors__max", "executors__min", "executors__instances", "scaling", "suspend"}
+SPECS = st.fixed_dictionaries({place: st.sampled_from(values) for place, values in FIELDS.items()})
+
+
+def pinned(verdict: Accepted) -> Pinned:
+    return Pinned(verdict.folder, verdict.fingerprint)
+
+
+@given(SPECS)
+def test_equal_specs_cost_nothing(places: dict[str, Any]) -> None:
+    """The same spec is no change, whatever is in it."""
+    one, two = accepted(thing(**places)), accepted(thing(**places))
+
+    assert classify(one, two, pinned(one)) == Change(Cost.NOTHING)
+    assert one.config_hash == two.config_hash
+
+
+@given(SPECS, SPECS)
+def test_the_dearest_field_decides(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """A change costs what its dearest field costs, and a restart is what changes the hash."""
+    old, new = accepted(thing(**before)), accepted(thing(**after))
+    changed = {place for place in FIELDS if before[place] != after[place]}
+    expected = Cost.NOTHING if not changed else Cost.LIVE if changed <= LIVE else Cost.RESTART
+
+    assert classify(old, new, pinned(old)).cost == expected
+    assert (old.config_hash != new.config_hash) == (expected == Cost.RESTART)
+
+
+def test_every_field_has_one_class() -> None:
+    """Of all fields of a spec, these are taken over by a running driver; all others need another one."""
+    below = {f"{name}.{inner}" for name in fields(("spec",)) for inner in fields(("spec", name))} | set(
+        fields(("spec",))
+    )
+
+    live = {place for place in below if cost(place) is Cost.LIVE}
+    assert live == {"executors.min", "executors.max", "executors.instances", "suspend"} | {
+        f"scaling.{name}" for name in fields(("spec", "scaling"))
+    }
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("join__units", 16),
+        ("sql", "SELECT o.id, s.carrier FROM orders o LEFT JOIN shipments s ON o.id = s.id"),
+        ("sql", "SELECT o.id, o.note, s.carrier FROM orders o JOIN shipments s ON o.id = s.id"),
+    ],
+)
+def test_state_that_would_not_fit(place: str, value: Any) -> None:
+    """A change that stored state cannot follow is refused, unless it begins a new checkpoint."""
+    old, new = accepted(thing()), accepted(thing(**{place: value}))
+    afresh = accepted(thing(**{place: value, "checkpoint__reset": "2"}))
+
+    assert classify(old, new, pinned(old)).refused
+    assert classify(old, new, pinned(old)).reasons
+    assert not classify(old, new, None).refused  # no driver has ever started
+    change = classify(old, afresh, pinned(old))
+    assert (change.cost, change.refused) == (Cost.CHECKPOINT, False)
+    assert change.reasons[0] == "a new checkpoint begins in /data/checkpoint@2"
+
+
+def test_reasons() -> None:
+    """What changed is said field by field."""
+    change = classify(accepted(thing()), accepted(thing(executors__max=6, image="i:2")), None)
+
+    assert change.reasons == ("spec.executors.max: 4 -> 6", "spec.image: the default -> i:2")

@@ -1,0 +1,97 @@
+"""Which documents can be run? Everything wrong is found without Spark, with its field and the fix."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from joinop.judge import Accepted, Refused, document, judge
+
+from tests.deploy.operator.things import accepted, thing
+
+
+def refused(**places: Any) -> str:
+    verdict = judge(document(thing(**places)))
+    assert isinstance(verdict, Refused)
+    return "\n".join(verdict.problems)
+
+
+def test_accepted() -> None:
+    """A good document has a plan, a fingerprint and a hash."""
+    verdict = accepted(thing())
+
+    assert verdict.plan.startswith("Inputs")
+    assert verdict.folder == "/data/checkpoint"
+    assert json.loads(json.dumps(verdict.fingerprint)) == verdict.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ("sql", "SELECT o.nope FROM orders o JOIN shipments s ON o.id = s.id", "spec.sql: line 1, column 8: o has no column nope"),
+        ("sql", "SELEC 1", "spec.sql: line 1"),
+        ("checkpoint__path", "relative", "spec.checkpoint.path: 'relative' is relative; in a cluster write an absolute path"),
+        ("checkpoint__path", "s3://bucket/x", "spec.checkpoint.path: 's3://bucket/x' is on an object store"),
+        ("checkpoint__path", "/elsewhere", "spec.checkpoint.path: /elsewhere is under no volume (mounted: /data)"),
+        ("output__files__path", "/elsewhere", "spec.output.files.path: /elsewhere is under no volume"),
+        ("inputs__orders__files__path", "/in", "spec.inputs.orders.files.path: /in is under no volume"),
+        ("volumes", None, "spec.checkpoint.path: /data/checkpoint is under no volume (mounted: none)"),
+        ("volumes", [{"mountPath": "/data", "claim": "c", "readOnly": True}], "which is readOnly"),
+        ("volumes", [{"mountPath": "/data", "claim": "c"}] * 2, "spec.volumes.1.mountPath: /data is mounted twice"),
+        ("volumes", [{"mountPath": "/data", "claim": "c"}, {"mountPath": "/etc/x", "claim": "d"}], "belongs to the image"),
+        ("executors__min", 9, "spec.executors.min: 9 is more than max, 4"),
+        ("join__units", 2, "spec.join.units: 2 is less than executors.max x executors.cores, 4"),
+        ("exeutors", {}, "spec.exeutors: unknown field; did you mean 'executors'?"),
+        ("output", None, "spec.output: is missing"),
+    ],
+)  # fmt: skip
+def test_refused(place: str, value: Any, said: str) -> None:
+    """A mistake is named by its field, with the fix."""
+    assert said in refused(**{place: value})
+
+
+def test_long_name() -> None:
+    """What is added to a name must still fit."""
+    verdict = judge(document(thing("n" * 41)))
+
+    assert isinstance(verdict, Refused)
+    assert "metadata.name" in verdict.problems[0]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "x", "/data", "{", "SELECT 1"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["sql", "files", "path", "x"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+FIELDS = st.sampled_from(
+    ["sql", "inputs", "inputs__orders", "output", "checkpoint", "volumes", "executors", "join", "driver"]
+)
+
+
+@given(FIELDS, JSON)
+def test_never_raises(place: str, value: Any) -> None:
+    """Whatever is in a field, there is a verdict."""
+    assert isinstance(judge(document(thing(**{place: value}))), Accepted | Refused)
+
+
+def test_defaults_are_no_part_of_the_hash() -> None:
+    """Writing a default out, as an API server does, restarts nothing."""
+    plain, written = (
+        thing(),
+        thing(driver={"cores": 1, "memory": "2Gi"}, batch={"maxRows": 1_000_000}, suspend=False, scaling={}),
+    )
+
+    assert accepted(plain).config_hash == accepted(written).config_hash
+
+
+def test_kubernetes_fields_are_left_out() -> None:
+    """The driver's document holds nothing that changes without the user."""
+    given = thing(status={"phase": "Running"})
+    given["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+
+    assert document(given)["metadata"] == {"name": "late", "namespace": "shop"}
+    assert "status" not in document(given)

@@ -1,14 +1,17 @@
-"""helm where there is one, and the chart rendered by it."""
+"""helm where there is one, the chart rendered by it, and a namespace where there is a cluster."""
 
 import os
 import runpy
 import subprocess
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from tests.cluster.kube import Kube
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "charts" / "streamjoin"
@@ -58,3 +61,34 @@ def render(helm: str) -> Render:
 def of_kind(objects: list[Object], *kinds: str) -> list[Object]:
     """Those of the kinds."""
     return [document for document in objects if document["kind"] in kinds]
+
+
+def definition() -> dict[str, Any]:
+    """The kind, with the marks by which helm takes it for its own should it be installed on this cluster later."""
+    document = yaml.safe_load((ROOT / "manifests" / "crd.yaml").read_text())
+    release = {
+        "meta.helm.sh/release-name": "streamjoin",
+        "meta.helm.sh/release-namespace": "streamjoin-system",
+    }
+    document["metadata"]["annotations"] |= release
+    document["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
+    return document
+
+
+@pytest.fixture(scope="module")
+def space() -> Iterator[Kube]:
+    """A namespace of its own on a cluster that has the kind."""
+    kube = Kube(f"kind-{uuid.uuid4().hex[:8]}")
+    kube.run(
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        "--field-manager=helm",
+        "-f",
+        "-",
+        stdin=yaml.safe_dump(definition()),
+    )
+    kube.run("wait", "crd/streamjoins.streamjoin.dev", "--for=condition=Established", "--timeout=30s")
+    kube.run("create", "namespace", kube.namespace)
+    yield kube
+    kube.run("delete", "namespace", kube.namespace, "--wait=false")

@@ -20,29 +20,6 @@ MANIFESTS = ROOT / "manifests"
 EXAMPLES = sorted([*MANIFESTS.glob("0*.yaml"), *(MANIFESTS / "examples").glob("*.yaml")])
 
 
-def definition() -> dict[str, Any]:
-    """The kind, with the marks by which helm takes it for its own should it be installed on this cluster later."""
-    document = yaml.safe_load((MANIFESTS / "crd.yaml").read_text())
-    release = {
-        "meta.helm.sh/release-name": "streamjoin",
-        "meta.helm.sh/release-namespace": "streamjoin-system",
-    }
-    document["metadata"]["annotations"] |= release
-    document["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
-    return document
-
-
-@pytest.fixture(scope="module")
-def space() -> Iterator[Kube]:
-    """A namespace of its own on a cluster that has the kind."""
-    kube = Kube(f"kind-{uuid.uuid4().hex[:8]}")
-    kube.run("apply", "--server-side", "--force-conflicts", "--field-manager=helm", "-f", "-", stdin=yaml.safe_dump(definition()))
-    kube.run("wait", "crd/streamjoins.streamjoin.dev", "--for=condition=Established", "--timeout=30s")
-    kube.run("create", "namespace", kube.namespace)
-    yield kube
-    kube.run("delete", "namespace", kube.namespace, "--wait=false")
-
-
 @pytest.fixture
 def live(space: Kube) -> Iterator[str]:
     """A suspended job on the cluster, by its name. Its status is given as the operator would."""

@@ -10,6 +10,7 @@ help; 1 anything else: it may. Why is also written, as one line, where Kubernete
 """
 
 import contextlib
+import itertools
 import logging
 import os
 import signal
@@ -229,7 +230,7 @@ def drive(file: Path, around: Surroundings) -> int:
             driver.run()
     except Exception as error:  # noqa: BLE001 - the one place where an error becomes an exit code
         if driver is not None:
-            driver._enter("Failed", one_line(error))
+            driver._tell(phase="Failed", message=one_line(error))
         with contextlib.suppress(OSError):
             around.termination_log.write_text(one_line(error) + "\n")
         log.error("%s", one_line(error))  # noqa: TRY400 - the flow has printed all there is to say
@@ -251,8 +252,11 @@ def _serving(driver: Driver) -> Iterator[None]:
 
 
 def one_line(error: Exception) -> str:
-    """What went wrong, without line breaks or stack traces."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    """What went wrong, without line breaks or the JVM's stack trace."""
+    said = itertools.takewhile(
+        lambda line: not line.startswith("at "), map(str.strip, str(error).splitlines())
+    )
+    text = " ".join(" ".join(said).split()) or type(error).__name__
     return text if len(text) <= _MESSAGE else f"{text[: _MESSAGE - 1]}…"
 
 
@@ -265,7 +269,9 @@ def main() -> None:
     if len(sys.argv) != 2:
         print("usage: streamjoin-driver SPEC", file=sys.stderr)
         sys.exit(2)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING, stream=sys.stderr)
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING, stream=sys.stderr
+    )
     log.setLevel(logging.INFO)
     # SIGTERM goes to all processes of the container. Spark's JVM must not end before the query has stopped; a JVM goes on
     # ignoring what it was started with ignored.

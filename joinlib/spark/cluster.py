@@ -125,7 +125,7 @@ def _driver(driver: Driver, place: Place) -> dict[str, str]:
         "spark.driver.blockManager.port": str(BLOCKS_PORT),
         # The other half is for Python and for the processes of the source's driver part.
         "spark.driver.memory": f"{driver.memory_bytes // 2 // _MI}m",
-        "spark.local.dir": place.temporary,
+        # Not spark.local.dir: executors would get it as a mount, over what the template mounts there.
         "spark.sql.warehouse.dir": f"{place.temporary}/warehouse",
     }
 

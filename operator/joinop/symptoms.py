@@ -41,13 +41,15 @@ def leaving(pod: Object) -> bool:
 
 
 def split(pods: Iterable[Object]) -> tuple[list[Object], list[Object]]:
-    """The driver's pods, and those of executors."""
-    found = list(pods)
-    by = {
-        part: [p for p in found if p["metadata"].get("labels", {}).get(names.COMPONENT) == part]
-        for part in ("driver", "executor")
-    }
-    return by["driver"], by["executor"]
+    """The driver's pod, which has one name only, and those of executors."""
+    drivers, executors = [], []
+    for pod in pods:
+        labels = pod["metadata"].get("labels") or {}
+        if labels.get(names.COMPONENT) == "executor":
+            executors.append(pod)
+        elif pod["metadata"]["name"] == names.pod(labels.get(names.INSTANCE, "")):
+            drivers.append(pod)
+    return drivers, executors
 
 
 def _of(pod: Object, part: str, memory: str) -> Iterator[Problem]:

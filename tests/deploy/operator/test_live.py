@@ -1,0 +1,215 @@
+"""What needs a real API server: children come back, deletion needs no operator, mistakes show, fifty jobs are few.
+
+No pod has to run for it. `tests/cluster` looks at running jobs.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.kube import Kube
+from tests.deploy.operator.conftest import Outside
+from tests.deploy.operator.things import SPEC, changed
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+HOST = [{"mountPath": "/data", "hostPath": "/tmp"}]
+CHILDREN = {
+    "configmap": ["late-spec"],
+    "networkpolicy": ["late", "late-executor"],
+    "poddisruptionbudget": ["late-driver"],
+    "role": ["late-driver"],
+    "rolebinding": ["late-driver"],
+    "service": ["late-driver"],
+    "serviceaccount": ["late-driver"],
+    "statefulset": ["late-driver"],
+}
+MANAGED = "app.kubernetes.io/managed-by=streamjoin-operator"
+
+
+def job(name: str = "late", **places: Any) -> dict[str, Any]:
+    """A job whose volume is the node's; `places` are fields of the spec with __ for dots."""
+    spec = changed(SPEC, "volumes", HOST)
+    for place, value in {
+        "checkpoint__path": f"/data/{name}",
+        "output__files__path": f"/data/out/{name}",
+        **places,
+    }.items():
+        spec = changed(spec, place.replace("__", "."), value)
+    return {
+        "apiVersion": "streamjoin.dev/v1alpha1",
+        "kind": "StreamJoin",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def children(space: Kube) -> dict[str, list[str]]:
+    return {kind: space.names(kind, MANAGED) for kind in CHILDREN}
+
+
+def started(space: Kube, *jobs: dict[str, Any]) -> None:
+    """Applies jobs and waits until all has been made."""
+    space.apply(*jobs)
+    names = [each["metadata"]["name"] for each in jobs]
+    space.until(
+        "all are looked at", lambda: all(space.get("sj", name)["status"]["phase"] for name in names), 60
+    )
+
+
+def message(space: Kube, name: str = "late") -> str:
+    return space.condition(name, "Degraded").get("message", "")
+
+
+def test_children_come_back(space: Kube, operator: Outside) -> None:
+    """Each object that is deleted is made again; what the job needs is made once, and the log says nothing else."""
+    started(space, job())
+    space.until("all children", lambda: children(space) == CHILDREN, 60)
+    token = space.get("secret", "late-token")["data"]["token"]
+    for kind, names in CHILDREN.items():
+        for name in names:
+            space.delete(kind, name)
+    space.until("all children again", lambda: children(space) == CHILDREN, 60)
+
+    assert space.get("secret", "late-token")["data"]["token"] == token
+
+
+def test_drift(space: Kube, operator: Outside) -> None:
+    """What somebody changes by hand is put right; what others add is left alone."""
+    started(space, job())
+    space.until("all children", lambda: children(space) == CHILDREN, 60)
+    space.run("scale", "statefulset", "late-driver", "--replicas=3")
+    space.run("annotate", "service", "late-driver", "theirs=yes")
+
+    space.until("one driver", lambda: space.get("statefulset", "late-driver")["spec"]["replicas"] == 1, 30)
+    assert space.get("service", "late-driver")["metadata"]["annotations"]["theirs"] == "yes"
+
+
+def test_nothing_is_written_without_need(space: Kube, operator: Outside) -> None:
+    """A job that rests causes no writes: versions stay as they are."""
+    started(space, job())
+    space.until("all children", lambda: children(space) == CHILDREN, 60)
+    time.sleep(8)
+    before = {
+        kind: [child["metadata"]["resourceVersion"] for child in space.every(kind, MANAGED)]
+        for kind in CHILDREN
+    }
+    generation = space.get("sj", "late")["metadata"]["resourceVersion"]
+    time.sleep(12)
+
+    after = {
+        kind: [child["metadata"]["resourceVersion"] for child in space.every(kind, MANAGED)]
+        for kind in CHILDREN
+    }
+    assert {kind for kind in CHILDREN if before[kind] != after[kind]} == set()
+    assert space.get("sj", "late")["metadata"]["resourceVersion"] == generation
+
+
+def test_deleted_without_operator(space: Kube, tmp_path: Path) -> None:
+    """No finalizer: a StreamJoin and all that is its own go while no operator runs."""
+    outside = Outside(space.namespace, tmp_path / "operator.log")
+    with outside.running():
+        started(space, job())
+        space.until("all children", lambda: children(space) == CHILDREN, 60)
+    metadata = space.get("sj", "late")["metadata"]
+
+    assert "finalizers" not in metadata
+    assert not any("kopf" in name for name in metadata.get("annotations", {}))
+    space.delete("sj", "late")
+    space.until(
+        "nothing is left",
+        lambda: not any(children(space).values()) and not space.get("secret", "late-token"),
+        60,
+    )
+
+
+def test_mistakes_show_within_seconds(space: Kube, operator: Outside) -> None:
+    """A wrong column is on the StreamJoin with its place and the nearest name; mended, it is forgotten."""
+    sql = "SELECT o.idd FROM orders o JOIN shipments s ON o.id = s.id"
+    start = time.monotonic()
+    space.apply(job(sql=sql))
+    space.until(
+        "the condition",
+        lambda: "line 1, column 8: o has no column idd; did you mean 'id'?" in message(space),
+        15,
+    )
+    print(f"shown after {time.monotonic() - start:.1f} s")
+    assert children(space)["statefulset"] == []
+    assert [e["reason"] for e in space.every("events") if e["involvedObject"]["kind"] == "StreamJoin"] == [
+        "SpecRefused"
+    ]
+
+    space.apply(job())
+    space.until("all children", lambda: children(space) == CHILDREN, 30)
+    assert message(space) == ""
+
+
+def test_missing_claim(space: Kube, operator: Outside) -> None:
+    """A claim that is not there is named; when it comes, the job starts."""
+    space.apply(job(volumes=[{"mountPath": "/data", "claim": "later"}]))
+    space.until("the claim is named", lambda: "later is not in this namespace" in message(space), 15)
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    space.apply(
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "later"}, "spec": claim}
+    )
+
+    space.until("all children", lambda: children(space) == CHILDREN, 60)
+
+
+def test_one_checkpoint_two_jobs(space: Kube, operator: Outside) -> None:
+    """The later one waits, says for whom, and goes on when the first is gone."""
+    started(space, job("first"))
+    time.sleep(1.1)  # creation times are whole seconds
+    space.apply(job("second", checkpoint__path="/data/first"))
+    space.until("it is refused", lambda: "belongs to StreamJoin first" in message(space, "second"), 15)
+    assert children(space)["statefulset"] == ["first-driver"]
+
+    space.delete("sj", "first")
+    space.until("it goes on", lambda: children(space)["statefulset"] == ["second-driver"], 30)
+
+
+def test_somebody_elses_object(space: Kube, operator: Outside, tmp_path: Path) -> None:
+    """An object of the same name that is not ours is never taken over; the job says which."""
+    space.run("create", "configmap", "late-spec", "--from-literal=precious=yes")
+    space.apply(job())
+    space.until("it is named", lambda: "ConfigMap late-spec is there and is not ours" in message(space), 15)
+    assert space.get("configmap", "late-spec")["data"] == {"precious": "yes"}
+
+    space.delete("configmap", "late-spec")
+    space.apply(job(batch={"maxRows": 7}))
+    space.until("all children", lambda: children(space) == CHILDREN, 60)
+    operator.log.write_text("")  # it has warned, as it should
+
+
+def test_suspend_and_live_changes(space: Kube, operator: Outside) -> None:
+    """Executors change without another pod template; suspended, there is no driver."""
+    started(space, job())
+    space.until("all children", lambda: children(space) == CHILDREN, 60)
+    template = space.get("statefulset", "late-driver")["spec"]["template"]
+    space.run("scale", "streamjoin", "late", "--replicas=3")
+    space.until("three are wanted", lambda: space.get("sj", "late")["status"]["executors"]["wanted"] == 3, 15)
+    assert space.get("statefulset", "late-driver")["spec"]["template"] == template
+
+    space.patch("sj", "late", {"spec": {"suspend": True}})
+    space.until("it rests", lambda: space.get("sj", "late")["status"]["phase"] == "Suspended", 15)
+    assert space.get("statefulset", "late-driver")["spec"]["replicas"] == 0
+
+
+def test_fifty_jobs(space: Kube, operator: Outside) -> None:
+    """Fifty at once: nothing fails. Time and memory are printed; they depend on the machine."""
+    start = time.monotonic()
+    space.apply(*(job(f"job-{number:02d}", suspend=True) for number in range(50)))
+    space.until(
+        "all rest", lambda: [j["status"]["phase"] for j in space.every("sj")] == ["Suspended"] * 50, 200
+    )
+    seconds = time.monotonic() - start
+    figures = dict(line.rsplit(" ", 1) for line in operator.ask("/metrics").splitlines() if line[0] != "#")
+
+    print(
+        f"50 jobs after {seconds:.0f} s, operator {float(figures['process_resident_memory_bytes']) / 1e6:.0f} MB"
+    )
+    assert len(children(space)["statefulset"]) == 50
+    assert figures['streamjoin_operator_reconciles_total{result="done"}'] != "0.0"
+    assert 'streamjoin_operator_reconciles_total{result="failed"}' not in figures

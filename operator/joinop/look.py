@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 
 from joinop import build, events, names, places
 from joinop.api import NOT_FOUND, Api, ApiError
-from joinop.cache import Cache
+from joinop.cache import Cache, Part
+from joinop.compare import covers
 from joinop.config import Config
 from joinop.decide import Decision, Seen, decide
 from joinop.driver import Drivers
@@ -37,6 +38,7 @@ class Memory:
 
     readings: dict[str, Reading] = field(default_factory=dict)  # by uid of the driver's pod
     there: dict[str, float] = field(default_factory=dict)  # Secret and claims that were there, and when
+    settled: dict[Part, tuple[str, str]] = field(default_factory=dict)  # applied, but not shown as asked for
     written_at: float = 0.0  # when the status was written
     trouble: Problem | None = None
 
@@ -133,7 +135,7 @@ class Looker:
             if decision.job is not None:
                 await self._token(decision.job, key, memory)
             for child in decision.apply:
-                await self._apply(key, thing, child)
+                await self._apply(key, thing, child, memory)
             for child in decision.prune:
                 await self.api.delete(child)
                 self.cache.drop(BY_NAME[child["kind"]], child)
@@ -158,15 +160,22 @@ class Looker:
         if await self.api.create(build.secret(job, secrets.token_urlsafe(32))):
             self._wrote(key, "create", {"kind": SECRET.kind, "metadata": {"name": name}})
 
-    async def _apply(self, key: Key, thing: Object, child: Object) -> None:
+    async def _apply(self, key: Key, thing: Object, child: Object, memory: Memory) -> None:
         kind, name = BY_NAME[child["kind"]], child["metadata"]["name"]
-        if (kind.kind, name) not in self.cache.children(key):
+        part = kind.kind, name
+        known = self.cache.children(key).get(part)
+        if known is not None and memory.settled.get(part) == _mark(child, known):
+            return
+        if known is None:
             found = await self.api.get(kind, key.namespace, name)
             if found is not None and not _ours(found, thing):
                 message = f"{kind.kind} {name} is there and is not ours; delete it, or give the StreamJoin another name"
                 raise ApiError(409, "NameTaken", message)
-        self.cache.put(kind, await self.api.apply(child))
+        made = await self.api.apply(child)
+        self.cache.put(kind, made)
         self._wrote(key, "apply", child)
+        if not covers(made, child):  # the server, or a webhook, has the last word; to insist would never end
+            memory.settled[part] = _mark(child, made)
 
     async def _ask(self, key: Key, decision: Decision) -> Problem | None:
         pod = self._driver(key)
@@ -209,6 +218,14 @@ class Looker:
     def _wrote(self, key: Key, verb: str, child: Object) -> None:
         self.meters.writes.labels(child["kind"], verb).inc()
         log.info("%s: %s %s %s", key, verb, child["kind"], child["metadata"]["name"])
+
+
+def _mark(child: Object, seen: Object) -> tuple[str, str]:
+    """Which wish, and which state of the object."""
+    metadata = seen["metadata"]
+    return child["metadata"]["annotations"][names.APPLIED], str(
+        metadata.get("generation") or metadata["resourceVersion"]
+    )
 
 
 def _ours(found: Object, thing: Object) -> bool:

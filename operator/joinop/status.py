@@ -13,6 +13,7 @@ from joinop.names import Object
 from joinop.problem import Problem
 from joinop.reading import STARTED, Reading, ratio
 
+_MESSAGE_MAX = 500  # characters; the condition holds all of it
 FIGURES = frozenset({"memoryLoad", "skew", "lag", "batch", "rate"})  # change all the time
 
 
@@ -143,7 +144,7 @@ def _phase(view: View) -> str:
 
 def _message(view: View) -> str:
     if view.problem is not None:
-        return view.problem.message.partition("\n")[0]
+        return view.problem.message.partition("\n")[0][:_MESSAGE_MAX]
     if view.suspended:
         return "suspended: no pods, all state is kept"
     return "the driver runs" if view.ready else _starting(view)

@@ -9,6 +9,7 @@ from joinop.problem import Problem
 
 REFUSED = 2  # the driver's exit code for a mistake of the user's
 _IMAGE = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
+_SAID_MAX = 500  # characters of a container's last words
 _KILLED = {137, 143}  # executors come and go
 _CONTAINER = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
@@ -96,7 +97,7 @@ def _ended(container: Object, part: str, memory: str) -> Iterator[Problem]:
     ended: Any = (
         container.get("state", {}).get("terminated") or container.get("lastState", {}).get("terminated")
     ) or {}
-    code, said = ended.get("exitCode", 0), " ".join((ended.get("message") or "").split())
+    code, said = ended.get("exitCode", 0), " ".join((ended.get("message") or "").split())[:_SAID_MAX]
     if ended.get("reason") == "OOMKilled":
         yield Problem("OutOfMemory", f"the {part} needed more memory than it has; raise {memory}")
     elif code == REFUSED and part == "driver":

@@ -46,12 +46,14 @@ class Job:
         }
 
 
-_SUFFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-
-
 def quantity(amount: int) -> str:
-    """Bytes as Kubernetes writes them: 2147483648 is 2Gi, 4000 is 4000."""
-    step = 0
-    while amount and amount % 1024 == 0 and step + 1 < len(_SUFFIXES):
-        amount, step = amount // 1024, step + 1
-    return f"{amount}{_SUFFIXES[step]}"
+    """Bytes as Kubernetes writes them: 2147483648 is 2Gi, 2000000000 is 2G."""
+    step, suffixes = (1024, _BINARY) if amount % 1024 == 0 else (1000, _DECIMAL)
+    power = 0
+    while amount and amount % step == 0 and power + 1 < len(suffixes):
+        amount, power = amount // step, power + 1
+    return f"{amount}{suffixes[power]}"
+
+
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL = ("", "k", "M", "G", "T", "P", "E")

@@ -176,7 +176,10 @@ def test_secret_is_not_derived() -> None:
 def test_quantity(amount: int) -> None:
     """Bytes are written as Kubernetes would, so that they come back the same."""
     text = quantity(amount)
-    number, suffix = re.fullmatch(r"(\d+)([KMGTPE]i)?", text).groups()
+    number, suffix = re.fullmatch(r"(\d+)([KMGTPE]i|[kMGTPE])?", text).groups()
 
-    assert int(number) * 1024 ** (["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].index(suffix or "")) == amount
-    assert int(number) % 1024 or suffix == "Ei"
+    step = 1024 if amount % 1024 == 0 else 1000
+    powers = ["", "K", "M", "G", "T", "P", "E"]
+
+    assert int(number) * step ** powers.index((suffix or "").rstrip("i").upper()) == amount
+    assert int(number) % step or (suffix or "").startswith("E")

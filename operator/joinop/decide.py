@@ -36,6 +36,7 @@ class Seen:
     reading: Reading | None = None  # None: nobody to ask, or the answer is too old
     monitored: bool = False
     trouble: Problem | None = None  # what could not be written
+    unheard: str = ""  # why the driver did not take a number of executors
     at: str = ""  # now, for the status
 
 
@@ -60,7 +61,7 @@ def decide(seen: Seen, config: Config) -> Decision:
     suspended = seen.thing.get("spec", {}).get("suspend") is True or seen.rival is not None
     job = _job(seen, runs, config, suspended=suspended) if runs is not None else None
     wanted = build.children(job, monitored=seen.monitored) if job is not None else ()
-    view = View(seen.thing, runs, suspended, seen.pods, seen.reading, problem or seen.trouble)
+    view = View(seen.thing, runs, suspended, seen.pods, seen.reading, problem or seen.trouble, seen.unheard)
     after = status.of(view, seen.at)
     return Decision(
         job=job,

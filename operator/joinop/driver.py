@@ -9,7 +9,6 @@ import aiohttp
 
 from joinop.build.workload import PORTS
 from joinop.names import Object
-from joinop.problem import Problem
 from joinop.reading import Reading
 
 _TIMEOUT_S = 4.0
@@ -41,11 +40,11 @@ class Drivers:
             return Reading(time.monotonic(), error=str(error) or type(error).__name__)
         return Reading(time.monotonic(), body=body)
 
-    async def ask(self, pod: Object, executors: int, token: str) -> Problem | None:
-        """Ask for a number of executors; the reason why it was not heard."""
+    async def ask(self, pod: Object, executors: int, token: str) -> str:
+        """Ask for a number of executors; why it was not heard, or nothing."""
         url = self._url(pod, "/v1/executors")
         if url is None:
-            return Problem("ScalingFailed", "the driver's pod has no IP")
+            return "the driver's pod has no IP"
         headers = {"Authorization": f"Bearer {token}"}
         try:
             async with (
@@ -53,15 +52,11 @@ class Drivers:
                 self._session.post(url, json={"total": executors}, headers=headers) as answer,
             ):
                 if answer.ok:
-                    return None
+                    return ""
                 said = (await answer.content.read(500)).decode(errors="replace").strip()
-                return Problem(
-                    "ScalingFailed", f"the driver refused {executors} executors ({answer.status}): {said}"
-                )
+                return f"the driver does not take {executors} executors yet ({answer.status}): {said}"
         except (aiohttp.ClientError, TimeoutError) as error:
-            return Problem(
-                "ScalingFailed", f"the driver did not answer: {str(error) or type(error).__name__}"
-            )
+            return f"the driver does not answer: {str(error) or type(error).__name__}"
 
     def _url(self, pod: Object, path: str) -> str | None:
         address = pod.get("status", {}).get("podIP")

@@ -41,6 +41,7 @@ class Memory:
     settled: dict[Part, tuple[str, str]] = field(default_factory=dict)  # applied, but not shown as asked for
     written_at: float = 0.0  # when the status was written
     trouble: Problem | None = None
+    unheard: str = ""  # why the driver did not take a number of executors
 
 
 @dataclass
@@ -69,8 +70,10 @@ class Looker:
             seen = await self._seen(key, thing, memory)
             decision = decide(seen, self.config)
             trouble = await self._write(key, thing, decision, memory)
-            if decision.apply or trouble is not None:
-                seen = dataclasses.replace(seen, children=self.cache.children(key), trouble=trouble)
+            if decision.apply or trouble is not None or memory.unheard != seen.unheard:
+                seen = dataclasses.replace(
+                    seen, children=self.cache.children(key), trouble=trouble, unheard=memory.unheard
+                )
                 decision = dataclasses.replace(decide(seen, self.config), events=decision.events)
             await self._tell(key, thing, decision, memory)
         except ApiError as error:
@@ -107,6 +110,7 @@ class Looker:
             rival=rival(thing, self.cache.jobs()),
             reading=None if pod is None else memory.readings.get(pod["metadata"]["uid"]),
             monitored=self.monitored,
+            unheard=memory.unheard,
             at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
 
@@ -146,7 +150,8 @@ class Looker:
             self.meters.errors.labels(error.status).inc()
             trouble = Problem("WriteFailed", f"the API server refused: {error}")
         else:
-            trouble = await self._ask(key, decision)
+            trouble = None
+            await self._ask(key, decision, memory)
         if trouble is not None and trouble != memory.trouble:
             log.warning("%s: %s", key, trouble.message)
         memory.trouble = trouble
@@ -177,16 +182,20 @@ class Looker:
         if not covers(made, child):  # the server, or a webhook, has the last word; to insist would never end
             memory.settled[part] = _mark(child, made)
 
-    async def _ask(self, key: Key, decision: Decision) -> Problem | None:
-        pod = self._driver(key)
+    async def _ask(self, key: Key, decision: Decision, memory: Memory) -> None:
+        """Tell the driver a number of executors. Until it takes it, it is told again at each look."""
+        pod, before, memory.unheard = self._driver(key), memory.unheard, ""
         if decision.executors is None or decision.job is None or pod is None:
-            return None
+            return
         found = await self.api.get(SECRET, key.namespace, names.token(decision.job.name))
         if found is None:
-            return None
+            return
         token = base64.b64decode(found.get("data", {}).get("token", "")).decode()
-        log.info("%s: asks the driver for %d executors", key, decision.executors)
-        return await self.drivers.ask(pod, decision.executors, token)
+        memory.unheard = await self.drivers.ask(pod, decision.executors, token)
+        if memory.unheard != before or not memory.unheard:
+            log.info(
+                "%s: %d executors: %s", key, decision.executors, memory.unheard or "the driver has heard"
+            )
 
     async def _tell(self, key: Key, thing: Object, decision: Decision, memory: Memory) -> None:
         before, after = thing.get("status") or {}, decision.status
@@ -230,8 +239,9 @@ def _mark(child: Object, seen: Object) -> tuple[str, str]:
 
 def _ours(found: Object, thing: Object) -> bool:
     """It belongs to this StreamJoin, or to an earlier one of its name that is being cleared away."""
+    mine = names.MANAGED | {names.INSTANCE: thing["metadata"]["name"]}
     labels = found["metadata"].get("labels") or {}
-    return names.owned(found, thing["metadata"]["uid"]) or labels.items() >= names.MANAGED.items()
+    return names.owned(found, thing["metadata"]["uid"]) or labels.items() >= mine.items()
 
 
 def _ending(error: ApiError) -> bool:

@@ -27,6 +27,7 @@ class View:
     pods: tuple[Object, ...]
     reading: Reading | None
     refusal: Problem | None
+    unheard: str = ""
 
     @property
     def name(self) -> str:
@@ -206,6 +207,8 @@ def _scaling(view: View) -> Condition:
     number, there = wanted(view), _ready_executors(view)
     if number is None or view.suspended or not view.ready:
         return Condition("Scaling", "False", "NotRunning")
+    if view.unheard:
+        return Condition("Scaling", "True", "NotTaken", view.unheard)
     if there == number:
         return Condition("Scaling", "False", "Settled")
     return Condition("Scaling", "True", "Scaling", f"{there} of {number} executors work")

@@ -13,21 +13,22 @@ def driver_policy(job: Job) -> Object:
         {"from": [_pods(names.match(job.name, "executor"))], "ports": _ports("rpc", "blocks")},
         {"from": [*anywhere, _pods(names.client(job.name))], "ports": _ports("http")},
     ]
-    return _policy(job, job.name, "driver", ingress)
+    return _policy(job, "driver", ingress)
 
 
 def executor_policy(job: Job) -> Object:
     """Nobody but this job's pods."""
-    return _policy(job, f"{job.name}-executor", "executor", [{"from": [_pods(names.match(job.name))]}])
+    return _policy(job, "executor", [{"from": [_pods(names.match(job.name))]}])
 
 
-def _policy(job: Job, name: str, component: str, ingress: list[Object]) -> Object:
+def _policy(job: Job, component: str, ingress: list[Object]) -> Object:
+    """Both names have an ending: NAME alone could be the name and ending of another job."""
     spec = {
         "podSelector": {"matchLabels": names.match(job.name, component)},
         "policyTypes": ["Ingress"],
         "ingress": ingress,
     }
-    return job.object("NetworkPolicy", name, component, spec=spec)
+    return job.object("NetworkPolicy", f"{job.name}-{component}", component, spec=spec)
 
 
 def _pods(labels: dict[str, str]) -> Object:

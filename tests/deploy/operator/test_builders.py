@@ -44,7 +44,7 @@ def test_all_kinds() -> None:
     """A job has these objects and no others; the PodMonitor only where the kind exists."""
     assert sorted(built()) == [
         "ConfigMap/late-spec",
-        "NetworkPolicy/late",
+        "NetworkPolicy/late-driver",
         "NetworkPolicy/late-executor",
         "PodDisruptionBudget/late-driver",
         "PodMonitor/late",
@@ -156,7 +156,7 @@ def test_role_is_narrow() -> None:
 
 def test_network_policies() -> None:
     """Spark's ports are for executors, HTTP for operator, Prometheus and labelled pods, executors for their own job."""
-    spark, http = built()["NetworkPolicy/late"]["spec"]["ingress"]
+    spark, http = built()["NetworkPolicy/late-driver"]["spec"]["ingress"]
     (inside,) = built()["NetworkPolicy/late-executor"]["spec"]["ingress"]
 
     assert [port["port"] for port in spark["ports"]] == [7078, 7079]
@@ -183,3 +183,18 @@ def test_quantity(amount: int) -> None:
 
     assert int(number) * step ** powers.index((suffix or "").rstrip("i").upper()) == amount
     assert int(number) % step or (suffix or "").startswith("E")
+
+
+@given(NAMES, NAMES, st.sampled_from(["", "-driver", "-executor", "-spec", "-token"]))
+def test_names_never_meet(one: str, two: str, ending: str) -> None:
+    """Two jobs of a namespace have no object in common, also if one is called as the other's objects are."""
+    two = f"{one}{ending}"[:40].rstrip("-") if ending else two
+    left, right = (
+        {
+            (child["kind"], child["metadata"]["name"])
+            for child in build.children(job(thing(name)), monitored=True)
+        }
+        for name in (one, two)
+    )
+
+    assert one == two or not left & right

@@ -198,6 +198,17 @@ def test_wanted_executors(executors: dict[str, int], last: int, asked: int | Non
     assert decide(before, CONFIG).executors == asked
 
 
+def test_not_taken() -> None:
+    """A driver that has not read the new limits yet is no fault; the condition says what it waits for."""
+    before = dataclasses.replace(
+        changed(started(), executors__instances=4), unheard="not between min and max"
+    )
+    decision = decide(before, CONFIG)
+
+    assert (said(decision, "Scaling"), decision.status["phase"]) == (("True", "NotTaken"), "Running")
+    assert decision.executors == 4
+
+
 def test_nobody_is_asked_too_early() -> None:
     """A driver that starts, or is about to be replaced, is not told numbers."""
     before = changed(started(), executors__instances=4)

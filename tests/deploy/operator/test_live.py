@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 HOST = [{"mountPath": "/data", "hostPath": "/tmp"}]
 CHILDREN = {
     "configmap": ["late-spec"],
-    "networkpolicy": ["late", "late-executor"],
+    "networkpolicy": ["late-driver", "late-executor"],
     "poddisruptionbudget": ["late-driver"],
     "role": ["late-driver"],
     "rolebinding": ["late-driver"],

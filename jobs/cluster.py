@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jobs.lease import PATIENCE_S, Conflict, Record, Unreachable
 from joinlib.spec.model import StreamJoin
@@ -88,17 +89,29 @@ class ClusterLease:
         return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
 
 
+def clear_executors(document: StreamJoin, namespace: str) -> None:
+    """Deletes the executors of earlier runs, whoever holds the Lease: of a pod that stays, they would stay too."""
+    chosen = ",".join(f"{key}={value}" for key, value in _labels(document.metadata.name, "executor").items())
+    path = f"/api/v1/namespaces/{namespace}/pods?labelSelector={quote(chosen)}"
+    status, answer = server().call("DELETE", path)
+    if status >= 300:
+        raise Unreachable(f"API server: {status} {answer.get('message', '')}")
+
+
+def _labels(name: str, component: str) -> dict[str, str]:
+    """Labels of what belongs to a job, as the operator sets them."""
+    label = "app.kubernetes.io/"
+    return {label + "name": "streamjoin", label + "instance": name, label + "component": component}
+
+
 def lease_of(document: StreamJoin, namespace: str, owner: str | None) -> ClusterLease:
     """The Lease of a job's driver. `owner`: uid of the StreamJoin, with which it goes."""
     name = document.metadata.name
-    labels = {
-        "app.kubernetes.io/name": "streamjoin",
-        "app.kubernetes.io/instance": name,
-        "app.kubernetes.io/component": "driver",
-    }
     kind = {"apiVersion": document.api_version, "kind": document.kind}
     owners = [{**kind, "name": name, "uid": owner}] if owner else []
-    return ClusterLease(server(), namespace, f"{name}-driver", {"labels": labels, "ownerReferences": owners})
+    return ClusterLease(
+        server(), namespace, f"{name}-driver", {"labels": _labels(name, "driver"), "ownerReferences": owners}
+    )
 
 
 def _checked(status: int, answer: dict[str, Any]) -> dict[str, Any]:

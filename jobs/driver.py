@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry, Histogram, Metric, generate_latest
 from prometheus_client.registry import Collector
 
-from jobs.cluster import lease_of
+from jobs.cluster import clear_executors, lease_of
 from jobs.figures import beginning
 from jobs.flow import Flow
 from jobs.guard import Guard
@@ -149,7 +149,8 @@ class Driver(Collector):
 
     def _flow(self, lock: "Lock", guard: Guard | None) -> None:
         self._enter("Starting")
-        place = self.around.place
+        if place := self.around.place:
+            clear_executors(self.document, place.pod.namespace)
         flow = Flow(
             self._as_wanted(),
             until_done=False,

@@ -1,6 +1,7 @@
 """Where does a driver run, and with what? Read once from the environment, as the operator sets it."""
 
 import tempfile
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,5 +60,6 @@ def _place(env: Mapping[str, str]) -> Place:
         template=template,
         local=env.get("STREAMJOIN_LOCAL_DIR", "/var/streamjoin"),
         temporary=env.get("TMPDIR") or tempfile.gettempdir(),
+        run=uuid.uuid4().hex[:8],
         cpu=env.get("STREAMJOIN_CPU_REQUEST"),
     )

@@ -1,6 +1,6 @@
 """What must Spark be told to run a job on Kubernetes? Plain data: nothing is started or read.
 
-    driver pod ── asks the API server for ──► executor pods NAME-exec-UID-exec-N, made from the operator's template
+    driver pod ── asks the API server for ──► executor pods NAME-exec-RUN-exec-N, made from the operator's template
                ◄── dial its IP, ports 7078 and 7079 ──
 
 The template holds volumes, labels and the security context; Spark adds image, resources, environment and arguments.
@@ -35,7 +35,7 @@ _MI = 1 << 20
 _HEAP_LOW, _HEAP_HIGH = 512 * _MI, 2048 * _MI  # Spark refuses less than 450 MiB
 _JVM, _WORKER = 300 * _MI, 150 * _MI  # beside the heap; of a core
 _PREFIX = (
-    32  # characters of the job's name: Spark takes prefixes of 47 at most, "-exec-" and 8 of the uid are ours
+    32  # characters of the job's name: Spark takes prefixes of 47 at most, "-exec-" and 8 of the run are ours
 )
 
 
@@ -58,6 +58,7 @@ class Place:
     template: str  # file with the pod template of executors
     local: str  # folder of the executors' indexes
     temporary: str  # folder for the driver's own files that last no longer than it does
+    run: str  # eight characters that no other run of the driver has
     cpu: str | None = None  # CPU that an executor asks for; None: its cores
 
 
@@ -136,8 +137,8 @@ def _pods(name: str, executors: Executors, place: Place) -> dict[str, str]:
         kubernetes + "namespace": place.pod.namespace,
         kubernetes + "driver.pod.name": place.pod.name,  # it owns the executors: they go when it goes
         kubernetes + "container.image": place.image,
-        # Numbers begin at 1 in every driver: the uid keeps apart what two drivers made.
-        kubernetes + "executor.podNamePrefix": f"{name[:_PREFIX].rstrip('-')}-exec-{place.pod.uid[:8]}",
+        # Numbers begin at 1 in every run, and a container that was restarted is one more run in the same pod.
+        kubernetes + "executor.podNamePrefix": f"{name[:_PREFIX].rstrip('-')}-exec-{place.run}",
         kubernetes + "executor.podTemplateFile": place.template,
         kubernetes + "executor.disableConfigMap": "true",
         kubernetes + "driver.service.deleteOnTermination": "false",

@@ -12,7 +12,7 @@ from joinlib.spec.model import Executors
 MI = 1 << 20
 GI = 1 << 30
 POD = Pod("late-driver-0", "shop", "10.0.0.7", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9")
-PLACE = Place(POD, "streamjoin:1", "/etc/streamjoin/executor.yaml", "/var/streamjoin", "/tmp")
+PLACE = Place(POD, "streamjoin:1", "/etc/streamjoin/executor.yaml", "/var/streamjoin", "/tmp", "0a1b2c3d")
 SPEC = """
 apiVersion: streamjoin.dev/v1alpha1
 kind: StreamJoin

@@ -1,12 +1,13 @@
 """What the driver asks the API server itself: one Lease, over plain HTTPS with the pod's service account."""
 
-import http.client
 import json
 import os
 import ssl
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -31,18 +32,19 @@ class Server:
         self, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> tuple[int, dict[str, Any]]:
         """Status and JSON. The token is read each time: it is replaced every hour or so."""
-        trust = ssl.create_default_context(cafile=str(self.account / "ca.crt"))
-        connection = http.client.HTTPSConnection(self.host, self.port, timeout=_TIMEOUT_S, context=trust)
         try:
+            trust = ssl.create_default_context(cafile=str(self.account / "ca.crt"))
             token = (self.account / "token").read_text().strip()
             headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read() or b"{}")
-        except (OSError, http.client.HTTPException, ValueError) as error:
+            text = json.dumps(body) if body is not None else None
+            with closing(
+                HTTPSConnection(self.host, self.port, timeout=_TIMEOUT_S, context=trust)
+            ) as connection:
+                connection.request(method, path, text, headers)
+                answer = connection.getresponse()
+                return answer.status, json.loads(answer.read() or b"{}")
+        except (OSError, HTTPException, ValueError) as error:
             raise Unreachable(f"API server: {error}") from error
-        finally:
-            connection.close()
 
 
 def server() -> Server:

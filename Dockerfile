@@ -31,7 +31,7 @@ COPY operator /opt/streamjoin/operator
 RUN pip install -q --no-deps --no-build-isolation --no-index --target /opt/streamjoin/lib /build \
  && python -m compileall -q /opt/streamjoin/operator
 
-FROM python
+FROM python AS runtime
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends openjdk-17-jre-headless procps tini \
  && rm -rf /var/lib/apt/lists/* /var/log/*.log /var/log/apt \
@@ -44,14 +44,22 @@ ENV HOME=/home/streamjoin \
     PATH=/opt/streamjoin/lib/bin:$PATH \
     PYSPARK_PYTHON=/opt/venv/bin/python \
     PYTHONPATH=/opt/streamjoin/lib:/opt/streamjoin/operator \
-    SPARK_HOME=/opt/streamjoin/spark \
+    SPARK_HOME=/opt/streamjoin/cache/spark-home \
     XDG_CACHE_HOME=/opt/streamjoin/cache
 COPY --from=environment /opt/venv /opt/venv
-COPY --from=program /opt/streamjoin/lib /opt/streamjoin/lib
-COPY --from=program /opt/streamjoin/operator /opt/streamjoin/operator
-COPY docker/decom.sh /opt/
-COPY docker/entrypoint docker/prepare /opt/streamjoin/
+
+FROM runtime AS prepared
 USER 185
-RUN /opt/streamjoin/prepare
+COPY docker/prepare /tmp/
+COPY joinlib /opt/streamjoin/lib/joinlib
+RUN /tmp/prepare
+
+FROM runtime
+COPY docker/decom.sh /opt/
+COPY --from=prepared /opt/streamjoin/cache /opt/streamjoin/cache
+COPY --from=program /opt/streamjoin/operator /opt/streamjoin/operator
+COPY --from=program /opt/streamjoin/lib /opt/streamjoin/lib
+COPY docker/entrypoint /opt/streamjoin/
+USER 185
 WORKDIR /home/streamjoin
 ENTRYPOINT ["/opt/streamjoin/entrypoint"]

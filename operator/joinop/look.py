@@ -196,6 +196,8 @@ class Looker:
             log.info(
                 "%s: %d executors: %s", key, decision.executors, memory.unheard or "the driver has heard"
             )
+        if not memory.unheard:
+            await self.read(key)  # it knows now, and need not be told again
 
     async def _tell(self, key: Key, thing: Object, decision: Decision, memory: Memory) -> None:
         before, after = thing.get("status") or {}, decision.status

@@ -16,6 +16,7 @@ from tests.cluster.kube import Kube
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "charts" / "streamjoin"
 BUILD = ROOT / "manifests" / "build"
+IMAGE = os.environ.get("STREAMJOIN_IMAGE", "localhost/streamjoin:dev")
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]
 
@@ -92,3 +93,55 @@ def space() -> Iterator[Kube]:
     kube.run("create", "namespace", kube.namespace)
     yield kube
     kube.run("delete", "namespace", kube.namespace, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def release(helm: str, space: Kube) -> Iterator[str]:
+    """A release that serves its own namespace and no other."""
+    repository, _, tag = IMAGE.rpartition(":")
+    values = {
+        "image": {"repository": repository, "tag": tag},
+        "watchNamespaces": [space.namespace],
+        "crds": {"install": False},
+        "jobs": {"cpuRequest": "50m"},
+        "rbac": {"aggregate": False},  # of the cluster, and perhaps there
+    }
+    name = "own"
+    run(
+        helm,
+        space,
+        "install",
+        name,
+        str(CHART),
+        "--wait",
+        "--timeout=120s",
+        "-f",
+        "-",
+        stdin=yaml.safe_dump(values),
+    )
+    yield name
+    run(helm, space, "uninstall", name, "--wait", "--ignore-not-found")
+
+
+def run(helm: str, space: Kube, *arguments: str, stdin: str = "") -> str:
+    """helm in the namespace; what it prints. Fails with what it complains about and what the namespace looks like."""
+    done = subprocess.run(
+        [helm, "-n", space.namespace, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stderr}{done.stdout}\n{picture(space)}"
+    return done.stdout
+
+
+def picture(space: Kube) -> str:
+    """Pods, events and the operator's log."""
+    parts = (
+        ("get", "pods", "-o", "wide"),
+        ("get", "events"),
+        ("logs", "-l", "app.kubernetes.io/component=operator"),
+    )
+    return "\n".join(space.run(*part, check=False) for part in parts)

@@ -1,73 +1,20 @@
 """The chart on a real cluster, as one installs it who has a namespace and not the cluster: `helm install`, `helm test`, `helm uninstall`."""
 
-import os
-import subprocess
-from collections.abc import Iterator
-
 import pytest
-import yaml
 
 from tests.cluster.kube import Kube
-from tests.deploy.chart.conftest import CHART
+from tests.deploy.chart.conftest import run
 from tests.deploy.chart.documents import GOOD, changed
 
 pytestmark = pytest.mark.cluster
 
-IMAGE = os.environ.get("STREAMJOIN_IMAGE", "localhost/streamjoin:dev")
 
-
-@pytest.fixture(scope="module")
-def release(helm: str, space: Kube) -> Iterator[str]:
-    """A release that serves its own namespace, in which only restricted pods may run."""
-    repository, _, tag = IMAGE.rpartition(":")
-    values = {
-        "image": {"repository": repository, "tag": tag},
-        "watchNamespaces": [space.namespace],
-        "crds": {"install": False},
-        "rbac": {"aggregate": False},  # of the cluster, and perhaps there
-    }
+@pytest.fixture(scope="module", autouse=True)
+def restricted(space: Kube) -> None:
+    """Only pods of the restricted Pod Security Standard may run here."""
     space.run(
         "label", "namespace", space.namespace, "pod-security.kubernetes.io/enforce=restricted", "--overwrite"
     )
-    name = "own"
-    run(
-        helm,
-        space,
-        "install",
-        name,
-        str(CHART),
-        "--wait",
-        "--timeout=120s",
-        "-f",
-        "-",
-        stdin=yaml.safe_dump(values),
-    )
-    yield name
-    run(helm, space, "uninstall", name, "--wait", "--ignore-not-found")
-
-
-def run(helm: str, space: Kube, *arguments: str, stdin: str = "") -> str:
-    """helm in the namespace; what it prints. Fails with what it complains about and what the namespace looks like."""
-    done = subprocess.run(
-        [helm, "-n", space.namespace, *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stderr}{done.stdout}\n{picture(space)}"
-    return done.stdout
-
-
-def picture(space: Kube) -> str:
-    """Pods, events and the operator's log."""
-    parts = (
-        ("get", "pods", "-o", "wide"),
-        ("get", "events"),
-        ("logs", "-l", "app.kubernetes.io/component=operator"),
-    )
-    return "\n".join(space.run(*part, check=False) for part in parts)
 
 
 def test_it_is_well(helm: str, space: Kube, release: str) -> None:

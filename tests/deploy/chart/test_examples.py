@@ -1,0 +1,86 @@
+"""The ladder of examples, run for real by an installed chart: each does what its first lines say."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+
+import pytest
+import yaml
+
+from tests.cluster.kube import Kube, Object
+from tests.deploy.chart.conftest import IMAGE, ROOT
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
+
+EXAMPLES = ROOT / "manifests" / "examples"
+COUNT = """
+import glob, pyarrow.dataset
+folders = glob.glob('{out}/batch=*')
+print(sum(pyarrow.dataset.dataset(f, format='parquet').count_rows() for f in folders))
+"""
+Apply = Callable[[str], str]
+
+
+@pytest.fixture
+def apply(space: Kube, release: str) -> Iterator[Apply]:
+    """Applies an example and gives the name of its job; at the end all of it is gone."""
+    del release
+    applied: list[Object] = []
+
+    def applying(name: str) -> str:
+        text = (EXAMPLES / name).read_text().replace("localhost/streamjoin:0.1.0", IMAGE)
+        applied.extend(yaml.safe_load_all(text))
+        space.apply(*applied)
+        return next(d["metadata"]["name"] for d in applied if d["kind"] == "StreamJoin")
+
+    yield applying
+    for document in reversed(applied):
+        space.delete(document["kind"], document["metadata"]["name"], "--timeout=120s")
+
+
+def results(space: Kube, job: str, out: str) -> int:
+    """Rows that a reader of the output folder finds."""
+    return int(space.exec(f"{job}-driver-0", "python3", "-c", COUNT.format(out=out)) or 0)
+
+
+def test_first_join(space: Kube, apply: Apply) -> None:
+    """Driver and two executors as pods, and rows in a folder of the node."""
+    job = apply("01-first-join.yaml")
+    try:
+        space.until("there are results", lambda: results(space, job, "/data/first-join/out"), 300)
+        assert (
+            len(space.names("pods", f"app.kubernetes.io/instance={job},app.kubernetes.io/component=executor"))
+            == 2
+        )
+    finally:
+        space.exec(f"{job}-driver-0", "rm", "-rf", "/data/first-join", check=False)
+
+
+def test_files_on_a_claim(space: Kube, apply: Apply) -> None:
+    """The rows of two CSV files that a Job brings, joined."""
+    job = apply("02-files-on-a-claim.yaml")
+    space.until("there are results", lambda: results(space, job, "/data/out"), 300)
+
+    files = [
+        space.exec(f"{job}-driver-0", "cat", f"/data/in/{name}/1.csv") for name in ("orders", "payments")
+    ]
+    orders, payments = (list(csv.DictReader(io.StringIO(text))) for text in files)
+    paid = {row["order_id"] for row in payments}
+    wanted = sum(o["order_id"] in paid and float(o["amount"]) > 10 for o in orders)
+    space.until("all of them", lambda: results(space, job, "/data/out") == wanted, 60)
+
+
+def test_time_bound_outer(space: Kube, apply: Apply) -> None:
+    """It runs and drops nothing but what nothing can match; unmatched orders need minutes to come out."""
+    job = apply("03-time-bound-outer.yaml")
+
+    space.until("there are results", lambda: results(space, job, "/data/out"), 300)
+
+
+def test_suspended(space: Kube, apply: Apply) -> None:
+    """All objects but no pods."""
+    job = apply("04-suspended.yaml")
+
+    space.until("it rests", lambda: space.get("sj", job)["status"]["phase"] == "Suspended", 60)
+    assert space.get("statefulset", f"{job}-driver")["spec"]["replicas"] == 0
+    assert space.names("pods", f"app.kubernetes.io/instance={job}") == []

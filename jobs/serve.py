@@ -10,6 +10,7 @@ for Spark.
 import asyncio
 import hmac
 import json
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -97,9 +98,16 @@ class Server:
     async def _listen(self) -> None:
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, port=self.port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        listening = _listening(self.port)
+        self.port = listening.getsockname()[1]
+        await web.SockSite(self._runner, listening).start()
+
+
+def _listening(port: int) -> socket.socket:
+    """One socket for both families, where there are both: a port that is chosen is then the same for both."""
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", port))
 
 
 def _yes_or_no(yes: bool) -> web.Response:

@@ -142,7 +142,8 @@ def _pods(name: str, executors: Executors, place: Place) -> dict[str, str]:
         kubernetes + "executor.podTemplateFile": place.template,
         kubernetes + "executor.disableConfigMap": "true",
         kubernetes + "driver.service.deleteOnTermination": "false",
-        kubernetes + "driver.ownPersistentVolumeClaim": "false",  # it makes none, and needs no right to delete any
+        kubernetes
+        + "driver.ownPersistentVolumeClaim": "false",  # it makes none, and needs no right to delete any
         kubernetes + "executor.request.cores": place.cpu or str(executors.cores),
     }
 

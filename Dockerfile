@@ -24,7 +24,7 @@ FROM dependencies AS environment
 RUN pip uninstall -y setuptools wheel pip
 
 FROM dependencies AS program
-COPY pyproject.toml README.md LICENSE /build/
+COPY pyproject.toml LICENSE /build/
 COPY joinlib /build/joinlib
 COPY jobs /build/jobs
 COPY operator /opt/streamjoin/operator

@@ -59,7 +59,7 @@ def text(chosen: Mapping[str, str]) -> str:
 
 
 def driver(name: str) -> str:
-    """ServiceAccount, Role, RoleBinding, Service, StatefulSet, PodDisruptionBudget and Lease."""
+    """ServiceAccount, Role, RoleBinding, Service, StatefulSet and Lease."""
     return f"{name}-driver"
 
 

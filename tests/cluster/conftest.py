@@ -36,7 +36,7 @@ def image() -> str:
     return os.environ.get("STREAMJOIN_IMAGE", "localhost/streamjoin:dev")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def system(image: str) -> Iterator[Kube]:
     """The namespace of the operator, installed by helm as a user would."""
     repository, _, tag = image.rpartition(":")

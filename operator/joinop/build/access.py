@@ -17,8 +17,6 @@ def role(job: Job) -> Object:
     rules = [
         # executors
         _rule("", "pods", "create", "get", "list", "watch", "delete", "deletecollection"),
-        # Spark asks for them when it stops, although it makes none
-        _rule("", "persistentvolumeclaims", "list", "deletecollection"),
         # one driver at most; `create` cannot be narrowed to a name
         _rule("coordination.k8s.io", "leases", "create"),
         _rule("coordination.k8s.io", "leases", "get", "update") | {"resourceNames": [names.driver(job.name)]},

@@ -1,4 +1,4 @@
-"""The driver: a StatefulSet of one, the Service that names it, the budget that guards it."""
+"""The driver: a StatefulSet of one, the Service that names it, the budget of its executors."""
 
 from joinop import names
 from joinop.build import pod
@@ -26,14 +26,16 @@ def service(job: Job) -> Object:
 
 
 def budget(job: Job) -> Object:
-    """A drain waits for the driver to be moved by hand; one that does not work is let go."""
+    """A drain takes one executor after another. It may take the driver: that goes on elsewhere, from its checkpoint."""
+    executors = job.executors
     return job.object(
         "PodDisruptionBudget",
-        names.driver(job.name),
+        f"{job.name}-executor",
+        "executor",
         spec={
-            "minAvailable": 1,
+            "minAvailable": (executors.instances or executors.min) - 1,
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
-            "selector": {"matchLabels": names.match(job.name, "driver")},
+            "selector": {"matchLabels": names.match(job.name, "executor")},
         },
     )
 

@@ -51,7 +51,7 @@ RIGHTS = {  # what the operator asks for, and what it gives to drivers
     ("", "serviceaccounts"): WRITE,
     ("", "secrets"): {"get", "create"},
     ("", "pods"): WRITE - {"patch"} | {"deletecollection"},
-    ("", "persistentvolumeclaims"): {"get", "list", "deletecollection"},
+    ("", "persistentvolumeclaims"): {"get"},
     ("", "events"): {"create", "patch"},
     ("rbac.authorization.k8s.io", "roles"): WRITE,
     ("rbac.authorization.k8s.io", "rolebindings"): WRITE,

@@ -46,7 +46,7 @@ def test_all_kinds() -> None:
         "ConfigMap/late-spec",
         "NetworkPolicy/late-driver",
         "NetworkPolicy/late-executor",
-        "PodDisruptionBudget/late-driver",
+        "PodDisruptionBudget/late-executor",
         "PodMonitor/late",
         "Role/late-driver",
         "RoleBinding/late-driver",

@@ -19,7 +19,7 @@ HOST = [{"mountPath": "/data", "hostPath": "/tmp"}]
 CHILDREN = {
     "configmap": ["late-spec"],
     "networkpolicy": ["late-driver", "late-executor"],
-    "poddisruptionbudget": ["late-driver"],
+    "poddisruptionbudget": ["late-executor"],
     "role": ["late-driver"],
     "rolebinding": ["late-driver"],
     "service": ["late-driver"],

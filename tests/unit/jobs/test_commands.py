@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from jobs import cli
 
-MANIFESTS = sorted((Path(__file__).parents[3] / "manifests").glob("*.yaml"))
+MANIFESTS = sorted((Path(__file__).parents[3] / "manifests").glob("[0-9]*.yaml"))
 GENERATED = next(m for m in MANIFESTS if m.name.startswith("01"))
 
 

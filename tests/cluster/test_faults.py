@@ -50,11 +50,13 @@ def _delete_child(kube: Kube, kind: str, name: str) -> None:
 
 def _goes_on(kube: Kube, after: str) -> None:
     """Two executors, and batches that were not there before."""
-    before = kube.get("sj", "job")["status"]["batch"]
-    kube.until(
-        f"batches go on after {after}", lambda: kube.get("sj", "job")["status"]["batch"] > before + 1, 180
-    )
+    before = _batch(kube)
+    kube.until(f"batches go on after {after}", lambda: _batch(kube) > before + 1, 180)
     running(kube, "job", 2)
+
+
+def _batch(kube: Kube) -> int:
+    return kube.get("sj", "job").get("status", {}).get("batch", -1)
 
 
 FAULTS: list[Callable[[Kube], None]] = [
@@ -72,7 +74,7 @@ def test_one_fault_after_another(space: Kube, store: Store) -> None:
         "job", rows=12_000, rate=50, executors={"min": 2, "max": 2, "cores": 1, "memory": "1280Mi"}
     )
     space.apply(document)
-    running(space, "job", 2)
+    _goes_on(space, "apply")
     for fault in FAULTS:
         fault(space)
         _goes_on(space, fault.__name__)

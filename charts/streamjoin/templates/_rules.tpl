@@ -1,12 +1,12 @@
 {{/* What the operator may do where it serves jobs. Nothing may be given that one does not hold, so the rules that it
-     gives to drivers (the last three) are here too. */}}
+     gives to drivers (the last two) are here too. */}}
 {{- define "streamjoin.rules" -}}
 - apiGroups: [streamjoin.dev]
   resources: [streamjoins]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [streamjoin.dev]
   resources: [streamjoins/status]
-  verbs: [get, patch]
+  verbs: [patch]
 - apiGroups: [streamjoin.dev]
   resources: [streamjoins/finalizers] # to own what it makes, where the cluster asks for it
   verbs: [update]

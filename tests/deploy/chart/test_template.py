@@ -42,8 +42,8 @@ MATRIX: dict[str, dict[str, Any]] = {
 }
 WRITE = {"get", "list", "watch", "create", "patch", "delete"}
 RIGHTS = {  # what the operator asks for, and what it gives to drivers
-    ("streamjoin.dev", "streamjoins"): {"get", "list", "watch"},
-    ("streamjoin.dev", "streamjoins/status"): {"get", "patch"},
+    ("streamjoin.dev", "streamjoins"): {"list", "watch"},
+    ("streamjoin.dev", "streamjoins/status"): {"patch"},
     ("streamjoin.dev", "streamjoins/finalizers"): {"update"},
     ("apps", "statefulsets"): WRITE,
     ("", "configmaps"): WRITE,
@@ -57,12 +57,8 @@ RIGHTS = {  # what the operator asks for, and what it gives to drivers
     ("rbac.authorization.k8s.io", "rolebindings"): WRITE,
     ("policy", "poddisruptionbudgets"): WRITE,
     ("networking.k8s.io", "networkpolicies"): WRITE,
-    ("monitoring.coreos.com", "podmonitors"): {"get", "create", "patch", "delete"},
+    ("monitoring.coreos.com", "podmonitors"): WRITE - {"watch"},
     ("coordination.k8s.io", "leases"): {"get", "create", "update"},
-}
-EVERYWHERE = {
-    ("apiextensions.k8s.io", "customresourcedefinitions"): {"list", "watch"},
-    ("", "namespaces"): {"list", "watch"},
 }
 
 
@@ -125,7 +121,7 @@ def test_rights_are_exactly_these(render: Render) -> None:
     """The operator's, by one ClusterRole; and no wildcard."""
     (role,) = (r for r in of_kind(render(), "ClusterRole") if r["metadata"]["name"] == "system-sj-operator")
 
-    assert rights(role) == RIGHTS | EVERYWHERE
+    assert rights(role) == RIGHTS
     assert "*" not in json.dumps([r["rules"] for r in of_kind(render(), "ClusterRole", "Role")])
 
 

@@ -100,6 +100,11 @@ class Store:
             query = f"SELECT * FROM read_parquet({files!r}, hive_partitioning=false)"
             return rows_of(duckdb.sql(query).to_arrow_table())
 
+    def put(self, path: str, text: str) -> None:
+        """A file, whole at once."""
+        write = 'cat > "${0%/*}/.aside" && mv "${0%/*}/.aside" "$0"'
+        self.kube.run("exec", "-i", "store", "--", "sh", "-c", write, path, stdin=text)
+
     def __call__(self, *command: str) -> str:
         return self.kube.exec("store", *command)
 

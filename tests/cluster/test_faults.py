@@ -1,14 +1,16 @@
 """Whatever is killed or deleted while a job runs: it converges, the output is right, and nothing is left over."""
 
 from collections.abc import Callable
+from pathlib import Path
 
+import duckdb
 import pytest
 
-from tests.cluster.jobs import Store, expected, job
+from tests.cluster.jobs import SQL, Store, expected, job
 from tests.cluster.kube import Kube
 from tests.cluster.test_runs import running
+from tests.spark.trial import Rows, rows_of
 
-DRIVER = "app.kubernetes.io/component=driver"
 EXECUTOR = "app.kubernetes.io/component=executor"
 # The process named on the command line gives way first when memory runs out, as if it had asked for too much itself.
 _EAT = """
@@ -27,6 +29,7 @@ def _delete_executor(kube: Kube) -> None:
 def _exhaust_executor(kube: Kube) -> None:
     pod = kube.names("pods", EXECUTOR)[-1]
     kube.run("exec", pod, "--", "python3", "-c", _EAT, check=False)
+    kube.until("the executor is dead", lambda: pod not in kube.names("pods", EXECUTOR), 60)
 
 
 def _delete_driver(kube: Kube) -> None:
@@ -35,6 +38,21 @@ def _delete_driver(kube: Kube) -> None:
 
 def _delete_driver_by_force(kube: Kube) -> None:
     kube.run("delete", "pod", "job-driver-0", "--force", "--grace-period=0")
+
+
+def _drain(kube: Kube) -> None:
+    """There is no other node to go to: they wait until the node takes pods again."""
+    node = kube.get("pod", "job-driver-0")["spec"]["nodeName"]
+    try:
+        options = (
+            "--pod-selector=app.kubernetes.io/instance=job",
+            "--delete-emptydir-data",
+            "--force",
+            "--timeout=90s",
+        )
+        kube.run("drain", node, *options)
+    finally:
+        kube.run("uncordon", node)
 
 
 def _delete_children(kube: Kube) -> None:
@@ -48,45 +66,48 @@ def _delete_child(kube: Kube, kind: str, name: str) -> None:
     kube.until(f"{kind} {name} comes back", lambda: kube.get(kind, name)["metadata"]["uid"] != uid, 30)
 
 
-def _goes_on(kube: Kube, after: str) -> None:
-    """Two executors, and batches that were not there before."""
-    before = _batch(kube)
-    kube.until(f"batches go on after {after}", lambda: _batch(kube) > before + 1, 180)
-    running(kube, "job", 2)
-
-
-def _batch(kube: Kube) -> int:
-    return kube.get("sj", "job").get("status", {}).get("batch", -1)
-
-
 FAULTS: list[Callable[[Kube], None]] = [
     _delete_executor,
     _delete_children,
     _delete_driver,
     _exhaust_executor,
     _delete_driver_by_force,
+    _drain,
 ]
 
 
-def test_one_fault_after_another(space: Kube, store: Store) -> None:
-    """One job lives through all of them; its output is DuckDB's in the end."""
-    document = job(
-        "job", rows=12_000, rate=50, executors={"min": 2, "max": 2, "cores": 1, "memory": "1280Mi"}
-    )
-    space.apply(document)
-    _goes_on(space, "apply")
-    for fault in FAULTS:
+def test_one_fault_after_another(space: Kube, store: Store, tmp_path: Path) -> None:
+    """Rows come, and something dies; after each time the output is DuckDB's over all rows so far."""
+    schema = "k BIGINT, v BIGINT"
+    inputs = {
+        n: {"schema": schema, "files": {"path": f"/data/in/{n}", "format": "csv"}}
+        for n in ("orders", "payments")
+    }
+    for name in inputs:
+        store("mkdir", "-p", f"/data/in/{name}")
+    space.apply(job("job", inputs=inputs, executors={"min": 2, "max": 2, "cores": 1, "memory": "1280Mi"}))
+    for number, fault in enumerate((lambda _: None, *FAULTS)):
+        for at, name in enumerate(inputs):
+            rows = "".join(f"{(row * (at + 2)) % 997},{number * 1500 + row}\n" for row in range(1500))
+            store.put(f"/data/in/{name}/{number}.csv", f"k,v\n{rows}")
+            (tmp_path / f"{name}-{number}.csv").write_text(f"k,v\n{rows}")
         fault(space)
-        _goes_on(space, fault.__name__)
-    space.until("all rows are joined", lambda: store.output("job") == expected(document), 300)
+        _right(space, store, _joined(tmp_path), f"{number + 1} files are joined, after {fault}")
+        running(space, "job", 2)
     space.delete("sj", "job")
-    space.until(
-        "nothing is left",
-        lambda: (
-            not space.names("all,configmap,secret,lease,role,rolebinding", "app.kubernetes.io/instance=job")
-        ),
-        90,
-    )
+    kinds = "all,configmap,secret,lease,role,rolebinding,networkpolicy,poddisruptionbudget,serviceaccount"
+    space.until("nothing is left", lambda: not space.names(kinds, "app.kubernetes.io/instance=job"), 90)
+
+
+def _right(space: Kube, store: Store, wanted: Rows, what: str) -> None:
+    space.until(what, lambda: store.output("job") == wanted, 200)
+
+
+def _joined(folder: Path) -> Rows:
+    database = duckdb.connect()
+    for name in ("orders", "payments"):
+        database.execute(f"CREATE VIEW {name} AS SELECT * FROM read_csv('{folder}/{name}-*.csv')")
+    return rows_of(database.sql(SQL).to_arrow_table())
 
 
 def test_the_operator_dies_while_it_creates(system: Kube, space: Kube, store: Store) -> None:

@@ -10,7 +10,7 @@ from tests.cluster.jobs import Store, expected, job
 from tests.cluster.kube import Kube, helm
 from tests.cluster.test_runs import running
 
-FAKE = {"nodeSelector": {"type": "kwok"}}
+EXECUTOR = "app.kubernetes.io/component=executor"
 
 
 def test_fifty_jobs(system: Kube, space: Kube, store: Store) -> None:
@@ -55,8 +55,34 @@ def test_an_upgrade_of_the_chart_restarts_nothing(system: Kube, space: Kube, sto
     space.until("the output is complete", lambda: store.output("job") == expected(document), 300)
 
 
-@pytest.mark.skipif(
-    not os.environ.get("STREAMJOIN_FAKE_NODES"), reason="no fake nodes: kwok is not part of this cluster"
-)
+@pytest.mark.skipif(not os.environ.get("STREAMJOIN_FAKE_NODES"), reason="kwok plays no nodes in this cluster")
 def test_the_set_up_of_the_paper(space: Kube, store: Store) -> None:
-    """128 executors of 1 core and 8 GB are asked for and placed."""
+    """128 executors of 1 core and 8 GB are asked for and placed on nodes that run nothing: what is real is the asking and the placing."""
+    executors = {"min": 128, "max": 128, "cores": 1, "memory": "8Gi"}
+    space.apply(job("paper", executors=executors, join={"units": 128}))
+    space.until(
+        "the driver has a node that runs it",
+        lambda: space.get("pod", "paper-driver-0")["status"]["phase"] == "Running",
+        90,
+    )
+    space.run("taint", "nodes", "-l", "type=kwok", "kwok.x-k8s.io/node-")
+    start = time.monotonic()
+    try:
+        space.until("all are placed", lambda: len(_placed(space)) == 128, 240)
+        print(
+            f"128 executors placed on {len(set(_placed(space)))} nodes after {time.monotonic() - start:.0f} s"
+        )
+        one = space.every("pods", EXECUTOR)[0]["spec"]["containers"][0]["resources"]
+        assert one["limits"]["memory"] == "8192Mi"
+    finally:
+        space.run("taint", "nodes", "-l", "type=kwok", "kwok.x-k8s.io/node=fake:NoSchedule", "--overwrite")
+        space.delete("sj", "paper")
+        space.until("they are gone", lambda: not space.names("pods", EXECUTOR), 120)
+
+
+def _placed(space: Kube) -> list[str]:
+    return [
+        pod["spec"]["nodeName"]
+        for pod in space.every("pods", EXECUTOR)
+        if pod["status"]["phase"] == "Running"
+    ]

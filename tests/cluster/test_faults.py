@@ -14,10 +14,12 @@ from tests.spark.trial import Rows, rows_of
 EXECUTOR = "app.kubernetes.io/component=executor"
 # The process named on the command line gives way first when memory runs out, as if it had asked for too much itself.
 _EAT = """
-import os, glob
-for status in glob.glob('/proc/[0-9]*/cmdline'):
-    if b'KubernetesExecutorBackend' in open(status, 'rb').read():
-        open(os.path.dirname(status) + '/oom_score_adj', 'w').write('1000')
+import contextlib, pathlib
+for process in pathlib.Path('/proc').glob('[0-9]*'):
+    with contextlib.suppress(OSError):
+        if b'KubernetesExecutorBackend' in (process / 'cmdline').read_bytes():
+            (process / 'oom_score_adj').write_text('1000')
+            print('first to go:', process)
 eaten = [bytearray(64 << 20) for _ in range(64)]
 """
 
@@ -28,7 +30,7 @@ def _delete_executor(kube: Kube) -> None:
 
 def _exhaust_executor(kube: Kube) -> None:
     pod = kube.names("pods", EXECUTOR)[-1]
-    kube.run("exec", pod, "--", "python3", "-c", _EAT, check=False)
+    print(kube.run("exec", pod, "--", "python3", "-c", _EAT, check=False))
     kube.until("the executor is dead", lambda: pod not in kube.names("pods", EXECUTOR), 60)
 
 

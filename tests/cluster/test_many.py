@@ -45,12 +45,10 @@ def test_an_upgrade_of_the_chart_restarts_nothing(system: Kube, space: Kube, sto
         "podAnnotations.upgraded=yes",
         "--wait",
     )
+    space.patch("sj", "job", {"spec": {"executors": {"max": 3}}})
     space.until(
-        "the new operator has looked",
-        lambda: system.run("logs", "-l", "app.kubernetes.io/component=operator"),
-        60,
+        "the new operator has looked", lambda: space.condition("job", "Ready")["observedGeneration"] == 2, 60
     )
-    time.sleep(10)
     assert space.get("pod", "job-driver-0")["metadata"]["uid"] == before
     space.until("the output is complete", lambda: store.output("job") == expected(document), 300)
 
@@ -73,7 +71,7 @@ def test_the_set_up_of_the_paper(space: Kube, store: Store) -> None:
             f"128 executors placed on {len(set(_placed(space)))} nodes after {time.monotonic() - start:.0f} s"
         )
         one = space.every("pods", EXECUTOR)[0]["spec"]["containers"][0]["resources"]
-        assert one["limits"]["memory"] == "8192Mi"
+        assert one["limits"]["memory"] == "8Gi"
     finally:
         space.run("taint", "nodes", "-l", "type=kwok", "kwok.x-k8s.io/node=fake:NoSchedule", "--overwrite")
         space.delete("sj", "paper")

@@ -17,7 +17,7 @@ _EAT = """
 import contextlib, pathlib
 for process in pathlib.Path('/proc').glob('[0-9]*'):
     with contextlib.suppress(OSError):
-        if b'KubernetesExecutorBackend' in (process / 'cmdline').read_bytes():
+        if b'Executor' + b'Backend' in (process / 'cmdline').read_bytes():  # not in our own
             (process / 'oom_score_adj').write_text('1000')
             print('first to go:', process)
 eaten = [bytearray(64 << 20) for _ in range(64)]

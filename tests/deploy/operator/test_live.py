@@ -143,7 +143,7 @@ def test_mistakes_show_within_seconds(space: Kube, operator: Outside) -> None:
 
     space.apply(job())
     space.until("all children", lambda: children(space) == CHILDREN, 30)
-    assert message(space) == ""
+    assert "line 1" not in message(space)
 
 
 def test_missing_claim(space: Kube, operator: Outside) -> None:

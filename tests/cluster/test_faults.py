@@ -12,15 +12,19 @@ from tests.cluster.test_runs import running
 from tests.spark.trial import Rows, rows_of
 
 EXECUTOR = "app.kubernetes.io/component=executor"
-# The process named on the command line gives way first when memory runs out, as if it had asked for too much itself.
+# Many small processes fill the container's memory: the largest, and marked as the first to go, is the executor's JVM.
 _EAT = """
-import contextlib, pathlib
+import contextlib, os, pathlib, time
 for process in pathlib.Path('/proc').glob('[0-9]*'):
     with contextlib.suppress(OSError):
         if b'Executor' + b'Backend' in (process / 'cmdline').read_bytes():  # not in our own
             (process / 'oom_score_adj').write_text('1000')
-            print('first to go:', process)
-eaten = [bytearray(64 << 20) for _ in range(64)]
+for _ in range(24):
+    if not os.fork():
+        eaten = bytearray(64 << 20)
+        time.sleep(20)
+        os._exit(0)
+time.sleep(20)
 """
 
 
@@ -30,7 +34,7 @@ def _delete_executor(kube: Kube) -> None:
 
 def _exhaust_executor(kube: Kube) -> None:
     pod = kube.names("pods", EXECUTOR)[-1]
-    print(kube.run("exec", pod, "--", "python3", "-c", _EAT, check=False))
+    kube.run("exec", pod, "--", "python3", "-c", _EAT, check=False)
     kube.until("the executor is dead", lambda: pod not in kube.names("pods", EXECUTOR), 60)
 
 
@@ -69,10 +73,10 @@ def _delete_child(kube: Kube, kind: str, name: str) -> None:
 
 
 FAULTS: list[Callable[[Kube], None]] = [
+    _exhaust_executor,
     _delete_executor,
     _delete_children,
     _delete_driver,
-    _exhaust_executor,
     _delete_driver_by_force,
     _drain,
 ]

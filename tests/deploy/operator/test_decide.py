@@ -174,7 +174,7 @@ def test_live_change() -> None:
     before = changed(started(), executors__instances=4)
     decision = decide(before, CONFIG)
 
-    assert applied(decision) == ["ConfigMap/late-spec"]
+    assert applied(decision) == ["ConfigMap/late-spec", "PodDisruptionBudget/late-executor"]
     assert decision.executors == 4
     assert said(decision, "Scaling") == ("True", "Scaling")
     assert [event.reason for event in decision.events] == ["Changed", "Scaling"]

@@ -39,7 +39,7 @@ def test_its_rights_are_enough(space: Kube, release: str) -> None:
     assert space.get("poddisruptionbudget", "rights-executor")
     log = space.run("logs", "-l", "app.kubernetes.io/component=operator", "--tail=-1")
     assert "orbidden" not in log
-    assert "ERROR" not in log
+    assert not [line for line in log.splitlines() if "ERROR" in line and "will retry" not in line]
 
 
 def test_its_rights_end_at_its_namespace(space: Kube, release: str) -> None:

@@ -18,6 +18,16 @@ settings.register_profile("ci", parent=settings.get_profile("quick"), derandomiz
 settings.load_profile("ci" if os.environ.get("CI") else "quick")
 
 
+@pytest.hookimpl(trylast=True)  # after the folders have said which of theirs are marked
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `cluster` need one."""
+    if os.environ.get("KUBECONFIG"):
+        return
+    for item in items:
+        if item.get_closest_marker("cluster"):
+            item.add_marker(pytest.mark.skip(reason="KUBECONFIG names no cluster; `make e2e` brings one up"))
+
+
 @pytest.fixture(autouse=True)
 def _let_go_of_state() -> Iterator[None]:
     """Tests make thousands of units; each holds files open for as long as a worker would keep it."""

@@ -70,7 +70,7 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    if old["version"] != new["version"]:
+    if old.get("version") != new["version"]:  # of a later planner it may lack any other field
         yield f"the checkpoint was written by another version of the planner; {_NEW}"
         return
     if old["units"] != new["units"]:

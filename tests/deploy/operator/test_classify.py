@@ -89,3 +89,13 @@ def test_reasons() -> None:
     change = classify(accepted(thing()), accepted(thing(executors__max=6, image="i:2")), None)
 
     assert change.reasons == ("spec.executors.max: 4 -> 6", "spec.image: the default -> i:2")
+
+
+@pytest.mark.parametrize("known", [{}, {"version": 0}])
+def test_a_fingerprint_of_another_planner(known: dict[str, Any]) -> None:
+    """It may lack any field: the change is refused with the reason, not tried again and again."""
+    old = accepted(thing())
+
+    change = classify(old, old, Pinned(old.folder, known))
+    assert change.refused
+    assert "another version of the planner" in change.reasons[0]

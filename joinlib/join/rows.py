@@ -4,6 +4,7 @@ A *tuple* is one row of each input that is joined so far; `Tuples` holds many, c
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -39,7 +40,11 @@ class Picked:
 
     def column(self, name: str) -> Column:
         column = self._batch.column(name)
-        return column if self.positions is None else _take(column, self.positions)
+        return column if self.positions is None else _take(column, self._numbers)
+
+    @cached_property
+    def _numbers(self) -> pa.Array:
+        return pa.array(self.positions)
 
     def take(self, positions: Positions) -> "Picked":
         return Picked(self._batch, positions if self.positions is None else self.positions[positions])
@@ -68,13 +73,17 @@ class Stored:
             )
             back = np.empty(len(order), np.int64)
             back[order] = np.arange(len(order))
-            return _take(flat(grouped.column(name)), back)
-        parts, start = [], 0
-        for batch, first, end in zip(self.live.batches, self.live.starts, self._ends.tolist(), strict=False):
-            if end > start:
-                parts.append(_take(batch.column(name), self.numbers[start:end] - first))
-            start = end
+            return _take(flat(grouped.column(name)), pa.array(back))
+        parts = [_take(batch.column(name), numbers) for batch, numbers in self._groups]
         return parts[0] if len(parts) == 1 else pa.chunked_array(parts, self.schema.field(name).type)
+
+    @cached_property
+    def _groups(self) -> list[tuple[pa.RecordBatch, pa.Array]]:
+        """The segments that hold some of the rows, and which of theirs."""
+        assert self._ends is not None
+        ends = self._ends.tolist()
+        spans = zip(self.live.batches, self.live.starts.tolist(), [0, *ends], ends, strict=False)
+        return [(batch, pa.array(self.numbers[a:b] - first)) for batch, first, a, b in spans if b > a]
 
     def take(self, positions: Positions) -> "Stored":
         return Stored(self.live, self.numbers[positions])
@@ -146,8 +155,8 @@ def flat(column: Column) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _take(column: pa.Array, positions: Positions) -> pa.Array:
-    return pc.take(column, pa.array(positions), boundscheck=False)
+def _take(column: pa.Array, numbers: pa.Array) -> pa.Array:
+    return pc.take(column, numbers, boundscheck=False)
 
 
 def concat(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

@@ -5,6 +5,7 @@ make the same bytes), which splits them by unit and makes every later walk throu
 """
 
 from collections.abc import Iterator
+from functools import cache
 
 import numba as nb
 import numpy as np
@@ -19,6 +20,7 @@ HASH = "$hash"  # first column of every block
 _ORDER_BITS = 14  # finer order no longer pays: a group's part of the index fits the first-level cache
 
 
+@cache
 def block_schema(plan: InputPlan) -> pa.Schema:
     """The columns of a block: the hash, then the stored columns."""
     return pa.schema([pa.field(HASH, pa.uint64()), *plan.schema])

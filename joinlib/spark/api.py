@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from joinlib.plan import SourceInput, build
 from joinlib.route.config import InputPlan, read_columns
 from joinlib.spark.exchange import Sender
-from joinlib.spark.operator import JoinProcessor
+from joinlib.spark.operator import FrameJoiner, ReceiptJoiner
 from joinlib.spark.splitter import exchange_rows, spool
 from joinlib.spark.task import Emit, JoinTask
 from joinlib.spark.wire import DDL
@@ -49,8 +49,13 @@ def join(
 
 def stateful(rows: DataFrame, task: JoinTask, schema: StructType | str) -> DataFrame:
     """The stage's stateful operator over exchange rows."""
-    return rows.groupBy("slot").transformWithStateInPandas(
-        JoinProcessor(task), outputStructType=schema, outputMode="Append", timeMode="None"
+    units = rows.groupBy("slot")
+    if task.emit.kind == "rows":
+        return units.transformWithStateInPandas(
+            FrameJoiner(task), outputStructType=schema, outputMode="Append", timeMode="None"
+        )
+    return units.transformWithState(
+        ReceiptJoiner(task), outputStructType=schema, outputMode="Append", timeMode="None"
     )
 
 

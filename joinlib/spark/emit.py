@@ -90,19 +90,21 @@ class Head:
     """The first rows, for the console; or none at all."""
 
     def __init__(self, rows: int, schema: pa.Schema) -> None:
-        self.rows, self.schema, self._kept = rows, schema, schema.empty_table()
+        self.room, self.schema = rows, schema
+        self._kept: list[pa.RecordBatch] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        room = self.rows - self._kept.num_rows
-        if room > 0:
-            self._kept = pa.concat_tables([self._kept, pa.Table.from_batches([batch.slice(0, room)])])
+        if self.room:
+            self._kept.append(batch.slice(0, self.room))
+            self.room -= self._kept[-1].num_rows
 
     def close(self) -> tuple[tuple[str, ...], bytes | None]:
-        if not self._kept.num_rows:
+        if not self._kept:
             return (), None
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.schema) as writer:
-            writer.write_table(self._kept)
+            for batch in self._kept:
+                writer.write_batch(batch)
         return (), sink.getvalue().to_pybytes()
 
 

@@ -2,10 +2,11 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 
 from joinlib import fault
@@ -14,12 +15,14 @@ from joinlib.join.layout import Operator, layout
 from joinlib.join.stage import Stage
 from joinlib.join.unit import UnitJoin
 from joinlib.route.slots import slots
-from joinlib.spark.emit import frames, open_sink, project, to_pandas
+from joinlib.spark.emit import frames, open_sink, project
 from joinlib.spark.exchange import receive
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask, local_folder, unit_folder
 from joinlib.state.manifest import Manifest, decode, empty
 from joinlib.state.unit import Unit, hold, live_segments
+
+Save = Callable[[bytes], None]
 
 
 @cache
@@ -43,35 +46,43 @@ class UnitTask:
                 f"unit {self.unit} is at batch {self.before.batch}, Spark at {batch}: the checkpoint was mixed up with another"
             )
 
-    def run(self, rows: Iterator[pd.DataFrame], save: Callable[[bytes], None]) -> Iterator[pd.DataFrame]:
-        """Joins; saves the manifest once every frame has been taken."""
+    def frames(self, arrived: Iterable[Sequence[Any]], save: Save) -> Iterator[pa.RecordBatch]:
+        """The result, in frames of bounded size; saves the manifest once every frame has been taken."""
+        with self._joining(arrived) as (_, result, join):
+            yield from result
+            self._end(join, save)
+
+    def receipt(self, arrived: Iterable[Sequence[Any]], save: Save) -> tuple[Receipt, bytes | None]:
+        """Joins into the sink and saves the manifest; what the driver must know, and rows to show if any."""
+        with self._joining(arrived) as (held, result, join):
+            sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, self.stage.schema)
+            rows_out = 0
+            for frame in result:
+                sink.write(frame)
+                rows_out += frame.num_rows
+            files, block = sink.close()
+            receipt = self._figures(join.manifest, held, rows_out, files)
+            self._end(join, save)
+        return receipt, block
+
+    @contextmanager
+    def _joining(
+        self, arrived: Iterable[Sequence[Any]]
+    ) -> Iterator[tuple[Unit, Iterator[pa.RecordBatch], UnitJoin]]:
         stage, tuning = self.stage, self.task.tuning
         segments = unit_folder(self.task.state, self.unit)
         indexes = local_folder(self.task.state) / segments.name
-        blocks = receive(rows, stage.inputs, segments)
+        blocks = receive(arrived, stage.inputs, segments)
         with hold(segments, indexes, stage.units.bit_length() - 1, self.sides, tuning, self.before) as held:
             join = UnitJoin(
                 self.root, stage.inputs, stage.timed, stage.final_close, tuning, held, self.before
             )
-            result = frames(
-                project(join.run(self.batch, blocks), stage.select, stage.schema), tuning.frame_rows
-            )
-            if self.task.emit.kind == "rows":
-                yield from (to_pandas(frame) for frame in result)
-            else:
-                yield self._receipt(result, join, held)
-            fault.point("joined", self.batch)
-            save(join.manifest.encode())
+            rows = project(join.run(self.batch, blocks), stage.select, stage.schema)
+            yield held, frames(rows, tuning.frame_rows), join
 
-    def _receipt(self, result: Iterator[pa.RecordBatch], join: UnitJoin, held: Unit) -> pd.DataFrame:
-        sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, self.stage.schema)
-        rows_out = 0
-        for frame in result:
-            sink.write(frame)
-            rows_out += frame.num_rows
-        files, block = sink.close()
-        receipt = self._figures(join.manifest, held, rows_out, files)
-        return pd.DataFrame({"receipt": [receipt.encode()], "block": [block]})
+    def _end(self, join: UnitJoin, save: Save) -> None:
+        fault.point("joined", self.batch)
+        save(join.manifest.encode())
 
     def _figures(self, after: Manifest, held: Unit, rows_out: int, files: tuple[str, ...]) -> Receipt:
         before, alive = self.before, live_segments(after)

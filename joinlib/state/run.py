@@ -4,6 +4,7 @@ Row numbers count through the segments. A merge of neighbouring segments changes
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -33,19 +34,17 @@ class LiveRun:
 
     def open(self, run: Run) -> None:
         """Makes index and rows be those of `run`, with as little work as possible."""
-        known = {s.name: b for s, b in zip(self.run.segments, self.batches, strict=True)}
-        batches = []
-        for s in run.segments:
-            if s.name not in known:
-                segment.verify(self.folder, s)
-                known[s.name] = segment.read(self.folder, s)
-            batches.append(known[s.name])
-        self._set(run, batches)
+        if run != self.run:
+            known = {s.name: b for s, b in zip(self.run.segments, self.batches, strict=True)}
+            for s in run.segments:
+                if s.name not in known:
+                    segment.verify(self.folder, s)
+                    known[s.name] = segment.read(self.folder, s)
+            self._set(run, [known[s.name] for s in run.segments])
         self._catch_up()
 
-    def append(self, added: Segment) -> I64:
-        """Takes a segment that is there and whole into rows and index; returns the numbers of its rows."""
-        batch = segment.read(self.folder, added)
+    def append(self, added: Segment, batch: pa.RecordBatch) -> I64:
+        """Takes the rows of a segment that is there and whole into rows and index; returns their numbers."""
         start = self.run.rows
         self._set(Run(self.run.number, False, (*self.run.segments, added)), [*self.batches, batch])
         self.chains.begin()
@@ -73,7 +72,7 @@ class LiveRun:
 
     def _set(self, run: Run, batches: list[pa.RecordBatch]) -> None:
         self.run, self.batches = run, batches
-        self.starts = np.concatenate([[0], np.cumsum([s.rows for s in run.segments])]).astype(np.int32)
+        self.starts = np.array([*accumulate((s.rows for s in run.segments), initial=0)], np.int32)
 
     def _catch_up(self) -> None:
         if self.chains.stale:

@@ -18,6 +18,8 @@ import xxhash
 from joinlib.errors import StateError
 from joinlib.state.manifest import Segment
 
+_AT_ONCE = 1 << 20  # bytes; Arrow writes a dozen small pieces, which costs more than one copy of so little
+
 
 class Written(NamedTuple):
     """A segment's file, as its writer knows it."""
@@ -28,12 +30,10 @@ class Written(NamedTuple):
 
 
 def write(folder: Path, prefix: str, batch: pa.RecordBatch) -> Written:
-    """Writes `batch` as `folder/PREFIX-DIGEST.arrow`. O(bytes), no copy in memory."""
+    """Writes `batch` as `folder/PREFIX-DIGEST.arrow`. O(bytes), no copy of a large one in memory."""
     aside = folder / f".{prefix}.{os.getpid()}.{threading.get_ident()}"
     try:
-        with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_stream(file, batch.schema) as writer:
-            writer.write_batch(batch)
-        content = pa.memory_map(str(aside)).read_buffer()
+        content = _write_at_once(aside, batch) if batch.nbytes < _AT_ONCE else _write_through(aside, batch)
         digest = xxhash.xxh3_128_hexdigest(content)
         name = f"{prefix}-{digest[:16]}.arrow"
         os.replace(aside, folder / name)  # over one of another attempt: the same bytes, or damaged since
@@ -60,6 +60,22 @@ def read(folder: Path, segment: Segment | Written) -> pa.RecordBatch:
     """The segment's rows, mapped, not copied. Pages are read when they are touched."""
     with pa.ipc.open_stream(_map(folder, segment).read_buffer()) as reader:
         return reader.read_next_batch()
+
+
+def _write_at_once(path: Path, batch: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    content = sink.getvalue()
+    with open(path, "wb", buffering=0) as file:
+        file.write(content)
+    return content
+
+
+def _write_through(path: Path, batch: pa.RecordBatch) -> pa.Buffer:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, batch.schema) as writer:
+        writer.write_batch(batch)
+    return pa.memory_map(str(path)).read_buffer()
 
 
 def _map(folder: Path, segment: Segment | Written) -> pa.MemoryMappedFile:

@@ -7,7 +7,7 @@ Everything it writes is a pure function of (manifest, rows), so two attempts of 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +92,9 @@ class Side:
         fault.point("segment", batch)
         low, high = self._span(rows)
         token = _chain(head.run.token, digest)
-        numbers = head.append(Segment(name, rows.num_rows, size, digest, token, 0, low, high))
+        if not part.written and size >= self.tuning.small_bytes:
+            rows = segment.read(self.place.segments, segment.Written(name, size, digest))
+        numbers = head.append(Segment(name, rows.num_rows, size, digest, token, 0, low, high), rows)
         self._inserted.setdefault(head.run.number, int(numbers[0]))
         fault.point("index", batch)
         return numbers.astype(np.int32)
@@ -278,13 +280,20 @@ class Side:
     def _merge_newest(self, batch: int, head: LiveRun) -> None:
         """While there are too many segments, the newest become one: O(log rows) rewrites of each row.
 
-        Lazy, so that a short run of large batches merges nothing. Units begin at different batches, so that they do not
-        all merge in one.
+        Lazy, so that a short run of large batches merges nothing; but where each is small a gather from many costs more
+        than the merge. Units begin at different batches, so that they do not all merge in one.
         """
         marks = self.tuning.marks_segments
-        room = self.tuning.max_segments - len(self.runs) - marks - self.place.stagger % (marks + 1)
-        while len(head.run.segments) > max(room, 1):
+        stagger = self.place.stagger % (marks + 1)
+        room = max(self.tuning.max_segments - len(self.runs) - marks - stagger, 1)
+        while len(head.run.segments) > room or self._small(head) > self.tuning.merge_segments - stagger:
             self._merge(batch, head, _worth([s.rows for s in head.run.segments]), len(head.run.segments))
+
+    def _small(self, head: LiveRun) -> int:
+        """How many of the newest segments are small."""
+        return sum(
+            1 for _ in takewhile(lambda s: s.bytes < self.tuning.small_bytes, reversed(head.run.segments))
+        )
 
     def _merge(self, batch: int, live: LiveRun, start: int, stop: int) -> None:
         """The segments [start, stop) become one; row numbers and index stay."""

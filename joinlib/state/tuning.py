@@ -11,7 +11,8 @@ class Tuning:
     seal_rows: int = 1 << 24  # a head with so many rows is sealed
     seal_bytes: int = (1 << 30) - 1  # or so many bytes (string columns of one Arrow array end at 2 GiB)
     spans: int = 8  # a head is sealed once it spans this part of the time a row is kept
-    merge_segments: int = 8  # half as many segments of marks become one
+    merge_segments: int = 8  # so many small segments of a head become one, and half as many segments of marks
+    small_bytes: int = 1 << 14  # a segment below this is small; its rows are not mapped until they are merged
     max_segments: int = 32  # live segments of a side
     max_runs: int = 12  # sealed runs of a side, before two neighbours become one
     retain_batches: int = 8  # retired segments are deleted so many batches later; Spark retains as many

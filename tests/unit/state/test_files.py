@@ -163,6 +163,19 @@ def test_the_sweep_of_limits(tmp_path: Path) -> None:
         assert len(store.manifest.sides[0].segments) <= SMALL.max_segments
 
 
+@pytest.mark.parametrize(("small_bytes", "most"), [(0, 28), (1 << 14, 8)])
+def test_small_segments_are_merged_sooner(small_bytes: int, most: int, tmp_path: Path) -> None:
+    """A gather visits every segment: of small ones there are few, of large ones as many as are allowed."""
+    store = Store(tmp_path, FOREVER, Tuning(small_bytes=small_bytes))
+    counts = []
+    for n in range(40):
+        store.batch(n, [n])
+        counts.append(len(store.manifest.sides[0].segments))
+
+    assert most // 2 <= max(counts) <= most
+    assert store.content() == [(n, False) for n in range(40)]
+
+
 def test_limits_that_cannot_be_kept_are_refused() -> None:
     """More sealed runs than segments would be no limit."""
     with pytest.raises(ValueError, match="max_segments of at least 22"):

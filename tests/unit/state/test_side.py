@@ -24,7 +24,7 @@ class AgainstList(RuleBasedStateMachine):
             [
                 SMALL,
                 Tuning(seal_rows=2, merge_segments=4, max_segments=7, max_runs=1),
-                Tuning(max_segments=30, spans=2),
+                Tuning(max_segments=30, spans=2, small_bytes=0),
                 Tuning(),
             ]
         )

@@ -8,14 +8,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
 from joinlib.errors import InputError, SpecError, StreamJoinError
 from joinlib.spec.kafka import KafkaConnection, KafkaSecurity
 
-PATIENCE_S = 8.0  # for a first answer; an error is to come within 10 s
-Settings = dict[str, str | int | float | bool]
+PATIENCE_S = 7.0  # for a first answer: an error is to come within 10 s
+RETRY_S = 60.0  # for brokers that were there before: they may be restarting
+Settings = dict[str, Any]
 
 
 def settings(connection: KafkaConnection) -> Settings:
@@ -25,6 +27,7 @@ def settings(connection: KafkaConnection) -> Settings:
         "client.id": "streamjoin",
         "log_level": 3,
         "log.connection.close": False,
+        "reconnect.backoff.max.ms": 1000,
         **_security(connection.security),
     }
 

@@ -80,10 +80,11 @@ def first_bad_line(parse: Parse, text: bytes, want: pa.Schema) -> tuple[int, str
             bad = middle
         else:
             good = middle
-    return good, _reason(parse, lines[good], want)
+    return good, reason(parse, lines[good], want)
 
 
-def _reason(parse: Parse, line: bytes, want: pa.Schema) -> str:
+def reason(parse: Parse, line: bytes, want: pa.Schema) -> str:
+    """Why a line that does not parse does not; never its values."""
     if _fails(parse, line, pa.schema([])):
         return (
             "not UTF-8, or not a row of as many values as the header names (csv), or not one object (jsonl)"

@@ -38,7 +38,8 @@ class SourcePlan:
     name: str
     config: Config
     schema: pa.Schema
-    max_files: int | None  # of a batch
+    max_files: int | None = None  # of a batch
+    max_bytes: int | None = None  # of a batch
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,9 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "the inputs were closed by --until-done, which is final for an outer or anti join: unmatched rows have come"
                 " out. There is new data; start with a new checkpoint and output folder to read it"
             )
-        inputs = admit(self.known, start["inputs"], self._slices, self.task.max_rows, self._max_files())
+        files = {s.name: s.max_files for s in self.task.sources}
+        sizes = {s.name: s.max_bytes for s in self.task.sources}
+        inputs = admit(self.known, start["inputs"], self._slices, self.task.max_rows, files, sizes)
         done = inputs == start["inputs"] == self.known
         closed = start["closed"] or (done and self.bounded and self.task.stage.final_close)
         steer = {"inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
@@ -152,7 +155,9 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Part(_by_source(group), ticks if at == 0 else ()) for at, group in enumerate(groups)]
 
     def commit(self, end: Offset) -> None:
-        pass
+        """Spark will never run a batch again that ended here or before."""
+        for name, known in self.inputs.items():
+            known.forget(end["inputs"][name])
 
     def stop(self) -> None:
         pass
@@ -168,9 +173,6 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _slices(self, name: str, start: int, stop: int) -> list[Slice]:
         return self.inputs[name].slices(start, stop)
-
-    def _max_files(self) -> dict[str, int | None]:
-        return {s.name: s.max_files for s in self.task.sources}
 
     def _idle(self, now: dict[str, int], before: dict[str, int]) -> list[str]:
         """Sources that have been silent for longer than every input over them says it may be."""

@@ -17,6 +17,7 @@ from joinlib.spec.base import QUANTITY
 from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.duration import UNITS_US
 from joinlib.spec.inputs import SOURCES
+from joinlib.spec.kafka import SERVERS, TOPIC, VARIABLE
 from joinlib.spec.model import MAX_UNITS, Join
 
 MAX_NAME = 40  # NAME-driver-0 and NAME-exec-… must be names of pods and labels
@@ -38,6 +39,9 @@ PATTERNS = {
     r"^/[^:]+$": "is no absolute path; write /data, for example",
     r"^/": "is no absolute path; write /srv/data, for example",
     r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": "is no name of a claim; write lower-case letters, digits, '-' and '.'",
+    SERVERS: "is no list of brokers; write HOST:PORT, several with commas between",
+    TOPIC: "is no name of a topic; write letters, digits, '.', '_' and '-', at most 249",
+    VARIABLE: "is no name of an environment variable; write letters, digits and '_'",
     r"^\S+$": "is no image; write it without spaces, such as registry.example/streamjoin:1",
 }
 # An executor without any state: least heap, JVM, and the workers of a core; see joinlib.spark.cluster.

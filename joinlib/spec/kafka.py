@@ -16,6 +16,7 @@ TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+About = Literal["key", "timestamp", "topic", "partition", "offset", "headers"]  # what is known of a message
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 

@@ -47,6 +47,11 @@ class Slice:
 class Reader(Protocol):
     """A picklable value that reads slices in any process."""
 
+    @property
+    def bad(self) -> int:
+        """Messages that were no rows, among all that this object has read."""
+        return 0
+
     def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The slices' rows in order: exactly these columns, of the declared types, at most SLICE_ROWS rows a batch."""
         ...

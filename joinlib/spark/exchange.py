@@ -84,7 +84,7 @@ class Sender:
             [
                 pa.array([slot for slot, _ in rows], pa.int32()),
                 pa.array([t.input for _, t in rows], pa.int32()),
-                pa.array([0] * count, pa.int64()),
+                pa.array([t.bad for _, t in rows], pa.int64()),
                 pa.array([t.highest for _, t in rows], pa.int64()),
                 pa.array([t.rows for _, t in rows], pa.int64()),
                 pa.array(flags, pa.int32()),
@@ -110,7 +110,14 @@ def receive(frames: Iterable[pd.DataFrame], inputs: Sequence[InputPlan], folder:
         for _, number, sequence, highest, count, flags, block in _rows(frame):
             if flags & _TICK:
                 ticks.append(
-                    Tick(int(number), int(highest), int(count), bool(flags & _IDLE), bool(flags & _CLOSED))
+                    Tick(
+                        int(number),
+                        int(highest),
+                        int(count),
+                        int(sequence),
+                        bool(flags & _IDLE),
+                        bool(flags & _CLOSED),
+                    )
                 )
             elif flags & _FILE:
                 written = Written(*orjson.loads(block))

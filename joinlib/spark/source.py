@@ -10,6 +10,7 @@ again is the same batch.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from joinlib.errors import SpecError, StateError
 from joinlib.join.stage import Stage
 from joinlib.join.watermark import Tick
 from joinlib.route.config import read_columns
-from joinlib.source import Config, Input, Slice, admit, make, reader
+from joinlib.source import Config, Input, KafkaConfig, Slice, admit, make, reader
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
 
@@ -54,6 +55,13 @@ class SourceTask:
     tasks: int  # map tasks of a batch
     state: Path  # folder of the stage's segments
     tuning: Tuning
+
+    @property
+    def dead_letters(self) -> tuple[Path, ...]:
+        """Folders that take messages which cannot be decoded."""
+        configs = [s.config for s in self.sources]
+        found = [c.dead_letters for c in configs if isinstance(c, KafkaConfig) and c.dead_letters]
+        return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)
@@ -199,7 +207,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name, slices in part.reads:
             plans = [p for p in stage.inputs if p.source == name]
             batches = enumerate(readers[name].read_many(slices, read_columns(plans)), slices[0].index << 20)
-            yield from exchange_rows(batches, plans, sender, self.task.tuning.hash_bits)
+            bits, bad = self.task.tuning.hash_bits, partial(getattr, readers[name], "bad")
+            yield from exchange_rows(batches, plans, sender, bits, bad)
         if part.ticks:
             yield sender.ticks(part.ticks)
 

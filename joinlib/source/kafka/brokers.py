@@ -14,7 +14,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from joinlib.broker import PATIENCE_S, RETRY_S, Settings, Trouble, settings
 from joinlib.source.kafka.consumer import consumer_settings

@@ -7,7 +7,7 @@ for two halves of a row in two messages would make a row too. Where something do
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -57,10 +57,8 @@ class Decoder:
     def _decoded(self, messages: Sequence[Any]) -> pa.RecordBatch:
         values = [m.value() for m in messages]
         rows, counts = _PARSERS[self.config.format](values, self._parsed, self.schema.names, self.config.csv)
-        filled = {name: _about(messages, about, counts) for name, about in self._filled.items()}
+        filled = {name: _for_rows(messages, what, counts) for name, what in self._filled.items()}
         whole = {**{n: rows.column(n) for n in rows.column_names}, **filled}
-        if not whole:
-            return pa.RecordBatch.from_struct_array(pa.array([{}] * rows.num_rows, pa.struct([])))
         names = [f.name for f in self._wanted] or list(whole)[:1]
         table = pa.table({n: whole[n] for n in names}).combine_chunks()
         batch = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
@@ -117,19 +115,26 @@ def _arrow(values: Values, want: pa.Schema, names: list[str], csv: CsvFormat) ->
     tables = []
     seen = None
     for value in values:
-        table = pa.ipc.open_stream(value).read_all()
+        table = _stream(value)
         if seen is None or not table.schema.equals(seen):
             check_types(PLACE, table.schema, want)
             seen = table.schema
         columns = table.select(want.names)
-        for batch in columns.to_batches():
-            batch.validate()
         tables.append(
             columns
             if columns.schema.equals(want)
             else pa.Table.from_batches([fitted(PLACE, b, want) for b in columns.to_batches()], want)
         )
     return pa.concat_tables(tables), [t.num_rows for t in tables]
+
+
+def _stream(value: bytes) -> pa.Table:
+    try:
+        table = pa.ipc.open_stream(value).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError):
+        raise Bad("is not a stream of Arrow record batches") from None
+    return table
 
 
 _Parser = Callable[[Values, pa.Schema, list[str], CsvFormat], tuple[pa.Table, list[int] | None]]
@@ -142,9 +147,14 @@ def _each_a_row(table: pa.Table, count: int, otherwise: str) -> pa.Table:
     return table
 
 
-def _about(messages: Sequence[Any], about: About, counts: list[int] | None) -> pa.Array:
+def about(what: About | Literal["value"], messages: Sequence[Any]) -> pa.Array:
+    """A column of what is known of each message."""
+    return _ABOUT[what](messages)
+
+
+def _for_rows(messages: Sequence[Any], what: About, counts: list[int] | None) -> pa.Array:
     """A column of what is known of each message, once for each of its rows."""
-    column = _ABOUT[about](messages)
+    column = about(what, messages)
     if counts is None:
         return column
     at = pa.array([i for i, count in enumerate(counts) for _ in range(count)], pa.int64())
@@ -156,7 +166,7 @@ def _headers(message: Any) -> list[dict[str, Any]]:
 
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_ABOUT: dict[About, Callable[[Sequence[Any]], pa.Array]] = {
+_ABOUT: dict[About | Literal["value"], Callable[[Sequence[Any]], pa.Array]] = {
     "key": lambda messages: pa.array([m.key() for m in messages], pa.binary()),
     "timestamp": lambda messages: pa.array(
         [m.timestamp()[1] * 1000 if m.timestamp()[0] else None for m in messages], pa.timestamp("us", "UTC")
@@ -164,5 +174,6 @@ _ABOUT: dict[About, Callable[[Sequence[Any]], pa.Array]] = {
     "topic": lambda messages: pa.array([m.topic() for m in messages], pa.string()),
     "partition": lambda messages: pa.array([m.partition() for m in messages], pa.int32()),
     "offset": lambda messages: pa.array([m.offset() for m in messages], pa.int64()),
+    "value": lambda messages: pa.array([m.value() for m in messages], pa.binary()),
     "headers": lambda messages: pa.array([_headers(m) for m in messages], HEADERS),
 }

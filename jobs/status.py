@@ -39,6 +39,8 @@ def _lines(document: StreamJoin, checkpoint: Path) -> Iterator[tuple[str, str]]:
     yield "state", _amount(checkpoint / "state", "*/*/*", "files")
     if files := document.spec.output.files:
         yield "output", f"{_amount(Path(files.path), 'batch=*/*', 'files')} in {near(files.path)}"
+    if kafka := document.spec.output.kafka:
+        yield "output", f"topic {kafka.topic} at {kafka.bootstrap_servers}"
 
 
 def _batch(begun: int | None, done: int | None) -> str:

@@ -14,12 +14,15 @@ from joinlib.spark.task import JoinTask
 if TYPE_CHECKING:
     import pandas as pd
 
+    from joinlib.spark.outbox import Outbox
+
 
 class JoinProcessor(StatefulProcessor):
     """Joins the blocks of the units that fall upon this task."""
 
     def __init__(self, task: JoinTask) -> None:
         self.task = task
+        self._outbox: Outbox | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.saved = handle.getValueState("manifest", "manifest BINARY")
@@ -39,7 +42,13 @@ class JoinProcessor(StatefulProcessor):
         unit = UnitTask(
             self.task, int(key[0]), batch, context.taskAttemptId(), bytes(saved[0]) if saved else None
         )
-        yield from unit.run(rows, lambda manifest: self.saved.update((manifest,)))
+        if self._outbox is None and (target := self.task.emit.kafka):
+            from joinlib.spark.outbox import Outbox
+
+            self._outbox = Outbox(target, context.partitionId(), batch)
+        yield from unit.run(rows, lambda manifest: self.saved.update((manifest,)), self._outbox)
 
     def close(self) -> None:
-        pass
+        """All units are done, the state is not committed yet. Not called where something went wrong."""
+        if self._outbox is not None:
+            self._outbox.commit()

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow as pa
@@ -20,6 +21,9 @@ from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask, local_folder, unit_folder
 from joinlib.state.manifest import Manifest, decode, empty
 from joinlib.state.unit import Unit, hold, live_segments
+
+if TYPE_CHECKING:
+    from joinlib.spark.outbox import Outbox
 
 
 @cache
@@ -43,8 +47,10 @@ class UnitTask:
                 f"unit {self.unit} is at batch {self.before.batch}, Spark at {batch}: the checkpoint was mixed up with another"
             )
 
-    def run(self, rows: Iterator[pd.DataFrame], save: Callable[[bytes], None]) -> Iterator[pd.DataFrame]:
-        """Joins; saves the manifest once every frame has been taken."""
+    def run(
+        self, rows: Iterator[pd.DataFrame], save: Callable[[bytes], None], outbox: "Outbox | None" = None
+    ) -> Iterator[pd.DataFrame]:
+        """Joins; saves the manifest once every frame has been taken. `outbox`: of the task, if results go to Kafka."""
         stage, tuning = self.stage, self.task.tuning
         segments = unit_folder(self.task.state, self.unit)
         indexes = local_folder(self.task.state) / segments.name
@@ -59,12 +65,14 @@ class UnitTask:
             if self.task.emit.kind == "rows":
                 yield from (to_pandas(frame) for frame in result)
             else:
-                yield self._receipt(result, join, held)
+                yield self._receipt(result, join, held, outbox)
             fault.point("joined", self.batch)
             save(join.manifest.encode())
 
-    def _receipt(self, result: Iterator[pa.RecordBatch], join: UnitJoin, held: Unit) -> pd.DataFrame:
-        sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, self.stage.schema)
+    def _receipt(
+        self, result: Iterator[pa.RecordBatch], join: UnitJoin, held: Unit, outbox: "Outbox | None"
+    ) -> pd.DataFrame:
+        sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, self.stage.schema, outbox)
         rows_out = 0
         for frame in result:
             sink.write(frame)
@@ -91,5 +99,6 @@ class UnitTask:
             watermark=after.watermark,
             highest=after.highest,
             seconds=time.perf_counter() - self.started,
+            bad=tuple(b - a for a, b in zip(before.bad, after.bad, strict=True)),
             executor=os.environ.get("SPARK_EXECUTOR_ID", ""),
         )

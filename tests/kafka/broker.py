@@ -57,6 +57,7 @@ class Broker:
     ports: dict[str, int]
     jars: Path
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    watch: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
     def servers(self) -> str:
@@ -85,11 +86,14 @@ class Broker:
         assert self.process is None
         with (self.folder / "broker.log").open("ab") as log:
             self.process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *self._java("kafka.Kafka", str(self._properties))],
+                self._java("kafka.Kafka", str(self._properties)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
+        # Ends it when this process is gone and with it the pipe, whichever thread has called.
+        end = ["sh", "-c", "cat; kill -9 $0", str(self.process.pid)]
+        self.watch = subprocess.Popen(end, stdin=subprocess.PIPE)
         self._await()
 
     def kill(self) -> None:
@@ -101,6 +105,10 @@ class Broker:
         self._end(signal.SIGTERM)
 
     def _end(self, number: signal.Signals) -> None:
+        if self.watch is not None:
+            self.watch.kill()
+            self.watch.communicate()
+            self.watch = None
         if self.process is not None:
             self.process.send_signal(number)
             try:

@@ -25,7 +25,7 @@ def settings(connection: KafkaConnection) -> Settings:
     return {
         "bootstrap.servers": connection.bootstrap_servers.replace(" ", ""),
         "client.id": "streamjoin",
-        "log_level": 3,
+        "log_level": 2,  # what fails is raised; lesser troubles mend themselves
         "log.connection.close": False,
         "reconnect.backoff.max.ms": 1000,
         **_security(connection.security),

@@ -4,6 +4,7 @@ Secrets are named, never written: by a mounted file, or by an environment variab
 made, so neither spec nor plan, checkpoint or log ever hold one.
 """
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -57,6 +58,18 @@ class KafkaSecurity(Model):
     )
     cert_file: Folder | None = Field(default=None, description="PEM file of the client's certificate.")
     key_file: Folder | None = Field(default=None, description="PEM file of the client's key.")
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that are named, by field."""
+        given = {
+            "usernameFile": self.username_file,
+            "passwordFile": self.password_file,
+            "caFile": self.ca_file,
+            "certFile": self.cert_file,
+            "keyFile": self.key_file,
+        }
+        return {name: path for name, path in given.items() if path is not None}
 
     @property
     def sasl(self) -> bool:

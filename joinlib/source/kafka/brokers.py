@@ -11,6 +11,7 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
+    Message,
     TopicCollection,
     TopicPartition,
 )
@@ -24,6 +25,7 @@ from joinlib.spec.kafka import KafkaConnection
 _EARLIEST, _LATEST = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _REFRESH_S = 2.0  # new partitions are noticed after so long
 _SAMPLE = 64  # messages
+_SAMPLE_S = 2.0
 _UNKNOWN_BYTES = 1024  # of a message, where none could be had
 _OVERHEAD_BYTES = 128  # of a message in memory, besides key and value
 T = TypeVar("T")
@@ -95,13 +97,22 @@ class Brokers:
     def _mean(self, topic: str, partition: int, offset: int) -> int | None:
         self._consumer.assign([TopicPartition(topic, partition, offset)])
         try:
-            messages = [m for m in self._consumer.consume(_SAMPLE, 1.0) if m.error() is None]
+            messages = self._some()
         finally:
             self._consumer.unassign()
         if not messages:
             return None
         total = sum(len(m.value() or b"") + len(m.key() or b"") for m in messages)
         return total // len(messages) + _OVERHEAD_BYTES
+
+    def _some(self) -> list[Message]:
+        until = time.monotonic() + _SAMPLE_S
+        while time.monotonic() < until:
+            found = self._consumer.consume(_SAMPLE, 0.02)
+            messages = [m for m in found if m.error() is None]
+            if found:  # perhaps the end of the partition, and nothing else
+                return messages
+        return []
 
     @cached_property
     def _admin(self) -> AdminClient:

@@ -42,10 +42,13 @@ class Decoder:
 
     def decode(self, messages: Sequence[Any]) -> tuple[pa.RecordBatch | None, list[Refused]]:
         """The rows of messages that have a value, in order, and those that cannot be decoded."""
-        if not messages:
+        values = [m.value() for m in messages]
+        if None in values:
+            return self.decode([m for m, v in zip(messages, values, strict=True) if v is not None])
+        if not values:
             return None, []
         try:
-            return self._decoded(messages), []
+            return self._decoded(messages, values), []
         except (Bad, InputError, *PARSE_ERRORS) as e:
             if len(messages) == 1:
                 return None, [Refused(messages[0], self._why(messages[0], e))]
@@ -54,8 +57,7 @@ class Decoder:
         batches = [batch for batch, _ in parts if batch is not None]
         return pa.concat_batches(batches) if batches else None, [bad for _, found in parts for bad in found]
 
-    def _decoded(self, messages: Sequence[Any]) -> pa.RecordBatch:
-        values = [m.value() for m in messages]
+    def _decoded(self, messages: Sequence[Any], values: Values) -> pa.RecordBatch:
         rows, counts = _PARSERS[self.config.format](values, self._parsed, self.schema.names, self.config.csv)
         filled = {name: _for_rows(messages, what, counts) for name, what in self._filled.items()}
         whole = {**{n: rows.column(n) for n in rows.column_names}, **filled}

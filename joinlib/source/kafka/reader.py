@@ -7,7 +7,7 @@ is kept as a dead letter as well, as the spec says. A null key is a NULL in the 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,9 @@ from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.decode import Decoder, Refused
 from joinlib.source.slices import SLICE_ROWS, Reader, Slice
 
-_BLOCK_BYTES = 32 << 20  # of values, decoded at once
+_CHUNK_ROWS = 8_192  # messages decoded at once: few enough to stay in the processor's cache
+_CHUNK_BYTES = 8 << 20  # of values, likewise
+_BLOCK_BYTES = 32 << 20  # of a record batch that is made of chunks
 
 
 @dataclass
@@ -53,15 +55,20 @@ class KafkaReader(Reader):
 
     def _slice(self, decoder: Decoder, slice: Slice, lists: Iterator[list[Any]]) -> Iterator[pa.RecordBatch]:
         refused: list[Refused] = []
-        for block in _blocks(lists):
-            rows, bad = decoder.decode([m for m in block if m.value() is not None])
+        block: list[pa.RecordBatch] = []
+        for chunk in _chunks(lists):
+            rows, bad = decoder.decode(chunk)
             if bad and self.config.on_bad == "fail":
                 raise InputError(_refusal(bad[0]))
             self.counts.bad += len(bad)
             if self.config.dead_letters is not None:
                 refused += bad
             if rows is not None:
-                yield from _bounded(rows)
+                block.append(rows)
+            if sum(b.nbytes for b in block) > _BLOCK_BYTES:
+                yield from _bounded(block)
+                block = []
+        yield from _bounded(block)
         if refused and self.config.dead_letters is not None:
             letters.write(self.config.dead_letters, self.config.name, slice, refused)
 
@@ -90,30 +97,33 @@ def _cut(run: Sequence[Slice], lists: Iterator[list[Any]]) -> Iterator[tuple[int
             at += bool(messages)
 
 
-def _blocks(lists: Iterator[list[Any]]) -> Iterator[list[Any]]:
+def _chunks(lists: Iterator[list[Any]]) -> Iterator[list[Any]]:
     """The same messages, cut by nothing but themselves: two attempts of a task make the same blocks."""
-    block: list[Any] = []
+    chunk: list[Any] = []
     size = 0
     for messages in lists:
-        sizes = [len(m) for m in messages]  # of the values
-        if size + sum(sizes) < _BLOCK_BYTES:
-            block += messages
-            size += sum(sizes)
-            continue
-        for message, bytes_ in zip(messages, sizes, strict=True):
-            block.append(message)
-            size += bytes_
-            if size >= _BLOCK_BYTES:
-                yield block
-                block, size = [], 0
-    if block:
-        yield block
+        upto = [0, *accumulate(map(len, messages))]  # bytes of the values before each
+        start = 0
+        while start < len(messages):
+            full = bisect_left(upto, upto[start] + _CHUNK_BYTES - size, start + 1)
+            end = min(full, start + _CHUNK_ROWS - len(chunk), len(messages))
+            chunk += messages[start:end]
+            size += upto[end] - upto[start]
+            start = end
+            if len(chunk) == _CHUNK_ROWS or size >= _CHUNK_BYTES:
+                yield chunk
+                chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
-def _bounded(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A message of the arrow format may hold any number of rows."""
-    for start in range(0, rows.num_rows, SLICE_ROWS):
-        yield rows.slice(start, SLICE_ROWS)
+def _bounded(block: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """As few batches as may be. A message of the arrow format may hold any number of rows."""
+    rows = [b for b in block if b.num_rows]
+    if rows:
+        whole = pa.concat_batches(rows) if len(rows) > 1 else rows[0]
+        for start in range(0, whole.num_rows, SLICE_ROWS):
+            yield whole.slice(start, SLICE_ROWS)
 
 
 def _refusal(refused: Refused) -> str:

@@ -124,7 +124,7 @@ _UNKNOWN = codes("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"
 
 def _text(error: KafkaError) -> str:
     """Without the client's own prefix, which names threads and addresses a second time."""
-    return str(error.str()).rpartition("]: ")[2]
+    return " ".join(str(error.str()).rpartition("]: ")[2].split())
 
 
 def _fix(error: KafkaError) -> str:

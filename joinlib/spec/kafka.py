@@ -4,10 +4,11 @@ Secrets are named, never written: by a mounted file, or by an environment variab
 made, so neither spec nor plan, checkpoint or log ever hold one.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
 from joinlib.spec.base import Folder, Model, Problem, refuse
 
@@ -21,7 +22,10 @@ About = Literal["key", "timestamp", "topic", "partition", "offset", "headers"]  
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
-def _ports(value: str) -> str:
+def _servers(value: str) -> str:
+    if not re.fullmatch(SERVERS.strip("^$"), value):
+        msg = f"{value!r} is no list of brokers; write kafka-1:9092,kafka-2:9092"
+        raise ValueError(msg)
     for server in value.split(","):
         if not 0 < int(server.rpartition(":")[2]) < 65536:
             msg = f"{server.strip()!r} has no port between 1 and 65535; write kafka-1:9092,kafka-2:9092"
@@ -36,7 +40,7 @@ def _no_dots(value: str) -> str:
     return value
 
 
-Servers = Annotated[str, StringConstraints(pattern=SERVERS), AfterValidator(_ports)]
+Servers = Annotated[str, AfterValidator(_servers), WithJsonSchema({"type": "string", "pattern": SERVERS})]
 Topic = Annotated[str, StringConstraints(pattern=TOPIC), AfterValidator(_no_dots)]
 Variable = Annotated[str, StringConstraints(pattern=VARIABLE)]
 

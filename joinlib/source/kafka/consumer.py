@@ -9,10 +9,10 @@ import os
 import time
 from collections.abc import Iterator
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from joinlib.broker import RETRY_S, Settings, Trouble, codes, settings
-from joinlib.errors import InputError
+from joinlib.errors import InputError, StreamJoinError
 from joinlib.spec.kafka import KafkaConnection
 
 _AT_ONCE = 10_000  # messages taken from the client at once
@@ -82,11 +82,16 @@ class Source:
                 elif error.code() in _GONE:
                     at = self._passed_over(topic, partition, at, stop, reset)
                 elif error.code() in _FINAL:
-                    raise self.trouble.error(f"{place} {at}", error)
+                    raise self._broken(f"{place} {at}", error)
                 else:
                     last = error
             if time.monotonic() - heard > RETRY_S or self.trouble.hopeless:
-                raise self.trouble.error(f"{place} {at}: nothing came for {RETRY_S:.0f} s", last)
+                raise self._broken(f"{place} {at}: nothing came for {RETRY_S:.0f} s", last)
+
+    def _broken(self, doing: str, error: KafkaError | None) -> StreamJoinError:
+        """The next reader begins anew, with secrets that may have been corrected."""
+        _sources.pop((os.getpid(), self.connection), None)
+        return self.trouble.error(doing, error)
 
     def _passed_over(self, topic: str, partition: int, at: int, stop: int, reset: bool) -> int:
         """The next offset that there is, where those from `at` on are gone."""
@@ -117,8 +122,3 @@ def source(connection: KafkaConnection) -> Source:
     if key not in _sources:
         _sources[key] = Source(connection)
     return _sources[key]
-
-
-def forget(connection: KafkaConnection) -> None:
-    """After an error: the next reader begins with a connection of its own."""
-    _sources.pop((os.getpid(), connection), None)

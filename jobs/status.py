@@ -60,7 +60,12 @@ def _offsets(envelope: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", "the inputs are closed: this checkpoint takes no more rows"
 
 
-_LAG = {"rows": "rows not read yet", "files": "files seen", "skipped": "files skipped"}
+_LAG = {
+    "rows": "rows not read yet",
+    "files": "files seen",
+    "skipped": "files skipped",
+    "lost": "messages gone before they were read",
+}
 
 
 def _latest(folder: Path) -> int | None:

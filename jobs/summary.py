@@ -25,6 +25,8 @@ def summary(scene: Scene, document: StreamJoin) -> str:
         passed = " that pass its filter" if shown.filtered else ""
         skipped = scene.behind(shown, "skipped")
         bad = f", {skipped} files skipped" if skipped else ""
+        if lost := scene.behind(shown, "lost"):
+            bad += f", {words.number(lost)} messages gone before they were read"
         if figures.bad[at]:
             bad += f", {words.number(figures.bad[at])} messages could not be decoded"
         lines.append(

@@ -1,5 +1,6 @@
 """What a topic holds and what comes out of it, without Spark: discover, slices, rows."""
 
+import random
 import threading
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,20 @@ def test_large_messages(broker: Broker, tmp_path: Path) -> None:
     one = opened(tmp_path, broker.servers, topic)
     assert one.discover() == 3
     assert rest(one) == [0, 1, 2]
+
+
+def test_ranges_in_any_order(broker: Broker, tmp_path: Path) -> None:
+    """What was fetched ahead for one range never shows up in the next, backwards, forwards or in another partition."""
+    topic = broker.topic("ranges", 2)
+    for partition in range(2):
+        broker.send(topic, objects(*range(partition * 100_000, partition * 100_000 + 30_000)), partition)
+    one = opened(tmp_path, broker.servers, topic)
+    draw = random.Random(3)
+    for _ in range(60):
+        partition, start = draw.randrange(2), draw.randrange(29_999)
+        stop = min(start + draw.randrange(1, 3_000), 30_000)
+        found = read(one, [Slice(0, None, 1, path=topic, group=partition, start=start, stop=stop)])
+        assert found == list(range(partition * 100_000 + start, partition * 100_000 + stop))
 
 
 def test_several_topics(broker: Broker, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def consumer_settings(connection: KafkaConnection) -> Settings:
         "queued.min.messages": 100_000,
         "queued.max.messages.kbytes": 32 << 10,
         "fetch.message.max.bytes": 4 << 20,
-        "fetch.wait.max.ms": 100,
+        "fetch.wait.max.ms": 10,  # at a partition's end, and so until another one can be asked for
         "fetch.error.backoff.ms": 100,
     }
 

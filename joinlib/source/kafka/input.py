@@ -68,7 +68,7 @@ class KafkaInput:
         return {
             "slices": known.slices - start,
             "rows": known.rows - known.rows_before(start),
-            "lost": known.lost,
+            **({"lost": known.lost} if known.lost else {}),
         }
 
     @cached_property

@@ -97,7 +97,7 @@ def test_certificates_on_both_sides(secured: Broker, tmp_path: Path) -> None:
         ("login", {"passwordFile": "wrong"}, "correct user or password"),
         ("login", {"passwordFile": "wrong", "mechanism": "PLAIN"}, "correct user or password"),
         ("login", {"caFile": None}, "correct security.protocol"),
-        ("servers", {}, "correct security.protocol"),
+        ("servers", {}, "security.protocol"),
         ("open", {"protocol": "SASL_PLAINTEXT", "caFile": None, "passwordFile": "wrong"}, "correct user or password"),
         ("login", {"protocol": "SASL_PLAINTEXT", "caFile": None}, "security.protocol"),
         ("mutual", {"protocol": "SSL", "mechanism": None, "usernameFile": None, "passwordFile": None}, "certificate"),

@@ -29,6 +29,7 @@ class Figures:
     batches: int = 0
     batch: int | None = None  # number of the latest
     late: tuple[int, ...] = ()  # by input
+    bad: tuple[int, ...] = ()  # messages, by input
     receipts: Mapping[int, "Receipt"] = field(default_factory=dict)  # the latest of each unit
 
     @property
@@ -68,6 +69,7 @@ class Figures:
             batches=self.batches + 1,
             batch=report.batch,
             late=_sum(self.late, late),
+            bad=_sum(self.bad, [(n,) for n in max((r.bad for r in report.receipts), default=())]),
             receipts={**self.receipts, **{r.unit: r for r in report.receipts}},
         )
 
@@ -84,7 +86,7 @@ class Figures:
 def beginning(inputs: int, now: float) -> Figures:
     """Before the first batch."""
     zeros = (0,) * inputs
-    return Figures(now, (Mark(now, zeros, 0),), late=zeros)
+    return Figures(now, (Mark(now, zeros, 0),), late=zeros, bad=zeros)
 
 
 def _sum(before: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[int, ...]:

@@ -39,6 +39,8 @@ def _lines(document: StreamJoin, checkpoint: Path) -> Iterator[tuple[str, str]]:
     yield "state", _amount(checkpoint / "state", "*/*/*", "files")
     if files := document.spec.output.files:
         yield "output", f"{_amount(Path(files.path), 'batch=*/*', 'files')} in {near(files.path)}"
+    if kafka := document.spec.output.kafka:
+        yield "output", f"topic {kafka.topic} at {kafka.bootstrap_servers}"
 
 
 def _batch(begun: int | None, done: int | None) -> str:
@@ -58,7 +60,12 @@ def _offsets(envelope: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", "the inputs are closed: this checkpoint takes no more rows"
 
 
-_LAG = {"rows": "rows not read yet", "files": "files seen", "skipped": "files skipped"}
+_LAG = {
+    "rows": "rows not read yet",
+    "files": "files seen",
+    "skipped": "files skipped",
+    "lost": "messages gone before they were read",
+}
 
 
 def _latest(folder: Path) -> int | None:

@@ -25,6 +25,10 @@ def summary(scene: Scene, document: StreamJoin) -> str:
         passed = " that pass its filter" if shown.filtered else ""
         skipped = scene.behind(shown, "skipped")
         bad = f", {skipped} files skipped" if skipped else ""
+        if lost := scene.behind(shown, "lost"):
+            bad += f", {words.number(lost)} messages gone before they were read"
+        if figures.bad[at]:
+            bad += f", {words.number(figures.bad[at])} messages could not be decoded"
         lines.append(
             f"  {shown.label:{width}}  {words.number(figures.rows_in[at]):>12} rows in{passed}{late}{bad}"
         )
@@ -36,8 +40,10 @@ def summary(scene: Scene, document: StreamJoin) -> str:
 
 
 def _where(document: StreamJoin) -> str:
-    files = document.spec.output.files
-    return f" to {near(files.path)}" if files else ""
+    output = document.spec.output
+    if output.kafka:
+        return f" to topic {output.kafka.topic}"
+    return f" to {near(output.files.path)}" if output.files else ""
 
 
 def near(path: str | Path) -> str:

@@ -105,6 +105,7 @@ def status(moment: Moment, units: int, now: float) -> dict[str, Any]:
         "executors": {"ready": moment.ready, "wanted": moment.wanted},
         "watermark": watermark.isoformat() if watermark else None,
         "late": moment.by_source(figures.late) if figures else {},
+        "bad": moment.by_source(figures.bad) if figures else {},
         "configHash": moment.config_hash,
     }
 
@@ -139,9 +140,13 @@ def _counters(moment: Moment) -> Iterator[Metric]:
     late = CounterMetricFamily(
         "streamjoin_late_rows", "Rows left out because they came too late", labels=["input"]
     )
+    bad = CounterMetricFamily(
+        "streamjoin_bad_messages", "Messages left out because they could not be decoded", labels=["input"]
+    )
     for family, values in (
         (rows_in, figures.rows_in if figures else zeros),
         (late, figures.late if figures else zeros),
+        (bad, figures.bad if figures else zeros),
     ):
         for name, value in moment.by_source(values).items():
             family.add_metric([name], value)

@@ -76,6 +76,7 @@ class UnitJoin:
             highest=highest,
             rows=tuple(n + _rows(parts) for n, parts in zip(known.rows, arrived, strict=True)),
             late=tuple(a + b for a, b in zip(known.late, late, strict=True)),
+            bad=tuple(n + sum(t.bad for t in ticks if t.input == i) for i, n in enumerate(known.bad)),
         )
 
     def _arrived(self, blocks: Blocks, watermark: int) -> tuple[list[list[Part]], list[int]]:

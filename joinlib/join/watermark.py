@@ -18,6 +18,7 @@ class Tick:
     input: int
     highest: int = NEVER  # µs
     rows: int = 0  # read, before lateness
+    bad: int = 0  # messages left out, since they could not be decoded
     idle: bool = False  # silent for so long that nobody should wait for it
     closed: bool = False  # nothing more will ever come
 

@@ -19,11 +19,12 @@ from joinlib.errors import SpecError
 from joinlib.source.admit import admit
 from joinlib.source.files import FileInput, FileReader, FilesConfig
 from joinlib.source.generator import GeneratorConfig, GeneratorInput, GeneratorReader
+from joinlib.source.kafka import KafkaConfig, KafkaInput, KafkaReader
 from joinlib.source.log import Log
 from joinlib.source.parse import CsvFormat
 from joinlib.source.slices import SLICE_ROWS, Input, Reader, Slice
 
-Config = FilesConfig | GeneratorConfig
+Config = FilesConfig | GeneratorConfig | KafkaConfig
 
 __all__ = [
     "SLICE_ROWS",
@@ -32,6 +33,7 @@ __all__ = [
     "FilesConfig",
     "GeneratorConfig",
     "Input",
+    "KafkaConfig",
     "Reader",
     "Slice",
     "admit",
@@ -54,6 +56,8 @@ def make(
     log = Log(log_folder / f"{name}.jsonl")
     if isinstance(config, GeneratorConfig):
         return GeneratorInput(config, schema, log, now)
+    if isinstance(config, KafkaConfig):
+        return KafkaInput(config, schema, log)
     return FileInput(replace(config, path=base / config.path), schema, log)
 
 
@@ -61,4 +65,6 @@ def reader(config: Config, schema: pa.Schema) -> Reader:
     """The reader that `make(...)` has, without its log."""
     if isinstance(config, GeneratorConfig):
         return GeneratorReader(config, schema)
+    if isinstance(config, KafkaConfig):
+        return KafkaReader(config, schema)
     return FileReader(config, schema)

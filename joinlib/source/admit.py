@@ -25,11 +25,16 @@ def admit(
     slices_of: SlicesOf,
     max_rows: int,
     max_files: Mapping[str, int | None],
+    max_bytes: Mapping[str, int | None] | None = None,
 ) -> dict[str, int]:
     """The offset after the next batch, for every input of `known`, given the one before it."""
     offsets = {name: start.get(name, 0) for name in known}
+    sizes = max_bytes or {}
     waiting = {
-        name: _backlog(name, offsets[name], known[name], slices_of, max_files.get(name)) for name in known
+        name: _within(
+            _backlog(name, offsets[name], known[name], slices_of, max_files.get(name)), sizes.get(name)
+        )
+        for name in known
     }
     shares = [(0, i, name) for i, name in enumerate(known)]
     total = 0
@@ -54,3 +59,13 @@ def _backlog(name: str, start: int, stop: int, slices_of: SlicesOf, max_files: i
             if max_files is not None and path and files > max(max_files, 1):
                 return
             yield slice
+
+
+def _within(slices: Iterator[Slice], max_bytes: int | None) -> Iterator[Slice]:
+    """As many of them as have no more bytes, and the first whatever it has."""
+    size = 0
+    for slice in slices:
+        size += slice.size
+        if max_bytes is not None and max_bytes < size != slice.size:
+            return
+        yield slice

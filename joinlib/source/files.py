@@ -85,6 +85,9 @@ class FileInput:
     def slices(self, start: int, stop: int) -> list[Slice]:
         return self._known.between(self._config.path, start, stop)
 
+    def forget(self, before: int) -> None:
+        """Nothing: a file that was read once must be known for ever."""
+
     def lag(self, start: int = 0) -> dict[str, int]:
         known = self._known
         rows = known.rows - known.rows_before(start)

@@ -89,6 +89,9 @@ class GeneratorInput:
             )
         return [self._slice(i) for i in range(start, stop)]
 
+    def forget(self, before: int) -> None:
+        """Nothing: its log is one line."""
+
     def lag(self, start: int = 0) -> dict[str, int]:
         known = self._known if self._config.rows or self._config.rows_per_second else start  # no end, no lag
         return {"slices": known - start, "rows": self._rows(known) - self._rows(start)}

@@ -1,6 +1,5 @@
 """Bytes of whole lines -> a table of the wanted columns. Raises pyarrow's errors, or UnicodeDecodeError."""
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -43,7 +42,7 @@ def csv_table(text: bytes, want: pa.Schema, names: Sequence[str], format: CsvFor
     if not text.strip(b"\r\n"):
         return want.empty_table()
     table = pcsv.read_csv(
-        io.BytesIO(text),
+        pa.BufferReader(text),
         pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=list(names)),
         pcsv.ParseOptions(delimiter=format.delimiter, quote_char=format.quote),
         pcsv.ConvertOptions(
@@ -63,7 +62,7 @@ def json_table(text: bytes, want: pa.Schema) -> pa.Table:
     if not text.strip():
         return want.empty_table()
     table = pjson.read_json(
-        io.BytesIO(text),
+        pa.BufferReader(text),
         pjson.ReadOptions(use_threads=False, block_size=len(text) + 1),
         pjson.ParseOptions(explicit_schema=_plain(want), unexpected_field_behavior="ignore"),
     )
@@ -80,10 +79,11 @@ def first_bad_line(parse: Parse, text: bytes, want: pa.Schema) -> tuple[int, str
             bad = middle
         else:
             good = middle
-    return good, _reason(parse, lines[good], want)
+    return good, reason(parse, lines[good], want)
 
 
-def _reason(parse: Parse, line: bytes, want: pa.Schema) -> str:
+def reason(parse: Parse, line: bytes, want: pa.Schema) -> str:
+    """Why a line that does not parse does not; never its values."""
     if _fails(parse, line, pa.schema([])):
         return (
             "not UTF-8, or not a row of as many values as the header names (csv), or not one object (jsonl)"

@@ -34,16 +34,23 @@ class Slice:
     index: int
     rows: int | None  # None where only reading can tell (text)
     weight: int  # rows, estimated where they are not known; at least 1
-    path: str = ""  # empty for generated rows
-    size: int = 0  # of the file, bytes
+    path: str = ""  # a file or a topic; empty for generated rows
+    size: int = 0  # bytes: of the whole file, or of a topic's messages, estimated
     mtime_ns: int = 0  # of the file; for generated rows, the time of row 0
-    group: int = 0  # parquet row group
-    start: int = 0  # rows of the row group, bytes of a text, row numbers of a generator
+    group: int = 0  # parquet row group, partition of a topic
+    start: int = (
+        0  # rows of the row group, bytes of a text, row numbers of a generator, offsets of a partition
+    )
     stop: int = 0
 
 
 class Reader(Protocol):
     """A picklable value that reads slices in any process."""
+
+    @property
+    def bad(self) -> int:
+        """Messages that were no rows, among all that this object has read."""
+        return 0
 
     def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The slices' rows in order: exactly these columns, of the declared types, at most SLICE_ROWS rows a batch."""
@@ -68,6 +75,10 @@ class Input(Protocol):
 
     def slices(self, start: int, stop: int) -> list[Slice]:
         """Slices [start, stop). StateError where the log does not reach that far."""
+        ...
+
+    def forget(self, before: int) -> None:
+        """Nobody will ask for slices before this one again."""
         ...
 
     def lag(self, start: int = 0) -> dict[str, int]:

@@ -5,13 +5,15 @@ from pathlib import Path
 
 from joinlib.errors import SpecError
 from joinlib.plan import Stage, of_spec
-from joinlib.source import Config, FilesConfig, GeneratorConfig
+from joinlib.source import Config, FilesConfig, GeneratorConfig, KafkaConfig
 from joinlib.source.parse import CsvFormat
 from joinlib.spark.source import SourcePlan, SourceTask
-from joinlib.spark.task import Emit, JoinTask
-from joinlib.spec.inputs import Input
+from joinlib.spark.task import Emit, JoinTask, KafkaTarget
+from joinlib.spec.inputs import Input, KafkaInput
+from joinlib.spec.kafka import KafkaConnection
 from joinlib.spec.model import StreamJoin
-from joinlib.spec.output import Output
+from joinlib.spec.nearest import hint
+from joinlib.spec.output import KafkaOutput, Output
 from joinlib.state.tuning import Tuning
 
 
@@ -37,13 +39,14 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     source = SourceTask(
         stage, sources, checkpoint / "sources", checkpoint / "stop", spec.batch.max_rows, tasks, state, tuning
     )
-    join = JoinTask(stage, state, tuning, _emit(spec.output))
+    join = JoinTask(stage, state, tuning, _emit(spec.output, stage))
     return Compiled(document, stage, source, join, checkpoint)
 
 
 def _source(name: str, plan: Input) -> SourcePlan:
-    max_files = plan.files.max_files_per_batch if plan.files else None
-    return SourcePlan(name, _config(name, plan), plan.arrow_schema, max_files)
+    files = plan.files.max_files_per_batch if plan.files else None
+    size = plan.kafka.max_bytes_per_batch if plan.kafka else None
+    return SourcePlan(name, _config(name, plan), plan.arrow_schema, files, size)
 
 
 def _config(name: str, plan: Input) -> Config:
@@ -53,12 +56,28 @@ def _config(name: str, plan: Input) -> Config:
     if made := plan.generator:
         time = plan.event_time.column if plan.event_time else None
         return GeneratorConfig(made.rows, made.rows_per_second, made.keys, made.skew, made.seed, time)
-    raise SpecError(
-        f"inputs.{name}: only files and generator can be run so far; kafka and postgres are still to come"
+    if kafka := plan.kafka:
+        return _topics(name, kafka)
+    raise SpecError(f"inputs.{name}: postgres cannot be run yet; it is still to come")
+
+
+def _topics(name: str, kafka: KafkaInput) -> KafkaConfig:
+    csv = CsvFormat(False, kafka.csv.delimiter, kafka.csv.quote, kafka.csv.null)
+    return KafkaConfig(
+        connection=KafkaConnection(bootstrap_servers=kafka.bootstrap_servers, security=kafka.security),
+        topics=kafka.names,
+        format=kafka.format,
+        starting=kafka.starting_offsets,
+        on_missing=kafka.on_missing_offsets,
+        on_bad=kafka.on_bad_message,
+        dead_letters=kafka.dead_letters.path if kafka.dead_letters else None,
+        metadata=tuple(kafka.metadata.columns.items()),
+        csv=csv,
+        name=name,
     )
 
 
-def _emit(output: Output) -> Emit:
+def _emit(output: Output, stage: Stage) -> Emit:
     if output.mode != "append":
         raise SpecError(
             "output.mode: changelog comes with aggregates, which are still to come; write mode: append"
@@ -69,4 +88,15 @@ def _emit(output: Output) -> Emit:
         return Emit("console", show=console.rows)
     if output.noop:
         return Emit("noop")
-    raise SpecError("output.kafka: writing to Kafka is still to come; write files, console or noop")
+    assert output.kafka is not None
+    return Emit("kafka", kafka=_target(output.kafka, stage))
+
+
+def _target(kafka: KafkaOutput, stage: Stage) -> KafkaTarget:
+    names = stage.schema.names
+    for key in kafka.key:
+        if key not in names:
+            raise SpecError(
+                f"output.kafka.key: the result has no column {key!r}; {hint(key, names, 'columns')}"
+            )
+    return KafkaTarget(kafka, kafka.topic, kafka.format, kafka.key)

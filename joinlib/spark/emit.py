@@ -1,4 +1,4 @@
-"""Where result rows go from a unit: into the JVM as rows (Python API), or straight into staged files (command line).
+"""Where result rows go from a unit: into the JVM as rows (Python API), or straight into staged files or Kafka (command line).
 
 Only the first costs a crossing; the others hand the driver a receipt.
 """
@@ -6,16 +6,21 @@ Only the first costs a crossing; the others hand the driver a receipt.
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv as pc
+import pyarrow.compute as pc
+import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from joinlib.join.rows import Tuples, flat
 from joinlib.join.stage import OutputColumn
+from joinlib.spark import texts
 from joinlib.spark.task import Emit, Format, staging
+
+if TYPE_CHECKING:
+    from joinlib.spark.outbox import Outbox
 
 
 def project(
@@ -56,8 +61,12 @@ class Sink(Protocol):
         ...
 
 
-def open_sink(emit: Emit, unit: int, batch: int, attempt: int, schema: pa.Schema) -> Sink:
-    """The sink of one unit and batch."""
+def open_sink(
+    emit: Emit, unit: int, batch: int, attempt: int, schema: pa.Schema, outbox: "Outbox | None" = None
+) -> Sink:
+    """The sink of one unit and batch. `outbox`: of its task, if results go to Kafka."""
+    if outbox is not None:
+        return Letters(outbox)
     if emit.kind == "files":
         assert emit.folder is not None
         # Attempts of two drivers may have one number, while the older driver's executors are still ending.
@@ -71,7 +80,7 @@ class FileSink:
 
     def __init__(self, folder: Path, name: str, format: Format, schema: pa.Schema) -> None:
         self.folder, self.name, self.format, self.schema = folder, name, format, schema
-        self._writer: pq.ParquetWriter | pc.CSVWriter | JsonWriter | None = None
+        self._writer: pq.ParquetWriter | csv.CSVWriter | JsonWriter | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
@@ -84,6 +93,19 @@ class FileSink:
             return (), None
         self._writer.close()
         return (self.name,), None
+
+
+class Letters:
+    """Rows into the outbox of the task, which it shares with the task's other units."""
+
+    def __init__(self, outbox: "Outbox") -> None:
+        self._outbox = outbox
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._outbox.send(batch)
+
+    def close(self) -> tuple[tuple[str, ...], bytes | None]:
+        return (), None
 
 
 class Head:
@@ -109,27 +131,22 @@ class Head:
 
 
 class JsonWriter:
-    """One JSON object a line. Timestamps are ISO 8601; decimals are strings; NULL columns are left in as null."""
+    """One JSON object a line, as `texts` writes it."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         del schema
         self._file = open(path, "wb")  # noqa: SIM115 - closed by close()
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        import orjson
-
-        lines = [
-            orjson.dumps(row, default=str, option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE)
-            for row in batch.to_pylist()
-        ]
-        self._file.write(b"".join(lines))
+        lines = pc.binary_join_element_wise(texts.json_objects(batch), "", "\n")
+        self._file.write(b"".join(lines.cast(pa.binary()).to_pylist()))
 
     def close(self) -> None:
         self._file.close()
 
 
-def _csv(path: Path, schema: pa.Schema) -> pc.CSVWriter:
-    return pc.CSVWriter(str(path), schema)
+def _csv(path: Path, schema: pa.Schema) -> csv.CSVWriter:
+    return csv.CSVWriter(str(path), schema)
 
 
 _WRITERS = {"parquet": pq.ParquetWriter, "csv": _csv, "jsonl": JsonWriter}

@@ -83,7 +83,7 @@ class Sender:
             [
                 pa.array([slot for slot, _ in rows], pa.int32()),
                 pa.array([t.input for _, t in rows], pa.int32()),
-                pa.array([0] * count, pa.int64()),
+                pa.array([t.bad for _, t in rows], pa.int64()),
                 pa.array([t.highest for _, t in rows], pa.int64()),
                 pa.array([t.rows for _, t in rows], pa.int64()),
                 pa.array(flags, pa.int32()),
@@ -107,7 +107,7 @@ def receive(arrived: Iterable[Sequence[Any]], inputs: Sequence[InputPlan], folde
     rows, ticks, files = [], [], {}
     for _, number, sequence, highest, count, flags, block in arrived:
         if flags & _TICK:
-            ticks.append(Tick(number, highest, count, bool(flags & _IDLE), bool(flags & _CLOSED)))
+            ticks.append(Tick(number, highest, count, sequence, bool(flags & _IDLE), bool(flags & _CLOSED)))
         elif flags & _FILE:
             written = Written(*orjson.loads(block))
             segment.verify(folder, written)

@@ -2,8 +2,9 @@
 
     compiled ─► lock ─► identity ─► session ─► query ─► (batch ─► receipts ─► publish ─► report)* ─► stop
 
-A batch is published by the driver after all its units have joined and before Spark writes its commit log. Killed in
-between, the batch runs again, and the rename says that it was there already: exactly once.
+A batch of files is published by the driver after all its units have joined and before Spark writes its commit log. Killed
+in between, the batch runs again, and the rename says that it was there already: exactly once. Into Kafka each task commits
+its own rows (`outbox`).
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,11 @@ class Report:
     def watermark(self) -> int:
         """µs; of the unit that is furthest behind."""
         return min(r.watermark for r in self.receipts)
+
+    @property
+    def bad(self) -> tuple[int, ...]:
+        """Messages left out in this batch, by input."""
+        return max((r.bad for r in self.receipts), default=())
 
     def late(self) -> tuple[int, ...]:
         """Rows left out since the checkpoint began, by input."""
@@ -116,7 +122,10 @@ def started(
         identity = identify(plan.checkpoint, plan.document.metadata.name, plan.stage)
         if (folder := plan.join.emit.folder) is not None:
             claim(folder, identity)
+        for kept in plan.source.dead_letters:
+            claim(kept, identity)
         check(plan.source, until_done=until_done)
+        plan = _addressed(plan, identity)
         partitions = session.default_partitions(plan.stage.units, cores)
         own = spark or session.start(partitions, plan.join.tuning.retain_batches, cores, conf)
         try:
@@ -135,6 +144,17 @@ def started(
             shutil.rmtree(local_folder(plan.join.state), ignore_errors=True)
     finally:
         lock.release()
+
+
+def _addressed(plan: Compiled, identity: str) -> Compiled:
+    """The plan, with what the output's cluster says of itself. Refuses one that cannot be written."""
+    emit, output = plan.join.emit, plan.document.spec.output.kafka
+    if emit.kafka is None or output is None:
+        return plan
+    from joinlib.spark.topic import reached
+
+    target = reached(emit.kafka, identity, plan.checkpoint, repeat=output.on_forgotten == "repeat")
+    return replace(plan, join=replace(plan.join, emit=replace(emit, kafka=target)))
 
 
 def _start(plan: Compiled, spark: SparkSession, commit: Commit, until_done: bool) -> StreamingQuery:

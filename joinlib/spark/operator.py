@@ -16,6 +16,7 @@ from joinlib.spark.wire import SCHEMA
 if TYPE_CHECKING:
     import pandas as pd
 
+    from joinlib.spark.outbox import Outbox
     from joinlib.spark.unit import UnitTask
 
 
@@ -24,6 +25,7 @@ class _Joiner(StatefulProcessor):
 
     def __init__(self, task: JoinTask) -> None:
         self.task = task
+        self._outbox: Outbox | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.saved = handle.getValueState("manifest", "manifest BINARY")
@@ -35,9 +37,7 @@ class _Joiner(StatefulProcessor):
         """The unit of `key`, as it was before this batch."""
         from joinlib.spark.unit import UnitTask  # tasks need what the driver's copy of this object does not
 
-        context = TaskContext.get()
-        assert context is not None
-        batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+        context, batch = _now()
         saved = self.saved.get()
         return UnitTask(
             self.task, int(key[0]), batch, context.taskAttemptId(), bytes(saved[0]) if saved else None
@@ -51,14 +51,32 @@ class _Joiner(StatefulProcessor):
 class ReceiptJoiner(_Joiner):
     """Results go into the sink, a receipt to the driver. Rows in, rows out: frames would cost 1.5 ms a unit and batch."""
 
+    def __init__(self, task: JoinTask) -> None:
+        super().__init__(task)
+        self._outbox: Outbox | None = None
+
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name, and rows as we asked for
         self,
         key: Any,
         rows: Iterator[Row],
         timerValues: Any,  # noqa: N803
     ) -> Iterator[Row]:
-        receipt, block = self.unit(key).receipt(_checked(rows), self.save)
+        receipt, block = self.unit(key).receipt(_checked(rows), self.save, self.outbox())
         yield Row(receipt=receipt.encode(), block=block)
+
+    def outbox(self) -> "Outbox | None":
+        """Of this task, where results go to Kafka."""
+        if self._outbox is None and (target := self.task.emit.kafka):
+            from joinlib.spark.outbox import Outbox
+
+            context, batch = _now()
+            self._outbox = Outbox(target, context.partitionId(), batch)
+        return self._outbox
+
+    def close(self) -> None:
+        """All units are done, the state is not committed yet. Not called where something went wrong."""
+        if self._outbox is not None:
+            self._outbox.commit()
 
 
 class FrameJoiner(_Joiner):
@@ -74,6 +92,13 @@ class FrameJoiner(_Joiner):
 
         arrived = (row for frame in rows for row in _tuples(frame))
         yield from (to_pandas(frame) for frame in self.unit(key).frames(arrived, self.save))
+
+
+def _now() -> tuple[TaskContext, int]:
+    """The task that runs, and its batch."""
+    context = TaskContext.get()
+    assert context is not None
+    return context, int(context.getLocalProperty("streaming.sql.batchId") or 0)
 
 
 def _checked(rows: Iterable[Row]) -> Iterator[Row]:

@@ -27,6 +27,7 @@ class Receipt:
     watermark: int  # µs
     highest: tuple[int, ...]  # µs, by input
     seconds: float  # of the task, in this unit
+    bad: tuple[int, ...] = ()  # messages that could not be decoded, by input: every unit hears of all
     executor: str = ""  # Spark's id of the executor, where it is known: in a cluster
 
     def encode(self) -> str:

@@ -10,6 +10,7 @@ again is the same batch.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from joinlib.errors import SpecError, StateError
 from joinlib.join.stage import Stage
 from joinlib.join.watermark import Tick
 from joinlib.route.config import read_columns
-from joinlib.source import Config, Input, Slice, admit, make, reader
+from joinlib.source import Config, Input, KafkaConfig, Slice, admit, make, reader
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
 
@@ -38,7 +39,8 @@ class SourcePlan:
     name: str
     config: Config
     schema: pa.Schema
-    max_files: int | None  # of a batch
+    max_files: int | None = None  # of a batch
+    max_bytes: int | None = None  # of a batch
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,13 @@ class SourceTask:
     tasks: int  # map tasks of a batch
     state: Path  # folder of the stage's segments
     tuning: Tuning
+
+    @property
+    def dead_letters(self) -> tuple[Path, ...]:
+        """Folders that take messages which cannot be decoded."""
+        configs = [s.config for s in self.sources]
+        found = [c.dead_letters for c in configs if isinstance(c, KafkaConfig) and c.dead_letters]
+        return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)
@@ -125,7 +134,9 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "the inputs were closed by --until-done, which is final for an outer or anti join: unmatched rows have come"
                 " out. There is new data; start with a new checkpoint and output folder to read it"
             )
-        inputs = admit(self.known, start["inputs"], self._slices, self.task.max_rows, self._max_files())
+        files = {s.name: s.max_files for s in self.task.sources}
+        sizes = {s.name: s.max_bytes for s in self.task.sources}
+        inputs = admit(self.known, start["inputs"], self._slices, self.task.max_rows, files, sizes)
         done = inputs == start["inputs"] == self.known
         closed = start["closed"] or (done and self.bounded and self.task.stage.final_close)
         steer = {"inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
@@ -152,7 +163,9 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Part(_by_source(group), ticks if at == 0 else ()) for at, group in enumerate(groups)]
 
     def commit(self, end: Offset) -> None:
-        pass
+        """Spark will never run a batch again that ended here or before."""
+        for name, known in self.inputs.items():
+            known.forget(end["inputs"][name])
 
     def stop(self) -> None:
         pass
@@ -168,9 +181,6 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _slices(self, name: str, start: int, stop: int) -> list[Slice]:
         return self.inputs[name].slices(start, stop)
-
-    def _max_files(self) -> dict[str, int | None]:
-        return {s.name: s.max_files for s in self.task.sources}
 
     def _idle(self, now: dict[str, int], before: dict[str, int]) -> list[str]:
         """Sources that have been silent for longer than every input over them says it may be."""
@@ -197,7 +207,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name, slices in part.reads:
             plans = [p for p in stage.inputs if p.source == name]
             batches = enumerate(readers[name].read_many(slices, read_columns(plans)), slices[0].index << 20)
-            yield from exchange_rows(batches, plans, sender, self.task.tuning.hash_bits)
+            bits, bad = self.task.tuning.hash_bits, partial(getattr, readers[name], "bad")
+            yield from exchange_rows(batches, plans, sender, bits, bad)
         if part.ticks:
             yield sender.ticks(part.ticks)
 

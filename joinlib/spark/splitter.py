@@ -1,6 +1,6 @@
 """Rows of one source become exchange rows: prepare, note the highest event time, split by unit."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,10 +20,12 @@ def exchange_rows(
     plans: Sequence[InputPlan],
     sender: Sender,
     hash_bits: int,
+    bad: Callable[[], int] = lambda: 0,
 ) -> Iterator[pa.RecordBatch]:
     """(sequence, rows of one source) for every input over it (a self-join has two), then one tick for each.
 
-    Ticks count all rows, also those a filter drops: time goes on where nothing of interest happens.
+    Ticks count all rows, also those a filter drops: time goes on where nothing of interest happens. `bad`, asked at the
+    end, is how many messages were no rows.
     """
     counts = [0] * len(plans)
     highest = [NEVER] * len(plans)
@@ -35,7 +37,12 @@ def exchange_rows(
             blocks = sender.blocks(plan, sequence, prepare(plan, rows, sequence, hash_bits))
             if blocks is not None:
                 yield blocks
-    ticks = [Tick(p.number, h, c) for p, h, c in zip(plans, highest, counts, strict=True) if c]
+    left_out = bad()
+    ticks = [
+        Tick(p.number, h, c, left_out)
+        for p, h, c in zip(plans, highest, counts, strict=True)
+        if c or left_out
+    ]
     if ticks:
         yield sender.ticks(ticks)
 

@@ -9,23 +9,41 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from joinlib.errors import StateError
 from joinlib.join.stage import Stage
 from joinlib.state.tuning import Tuning
 
+if TYPE_CHECKING:
+    from joinlib.spec.kafka import KafkaConnection
+
 Format = Literal["parquet", "csv", "jsonl"]
+
+
+@dataclass(frozen=True)
+class KafkaTarget:
+    """The topic that takes result rows. Frozen with the stage's task; holds no secret."""
+
+    connection: "KafkaConnection"
+    topic: str
+    format: Literal["json", "arrow", "csv"] = "json"
+    key: tuple[str, ...] = ()
+    changelog: bool = False  # rows have a flag `deleted`: then they become tombstones
+    job: str = ""  # the checkpoint's id: whose transactions these are
+    max_bytes: int = 1_000_000  # of a message
+    doubtful: int = -1  # this batch was begun so long ago that its marker may be gone
 
 
 @dataclass(frozen=True)
 class Emit:
     """What becomes of result rows. Frozen with the stage's task."""
 
-    kind: Literal["rows", "files", "console", "noop"]
+    kind: Literal["rows", "files", "kafka", "console", "noop"]
     folder: Path | None = None  # files: the output folder
     format: Format = "parquet"
     show: int = 20  # console: rows of a batch and unit at most
+    kafka: KafkaTarget | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,6 +21,9 @@ from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask, local_folder, unit_folder
 from joinlib.state.manifest import Manifest, decode, empty
 from joinlib.state.unit import Unit, hold, live_segments
+
+if TYPE_CHECKING:
+    from joinlib.spark.outbox import Outbox
 
 Save = Callable[[bytes], None]
 
@@ -52,10 +55,15 @@ class UnitTask:
             yield from result
             self._end(join, save)
 
-    def receipt(self, arrived: Iterable[Sequence[Any]], save: Save) -> tuple[Receipt, bytes | None]:
-        """Joins into the sink and saves the manifest; what the driver must know, and rows to show if any."""
+    def receipt(
+        self, arrived: Iterable[Sequence[Any]], save: Save, outbox: "Outbox | None" = None
+    ) -> tuple[Receipt, bytes | None]:
+        """Joins into the sink and saves the manifest; what the driver must know, and rows to show if any.
+
+        outbox: of the task, if results go to Kafka.
+        """
         with self._joining(arrived) as (held, result, join):
-            sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, self.stage.schema)
+            sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, self.stage.schema, outbox)
             rows_out = 0
             for frame in result:
                 sink.write(frame)
@@ -102,5 +110,6 @@ class UnitTask:
             watermark=after.watermark,
             highest=after.highest,
             seconds=time.perf_counter() - self.started,
+            bad=tuple(b - a for a, b in zip(before.bad, after.bad, strict=True)),
             executor=os.environ.get("SPARK_EXECUTOR_ID", ""),
         )

@@ -1,4 +1,7 @@
-"""The columns of an exchange row: a block of one input for one unit, or a tick for one unit."""
+"""The columns of an exchange row: a block of one input for one unit, or a tick for one unit.
+
+Of a tick, `sequence` is the number of bad messages and `count` that of the rows that were read.
+"""
 
 import pyarrow as pa
 

@@ -17,6 +17,7 @@ from joinlib.spec.base import QUANTITY
 from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.duration import UNITS_US
 from joinlib.spec.inputs import SOURCES
+from joinlib.spec.kafka import SERVERS, TOPIC, VARIABLE
 from joinlib.spec.model import MAX_UNITS, Join
 
 MAX_NAME = 40  # NAME-driver-0 and NAME-exec-… must be names of pods and labels
@@ -38,10 +39,14 @@ PATTERNS = {
     r"^/[^:]+$": "is no absolute path; write /data, for example",
     r"^/": "is no absolute path; write /srv/data, for example",
     r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": "is no name of a claim; write lower-case letters, digits, '-' and '.'",
+    SERVERS: "is no list of brokers; write HOST:PORT, several with commas between",
+    TOPIC: "is no name of a topic; write letters, digits, '.', '_' and '-', at most 249",
+    VARIABLE: "is no name of an environment variable; write letters, digits and '_'",
     r"^\S+$": "is no image; write it without spaces, such as registry.example/streamjoin:1",
 }
 # An executor without any state: least heap, JVM, and the workers of a core; see joinlib.spark.cluster.
 BARE_MI, CORE_MI = 512 + 300, 150
+WRITABLE = " && !v.readOnly && !has(v.secret)"
 LARGEST_FIRST = "^" + "".join(f"([0-9]+{unit})?" for unit in UNITS_US) + "$"
 
 
@@ -126,10 +131,52 @@ def _inputs() -> list[Rule]:
             ".csv",
         ),
         Rule(
+            "spec.inputs.*.kafka",
+            "!has(self.csv) || (!self.csv.header && (self.format == 'csv'"
+            " || (self.csv.delimiter == ',' && self.csv.quote == '\"' && self.csv.__null__ == '')))",
+            "is for format csv, and messages have no header; correct csv, or remove it",
+            ".csv",
+        ),
+        Rule(
+            "spec.inputs.*.kafka",
+            "has(self.deadLetters) == (self.onBadMessage == 'deadLetter')",
+            "deadLetters and onBadMessage: deadLetter belong together; write both or none",
+            ".onBadMessage",
+        ),
+        *(rule for place in ("spec.inputs.*.kafka", "spec.output.kafka") for rule in _security(place)),
+        Rule(
             "spec",
             f"!has(self.?join.retention) || self.inputs.all(name, {timed} || self.inputs[name].?role.orValue('') == 'table')",
             "join.retention needs eventTime on every stream; add it, or remove retention",
             ".join",
+        ),
+    ]
+
+
+def _security(place: str) -> list[Rule]:
+    sasl, tls = "self.protocol.startsWith('SASL')", "self.protocol.endsWith('SSL')"
+    users, passwords = (f"has(self.{what}File), has(self.{what}Env)" for what in ("username", "password"))
+    login = f"[has(self.mechanism), {users}, {passwords}]"
+    return [
+        Rule(
+            f"{place}.security",
+            f"{sasl} ? has(self.mechanism) && [{users}].exists_one(is, is) && [{passwords}].exists_one(is, is)"
+            f" : !{login}.exists(is, is)",
+            "mechanism, one of usernameFile and usernameEnv, and one of passwordFile and passwordEnv belong to"
+            " SASL_PLAINTEXT and SASL_SSL; write all of them or none",
+            ".protocol",
+        ),
+        Rule(
+            f"{place}.security",
+            f"{tls} || ![has(self.caFile), has(self.certFile), has(self.keyFile)].exists(is, is)",
+            "caFile, certFile and keyFile are for SSL and SASL_SSL; correct protocol, or remove them",
+            ".protocol",
+        ),
+        Rule(
+            f"{place}.security",
+            "has(self.certFile) == has(self.keyFile)",
+            "certFile and keyFile belong together; write both or none",
+            ".certFile",
         ),
     ]
 
@@ -184,7 +231,15 @@ def _paths() -> list[Rule]:
     homeless = f"{files} && !({_mounted(path)})"
     mount = "mount one that holds it: volumes: [{mountPath, claim}]"
     store = "is on an object store, which is not supported yet; name a folder of a volume"
+    letters = "self.inputs[name].kafka.deadLetters.path"
+    lost = f"has(self.inputs[name].kafka) && has(self.inputs[name].kafka.deadLetters) && !({_mounted(letters, WRITABLE)})"
     return [
+        Rule(
+            "spec",
+            f"self.inputs.all(name, !({lost}))",
+            f"deadLetters.path of an input lies under no volume that can be written; {mount}",
+            ".inputs",
+        ),
         *(
             Rule(place, "!self.contains('://')", store)
             for place in ("spec.inputs.*.files.path", "spec.output.files.path", "spec.checkpoint.path")
@@ -197,13 +252,13 @@ def _paths() -> list[Rule]:
         ),
         Rule(
             "spec",
-            f"!has(self.output.files) || ({_mounted(output, ' && !v.readOnly')})",
+            f"!has(self.output.files) || ({_mounted(output, WRITABLE)})",
             f"lies under no volume that can be written; {mount}",
             ".output.files.path",
         ),
         Rule(
             "spec",
-            _mounted("self.checkpoint.path", " && !v.readOnly"),
+            _mounted("self.checkpoint.path", WRITABLE),
             f"lies under no volume that can be written; {mount}",
             ".checkpoint.path",
         ),

@@ -5,11 +5,21 @@ from typing import Annotated, Literal, Self
 import pyarrow as pa
 from pydantic import ConfigDict, Field, model_validator
 
-from joinlib.spec.base import ArrowSchema, Duration, Folder, Model, Problem, one_of, quantity, refuse
+from joinlib.spec import ddl
+from joinlib.spec.base import ArrowSchema, Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
+from joinlib.spec.kafka import About, KafkaConnection, Topic
 from joinlib.spec.nearest import hint
 
 Format = Literal["parquet", "csv", "jsonl"]
 Role = Literal["stream", "table"]
+METADATA_TYPES: dict[About, tuple[pa.DataType, ...]] = {
+    "key": (pa.string(), pa.binary()),
+    "timestamp": (ddl.SIMPLE["TIMESTAMP"],),
+    "topic": (pa.string(),),
+    "partition": (pa.int32(), pa.int64()),
+    "offset": (pa.int64(),),
+    "headers": (ddl.parse("x ARRAY<STRUCT<key: STRING, value: BINARY>>").field(0).type,),
+}
 SOURCES = ("files", "generator", "kafka", "postgres")
 Positive = Annotated[int, Field(ge=1)]
 
@@ -79,15 +89,103 @@ class Generator(Model):
     seed: int = Field(default=0, ge=0, description="Rows are the same for the same seed.")
 
 
-class KafkaInput(Model):
-    """A Kafka topic."""
+class KafkaMetadata(Model):
+    """Columns of the schema that are filled from what is known of a message, not from its value."""
 
-    bootstrap_servers: str = Field(min_length=1, description="Host and port of brokers, separated by commas.")
-    topic: str = Field(min_length=1, description="The topic to read.")
-    format: Literal["json", "avro"] = Field(default="json", description="Format of the values.")
+    key: str | None = Field(default=None, description="STRING or BINARY column for the key.")
+    timestamp: str | None = Field(default=None, description="TIMESTAMP column for the message's time.")
+    topic: str | None = Field(default=None, description="STRING column for the name of the topic.")
+    partition: str | None = Field(default=None, description="INT or BIGINT column for the partition.")
+    offset: str | None = Field(default=None, description="BIGINT column for the offset.")
+    headers: str | None = Field(
+        default=None, description="ARRAY<STRUCT<key: STRING, value: BINARY>> column for the headers."
+    )
+
+    @property
+    def columns(self) -> dict[About, str]:
+        """What fills which column."""
+        given = {about: getattr(self, about) for about in METADATA_TYPES}
+        return {about: column for about, column in given.items() if column is not None}
+
+
+class DeadLetters(Model):
+    """Where messages go that cannot be decoded."""
+
+    path: Folder = Field(
+        description="The folder, for this job alone; relative to the folder of the spec file."
+    )
+
+
+class KafkaInput(KafkaConnection):
+    """Kafka topics."""
+
+    model_config = ConfigDict(json_schema_extra=one_of("topic", "topics"))
+
+    topic: Topic | None = Field(default=None, description="The topic to read.")
+    topics: tuple[Topic, ...] | None = Field(
+        default=None, min_length=1, description="Several topics of the same columns, instead of one."
+    )
+    format: Literal["json", "arrow", "csv"] = Field(
+        default="json",
+        description="Format of the values: an object, a stream of Arrow record batches, or one line.",
+    )
+    csv: Csv = Field(
+        default_factory=lambda: Csv(header=False),
+        description="How lines are written; only with format csv, and never with a header.",
+    )
     starting_offsets: Literal["earliest", "latest"] = Field(
         default="earliest", description="Where a job without a checkpoint starts."
     )
+    on_missing_offsets: Literal["fail", "reset"] = Field(
+        default="fail",
+        description="What messages do that are gone before they were read: fail stops the job,"
+        " reset goes on with what there is.",
+    )
+    on_bad_message: Literal["fail", "skip", "deadLetter"] = Field(
+        default="fail",
+        description="What a message does that cannot be decoded: fail stops the job, skip leaves it out and counts"
+        " it, deadLetter keeps it in a file as well.",
+    )
+    dead_letters: DeadLetters | None = Field(
+        default=None, description="Where those messages go; only with onBadMessage deadLetter."
+    )
+    metadata: KafkaMetadata = Field(
+        default_factory=KafkaMetadata, description="Columns that do not come from the value."
+    )
+    max_bytes_per_batch: Memory = quantity(
+        "256Mi", "maxBytesPerBatch", "Bytes of messages per batch at most, estimated; one slice at least."
+    )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The topics, however they were written."""
+        return self.topics or ((self.topic,) if self.topic else ())
+
+    @model_validator(mode="after")
+    def _described(self) -> Self:
+        refuse([*self._topics(), *self._letters()])
+        return self
+
+    def _topics(self) -> list[Problem]:
+        if (self.topic is None) == (self.topics is None):
+            return [Problem((), "needs a topic, or topics, and not both")]
+        if len(set(self.names)) < len(self.names):
+            return [Problem(("topics",), "names a topic twice; remove one")]
+        if self.csv.header:
+            return [Problem(("csv", "header"), "is true, but messages have no header; write header: false")]
+        if self.format != "csv" and self.csv != Csv(header=False):
+            return [Problem(("csv",), f"is for format csv, but format is {self.format}; remove one of them")]
+        return []
+
+    def _letters(self) -> list[Problem]:
+        if (self.on_bad_message == "deadLetter") == (self.dead_letters is not None):
+            return []
+        return [
+            Problem(
+                ("deadLetters",),
+                "belongs to onBadMessage: deadLetter; write both or none",
+            )
+        ]
 
 
 class Postgres(Model):
@@ -120,7 +218,7 @@ class Input(Model):
     )
     files: Files | None = Field(default=None, description="Rows from a folder of files.")
     generator: Generator | None = Field(default=None, description="Made-up rows.")
-    kafka: KafkaInput | None = Field(default=None, description="Rows from a Kafka topic.")
+    kafka: KafkaInput | None = Field(default=None, description="Rows from Kafka topics.")
     postgres: Postgres | None = Field(default=None, description="Rows from a table of a PostgreSQL database.")
 
     @property
@@ -130,7 +228,7 @@ class Input(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        refuse([*self._sources(), *self._times()])
+        refuse([*self._sources(), *self._times(), *self._metadata()])
         return self
 
     def _sources(self) -> list[Problem]:
@@ -168,3 +266,24 @@ class Input(Model):
                 )
             ]
         return []
+
+    def _metadata(self) -> list[Problem]:
+        """Each column that metadata names is there, once, and has the type of what fills it."""
+        if self.kafka is None:
+            return []
+        columns, found = self.kafka.metadata.columns, []
+        for about, column in columns.items():
+            place = ("kafka", "metadata", about)
+            if column not in self.arrow_schema.names:
+                near = hint(column, self.arrow_schema.names, "columns")
+                found.append(Problem(place, f"no column {column!r} in the schema; {near}"))
+            elif (have := self.arrow_schema.field(column).type) not in (want := METADATA_TYPES[about]):
+                types = " or ".join(ddl.to_ddl(pa.schema([("x", t)]))[2:] for t in want)
+                found.append(Problem(place, f"column {column!r} is {have}; declare it as {types}"))
+        if len(set(columns.values())) < len(columns):
+            found.append(Problem(("kafka", "metadata"), "names a column twice; remove one"))
+        if set(self.arrow_schema.names) <= set(columns.values()):
+            found.append(
+                Problem(("kafka", "metadata"), "leaves no column to the value; add one to the schema")
+            )
+        return found

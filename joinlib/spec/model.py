@@ -99,7 +99,7 @@ class Checkpoint(Model):
 class Volume(Model):
     """A folder that driver and executors share; ignored by a local run."""
 
-    model_config = ConfigDict(json_schema_extra=one_of("claim", "hostPath"))
+    model_config = ConfigDict(json_schema_extra=one_of("claim", "hostPath", "secret"))
 
     mount_path: str = Field(
         pattern=r"^/[^:]+$", description="Where it is mounted; paths of the spec begin with it."
@@ -110,12 +110,21 @@ class Volume(Model):
         pattern=r"^/",
         description="A folder of the node, for clusters with one node or a shared mount.",
     )
+    secret: DnsName | None = Field(
+        default=None,
+        description="Name of a Secret, each entry a file: passwords and certificates. Read only.",
+    )
     read_only: bool = Field(default=False, description="Nothing is written there.")
+
+    @property
+    def written(self) -> bool:
+        """May anything be written there?"""
+        return not self.read_only and self.secret is None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if (self.claim is None) == (self.host_path is None):
-            refuse([Problem((), "needs a claim or a hostPath, and not both")])
+        if [self.claim, self.host_path, self.secret].count(None) != 2:
+            refuse([Problem((), "needs a claim, a hostPath or a secret, and only one of them")])
         return self
 
 

@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from joinlib.spec.base import Folder, Model, Problem, one_of, refuse
 from joinlib.spec.inputs import Format, Positive
+from joinlib.spec.kafka import KafkaConnection, Topic
 
 SINKS = ("files", "kafka", "console", "noop")
 
@@ -17,12 +18,37 @@ class OutputFiles(Model):
     format: Format = Field(default="parquet", description="Format of the files.")
 
 
-class KafkaOutput(Model):
-    """A Kafka topic."""
+class KafkaOutput(KafkaConnection):
+    """A Kafka topic, which gets each result once: readers must be `read_committed`."""
 
-    bootstrap_servers: str = Field(min_length=1, description="Host and port of brokers, separated by commas.")
-    topic: str = Field(min_length=1, description="The topic to write.")
-    format: Literal["json", "avro"] = Field(default="json", description="Format of the values.")
+    topic: Topic = Field(description="The topic to write; it must exist.")
+    format: Literal["json", "arrow", "csv"] = Field(
+        default="json",
+        description="json and csv: a message is a row; arrow: a message is an Arrow IPC stream of many rows.",
+    )
+    key: tuple[str, ...] = Field(
+        default=(),
+        description="Columns of the message key, which chooses the partition. One: its value as text; "
+        "several: a JSON array. Not for format arrow.",
+    )
+    on_forgotten: Literal["fail", "repeat"] = Field(
+        default="fail",
+        description="For a batch that was cut off longer ago than the brokers keep offsets: fail, or write it (again).",
+    )
+
+    @model_validator(mode="after")
+    def _keyed(self) -> Self:
+        if self.key and self.format == "arrow":
+            refuse(
+                [
+                    Problem(
+                        ("key",), "a message of format arrow holds many rows; remove key, or use json or csv"
+                    )
+                ]
+            )
+        if len(set(self.key)) < len(self.key):
+            refuse([Problem(("key",), "names a column twice; remove one")])
+        return self
 
 
 class Console(Model):

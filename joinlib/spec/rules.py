@@ -61,8 +61,14 @@ def _paths(spec: "Spec") -> Iterator[Problem]:
     places = [*inputs, (("checkpoint", "path"), _normal(spec.checkpoint.folder))]
     if spec.output.files is not None:
         places.append((("output", "files", "path"), _normal(spec.output.files.path)))
+    letters = {
+        _normal(source.kafka.dead_letters.path): ("inputs", name, "kafka", "deadLetters", "path")
+        for name, source in spec.inputs.items()
+        if source.kafka is not None and source.kafka.dead_letters is not None
+    }
+    places += [(place, path) for path, place in letters.items()]  # inputs may share one
     for (left, left_path), (right, right_path) in combinations(places, 2):
-        if left_path == right_path and left[0] == right[0] == "inputs":
+        if left_path == right_path and left[-2:] == right[-2:] == ("files", "path") and right[0] == "inputs":
             continue
         if _contains(left_path, right_path) or _contains(right_path, left_path):
             yield Problem(

@@ -86,6 +86,7 @@ class Manifest:
     highest: tuple[int, ...] = ()  # highest event time of each input, µs
     rows: tuple[int, ...] = ()  # read so far, by input; late rows are not among them
     late: tuple[int, ...] = ()  # left out so far because they were behind the watermark, by input
+    bad: tuple[int, ...] = ()  # messages left out so far because they could not be decoded, by input
     retired: tuple[tuple[int, str, int], ...] = ()  # (batch, name, bytes)
 
     @property
@@ -100,7 +101,9 @@ class Manifest:
 def empty(sides: int, inputs: int) -> Manifest:
     """The state before the first batch."""
     zeros = (0,) * inputs
-    return Manifest(-1, (SideManifest(),) * sides, highest=(NEVER,) * inputs, rows=zeros, late=zeros)
+    return Manifest(
+        -1, (SideManifest(),) * sides, highest=(NEVER,) * inputs, rows=zeros, late=zeros, bad=zeros
+    )
 
 
 def decode(data: bytes) -> Manifest:
@@ -117,6 +120,7 @@ def decode(data: bytes) -> Manifest:
             "highest": tuple(raw["highest"]),
             "rows": tuple(raw["rows"]),
             "late": tuple(raw["late"]),
+            "bad": tuple(raw.get("bad", [0] * len(raw["late"]))),
             "retired": tuple((b, n, s) for b, n, s in raw["retired"]),
         }
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from joinlib.spec.kafka import KafkaConnection
 from joinlib.spec.model import Spec, Volume
 from joinop.build.pod import RESERVED
 
@@ -54,11 +55,9 @@ def problems(spec: Spec) -> Iterator[str]:
                 f"spec.{place}: {path} is under no volume (mounted: {mounted}); "
                 "add one to spec.volumes with a mountPath that holds it"
             )
-        elif written and found.read_only:
-            yield (
-                f"spec.{place}: {path} is on the volume {found.mount_path}, which is readOnly; "
-                "remove readOnly, or use another volume"
-            )
+        elif written and not found.written:
+            why = "readOnly; remove readOnly, or use" if found.secret is None else "a Secret; use"
+            yield f"spec.{place}: {path} is on the volume {found.mount_path}, which is {why} another volume"
 
 
 def _in_the_way(spec: Spec, number: int, volume: Volume) -> Iterator[str]:
@@ -74,9 +73,22 @@ def _paths(spec: Spec) -> Iterator[tuple[str, PurePosixPath, bool]]:
     for name, source in spec.inputs.items():
         if source.files is not None:
             yield f"inputs.{name}.files.path", PurePosixPath(source.files.path), False
+        if source.kafka is not None:
+            yield from _kafka(f"inputs.{name}.kafka", source.kafka)
+            if source.kafka.dead_letters is not None:
+                letters = PurePosixPath(source.kafka.dead_letters.path)
+                yield f"inputs.{name}.kafka.deadLetters.path", letters, True
+    if spec.output.kafka is not None:
+        yield from _kafka("output.kafka", spec.output.kafka)
     if spec.output.files is not None:
         yield "output.files.path", PurePosixPath(spec.output.files.path), True
     yield "checkpoint.path", PurePosixPath(spec.checkpoint.path), True
+
+
+def _kafka(place: str, connection: KafkaConnection) -> Iterator[tuple[str, PurePosixPath, bool]]:
+    """The files with what a client needs to log in."""
+    for field, path in connection.security.files.items():
+        yield f"{place}.security.{field}", PurePosixPath(path), False
 
 
 def _volume(spec: Spec, path: PurePosixPath) -> Volume | None:

@@ -76,9 +76,11 @@ def mounts(spec: Spec) -> list[Object]:
 def _source(volume: Volume) -> Object:
     if volume.claim is not None:
         return {"persistentVolumeClaim": {"claimName": volume.claim}}
+    if volume.secret is not None:
+        return {"secret": {"secretName": volume.secret, "defaultMode": 0o440}}  # the group's, see `security`
     return {"hostPath": {"path": volume.host_path, "type": "Directory"}}
 
 
 def _mount(number: int, volume: Volume) -> Object:
     mount: Object = {"name": f"volume-{number}", "mountPath": volume.mount_path}
-    return mount | ({"readOnly": True} if volume.read_only else {})
+    return mount | ({} if volume.written else {"readOnly": True})

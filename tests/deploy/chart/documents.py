@@ -25,6 +25,23 @@ GOOD: dict[str, Any] = {
     },
 }
 FILES = "spec.inputs.orders.files"
+ORDERS, KAFKA = "spec.inputs.orders", "spec.inputs.orders.kafka"
+
+
+def topic(**fields: Any) -> dict[str, Any]:
+    """An input over a topic."""
+    return {
+        "schema": "k BIGINT, at TIMESTAMP",
+        "kafka": {"bootstrapServers": "k:9092", "topic": "t", **fields},
+    }
+
+
+LOGIN = {
+    "mechanism": "PLAIN",
+    "usernameEnv": "USER",
+    "passwordFile": "/kafka/password",
+    "caFile": "/kafka/ca.crt",
+}
 BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field named, the fix
     ("metadata.name", "a" * 41, "metadata.name", "shorten it"),
     ("metadata.name", "7-seas", "metadata.name", "begin with a letter"),
@@ -76,6 +93,36 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         {"column": "at", "delay": "10"},
         "spec.inputs.orders.eventTime.delay",
         "is no duration; write each unit once",
+    ),
+    (ORDERS, topic(bootstrapServers="k"), f"{KAFKA}.bootstrapServers", "write HOST:PORT"),
+    (ORDERS, topic(topic="a b"), f"{KAFKA}.topic", "write letters, digits"),
+    (ORDERS, topic(topics=["b"]), KAFKA, "write exactly one of topic or topics"),
+    (ORDERS, topic(format="avro"), f"{KAFKA}.format", 'supported values: "json", "arrow", "csv"'),
+    (ORDERS, topic(onBadMessage="deadLetter"), f"{KAFKA}.onBadMessage", "write both or none"),
+    (
+        ORDERS,
+        topic(onBadMessage="deadLetter", deadLetters={"path": "/old/bad"}),
+        "spec.inputs",
+        "under no volume that can be written",
+    ),
+    (
+        ORDERS,
+        topic(security={"protocol": "SASL_SSL"}),
+        f"{KAFKA}.security.protocol",
+        "write all of them or none",
+    ),
+    (ORDERS, topic(security={"passwordEnv": "P"}), f"{KAFKA}.security.protocol", "write all of them or none"),
+    (
+        ORDERS,
+        topic(security={"caFile": "/data/ca"}),
+        f"{KAFKA}.security.protocol",
+        "are for SSL and SASL_SSL",
+    ),
+    (
+        ORDERS,
+        topic(security={"protocol": "SSL", "keyFile": "/data/key"}),
+        f"{KAFKA}.security.certFile",
+        "belong together",
     ),
     ("spec.output.noop", {}, "spec.output", "write exactly one of files, kafka, console or noop"),
     ("spec.output.files", GONE, "spec.output", "write exactly one of"),
@@ -129,7 +176,12 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     ("spec.scaling", {"low": 0.6}, "spec.scaling.target", "write low < target < high"),
     ("spec.scaling", {"high": 1.5}, "spec.scaling.high", "less than or equal to 1"),
     ("spec.scaling", {"period": "0s"}, "spec.scaling.period", "write 60s"),
-    ("spec.volumes", [{"mountPath": "/data"}], "spec.volumes[0]", "write exactly one of claim or hostPath"),
+    (
+        "spec.volumes",
+        [{"mountPath": "/data"}],
+        "spec.volumes[0]",
+        "write exactly one of claim, hostPath or secret",
+    ),
     (
         "spec.volumes",
         [{"mountPath": "/data", "claim": "c", "hostPath": "/d"}],
@@ -143,6 +195,14 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
 ]
 FINE: list[tuple[str, Any]] = [
     ("metadata.name", "a" * 40),
+    (ORDERS, topic()),
+    (ORDERS, topic(bootstrapServers="a:1, [::1]:2,c.d:3", security={"protocol": "SASL_SSL", **LOGIN})),
+    (
+        ORDERS,
+        topic(
+            onBadMessage="deadLetter", deadLetters={"path": "/data/bad"}, format="csv", csv={"header": False}
+        ),
+    ),
     ("spec.inputs.orders.role", "table"),
     (f"{FILES}.csv", {"header": True}),
     (f"{FILES}.path", "../in"),  # for a local run; the operator judges

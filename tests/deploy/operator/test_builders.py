@@ -93,22 +93,23 @@ def test_mounts_match_volumes(part: str) -> None:
 
 
 def test_volumes() -> None:
-    """Claims and folders of the node are mounted where the spec says, read-only where it says so."""
+    """Claims, Secrets and folders of the node are mounted where the spec says, read-only where it says so."""
     volumes = [
         {"mountPath": "/data", "claim": "shared"},
         {"mountPath": "/data/orders", "hostPath": "/srv/orders", "readOnly": True},
+        {"mountPath": "/kafka", "secret": "kafka-login"},
     ]
     pod = stateful_set(job(thing(volumes=volumes)))["spec"]["template"]["spec"]
 
-    assert pod["volumes"][-2:] == [
+    assert pod["volumes"][-3:] == [
         {"name": "volume-0", "persistentVolumeClaim": {"claimName": "shared"}},
         {"name": "volume-1", "hostPath": {"path": "/srv/orders", "type": "Directory"}},
+        {"name": "volume-2", "secret": {"secretName": "kafka-login", "defaultMode": 0o440}},
     ]
-    assert pod["containers"][0]["volumeMounts"][-1] == {
-        "name": "volume-1",
-        "mountPath": "/data/orders",
-        "readOnly": True,
-    }
+    assert pod["containers"][0]["volumeMounts"][-2:] == [
+        {"name": "volume-1", "mountPath": "/data/orders", "readOnly": True},
+        {"name": "volume-2", "mountPath": "/kafka", "readOnly": True},
+    ]
 
 
 def test_driver() -> None:

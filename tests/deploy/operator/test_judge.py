@@ -11,6 +11,11 @@ from joinop.judge import Accepted, Refused, document, judge
 from tests.deploy.operator.things import accepted, thing
 
 
+def topic(**fields: Any) -> dict[str, Any]:
+    kafka = {"bootstrapServers": "kafka:9092", "topic": "orders", **fields}
+    return {"schema": "id BIGINT, customer STRING", "kafka": kafka}
+
+
 def refused(**places: Any) -> str:
     verdict = judge(document(thing(**places)))
     assert isinstance(verdict, Refused)
@@ -38,6 +43,9 @@ def test_accepted() -> None:
         ("inputs__orders__files__path", "/in", "spec.inputs.orders.files.path: /in is under no volume"),
         ("volumes", None, "spec.checkpoint.path: /data/checkpoint is under no volume (mounted: none)"),
         ("volumes", [{"mountPath": "/data", "claim": "c", "readOnly": True}], "which is readOnly"),
+        ("volumes", [{"mountPath": "/data", "secret": "c"}], "which is a Secret; use another volume"),
+        ("inputs__orders", topic(security={"protocol": "SSL", "caFile": "/ca.crt"}), "spec.inputs.orders.kafka.security.caFile: /ca.crt is under no volume"),
+        ("inputs__orders", topic(onBadMessage="deadLetter", deadLetters={"path": "/bad"}), "spec.inputs.orders.kafka.deadLetters.path: /bad is under no volume"),
         ("volumes", [{"mountPath": "/data", "claim": "c"}] * 2, "spec.volumes.1.mountPath: /data is mounted twice"),
         ("volumes", [{"mountPath": "/data", "claim": "c"}, {"mountPath": "/etc/x", "claim": "d"}], "belongs to the image"),
         ("executors__min", 9, "spec.executors.min: 9 is more than max, 4"),

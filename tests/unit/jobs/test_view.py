@@ -50,6 +50,7 @@ def test_status_of_a_driver_that_waits() -> None:
         "executors": {"ready": 0, "wanted": 2},
         "watermark": None,
         "late": {},
+        "bad": {},
         "configHash": None,
     }
 

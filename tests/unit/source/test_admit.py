@@ -54,3 +54,14 @@ def test_an_unused_share_goes_to_the_others() -> None:
 def test_files_per_batch() -> None:
     """`max_files` counts files, not slices, and lets the first one through whole."""
     assert step({"a": [1] * 9}, {"a": 1}, 100, max_files=2, per_file=3) == {"a": 6}
+
+
+def test_bytes_per_batch() -> None:
+    """`max_bytes` bounds an input's slices, but lets a first one through whatever it has; others go on."""
+    slices = {"a": [5, 5, 5], "b": [50, 1]}
+
+    def slices_of(name: str, start: int, stop: int) -> list[Slice]:
+        return [Slice(i, None, 1, size=slices[name][i]) for i in range(start, stop)]
+
+    found = admit({"a": 3, "b": 2}, {}, slices_of, 100, {}, {"a": 10, "b": 10})
+    assert found == {"a": 2, "b": 1}

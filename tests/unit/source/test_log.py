@@ -76,3 +76,20 @@ def test_two_writers_are_noticed(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="changed by somebody else"):
         one.append(entries(3))
     assert Log(tmp_path / "a.jsonl").entries == entries(1, 2)
+
+
+def test_a_shorter_log_in_place_of_a_longer_one(tmp_path: Path) -> None:
+    """It goes on from there, also when loaded anew; whoever still holds the old one cannot write to it."""
+    path = tmp_path / "a.jsonl"
+    log = Log(path)
+    log.append(entries(1, 2, 3))
+    other = Log(path)
+    assert other.entries == entries(1, 2, 3)
+
+    log.replace(entries(7))
+    log.append(entries(8))
+
+    assert log.entries == Log(path).entries == entries(7, 8)
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(StateError, match="changed by somebody else"):
+        other.append(entries(4))

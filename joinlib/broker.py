@@ -1,0 +1,140 @@
+"""How does a client of ours reach a Kafka cluster, and what does it say when it cannot?
+
+The one place that reads secrets: they go from a mounted file, or the environment, straight into the client's
+configuration. Nothing here, and no error, repeats one.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from joinlib.errors import InputError, SpecError, StreamJoinError
+from joinlib.spec.kafka import KafkaConnection, KafkaSecurity
+
+PATIENCE_S = 7.0  # for a first answer: an error is to come within 10 s
+RETRY_S = 60.0  # for brokers that were there before: they may be restarting
+Settings = dict[str, Any]
+
+
+def settings(connection: KafkaConnection) -> Settings:
+    """What every client is configured with. Holds secrets: for a client's constructor only."""
+    return {
+        "bootstrap.servers": connection.bootstrap_servers.replace(" ", ""),
+        "client.id": "streamjoin",
+        "log_level": 2,  # what fails is raised; lesser troubles mend themselves
+        "log.connection.close": False,
+        "reconnect.backoff.max.ms": 1000,
+        **_security(connection.security),
+    }
+
+
+def _security(security: KafkaSecurity) -> Settings:
+    found: Settings = {"security.protocol": security.protocol.lower()}
+    if security.sasl:
+        found["sasl.mechanism"] = str(security.mechanism)
+        found["sasl.username"] = _secret("username", security.username_file, security.username_env)
+        found["sasl.password"] = _secret("password", security.password_file, security.password_env)
+    files = {
+        "ssl.ca.location": security.ca_file,
+        "ssl.certificate.location": security.cert_file,
+        "ssl.key.location": security.key_file,
+    }
+    for name, path in files.items():
+        if path is not None:
+            found[name] = str(_readable(path))
+    return found
+
+
+def _secret(what: str, path: Path | None, variable: str | None) -> str:
+    if path is not None:
+        text = _readable(path).read_text().rstrip("\r\n")
+        if not text:
+            raise SpecError(f"{path}: the file of Kafka's {what} is empty; write the {what} into it")
+        return text
+    value = os.environ.get(variable or "", "")
+    if not value:
+        raise SpecError(f"the environment has no {variable}, which is to hold Kafka's {what}; set it")
+    return value
+
+
+def _readable(path: Path) -> Path:
+    try:
+        with path.open("rb"):
+            return path
+    except OSError as e:
+        raise SpecError(
+            f"{path}: cannot be read ({e.strerror}); mount it, or correct kafka.security"
+        ) from None
+
+
+class Trouble:
+    """What a client has said of itself lately; give `heard` to it as its `error_cb`."""
+
+    def __init__(self, connection: KafkaConnection) -> None:
+        self._servers = connection.bootstrap_servers
+        self._last: KafkaError | None = None
+
+    def heard(self, error: KafkaError) -> None:
+        """The client's call-back: keeps the latest error that says why, for "all brokers are down" does not."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN or self._last is None:
+            self._last = error
+
+    @property
+    def hopeless(self) -> bool:
+        """Would trying again change nothing? Wrong secrets and certificates do not mend themselves."""
+        return self._last is not None and self._last.code() in _HOPELESS
+
+    def error(self, doing: str, cause: KafkaError | None = None) -> StreamJoinError:
+        """What to raise when something did not come about."""
+        error = cause if cause is not None and cause.code() not in _VAGUE else self._last or cause
+        if error is None:
+            return InputError(f"kafka {self._servers}: {doing}: no answer; are these the brokers' addresses?")
+        return InputError(f"kafka {self._servers}: {doing}: {_text(error)}{_fix(error)}")
+
+
+@contextmanager
+def explained(trouble: Trouble, doing: str) -> Iterator[None]:
+    """Turns the client's exceptions into ours."""
+    try:
+        yield
+    except KafkaException as e:
+        cause = e.args[0] if e.args and isinstance(e.args[0], KafkaError) else None
+        raise trouble.error(doing, cause) from None
+
+
+def codes(*names: str) -> frozenset[int]:
+    """Numbers of errors by their names."""
+    return frozenset(int(getattr(KafkaError, name)) for name in names)
+
+
+_HOPELESS = codes("_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM")
+_VAGUE = codes("_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_TIMED_OUT_QUEUE", "_FAIL")
+_DENIED = codes(
+    "TOPIC_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "GROUP_AUTHORIZATION_FAILED",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+)
+_UNKNOWN = codes("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
+
+
+def _text(error: KafkaError) -> str:
+    """Without the client's own prefix, which names threads and addresses a second time."""
+    return " ".join(str(error.str()).rpartition("]: ")[2].split())
+
+
+def _fix(error: KafkaError) -> str:
+    code = error.code()
+    if code in codes("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED"):
+        return "; correct user or password, or security.mechanism"
+    if code in _HOPELESS:
+        return "; correct security.protocol, security.mechanism or the certificates"
+    if code in _DENIED:
+        return "; grant it to this user"
+    if code in _UNKNOWN:
+        return "; create the topic, or correct its name"
+    return "; are bootstrapServers and security.protocol right, and is the broker up?"

@@ -1,0 +1,13 @@
+"""How are Kafka topics an input? A slice is a range of offsets of one partition.
+
+brokers    how far every partition reaches            asked by the driver
+ranges     a log of that, cut into slices             pure
+consumer   the messages of a range                    in any process
+decode     messages -> rows, bad ones named           pure
+"""
+
+from joinlib.source.kafka.config import KafkaConfig
+from joinlib.source.kafka.input import KafkaInput
+from joinlib.source.kafka.reader import KafkaReader
+
+__all__ = ["KafkaConfig", "KafkaInput", "KafkaReader"]

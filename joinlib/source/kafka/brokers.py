@@ -1,0 +1,128 @@
+"""What do the brokers hold? Partitions, their offsets, the size of their messages. For the driver; asks, changes nothing."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import cached_property
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from joinlib.broker import PATIENCE_S, RETRY_S, Settings, Trouble, settings
+from joinlib.source.kafka.consumer import consumer_settings
+from joinlib.source.kafka.ranges import Partition
+from joinlib.spec.kafka import KafkaConnection
+
+_EARLIEST, _LATEST = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_REFRESH_S = 2.0  # new partitions are noticed after so long
+_SAMPLE = 64  # messages
+_SAMPLE_S = 2.0
+_UNKNOWN_BYTES = 1024  # of a message, where none could be had
+_OVERHEAD_BYTES = 128  # of a message in memory, besides key and value
+T = TypeVar("T")
+
+
+class Brokers:
+    """A cluster and the topics that are read. Makes no connection before it is asked something."""
+
+    def __init__(self, connection: KafkaConnection, topics: Sequence[str]) -> None:
+        self.connection, self.topics = connection, topics
+        self._trouble = Trouble(connection)
+        self._partitions: list[Partition] = []
+        self._looked = 0.0
+        self._met = False
+
+    def ends(self) -> dict[Partition, tuple[int, int]]:
+        """The first offset of each partition, and the one that the next committed message will have."""
+        return self._patiently(f"offsets of {', '.join(self.topics)}", self._ends)
+
+    def sizes(self, points: Mapping[str, Iterable[tuple[int, int]]]) -> dict[str, int]:
+        """Bytes of a message of each topic, from a few of them at (partition, offset)."""
+        found = {}
+        for topic, places in points.items():
+            means = [self._mean(topic, *place) for place in places]
+            found[topic] = max((m for m in means if m), default=_UNKNOWN_BYTES)
+        return found
+
+    def _ends(self, seconds: float) -> dict[Partition, tuple[int, int]]:
+        if time.monotonic() - self._looked > _REFRESH_S:
+            found = self._admin.describe_topics(TopicCollection(list(self.topics)), request_timeout=seconds)
+            topics = {name: future.result(seconds + 1) for name, future in found.items()}
+            self._partitions = [(name, p.id) for name, t in topics.items() for p in t.partitions]
+            self._looked = time.monotonic()
+        low, high = (self._offsets(spec, seconds) for spec in (_EARLIEST, _LATEST))
+        lows, highs = _results(low, seconds), _results(high, seconds)
+        return {p: (lows[p], highs[p]) for p in self._partitions}
+
+    def _offsets(self, spec: OffsetSpec, seconds: float) -> dict[TopicPartition, "Future[Any]"]:
+        """Where transactions are still open, the latest is what lies before them."""
+        asked = {TopicPartition(*p): spec for p in self._partitions}
+        found: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(
+            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=seconds
+        )
+        return found
+
+    def _patiently(self, doing: str, ask: Callable[[float], T]) -> T:
+        """Tries again until an answer comes: for seconds at first, longer once the brokers were there."""
+        until = time.monotonic() + (RETRY_S if self._met else PATIENCE_S)
+        while True:
+            left = until - time.monotonic()
+            try:
+                answer = ask(max(min(left, 5.0), 0.5))
+            except (KafkaException, TimeoutError) as e:
+                cause = e.args[0] if e.args and isinstance(e.args[0], KafkaError) else None
+                self._admin.poll(0)
+                if self._final(cause) or left < 1:
+                    raise self._trouble.error(doing, cause) from None
+                time.sleep(0.2)
+            else:
+                self._met = True
+                return answer
+
+    def _final(self, cause: KafkaError | None) -> bool:
+        """Before anything ever worked, what the broker itself refuses is the user's mistake."""
+        if self._trouble.hopeless:
+            return True
+        return not self._met and cause is not None and not cause.retriable() and cause.code() > 0
+
+    def _mean(self, topic: str, partition: int, offset: int) -> int | None:
+        self._consumer.assign([TopicPartition(topic, partition, offset)])
+        try:
+            messages = self._some()
+        finally:
+            self._consumer.unassign()
+        if not messages:
+            return None
+        total = sum(len(m.value() or b"") + len(m.key() or b"") for m in messages)
+        return total // len(messages) + _OVERHEAD_BYTES
+
+    def _some(self) -> list[Message]:
+        until = time.monotonic() + _SAMPLE_S
+        while time.monotonic() < until:
+            found = self._consumer.consume(_SAMPLE, 0.02)
+            messages = [m for m in found if m.error() is None]
+            if found:  # perhaps the end of the partition, and nothing else
+                return messages
+        return []
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        found: Settings = {**settings(self.connection), "error_cb": self._trouble.heard}
+        return AdminClient(found)
+
+    @cached_property
+    def _consumer(self) -> Consumer:
+        return Consumer({**consumer_settings(self.connection), "queued.max.messages.kbytes": 1024})
+
+
+def _results(futures: dict[TopicPartition, "Future[Any]"], seconds: float) -> dict[Partition, int]:
+    return {(p.topic, p.partition): int(f.result(seconds + 1).offset) for p, f in futures.items()}

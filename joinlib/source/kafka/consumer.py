@@ -1,0 +1,124 @@
+"""Messages of one partition between two offsets, whoever holds them: a consumer for each worker process and cluster.
+
+Only committed messages come. Offsets have gaps where a topic is compacted and where transactions end, so the range is
+over when a message at or behind its end comes, or when the partition has no more.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from joinlib.broker import RETRY_S, Settings, Trouble, codes, settings
+from joinlib.errors import InputError, StreamJoinError
+from joinlib.spec.kafka import KafkaConnection
+
+_AT_ONCE = 10_000  # messages taken from the client at once
+_WAIT_S = 0.05  # for as many; a range that has gaps ends no sooner
+_GONE = codes("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
+_FINAL = codes(
+    "TOPIC_AUTHORIZATION_FAILED", "_SSL", "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_BAD_MSG"
+)
+_END = codes("_PARTITION_EOF")
+
+
+def consumer_settings(connection: KafkaConnection) -> Settings:
+    """A consumer that commits nothing and whose memory is bounded. Holds secrets."""
+    return {
+        **settings(connection),
+        "group.id": "streamjoin",  # asked for, and never joined
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_committed",
+        "queued.min.messages": 100_000,
+        "queued.max.messages.kbytes": 32 << 10,
+        "fetch.message.max.bytes": 4 << 20,
+        "fetch.wait.max.ms": 10,  # at a partition's end, and so until another one can be asked for
+        "fetch.error.backoff.ms": 100,
+    }
+
+
+class Source:
+    """The consumer of this process for one cluster."""
+
+    def __init__(self, connection: KafkaConnection) -> None:
+        self.connection = connection
+        self.trouble = Trouble(connection)
+        self.consumer = Consumer({**consumer_settings(connection), "error_cb": self.trouble.heard})
+
+    def messages(
+        self, topic: str, partition: int, start: int, stop: int, reset: bool
+    ) -> Iterator[list[Message]]:
+        """Those at [start, stop), in lists. `reset`: what has expired is passed over, else an InputError."""
+        self.consumer.assign([TopicPartition(topic, partition, start)])
+        try:
+            yield from self._until(topic, partition, start, stop, reset)
+        finally:
+            with contextlib.suppress(KafkaException):
+                self.consumer.unassign()
+
+    def _until(
+        self, topic: str, partition: int, start: int, stop: int, reset: bool
+    ) -> Iterator[list[Message]]:
+        place = f"topic {topic}, partition {partition}, offset"
+        at, heard, last = start, time.monotonic(), None
+        while at < stop:
+            found = self.consumer.consume(min(_AT_ONCE, stop - at), _WAIT_S)
+            events = [(e, m.offset() or 0) for m in found if (e := m.error()) is not None]
+            if events:
+                found = [m for m in found if m.error() is None]
+            if found:
+                at, heard = _offset(found[-1]) + 1, time.monotonic()
+                if at > stop:
+                    found = [m for m in found if _offset(m) < stop]
+                yield found
+            for error, offset in events:
+                if error.code() in _END:
+                    at = max(at, offset)
+                elif error.code() in _GONE:
+                    at = self._passed_over(topic, partition, at, stop, reset)
+                elif error.code() in _FINAL:
+                    raise self._broken(f"{place} {at}", error)
+                else:
+                    last = error
+            if time.monotonic() - heard > RETRY_S or self.trouble.hopeless:
+                raise self._broken(f"{place} {at}: nothing came for {RETRY_S:.0f} s", last)
+
+    def _broken(self, doing: str, error: KafkaError | None) -> StreamJoinError:
+        """The next reader begins anew, with secrets that may have been corrected."""
+        _sources.pop((os.getpid(), self.connection), None)
+        return self.trouble.error(doing, error)
+
+    def _passed_over(self, topic: str, partition: int, at: int, stop: int, reset: bool) -> int:
+        """The next offset that there is, where those from `at` on are gone."""
+        low, high = self.consumer.get_watermark_offsets(TopicPartition(topic, partition), RETRY_S)
+        if not reset:
+            raise InputError(
+                f"kafka topic {topic}, partition {partition}: messages from offset {at} on are gone (there is {low} to"
+                f" {high}); set `onMissingOffsets: reset` to go on with what there is, or start with a new checkpoint"
+            )
+        if not at < low < stop:
+            return stop
+        self.consumer.assign([TopicPartition(topic, partition, low)])
+        return int(low)
+
+
+def _offset(message: Message) -> int:
+    offset = message.offset()
+    assert offset is not None
+    return offset
+
+
+_sources: dict[tuple[int, KafkaConnection], Source] = {}
+
+
+def source(connection: KafkaConnection) -> Source:
+    """This process's, made on first use."""
+    key = os.getpid(), connection
+    if key not in _sources:
+        _sources[key] = Source(connection)
+    return _sources[key]

@@ -1,0 +1,181 @@
+"""Messages -> one record batch. Law: every message becomes its rows, or is named as bad; one parse for all the good ones.
+
+The values are joined by line breaks and parsed at once. That each value is a row of its own is checked first (cheaply),
+for two halves of a row in two messages would make a row too. Where something does not parse, halving finds the bad ones.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+
+from joinlib.errors import InputError
+from joinlib.source.fit import check_types, fitted
+from joinlib.source.kafka.config import Format, KafkaConfig
+from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, json_table, reason
+from joinlib.spec.kafka import About
+
+PLACE = "value"
+Values = Sequence[bytes]
+
+
+class Bad(Exception):
+    """Messages that cannot be rows; the text says why, without their content."""
+
+
+class Refused(NamedTuple):
+    """A message and why it cannot be decoded."""
+
+    message: Any
+    reason: str
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """For some columns of one input."""
+
+    config: KafkaConfig
+    schema: pa.Schema  # as declared
+    columns: tuple[str, ...]  # those that are asked for
+
+    def decode(self, messages: Sequence[Any]) -> tuple[pa.RecordBatch | None, list[Refused]]:
+        """The rows of messages that have a value, in order, and those that cannot be decoded."""
+        values = [m.value() for m in messages]
+        if None in values:
+            return self.decode([m for m, v in zip(messages, values, strict=True) if v is not None])
+        if not values:
+            return None, []
+        try:
+            return self._decoded(messages, values), []
+        except (Bad, InputError, *PARSE_ERRORS) as e:
+            if len(messages) == 1:
+                return None, [Refused(messages[0], self._why(messages[0], e))]
+        half = len(messages) // 2
+        parts = [self.decode(part) for part in (messages[:half], messages[half:])]
+        batches = [batch for batch, _ in parts if batch is not None]
+        return pa.concat_batches(batches) if batches else None, [bad for _, found in parts for bad in found]
+
+    def _decoded(self, messages: Sequence[Any], values: Values) -> pa.RecordBatch:
+        rows, counts = _PARSERS[self.config.format](values, self._parsed, self.schema.names, self.config.csv)
+        filled = {name: _for_rows(messages, what, counts) for name, what in self._filled.items()}
+        whole = {**{n: rows.column(n) for n in rows.column_names}, **filled}
+        names = [f.name for f in self._wanted] or list(whole)[:1]
+        table = pa.table({n: whole[n] for n in names}).combine_chunks()
+        batch = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
+        return fitted(PLACE, batch, self._wanted)
+
+    def _why(self, message: Any, error: Exception) -> str:
+        """Without a value of the message, which an error of the parser may hold."""
+        if isinstance(error, (Bad, InputError)):
+            return str(error)
+        parser = _PARSERS[self.config.format]
+
+        def parse(text: bytes, want: pa.Schema) -> pa.Table:
+            return parser([text], want, self.schema.names, self.config.csv)[0]
+
+        return reason(parse, message.value(), self._parsed)
+
+    @cached_property
+    def _filled(self) -> dict[str, About]:
+        return {n: a for n, a in self.config.filled.items() if n in self.columns}
+
+    @cached_property
+    def _wanted(self) -> pa.Schema:
+        return pa.schema([self.schema.field(c) for c in self.columns])
+
+    @cached_property
+    def _parsed(self) -> pa.Schema:
+        """What is parsed of a value; all of it where nothing of it is asked for, so that bad messages are still found."""
+        own = [f for f in self.schema if f.name not in self.config.filled]
+        return pa.schema([f for f in own if f.name in self.columns] or own)
+
+
+def _json(values: Values, want: pa.Schema, names: list[str], csv: CsvFormat) -> tuple[pa.Table, None]:
+    text = b"\n".join(values)
+    if not (text[:1] == b"{" and text[-1:] == b"}" and text.count(b"}\n{") == len(values) - 1):
+        values = [v.strip() for v in values]
+        if not all(v[:1] == b"{" and v[-1:] == b"}" for v in values):
+            raise Bad("is not one JSON object")
+        text = b"\n".join(values)
+    return _each_a_row(json_table(text, want), len(values), "is not one JSON object"), None
+
+
+def _csv(values: Values, want: pa.Schema, names: list[str], csv: CsvFormat) -> tuple[pa.Table, None]:
+    values = [v.rstrip(b"\r\n") for v in values]
+    text = b"\n".join(values)
+    if not all(values) or text.count(b"\n") != len(values) - 1 or b"\r" in text:
+        raise Bad("is empty, or holds a line break: a CSV message is one line")
+    quote = csv.quote.encode()
+    if quote in text and any(v.count(quote) % 2 for v in values):
+        raise Bad("has a quote that is open at its end")
+    return _each_a_row(csv_table(text, want, names, csv), len(values), "is not one CSV line"), None
+
+
+def _arrow(values: Values, want: pa.Schema, names: list[str], csv: CsvFormat) -> tuple[pa.Table, list[int]]:
+    tables = []
+    seen = None
+    for value in values:
+        table = _stream(value)
+        if seen is None or not table.schema.equals(seen):
+            check_types(PLACE, table.schema, want)
+            seen = table.schema
+        columns = table.select(want.names)
+        tables.append(
+            columns
+            if columns.schema.equals(want)
+            else pa.Table.from_batches([fitted(PLACE, b, want) for b in columns.to_batches()], want)
+        )
+    return pa.concat_tables(tables), [t.num_rows for t in tables]
+
+
+def _stream(value: bytes) -> pa.Table:
+    try:
+        table = pa.ipc.open_stream(value).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError):
+        raise Bad("is not a stream of Arrow record batches") from None
+    return table
+
+
+_Parser = Callable[[Values, pa.Schema, list[str], CsvFormat], tuple[pa.Table, list[int] | None]]
+_PARSERS: dict[Format, _Parser] = {"json": _json, "csv": _csv, "arrow": _arrow}
+
+
+def _each_a_row(table: pa.Table, count: int, otherwise: str) -> pa.Table:
+    if table.num_rows != count:
+        raise Bad(otherwise)
+    return table
+
+
+def about(what: About | Literal["value"], messages: Sequence[Any]) -> pa.Array:
+    """A column of what is known of each message."""
+    return _ABOUT[what](messages)
+
+
+def _for_rows(messages: Sequence[Any], what: About, counts: list[int] | None) -> pa.Array:
+    """A column of what is known of each message, once for each of its rows."""
+    column = about(what, messages)
+    if counts is None:
+        return column
+    at = pa.array([i for i, count in enumerate(counts) for _ in range(count)], pa.int64())
+    return column.take(at)
+
+
+def _headers(message: Any) -> list[dict[str, Any]]:
+    return [{"key": key, "value": value} for key, value in message.headers() or ()]
+
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_ABOUT: dict[About | Literal["value"], Callable[[Sequence[Any]], pa.Array]] = {
+    "key": lambda messages: pa.array([m.key() for m in messages], pa.binary()),
+    "timestamp": lambda messages: pa.array(
+        [m.timestamp()[1] * 1000 if m.timestamp()[0] else None for m in messages], pa.timestamp("us", "UTC")
+    ),
+    "topic": lambda messages: pa.array([m.topic() for m in messages], pa.string()),
+    "partition": lambda messages: pa.array([m.partition() for m in messages], pa.int32()),
+    "offset": lambda messages: pa.array([m.offset() for m in messages], pa.int64()),
+    "value": lambda messages: pa.array([m.value() for m in messages], pa.binary()),
+    "headers": lambda messages: pa.array([_headers(m) for m in messages], HEADERS),
+}

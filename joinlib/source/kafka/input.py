@@ -1,0 +1,115 @@
+"""Topics that grow while the job runs, as an input.
+
+`discover` asks the brokers how far each partition reaches, cuts what is new into slices and logs it: positions are ours,
+there is no consumer group and nothing to rebalance. Only committed messages count.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+import pyarrow as pa
+
+from joinlib.errors import InputError
+from joinlib.source.kafka.brokers import Brokers
+from joinlib.source.kafka.config import KafkaConfig
+from joinlib.source.kafka.ranges import Partition, Ranges, advance
+from joinlib.source.kafka.reader import KafkaReader
+from joinlib.source.log import Log
+from joinlib.source.slices import Slice
+
+_RESAMPLE_S = 30.0
+_POINTS = 4  # of a topic, at which message sizes are looked at
+
+
+class KafkaInput:
+    """The input over one log. Making it connects to nothing yet."""
+
+    def __init__(
+        self,
+        config: KafkaConfig,
+        schema: pa.Schema,
+        log: Log,
+        brokers: Brokers | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.reader: KafkaReader = KafkaReader(config, schema)
+        self._config = config
+        self._log = log
+        self._clock = clock
+        self._brokers = brokers or Brokers(config.connection, config.topics)
+        self._sizes: dict[str, int] = {}
+        self._sampled: dict[str, float] = {}
+
+    def discover(self) -> int:
+        known = self._known
+        now = self._brokers.ends()
+        self._measure(now)
+        entry, missing = advance(known.at, now, self._config.starting == "latest", self._sizes)
+        if missing and self._config.on_missing == "fail":
+            raise InputError(self._gone(missing))
+        if entry:
+            self._log.append([entry])
+            known.add(entry)
+        return known.slices
+
+    def slices(self, start: int, stop: int) -> list[Slice]:
+        return self._known.between(start, stop)
+
+    def forget(self, before: int) -> None:
+        """Slices before this one are never asked for again."""
+        entries = self._known.folded(before)
+        if entries is not None:
+            self._log.replace(entries)
+            self._known = Ranges(str(self._log.path), entries)
+
+    def lag(self, start: int = 0) -> dict[str, int]:
+        known = self._known
+        return {
+            "slices": known.slices - start,
+            "rows": known.rows - known.rows_before(start),
+            **({"lost": known.lost} if known.lost else {}),
+        }
+
+    @cached_property
+    def _known(self) -> Ranges:
+        return Ranges(str(self._log.path), self._log.entries)
+
+    def _measure(self, now: dict[Partition, tuple[int, int]]) -> None:
+        """Looks at the size of messages where there are new ones, not more often than it needs."""
+        points: dict[str, list[tuple[int, int]]] = {}
+        for topic in self._config.topics:
+            if topic in self._sampled and self._clock() - self._sampled[topic] < _RESAMPLE_S:
+                continue
+            fresh = sorted(
+                ((high - start, p, start) for p, start, high in self._fresh(topic, now)), reverse=True
+            )
+            if fresh:
+                points[topic] = list(_spread(fresh))
+                self._sampled[topic] = self._clock()
+        if points:
+            self._sizes |= self._brokers.sizes(points)
+        for topic in self._config.topics:
+            self._sizes.setdefault(topic, 1)
+
+    def _fresh(self, topic: str, now: dict[Partition, tuple[int, int]]) -> Iterable[tuple[int, int, int]]:
+        """(partition, start, high) where there is something to read."""
+        for (name, partition), (low, high) in now.items():
+            start = max(self._known.at.get((name, partition), low), low)
+            if name == topic and start < high:
+                yield partition, start, high
+
+    def _gone(self, missing: dict[Partition, tuple[int, int, int]]) -> str:
+        (topic, partition), (start, low, high) = next(iter(missing.items()))
+        why = "expired before they were read" if start < low else "are gone, was the topic made again?"
+        return (
+            f"kafka topic {topic}, partition {partition}: messages from offset {start} on {why} (there is {low} to"
+            f" {high}); set `onMissingOffsets: reset` to go on with what there is, or start with a new checkpoint"
+        )
+
+
+def _spread(fresh: list[tuple[int, int, int]]) -> Iterable[tuple[int, int]]:
+    """A few (partition, offset) over the longest of (count, partition, start)."""
+    each = max(_POINTS // len(fresh), 1)
+    for count, partition, start in fresh[:_POINTS]:
+        yield from ((partition, start + count * i // each) for i in range(each))

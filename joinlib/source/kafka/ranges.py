@@ -1,0 +1,159 @@
+"""Which offsets does slice n stand for? A log of how far each partition was known, cut into slices; pure.
+
+    entry   {"at":  [[topic, partition, offset]],                        where partitions begin, or begin again
+             "cut": [[topic, partition, start, stop, rows, bytes]],      offsets seen since the entry before
+             "lost": n}                                                  messages that were gone before they were read
+
+Each cut makes slices of `rows` messages of about `bytes` bytes each. Those of an entry are interleaved by how far
+into their own cut they are, so that a backlog is read through all its partitions at once and event time advances
+evenly. Entries whose slices were all read are folded into one that begins the log: it does not grow with time.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from joinlib.errors import StateError
+from joinlib.source.log import Entry
+from joinlib.source.slices import Slice
+
+Partition = tuple[str, int]
+SLICE_ROWS = 65_536  # messages of a slice at most
+SLICE_BYTES = 16 << 20  # of messages, as far as can be told
+_KEPT = 1024  # entries that stay, whatever was read: what Spark may run again is among the last few
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Offsets [start, stop) of one partition, in slices of `rows`."""
+
+    topic: str
+    partition: int
+    start: int
+    stop: int
+    rows: int
+    bytes: int  # of a message, about
+
+    @property
+    def slices(self) -> int:
+        return -(-(self.stop - self.start) // self.rows)
+
+
+def cut(partition: Partition, start: int, stop: int, message_bytes: int) -> Cut:
+    """The offsets in slices that are bounded in messages and bytes."""
+    rows = min(max(SLICE_BYTES // max(message_bytes, 1), 1), SLICE_ROWS)
+    return Cut(*partition, start, stop, rows, message_bytes)
+
+
+class Ranges:
+    """The entries of a log, ready to be looked up. O(log entries) and what is returned."""
+
+    def __init__(self, place: str, entries: Iterable[Entry]) -> None:
+        self.place = place
+        self.at: dict[Partition, int] = {}  # the next offset of each partition
+        self.slices = self.rows = self.lost = 0
+        self.base = 0  # slices that are known no more
+        self._seen: list[tuple[int, int, tuple[Cut, ...]]] = []  # (first slice, rows before, cuts)
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        if "base" in entry:
+            self.base = self.slices = entry["base"]
+            self.rows = entry["rows"]
+        self.lost += entry.get("lost", 0)
+        for topic, partition, offset in entry.get("at", ()):
+            self.at[topic, partition] = offset
+        cuts = tuple(Cut(*c) for c in entry.get("cut", ()))
+        for c in cuts:
+            self.at[c.topic, c.partition] = c.stop
+        if cuts:
+            self._seen.append((self.slices, self.rows, cuts))
+            self.slices += sum(c.slices for c in cuts)
+            self.rows += sum(c.stop - c.start for c in cuts)
+
+    def between(self, start: int, stop: int) -> list[Slice]:
+        """Slices [start, stop)."""
+        if stop > self.slices or (start < stop and start < self.base):
+            raise StateError(
+                f"{self.place}: knows slices {self.base} to {self.slices}, asked for {start} to {stop};"
+                " restore the file or start with a new checkpoint"
+            )
+        found: list[Slice] = []
+        at = self._position(start)
+        while start + len(found) < stop:
+            first, _, cuts = self._seen[at]
+            found += _slices(first, cuts)[start + len(found) - first : stop - first]
+            at += 1
+        return found
+
+    def rows_before(self, start: int) -> int:
+        """Messages of slices [0, start)."""
+        if start >= self.slices or not self._seen:
+            return self.rows
+        first, rows, cuts = self._seen[self._position(start)]
+        return rows + sum(s.weight for s in _slices(first, cuts)[: max(start - first, 0)])
+
+    def folded(self, before: int) -> list[Entry] | None:
+        """A shorter log that still knows every slice from `before` on; None: it would not pay."""
+        keep = min(self._position(before), len(self._seen) - _KEPT)
+        if keep < _KEPT:
+            return None
+        first, rows, _ = self._seen[keep]
+        starts = dict(self.at)
+        for _, _, cuts in reversed(self._seen[keep:]):
+            starts.update({(c.topic, c.partition): c.start for c in cuts})
+        base = {"base": first, "rows": rows, "lost": self.lost, "at": [[*p, at] for p, at in starts.items()]}
+        return [base, *({"cut": [list(vars(c).values()) for c in cuts]} for _, _, cuts in self._seen[keep:])]
+
+    def _position(self, start: int) -> int:
+        """The last entry that begins at or before the slice."""
+        return max(bisect_right(self._seen, start, key=lambda s: s[0]) - 1, 0)
+
+
+def advance(
+    at: Mapping[Partition, int],
+    now: Mapping[Partition, tuple[int, int]],
+    latest: bool,
+    message_bytes: Mapping[str, int],
+) -> tuple[Entry, dict[Partition, tuple[int, int, int]]]:
+    """What the log shall say, given the (low, high) offsets of today; and partitions whose next offset is gone.
+
+    The latter as (next, low, high); they begin again at the lowest offset there is. A partition that appears later
+    than the first ones begins at its beginning, lest what was sent before it was noticed be lost.
+    """
+    begun: list[list[object]] = []
+    cuts: list[Cut] = []
+    missing: dict[Partition, tuple[int, int, int]] = {}
+    lost = 0
+    for partition, (low, high) in sorted(now.items()):
+        start = at.get(partition)
+        if start is None:
+            start = high if latest and not at else low
+            begun.append([*partition, start])
+        elif not low <= start <= high:
+            missing[partition] = start, low, high
+            lost += max(low - start, 0)
+            start = low
+            begun.append([*partition, start])
+        if high > start:
+            cuts.append(cut(partition, start, high, message_bytes[partition[0]]))
+    entry: Entry = {"at": begun, "cut": [list(vars(c).values()) for c in cuts], "lost": lost}
+    return {key: value for key, value in entry.items() if value}, missing
+
+
+@lru_cache(maxsize=64)
+def _slices(first: int, cuts: tuple[Cut, ...]) -> tuple[Slice, ...]:
+    """The slices of an entry, in order. Slice k of n is at (k + 1) / n of its cut."""
+    parts = sorted(((k + 1) / c.slices, number, k) for number, c in enumerate(cuts) for k in range(c.slices))
+    return tuple(_slice(first + i, cuts[number], k) for i, (_, number, k) in enumerate(parts))
+
+
+def _slice(index: int, c: Cut, k: int) -> Slice:
+    start = c.start + k * c.rows
+    stop = min(start + c.rows, c.stop)
+    count = stop - start
+    return Slice(
+        index, None, count, path=c.topic, size=count * c.bytes, group=c.partition, start=start, stop=stop
+    )

@@ -1,0 +1,134 @@
+"""Slices of topics -> rows, in any process. A slice is decoded as one block, or a few where its messages are large.
+
+A message without a value (a tombstone) is no row. What cannot be decoded stops the job, is left out and counted, or
+is kept as a dead letter as well, as the spec says. A null key is a NULL in the key's column and nothing else.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, groupby
+from typing import Any
+
+import pyarrow as pa
+
+from joinlib.errors import InputError
+from joinlib.source.kafka import consumer, letters
+from joinlib.source.kafka.config import KafkaConfig
+from joinlib.source.kafka.decode import Decoder, Refused
+from joinlib.source.slices import SLICE_ROWS, Reader, Slice
+
+_CHUNK_ROWS = 8_192  # messages decoded at once: few enough to stay in the processor's cache
+_CHUNK_BYTES = 8 << 20  # of values, likewise
+_BLOCK_BYTES = 32 << 20  # of a record batch that is made of chunks
+
+
+@dataclass
+class Counts:
+    """What was left out while reading."""
+
+    bad: int = 0
+
+
+@dataclass(frozen=True)
+class KafkaReader(Reader):
+    """Reads slices of topics of one format and schema: those of a partition in order, partition after partition."""
+
+    config: KafkaConfig
+    schema: pa.Schema
+    counts: Counts = field(default_factory=Counts, compare=False)
+
+    @property
+    def bad(self) -> int:
+        """Messages that could not be decoded, of all that was read."""
+        return self.counts.bad
+
+    def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        decoder = Decoder(self.config, self.schema, tuple(columns))
+        ordered = sorted(slices, key=lambda s: (s.path, s.group, s.start))
+        for run in _runs(ordered):
+            source = consumer.source(self.config.connection)
+            reset = self.config.on_missing == "reset"
+            lists = source.messages(run[0].path, run[0].group, run[0].start, run[-1].stop, reset)
+            for at, own in groupby(_cut(run, lists), lambda found: found[0]):
+                yield from self._slice(decoder, run[at], (messages for _, messages in own))
+
+    def _slice(self, decoder: Decoder, slice: Slice, lists: Iterator[list[Any]]) -> Iterator[pa.RecordBatch]:
+        refused: list[Refused] = []
+        block: list[pa.RecordBatch] = []
+        for chunk in _chunks(lists):
+            rows, bad = decoder.decode(chunk)
+            if bad and self.config.on_bad == "fail":
+                raise InputError(_refusal(bad[0]))
+            self.counts.bad += len(bad)
+            if self.config.dead_letters is not None:
+                refused += bad
+            if rows is not None:
+                block.append(rows)
+            if sum(b.nbytes for b in block) > _BLOCK_BYTES:
+                yield from _bounded(block)
+                block = []
+        yield from _bounded(block)
+        if refused and self.config.dead_letters is not None:
+            letters.write(self.config.dead_letters, self.config.name, slice, refused)
+
+
+def _runs(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
+    """Slices that follow each other without a gap are read in one go."""
+    run: list[Slice] = []
+    for s in slices:
+        if run and (s.path, s.group, s.start) != (run[-1].path, run[-1].group, run[-1].stop):
+            yield run
+            run = []
+        run.append(s)
+    if run:
+        yield run
+
+
+def _cut(run: Sequence[Slice], lists: Iterator[list[Any]]) -> Iterator[tuple[int, list[Any]]]:
+    """Messages in the order of their offsets, with the position of the slice that each list is of."""
+    at = 0
+    for messages in lists:
+        while messages:
+            end = bisect_left(messages, run[at].stop, key=lambda m: m.offset())
+            if end:
+                yield at, messages[:end]
+            messages = messages[end:]
+            at += bool(messages)
+
+
+def _chunks(lists: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    """The same messages, cut by nothing but themselves: two attempts of a task make the same blocks."""
+    chunk: list[Any] = []
+    size = 0
+    for messages in lists:
+        upto = [0, *accumulate(map(len, messages))]  # bytes of the values before each
+        start = 0
+        while start < len(messages):
+            full = bisect_left(upto, upto[start] + _CHUNK_BYTES - size, start + 1)
+            end = min(full, start + _CHUNK_ROWS - len(chunk), len(messages))
+            chunk += messages[start:end]
+            size += upto[end] - upto[start]
+            start = end
+            if len(chunk) == _CHUNK_ROWS or size >= _CHUNK_BYTES:
+                yield chunk
+                chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _bounded(block: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """As few batches as may be. A message of the arrow format may hold any number of rows."""
+    rows = [b for b in block if b.num_rows]
+    if rows:
+        whole = pa.concat_batches(rows) if len(rows) > 1 else rows[0]
+        for start in range(0, whole.num_rows, SLICE_ROWS):
+            yield whole.slice(start, SLICE_ROWS)
+
+
+def _refusal(refused: Refused) -> str:
+    m, reason = refused
+    return (
+        f"kafka topic {m.topic()}, partition {m.partition()}, offset {m.offset()}: {reason}; correct schema or format,"
+        " or set `onBadMessage: skip` or `deadLetter`"
+    )

@@ -1,0 +1,205 @@
+"""A transactional producer of one state partition, and the marker that says which batches are in the topic.
+
+    id and group   streamjoin-CHECKPOINT-PARTITION
+    marker         the group's offset of partition 0 of the topic: the first batch that is not in it
+
+The marker is moved in the very transaction that carries the rows, so both are there or neither. Whoever opens a channel
+fences all older ones of its id: their transactions are aborted or, if already committed, their marker is seen. A channel
+that was opened before is worth keeping (opening costs 80 ms, mostly connecting); that nobody has opened another one since
+shows when the marker is moved, which is why that is the first thing a transaction does.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+from joinlib.broker import Trouble, codes, settings
+from joinlib.errors import NotReady, SpecError, StreamJoinError
+from joinlib.spark.messages import Message, too_large
+from joinlib.spark.task import KafkaTarget
+from joinlib.spec.kafka import KafkaConnection
+
+PATIENCE_S = 120.0  # for a broker that is away in mid-run; a restart takes 10 to 60 s
+TRANSACTION_S = 600  # brokers allow 900 unless told otherwise
+_QUEUE, _QUEUE_KB, _CHUNK = 100_000, 64 * 1024, 5_000
+_AGAIN_S = 0.1
+T = TypeVar("T")
+
+_PASSING = codes(
+    "NOT_COORDINATOR",
+    "COORDINATOR_NOT_AVAILABLE",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "UNSTABLE_OFFSET_COMMIT",
+    "CONCURRENT_TRANSACTIONS",
+    "REQUEST_TIMED_OUT",
+    "NETWORK_EXCEPTION",
+    "_TRANSPORT",
+    "_TIMED_OUT",
+    "_TIMED_OUT_QUEUE",
+    "_MSG_TIMED_OUT",
+    "_ALL_BROKERS_DOWN",
+    "_WAIT_COORD",
+)
+_FENCED = codes("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
+
+
+class Channel:
+    """Opened by `open`; then `begin`, `produce` and `commit` for each batch. What has failed is not to be used again."""
+
+    def __init__(self, target: KafkaTarget, partition: int | str, patience_s: float = PATIENCE_S) -> None:
+        self.target, self.name, self._patience_s = target, f"streamjoin-{target.job}-{partition}", patience_s
+        self.trouble = Trouble(target.connection)
+        self._failed: KafkaError | None = None  # the first message that did not arrive
+        self._common = settings(target.connection) | {"error_cb": self.trouble.heard, "log_level": 0}
+        self._producer = Producer(self._common | _producing(self.name, target.max_bytes, self._delivered))
+        self._member = _member(self._common, self.name)
+
+    def open(self) -> int | None:
+        """Fences all others of the name; the marker, None if there is none."""
+        self.persist("beginning transactions", self._producer.init_transactions)
+        return self.persist("reading its group's offset", self._marker)
+
+    @property
+    def admin(self) -> AdminClient:
+        """Of this process: it stays connected."""
+        return _admin(self.target.connection)
+
+    def begin(self, marker: int) -> None:
+        """A transaction that moves the marker."""
+        at = [TopicPartition(self.target.topic, 0, marker)]
+        self._producer.begin_transaction()
+        self.persist(
+            "moving its group's offset",
+            lambda seconds: self._producer.send_offsets_to_transaction(at, self._member, seconds),
+        )
+
+    def produce(self, messages: Iterable[Message]) -> None:
+        """Queues messages; waits while the queue is full."""
+        waiting: list[dict[str, Any]] = []
+        for key, value in messages:
+            waiting.append({"key": key, "value": value})
+            if len(waiting) == _CHUNK:
+                self._queue(waiting)
+                waiting = []
+        self._queue(waiting)
+
+    def flush(self) -> None:
+        """Returns when all that was produced is at the brokers."""
+        left = self._producer.flush(self._patience_s)
+        if left and self._failed is None:
+            raise self.error("writing", None)
+        self._check()
+
+    def commit(self) -> None:
+        self.persist("committing", self._producer.commit_transaction)
+
+    def abort(self) -> None:
+        self.persist("aborting", self._producer.abort_transaction)
+
+    def error(self, doing: str, cause: KafkaError | None) -> StreamJoinError:
+        """What to raise: NotReady if trying again may help."""
+        if cause is not None and cause.code() in _FENCED:
+            return NotReady(
+                f"kafka: topic {self.target.topic}: another run of this checkpoint has taken over"
+            )
+        text = str(self.trouble.error(f"output topic {self.target.topic}, {doing}", cause))
+        passing = cause is None or cause.code() in _PASSING
+        return NotReady(text) if passing and not self.trouble.hopeless else SpecError(text)
+
+    def _queue(self, messages: list[dict[str, Any]]) -> None:
+        """Those for which there is no room are queued once there is. They may come after others of their partition: where
+        order matters a batch has one row of a key at most.
+        """
+        end = time.monotonic() + self._patience_s
+        while messages:
+            self._check()
+            if not self._room():
+                self._producer.poll(_AGAIN_S)
+            elif self._producer.produce_batch(self.target.topic, messages) == len(messages):
+                return
+            else:
+                messages = [self._rejected(m) for m in messages if "_error" in m]
+            if time.monotonic() > end:
+                raise self.error("writing", None)
+
+    def _room(self) -> bool:
+        return len(self._producer) <= _QUEUE - _CHUNK
+
+    def _rejected(self, message: dict[str, Any]) -> dict[str, Any]:
+        error: KafkaError = message.pop("_error")
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            raise too_large(self.target, sum(len(part or b"") for part in message.values()))
+        if error.code() != KafkaError._QUEUE_FULL:
+            raise self.error("writing", error)
+        return message
+
+    def _delivered(self, error: KafkaError | None, _: object) -> None:
+        self._failed = self._failed or error
+
+    def _check(self) -> None:
+        """Has a message failed for good?"""
+        if self._failed is not None:
+            raise self.error("writing", self._failed)
+
+    def _marker(self, seconds: float) -> int | None:
+        asked = ConsumerGroupTopicPartitions(self.name, [TopicPartition(self.target.topic, 0)])
+        told = self.admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=seconds)
+        (found,) = told[self.name].result().topic_partitions
+        if found.error is not None:
+            raise KafkaException(found.error)
+        return found.offset if found.offset >= 0 else None
+
+    def persist(self, doing: str, call: Callable[[float], T]) -> T:
+        """Tries again what may pass: a broker that restarts, a coordinator that moves."""
+        end = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return call(max(end - time.monotonic(), 1.0))
+            except KafkaException as e:
+                error = e.args[0]
+                passing = error.retriable() or error.code() in _PASSING
+                if not passing or error.fatal() or self.trouble.hopeless or time.monotonic() > end:
+                    raise self.error(doing, error) from None
+                self._producer.poll(_AGAIN_S)
+
+
+@cache
+def _admin(connection: KafkaConnection) -> AdminClient:
+    return AdminClient(settings(connection) | {"log_level": 0})
+
+
+def _producing(
+    name: str, max_bytes: int, delivered: Callable[[KafkaError | None, object], None]
+) -> dict[str, object]:
+    return {
+        "transactional.id": name,
+        "transaction.timeout.ms": TRANSACTION_S * 1000,
+        "message.timeout.ms": int(PATIENCE_S * 1000),
+        "message.max.bytes": max_bytes,
+        "partitioner": "murmur2_random",  # that of Java's producers
+        "linger.ms": 20,
+        "queue.buffering.max.messages": _QUEUE,
+        "queue.buffering.max.kbytes": _QUEUE_KB,
+        "delivery.report.only.error": True,
+        "on_delivery": delivered,
+    }
+
+
+def _member(common: dict[str, object], group: str) -> object:
+    """What stands for the group in a transaction; no member of it ever lives."""
+    consumer = Consumer(common | {"group.id": group, "enable.auto.commit": False})
+    try:
+        return consumer.consumer_group_metadata()
+    finally:
+        consumer.close()

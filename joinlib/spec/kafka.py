@@ -1,0 +1,131 @@
+"""How is a Kafka cluster reached? What an input and an output over a topic say alike.
+
+Secrets are named, never written: by a mounted file, or by an environment variable. They are read where a client is
+made, so neither spec nor plan, checkpoint or log ever hold one.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema, model_validator
+
+from joinlib.spec.base import Folder, Model, Problem, refuse
+
+_HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
+SERVERS = f"^{_HOST}(, ?{_HOST})*$"
+TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+About = Literal["key", "timestamp", "topic", "partition", "offset", "headers"]  # what is known of a message
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+def _servers(value: str) -> str:
+    if not re.fullmatch(SERVERS.strip("^$"), value):
+        msg = f"{value!r} is no list of brokers; write kafka-1:9092,kafka-2:9092"
+        raise ValueError(msg)
+    for server in value.split(","):
+        if not 0 < int(server.rpartition(":")[2]) < 65536:
+            msg = f"{server.strip()!r} has no port between 1 and 65535; write kafka-1:9092,kafka-2:9092"
+            raise ValueError(msg)
+    return value
+
+
+def _no_dots(value: str) -> str:
+    if value in (".", ".."):
+        msg = f"{value!r} is no name of a topic"
+        raise ValueError(msg)
+    return value
+
+
+Servers = Annotated[str, AfterValidator(_servers), WithJsonSchema({"type": "string", "pattern": SERVERS})]
+Topic = Annotated[str, StringConstraints(pattern=TOPIC), AfterValidator(_no_dots)]
+Variable = Annotated[str, StringConstraints(pattern=VARIABLE)]
+
+
+class KafkaSecurity(Model):
+    """How brokers and client prove who they are."""
+
+    protocol: Protocol = Field(default="PLAINTEXT", description="What the brokers' listener speaks.")
+    mechanism: Mechanism | None = Field(
+        default=None, description="How the client logs in; needed by the SASL protocols."
+    )
+    username_file: Folder | None = Field(default=None, description="File that holds the name of the user.")
+    username_env: Variable | None = Field(default=None, description="Environment variable that holds it.")
+    password_file: Folder | None = Field(default=None, description="File that holds the password.")
+    password_env: Variable | None = Field(default=None, description="Environment variable that holds it.")
+    ca_file: Folder | None = Field(
+        default=None,
+        description="PEM file of the authority that signed the brokers' certificates; absent: those of the system.",
+    )
+    cert_file: Folder | None = Field(default=None, description="PEM file of the client's certificate.")
+    key_file: Folder | None = Field(default=None, description="PEM file of the client's key.")
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that are named, by field."""
+        given = {
+            "usernameFile": self.username_file,
+            "passwordFile": self.password_file,
+            "caFile": self.ca_file,
+            "certFile": self.cert_file,
+            "keyFile": self.key_file,
+        }
+        return {name: path for name, path in given.items() if path is not None}
+
+    @property
+    def sasl(self) -> bool:
+        """Does the client log in?"""
+        return self.protocol.startswith("SASL")
+
+    @property
+    def tls(self) -> bool:
+        """Is the connection encrypted?"""
+        return self.protocol.endswith("SSL")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse([*self._login(), *self._encryption()])
+        return self
+
+    def _login(self) -> list[Problem]:
+        given: dict[str, list[object]] = {
+            "mechanism": [self.mechanism],
+            "username": [self.username_file, self.username_env],
+            "password": [self.password_file, self.password_env],
+        }
+        counts = {name: sum(v is not None for v in values) for name, values in given.items()}
+        if not self.sasl:
+            found = ", ".join(name for name, count in counts.items() if count)
+            fix = f"is for SASL_PLAINTEXT and SASL_SSL, but protocol is {self.protocol}; correct one of them"
+            return [Problem((), f"{found} {fix}")] if found else []
+        return [
+            Problem((), f"{self.protocol} needs {_how(name)}") for name, count in counts.items() if count != 1
+        ]
+
+    def _encryption(self) -> list[Problem]:
+        given = {"caFile": self.ca_file, "certFile": self.cert_file, "keyFile": self.key_file}
+        found = ", ".join(name for name, value in given.items() if value is not None)
+        if found and not self.tls:
+            fix = f"is for SSL and SASL_SSL, but protocol is {self.protocol}; correct one of them"
+            return [Problem((), f"{found} {fix}")]
+        if (self.cert_file is None) != (self.key_file is None):
+            return [Problem((), "certFile and keyFile belong together; write both or none")]
+        return []
+
+
+def _how(name: str) -> str:
+    if name == "mechanism":
+        return "mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"
+    return f"one of {name}File and {name}Env"
+
+
+class KafkaConnection(Model):
+    """A Kafka cluster."""
+
+    bootstrap_servers: Servers = Field(description="Host and port of brokers, separated by commas.")
+    security: KafkaSecurity = Field(
+        default_factory=KafkaSecurity, description="How brokers and client prove who they are."
+    )

@@ -1,0 +1,222 @@
+"""What a topic holds and what comes out of it, without Spark: discover, slices, rows."""
+
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from joinlib.errors import InputError
+from joinlib.source import Input, Slice, make
+from joinlib.source.kafka import KafkaConfig
+from joinlib.spec import ddl
+from joinlib.spec.kafka import KafkaConnection
+from tests.kafka.broker import Broker
+
+SCHEMA = ddl.parse("a BIGINT")
+Rows = list[int | None]
+
+
+def opened(folder: Path, servers: str, *topics: str, schema: Any = SCHEMA, **more: Any) -> Input:
+    """An input over topics; opened again over the same folder it goes on where it was."""
+    config = KafkaConfig(KafkaConnection(bootstrap_servers=servers), topics, name="i", **more)
+    return make("i", config, schema, folder)
+
+
+def read(input: Input, slices: list[Slice]) -> Rows:
+    return [a for batch in input.reader.read_many(slices, ["a"]) for a in batch.column("a").to_pylist()]
+
+
+def rest(input: Input, start: int = 0) -> Rows:
+    """All that is there from a slice on."""
+    return read(input, input.slices(start, input.discover()))
+
+
+def objects(*numbers: int) -> list[bytes | None]:
+    return [b'{"a":%d}' % n for n in numbers]
+
+
+def test_a_topic_that_grows_and_gains_partitions(broker: Broker, tmp_path: Path) -> None:
+    """What is there later comes later, from new partitions as well, and a restart changes nothing."""
+    topic = broker.topic("grows", 1)
+    one = opened(tmp_path, broker.servers, topic)
+    assert one.discover() == 0
+    assert not (tmp_path / "i.jsonl").read_text().count("cut")
+    broker.send(topic, objects(1, 2))
+    assert rest(one) == [1, 2]
+    read_so_far = one.discover()
+    size = (tmp_path / "i.jsonl").stat().st_size
+
+    broker.partitions(topic, 3)
+    broker.send(topic, objects(3), partition=2)
+    again = opened(tmp_path, broker.servers, topic)
+
+    assert (tmp_path / "i.jsonl").stat().st_size == size
+    assert rest(again, read_so_far) == [3]
+    assert read(again, again.slices(0, read_so_far)) == [1, 2]
+
+
+def test_latest_begins_behind_what_is_there(broker: Broker, tmp_path: Path) -> None:
+    """And everything from then on is read."""
+    topic = broker.topic("latest", 2)
+    broker.send(topic, objects(1), partition=1)
+    one = opened(tmp_path, broker.servers, topic, starting="latest")
+    assert one.discover() == 0
+    broker.send(topic, objects(2), partition=1)
+    assert rest(opened(tmp_path, broker.servers, topic, starting="latest")) == [2]
+
+
+def test_aborted_and_open_transactions_are_not_seen(broker: Broker, tmp_path: Path) -> None:
+    """Committed messages come once their transaction is; markers and aborted messages leave gaps that end no slice early."""
+    topic = broker.topic("transactions")
+    producer = Producer({"bootstrap.servers": broker.servers, "transactional.id": "t"})
+    producer.init_transactions(20)
+    one = opened(tmp_path, broker.servers, topic)
+    for number, keep in ((1, True), (2, False), (3, True), (4, False)):
+        producer.begin_transaction()
+        for value in objects(number, 10 * number):
+            producer.produce(topic, value)
+        producer.flush()
+        open_yet = rest(one)
+        assert number not in open_yet
+        (producer.commit_transaction if keep else producer.abort_transaction)(20)
+
+    assert rest(one) == [1, 10, 3, 30]
+    assert (
+        sum(s.weight for s in one.slices(0, one.discover())) == 12
+    )  # offsets: four are markers, four aborted
+
+
+def test_tombstones_and_keys(broker: Broker, tmp_path: Path) -> None:
+    """A message without a value is no row; a null key is NULL."""
+    topic = broker.topic("tombstones")
+    broker.send(topic, [*objects(1), None, *objects(2)])
+    broker.send(topic, objects(3), key=b"k", headers=[("h", b"v")])
+    schema = ddl.parse("a BIGINT, k STRING, n BIGINT")
+    one = opened(tmp_path, broker.servers, topic, schema=schema, metadata=(("key", "k"), ("offset", "n")))
+    batches = list(one.reader.read_many(one.slices(0, one.discover()), ["a", "n", "k"]))
+    rows = [tuple(r.values()) for b in batches for r in b.to_pylist()]
+    assert rows == [(1, 0, None), (2, 2, None), (3, 3, "k")]
+
+
+def test_messages_that_expired(broker: Broker, tmp_path: Path) -> None:
+    """Gone before they were noticed, or before they were read: an error that says so, or the rest, as asked for."""
+    topic = broker.topic("expired")
+    broker.send(topic, objects(1, 2, 3, 4, 5))
+    kept, lenient = (
+        opened(tmp_path / mode, broker.servers, topic, on_missing=mode) for mode in ("fail", "reset")
+    )
+    for one in (kept, lenient):
+        assert one.discover() == 1
+    broker.forget(topic, 0, 2)
+    assert rest(lenient) == [3, 4, 5]
+    with pytest.raises(InputError, match=r"expired, partition 0: messages from offset 0 on are gone .*reset"):
+        rest(kept)
+
+    broker.send(topic, objects(6, 7, 8))
+    broker.forget(topic, 0, 7)
+
+    with pytest.raises(InputError, match="from offset 5 on expired before they were read"):
+        kept.discover()
+    assert rest(lenient, 1) == [8]
+    assert lenient.lag(0)["lost"] == 2
+    assert rest(lenient) == [8]
+
+
+def test_a_topic_that_was_made_again(broker: Broker, tmp_path: Path) -> None:
+    """Its offsets are others: an error, or the new topic from its beginning."""
+    topic = broker.topic("again")
+    broker.send(topic, objects(1, 2, 3))
+    kept, lenient = (
+        opened(tmp_path / mode, broker.servers, topic, on_missing=mode) for mode in ("fail", "reset")
+    )
+    assert rest(kept) == rest(lenient) == [1, 2, 3]
+    broker.drop(topic)
+    broker.topic(topic)
+    broker.send(topic, objects(9))
+    with pytest.raises(InputError, match="was the topic made again"):
+        kept.discover()
+    assert rest(lenient, 1) == [9]
+
+
+def test_large_messages(broker: Broker, tmp_path: Path) -> None:
+    """One that is larger than a fetch comes as well; slices are cut smaller where messages are large."""
+    topic = broker.topic("large", max_message_bytes=str(20 << 20))
+    values = [b'{"a":%d,"t":"%s"}' % (i, b"x" * (9 << 20)) for i in range(3)]
+    producer = Producer({"bootstrap.servers": broker.servers, "message.max.bytes": 20 << 20})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(30) == 0
+    one = opened(tmp_path, broker.servers, topic)
+    assert one.discover() == 3
+    assert rest(one) == [0, 1, 2]
+
+
+def test_ranges_in_any_order(broker: Broker, tmp_path: Path) -> None:
+    """What was fetched ahead for one range never shows up in the next, backwards, forwards or in another partition."""
+    topic = broker.topic("ranges", 2)
+    for partition in range(2):
+        broker.send(topic, objects(*range(partition * 100_000, partition * 100_000 + 30_000)), partition)
+    one = opened(tmp_path, broker.servers, topic)
+    draw = random.Random(3)
+    for _ in range(60):
+        partition, start = draw.randrange(2), draw.randrange(29_999)
+        stop = min(start + draw.randrange(1, 3_000), 30_000)
+        found = read(one, [Slice(0, None, 1, path=topic, group=partition, start=start, stop=stop)])
+        assert found == list(range(partition * 100_000 + start, partition * 100_000 + stop))
+
+
+def test_several_topics(broker: Broker, tmp_path: Path) -> None:
+    """Of the same columns, as one input."""
+    for name, number in (("one", 1), ("two", 2)):
+        broker.send(broker.topic(name), objects(number))
+    assert sorted(rest(opened(tmp_path, broker.servers, "one", "two"))) == [1, 2]
+
+
+def test_a_broker_that_is_killed_while_it_is_read(own_broker: Broker, tmp_path: Path) -> None:
+    """It comes back, and every message is read once."""
+    count = 300_000
+    topic = own_broker.topic("restart", 2)
+    for partition in range(2):
+        own_broker.send(topic, objects(*range(partition, count, 2)), partition)
+    one = opened(tmp_path, own_broker.servers, topic)
+    batches = one.reader.read_many(one.slices(0, one.discover()), ["a"])
+    found = next(batches).column("a").to_pylist()
+
+    own_broker.kill()
+    later = threading.Timer(2, own_broker.start)
+    later.start()
+    for batch in batches:
+        found += batch.column("a").to_pylist()
+    later.join()
+
+    assert sorted(found) == list(range(count))
+    assert one.discover() == one.discover()
+
+
+def test_a_broker_that_stays_away(
+    own_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the end an error says which broker and what is missing; a job that begins says so sooner."""
+    topic = own_broker.topic("away")
+    own_broker.send(topic, objects(*range(10)))
+    one = opened(tmp_path, own_broker.servers, topic)
+    slices = one.slices(0, one.discover())
+    own_broker.kill()
+    monkeypatch.setattr("joinlib.source.kafka.consumer.RETRY_S", 3)
+    monkeypatch.setattr("joinlib.source.kafka.brokers.RETRY_S", 3)
+    for act in (
+        lambda: read(one, slices),
+        one.discover,
+        opened(tmp_path / "new", own_broker.servers, topic).discover,
+    ):
+        with pytest.raises(InputError, match=r"kafka 127\.0\.0\.1:\d+: .*away.*(refused|failed|down)"):
+            act()
+
+
+def test_topics_that_are_not_there(broker: Broker, tmp_path: Path) -> None:
+    """At once, by name."""
+    with pytest.raises(InputError, match=r"nowhere.*create the topic, or correct its name"):
+        opened(tmp_path, broker.servers, "nowhere").discover()

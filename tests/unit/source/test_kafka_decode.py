@@ -1,0 +1,187 @@
+"""Messages become rows, or are named as bad: all at once gives what one by one gives."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from joinlib.source.kafka.config import Format, KafkaConfig
+from joinlib.source.kafka.decode import HEADERS, Decoder
+from joinlib.source.parse import CsvFormat
+from joinlib.spec.kafka import KafkaConnection
+
+SCHEMA = pa.schema([("a", pa.int64()), ("t", pa.string())])
+JSON = [
+    b'{"a":1,"t":"x"}', b'{"a":2}', b'{ "t":"}\\n{" }', b'{"a":3}\n', b'\n {"a":\n4}', b'{"a":5}{"a":6}', b"", b" ",
+    b'{"a":', b'{"a":"no"}', b'7}', b'{"a":{"a":1}', b'{"t":"', b'"}', b"[1]", b"null", b'{"a":8}\n{"a":9}', b"\xff",
+    b'{"a":[{}', b'{}]}', b'{"a":"}', b'{"t":"\xc3\x28"}',
+]  # fmt: skip
+CSV = [b"1,x", b"2,", b",y", b"3", b"4,x,y", b"", b"\n", b"no,x", b"5,x\n", b"6,x\n7,y", b'8,"a', b'b",9', b'9,"a,b"', b'1,""']  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Message:
+    """What the decoder asks of one."""
+
+    body: bytes
+    at: int = 0
+    name: bytes | None = None
+
+    def value(self) -> bytes:
+        return self.body
+
+    def key(self) -> bytes | None:
+        return self.name
+
+    def offset(self) -> int:
+        return self.at
+
+    def partition(self) -> int:
+        return 3
+
+    def topic(self) -> str:
+        return "orders"
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1_000
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        return [("h", b"1")]
+
+
+def decoder(format: Format, schema: pa.Schema = SCHEMA, columns: Any = None, **more: Any) -> Decoder:
+    config = KafkaConfig(KafkaConnection(bootstrap_servers="k:1"), ("orders",), format, **more)
+    return Decoder(config, schema, tuple(schema.names if columns is None else columns))
+
+
+def said(found: Any) -> tuple[list[Any], list[Any]]:
+    rows, bad = found
+    return (rows.to_pylist() if rows is not None else []), [(m.body, m.at) for m, _ in bad]
+
+
+@pytest.mark.parametrize(("format", "values"), [("json", JSON), ("csv", CSV)])
+@given(data=st.data())
+def test_all_at_once_is_one_by_one(format: Format, values: list[bytes], data: st.DataObject) -> None:
+    """Halves of rows in two messages are no row, and a good message is not lost for a bad neighbour."""
+    drawn = data.draw(st.lists(st.sampled_from(values), max_size=7))
+    messages = [Message(v, at) for at, v in enumerate(drawn)]
+    one = decoder(format)
+    alone = [said(one.decode([m])) for m in messages]
+
+    rows, bad = said(one.decode(messages))
+
+    assert rows == [row for found, _ in alone for row in found]
+    assert bad == [message for _, found in alone for message in found]
+    assert len(rows) + len(bad) == len(messages)
+
+
+def test_which_json_is_a_row() -> None:
+    """One object, white space around it or in it; absent fields are NULL."""
+    rows, bad = said(decoder("json").decode([Message(v) for v in JSON]))
+    assert rows == [
+        {"a": 1, "t": "x"},
+        {"a": 2, "t": None},
+        {"a": None, "t": "}\n{"},
+        {"a": 3, "t": None},
+        {"a": 4, "t": None},
+    ]
+    assert len(bad) == len(JSON) - 5
+
+
+def test_which_csv_is_a_row() -> None:
+    """One line of as many values as there are columns."""
+    rows, _ = said(decoder("csv", csv=CsvFormat(header=False)).decode([Message(v) for v in CSV]))
+    assert [tuple(r.values()) for r in rows] == [
+        (1, "x"), (2, None), (None, "y"), (5, "x"), (9, "a,b"), (1, ""),
+    ]  # fmt: skip
+
+
+def test_reasons_name_the_column_and_no_value() -> None:
+    """What a reader of the error needs, and nothing that only the owner of the data may see."""
+    strict = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("t", pa.timestamp("us", "UTC"))])
+    one = decoder("json", strict)
+    bad = [b'{"a":"secret"}', b'{"t":"2026-01-01T00:00:00Z"}', b'{"a":1,"t":"secret"}', b"secret"]
+    reasons = [one.decode([Message(v)])[1][0].reason for v in bad]
+    assert "column 'a' does not fit int64" in reasons[0]
+    assert "'a' is declared NOT NULL" in reasons[1]
+    assert "column 't' does not fit timestamp" in reasons[2]
+    assert "one JSON object" in reasons[3]
+    assert not any("secret" in r for r in reasons)
+
+
+def stream(**columns: Any) -> bytes:
+    batch = pa.record_batch(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def test_arrow_messages_may_change_their_schema() -> None:
+    """Narrower types and further columns are fine from one message to the next; what does not fit is bad, and so is noise."""
+    good = [
+        stream(a=pa.array([1, 2]), t=["x", "y"]),
+        stream(t=["z"], a=pa.array([3], pa.int8()), more=[0]),
+        stream(a=pa.array([], pa.int64()), t=pa.array([], pa.string())),
+    ]
+    bad = [stream(a=["no"], t=["x"]), stream(a=[1]), b"noise", good[0][:-30], b""]
+    one = decoder("arrow")
+    rows, refused = one.decode([Message(v, i) for i, v in enumerate([*good, *bad])])
+    assert rows is not None
+    assert [tuple(r.values()) for r in rows.to_pylist()] == [(1, "x"), (2, "y"), (3, "z")]
+    assert [m.at for m, _ in refused] == [3, 4, 5, 6, 7]
+    assert "declared as int64" in refused[0].reason
+    assert "no column 't'" in refused[1].reason
+
+
+@pytest.mark.parametrize("format", ["json", "arrow"])
+def test_metadata_columns(format: Format) -> None:
+    """They come from the message, for each of its rows; a key that is missing is NULL, one that is no text is bad."""
+    schema = pa.schema(
+        [
+            ("k", pa.string()), ("a", pa.int64()), ("o", pa.int64()), ("p", pa.int64()),
+            ("at", pa.timestamp("us", "UTC")), ("h", HEADERS), ("topic", pa.string()),
+        ]
+    )  # fmt: skip
+    about = (
+        ("key", "k"),
+        ("offset", "o"),
+        ("partition", "p"),
+        ("timestamp", "at"),
+        ("headers", "h"),
+        ("topic", "topic"),
+    )
+    value = b'{"a":1,"o":99}' if format == "json" else stream(a=[1, 2])
+    messages = [Message(value, 7, b"k"), Message(value, 8), Message(value, 9, b"\xff")]
+
+    rows, bad = decoder(format, schema, metadata=about).decode(messages)
+
+    assert rows is not None
+    assert rows.schema == schema
+    count = 1 if format == "json" else 2
+    assert rows.column("o").to_pylist() == [7] * count + [8] * count
+    assert rows.to_pylist()[0] == {
+        "k": "k",
+        "a": 1,
+        "o": 7,
+        "p": 3,
+        "at": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
+        "h": [{"key": "h", "value": b"1"}],
+        "topic": "orders",
+    }
+    assert rows.column("k").to_pylist()[-1] is None
+    assert [m.at for m, _ in bad] == [9]
+
+
+@pytest.mark.parametrize("columns", [(), ("o",), ("t",)])
+def test_bad_messages_are_bad_whatever_is_asked_for(columns: tuple[str, ...]) -> None:
+    """Rows only counted, only metadata wanted: a message that is no object is still found."""
+    schema = pa.schema([*SCHEMA, pa.field("o", pa.int64())])
+    one = decoder("json", schema, columns, metadata=(("offset", "o"),))
+    rows, bad = one.decode([Message(b'{"a":1}'), Message(b"no"), Message(b'{"a":2}')])
+    assert rows is not None
+    assert (rows.num_rows, tuple(rows.schema.names), len(bad)) == (2, columns, 1)

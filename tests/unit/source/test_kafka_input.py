@@ -1,0 +1,71 @@
+"""The log of a topic's input: nothing is written while nothing happens, and a year of batches does not make it long."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from joinlib.errors import StateError
+from joinlib.source.kafka import KafkaConfig, KafkaInput
+from joinlib.source.kafka.brokers import Brokers
+from joinlib.source.kafka.ranges import SLICE_BYTES, Partition
+from joinlib.source.log import Log
+from joinlib.spec.kafka import KafkaConnection
+
+SCHEMA = pa.schema([("a", pa.int64())])
+CONFIG = KafkaConfig(KafkaConnection(bootstrap_servers="k:1"), ("t",))
+
+
+class Fake(Brokers):
+    """Brokers that say what a test sets."""
+
+    def __init__(self, message_bytes: int = 100) -> None:
+        self.now: dict[Partition, tuple[int, int]] = {}
+        self.message_bytes = message_bytes
+        self.asked = 0
+
+    def ends(self) -> dict[Partition, tuple[int, int]]:
+        return self.now
+
+    def sizes(self, points: Mapping[str, Iterable[tuple[int, int]]]) -> dict[str, int]:
+        self.asked += 1
+        return dict.fromkeys(points, self.message_bytes)
+
+
+def opened(folder: Path, brokers: Brokers) -> KafkaInput:
+    return KafkaInput(CONFIG, SCHEMA, Log(folder / "t.jsonl"), brokers, clock=lambda: 0.0)
+
+
+def test_idle_and_busy(tmp_path: Path) -> None:
+    """An idle topic adds nothing to the log; a busy one keeps what Spark may ask for, and little more."""
+    brokers = Fake()
+    one = opened(tmp_path, brokers)
+    for batch in range(2_600):
+        brokers.now = {("t", p): (0, batch) for p in range(3)}
+        known = one.discover()
+        before = (tmp_path / "t.jsonl").read_bytes() if batch % 500 == 0 else None
+        assert one.discover() == known
+        assert before is None or (tmp_path / "t.jsonl").read_bytes() == before
+        one.forget(max(known - 6, 0))
+
+    again = opened(tmp_path, brokers)
+
+    assert len((tmp_path / "t.jsonl").read_text().splitlines()) < 2_200
+    assert again.discover() == known
+    assert again.slices(known - 6, known) == one.slices(known - 6, known)
+    assert again.lag(known - 3) == one.lag(known - 3) == {"slices": 3, "rows": 3}
+    assert brokers.asked == 1  # sizes: not with every batch
+    with pytest.raises(StateError, match="restore the file or start with a new checkpoint"):
+        again.slices(0, 1)
+
+
+def test_a_backlog_of_large_messages_is_cut_fine(tmp_path: Path) -> None:
+    """A slice is bounded in bytes as in messages, and says how many it has, for a batch to be bounded too."""
+    brokers = Fake(SLICE_BYTES // 10)
+    brokers.now = {("t", 0): (0, 1_000)}
+    one = opened(tmp_path, brokers)
+    slices = one.slices(0, one.discover())
+    assert len(slices) == 100
+    assert all(s.size <= SLICE_BYTES for s in slices)
+    assert len((tmp_path / "t.jsonl").read_text().splitlines()) == 1

@@ -1,6 +1,6 @@
 """How fast do topics become routed blocks, beside a bare consumer of the same messages in the same minutes?
 
-    .venv/bin/python bench/kafka/run.py [--messages 1000000] [--backlog 10000000] [--repetitions 3]
+    PYTHONPATH=. .venv/bin/python bench/kafka/run.py [--messages 1000000] [--backlog 10000000] [--repetitions 3]
 
 Every figure comes from a process of its own: `bare` takes messages from confluent-kafka and looks at each value;
 `blocks` does all that a map task does (decode, prepare, hash, split) but for Spark. One task each, so one Python
@@ -20,9 +20,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
 import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -33,6 +30,7 @@ from joinlib.spark.compiled import Compiled, compiled
 from joinlib.spec import parse
 from tests.kafka.broker import Broker, running
 
+ROOT = Path(__file__).parents[2]
 SCHEMA = "order_id BIGINT, customer STRING, amount DOUBLE, ordered_at TIMESTAMP"
 SPEC = """
 apiVersion: streamjoin.dev/v1alpha1

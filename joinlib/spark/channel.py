@@ -9,19 +9,13 @@ that was opened before is worth keeping (opening costs 80 ms, mostly connecting)
 shows when the marker is moved, which is why that is the first thing a transaction does.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeVar
 
-from confluent_kafka import (
-    Consumer,
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from joinlib.broker import Trouble, codes, settings
@@ -34,6 +28,8 @@ PATIENCE_S = 120.0  # for a broker that is away in mid-run; a restart takes 10 t
 TRANSACTION_S = 600  # brokers allow 900 unless told otherwise
 _QUEUE, _QUEUE_KB, _CHUNK = 100_000, 64 * 1024, 5_000
 _AGAIN_S = 0.1
+_SILENT = logging.getLogger(__name__)  # what matters is raised; that a channel is out of date is no news
+_SILENT.disabled = True
 T = TypeVar("T")
 
 _PASSING = codes(
@@ -61,27 +57,34 @@ class Channel:
         self.target, self.name, self._patience_s = target, f"streamjoin-{target.job}-{partition}", patience_s
         self.trouble = Trouble(target.connection)
         self._failed: KafkaError | None = None  # the first message that did not arrive
-        self._common = settings(target.connection) | {"error_cb": self.trouble.heard, "log_level": 0}
+        self._common = settings(target.connection) | {"error_cb": self.trouble.heard, "logger": _SILENT}
         self._producer = Producer(self._common | _producing(self.name, target.max_bytes, self._delivered))
-        self._member = _member(self._common, self.name)
+        # No member of it ever lives. (An AdminClient that asks for offsets crashes while their broker changes: librdkafka 2.16
+        # takes the client for a consumer.) It connects while the producer does.
+        self._group = Consumer(self._common | {"group.id": self.name, "enable.auto.commit": False})
+        self._member = self._group.consumer_group_metadata()
 
     def open(self) -> int | None:
         """Fences all others of the name; the marker, None if there is none."""
-        self.persist("beginning transactions", self._producer.init_transactions)
-        return self.persist("reading its group's offset", self._marker)
+        try:
+            self.persist("beginning transactions", self._producer.init_transactions)
+            return self.persist("reading its group's offset", self._marker)
+        finally:
+            self._group.close()
 
     @property
     def admin(self) -> AdminClient:
         """Of this process: it stays connected."""
         return _admin(self.target.connection)
 
-    def begin(self, marker: int) -> None:
+    def begin(self, marker: int, patience_s: float | None = None) -> None:
         """A transaction that moves the marker."""
         at = [TopicPartition(self.target.topic, 0, marker)]
         self._producer.begin_transaction()
         self.persist(
             "moving its group's offset",
             lambda seconds: self._producer.send_offsets_to_transaction(at, self._member, seconds),
+            patience_s,
         )
 
     def produce(self, messages: Iterable[Message]) -> None:
@@ -153,16 +156,15 @@ class Channel:
             raise self.error("writing", self._failed)
 
     def _marker(self, seconds: float) -> int | None:
-        asked = ConsumerGroupTopicPartitions(self.name, [TopicPartition(self.target.topic, 0)])
-        told = self.admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=seconds)
-        (found,) = told[self.name].result().topic_partitions
+        """As of transactions that are over: while one that moves it is committed, this waits."""
+        (found,) = self._group.committed([TopicPartition(self.target.topic, 0)], seconds)
         if found.error is not None:
             raise KafkaException(found.error)
         return found.offset if found.offset >= 0 else None
 
-    def persist(self, doing: str, call: Callable[[float], T]) -> T:
+    def persist(self, doing: str, call: Callable[[float], T], patience_s: float | None = None) -> T:
         """Tries again what may pass: a broker that restarts, a coordinator that moves."""
-        end = time.monotonic() + self._patience_s
+        end = time.monotonic() + (patience_s or self._patience_s)
         while True:
             try:
                 return call(max(end - time.monotonic(), 1.0))
@@ -176,7 +178,7 @@ class Channel:
 
 @cache
 def _admin(connection: KafkaConnection) -> AdminClient:
-    return AdminClient(settings(connection) | {"log_level": 0})
+    return AdminClient(settings(connection) | {"logger": _SILENT})
 
 
 def _producing(
@@ -194,12 +196,3 @@ def _producing(
         "delivery.report.only.error": True,
         "on_delivery": delivered,
     }
-
-
-def _member(common: dict[str, object], group: str) -> object:
-    """What stands for the group in a transaction; no member of it ever lives."""
-    consumer = Consumer(common | {"group.id": group, "enable.auto.commit": False})
-    try:
-        return consumer.consumer_group_metadata()
-    finally:
-        consumer.close()

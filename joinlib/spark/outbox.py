@@ -18,6 +18,9 @@ from joinlib.spark.messages import messages
 from joinlib.spark.task import KafkaTarget
 
 _MOST = 8
+_STALE_S = (
+    3.0  # after a broker's restart a channel may wait in vain for its coordinator: a new one is quicker
+)
 _kept: OrderedDict[tuple[str, str, int], tuple[Channel, int]] = (
     OrderedDict()
 )  # with their markers, of this process
@@ -68,7 +71,7 @@ class Outbox:
         if marker == self.batch + 1:
             return False
         try:
-            channel.begin(self.batch + 1)
+            channel.begin(self.batch + 1, _STALE_S)
         except StreamJoinError:
             return False
         self._channel = channel

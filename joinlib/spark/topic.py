@@ -13,6 +13,7 @@ from joinlib.errors import SpecError
 from joinlib.spark.channel import Channel
 from joinlib.spark.task import KafkaTarget
 
+_FIRST_S = 30.0  # the first transaction of a cluster: its brokers make two topics
 _FRAME = 512  # bytes of a batch around a message
 _KEPT_S = 24 * 3600  # offsets, at least, by brokers that do not tell: 7 days unless set otherwise
 _NEEDED = {AclOperation.WRITE: "WRITE", AclOperation.READ: "READ, for the offsets in its transactions,"}
@@ -24,7 +25,7 @@ def reached(target: KafkaTarget, job: str, checkpoint: Path, *, repeat: bool) ->
     job: the checkpoint's id. repeat: a batch that Kafka may have forgotten is written again.
     """
     target = replace(target, job=job)
-    probe = Channel(target, "probe", PATIENCE_S)
+    probe = Channel(target, "probe", _FIRST_S)
     _permitted(probe)
     probe.open()
     probe.begin(0)
@@ -50,7 +51,7 @@ def _permitted(probe: Channel) -> None:
         )
         return told[topic].result().authorized_operations
 
-    allowed = probe.persist("looking it up", ask)
+    allowed = probe.persist("looking it up", ask, PATIENCE_S)
     for operation, name in _NEEDED.items():
         if allowed and operation not in allowed:
             raise SpecError(f"output.kafka: this user needs {name} of topic {topic}; grant it, see README")

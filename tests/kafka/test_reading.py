@@ -207,6 +207,7 @@ def test_a_broker_that_stays_away(
     own_broker.kill()
     monkeypatch.setattr("joinlib.source.kafka.consumer.RETRY_S", 3)
     monkeypatch.setattr("joinlib.source.kafka.brokers.RETRY_S", 3)
+    monkeypatch.setattr("joinlib.source.kafka.brokers.PATIENCE_S", 3)
     for act in (
         lambda: read(one, slices),
         one.discover,

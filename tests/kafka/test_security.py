@@ -104,15 +104,22 @@ def test_certificates_on_both_sides(secured: Broker, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong(
-    secured: Broker, secrets: Path, tmp_path: Path, listener: str, changes: dict[str, Any], said: str
+    secured: Broker,
+    secrets: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    listener: str,
+    changes: dict[str, Any],
+    said: str,
 ) -> None:
     """Password, protocol or certificates: named, soon, and without the secret."""
+    assert PATIENCE_S < 10
+    monkeypatch.setattr("joinlib.source.kafka.brokers.PATIENCE_S", 4.0)
     changes = {k: str(secrets / v) if k == "passwordFile" and v else v for k, v in changes.items()}
     with pytest.raises(StreamJoinError, match=said) as error:
         known(getattr(secured, listener), login(secured, secrets, **changes), tmp_path / "log")
     assert PASSWORD not in str(error.value)
     assert "not-the-password" not in str(error.value)
-    assert PATIENCE_S < 10
 
 
 def test_secrets_that_are_not_there(tmp_path: Path) -> None:

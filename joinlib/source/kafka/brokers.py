@@ -23,6 +23,7 @@ from joinlib.source.kafka.ranges import Partition
 from joinlib.spec.kafka import KafkaConnection
 
 _EARLIEST, _LATEST = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_ASK_S = 2.0  # for one answer; what the client says of itself is looked at in between
 _REFRESH_S = 2.0  # new partitions are noticed after so long
 _SAMPLE = 64  # messages
 _SAMPLE_S = 2.0
@@ -77,7 +78,7 @@ class Brokers:
         while True:
             left = until - time.monotonic()
             try:
-                answer = ask(max(min(left, 5.0), 0.5))
+                answer = ask(max(min(left, _ASK_S), 0.5))
             except (KafkaException, TimeoutError) as e:
                 cause = e.args[0] if e.args and isinstance(e.args[0], KafkaError) else None
                 self._admin.poll(0)

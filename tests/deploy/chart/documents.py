@@ -39,8 +39,8 @@ def topic(**fields: Any) -> dict[str, Any]:
 LOGIN = {
     "mechanism": "PLAIN",
     "usernameEnv": "USER",
-    "passwordFile": "/kafka/password",
-    "caFile": "/kafka/ca.crt",
+    "passwordFile": "/old/password",
+    "caFile": "/old/ca.crt",
 }
 BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field named, the fix
     ("metadata.name", "a" * 41, "metadata.name", "shorten it"),

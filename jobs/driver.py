@@ -26,14 +26,16 @@ from prometheus_client import CollectorRegistry, Histogram, Metric, generate_lat
 from prometheus_client.registry import Collector
 
 from jobs.cluster import clear_executors, lease_of
+from jobs.exported import metrics
 from jobs.figures import beginning
 from jobs.flow import Flow
 from jobs.guard import Guard
 from jobs.lease import Contender
 from jobs.serve import Answers, Server, application
 from jobs.surroundings import Surroundings, surroundings
-from jobs.view import Moment, Phase, metrics, status
+from jobs.view import Moment, Phase, status
 from joinlib.errors import InputError, NotReady, SpecError, StateError
+from joinlib.metric.table import BY_NAME
 from joinlib.plan import of_spec
 from joinlib.spark import cluster
 from joinlib.spec import load
@@ -63,9 +65,8 @@ class Driver(Collector):
         self._pool: Executors | None = None
         self._scaling, self._telling = threading.Lock(), threading.Lock()
         self._registry = registry = CollectorRegistry()
-        self._seconds = Histogram(
-            "streamjoin_batch_seconds", "Time of a batch", buckets=_SECONDS, registry=registry
-        )
+        seconds = BY_NAME["streamjoin_batch_seconds"]
+        self._seconds = Histogram(seconds.name, seconds.help, buckets=_SECONDS, registry=registry)
         registry.register(self)
         self.moment = Moment(
             sources=tuple(p.source for p in self.stage.inputs),
@@ -89,7 +90,7 @@ class Driver(Collector):
         )
 
     def collect(self) -> Iterator[Metric]:
-        return metrics(self.moment, self.stage.units)
+        return metrics(self.moment, self.stage.units, time.monotonic())
 
     def scale(self, total: int) -> None:
         """The bounds are those of the file now: they may change while the driver runs."""
@@ -186,12 +187,16 @@ class Driver(Collector):
         for report in reports:
             now = time.monotonic()
             self._tell(
-                figures=(self.moment.figures or beginning(len(self.stage.inputs), now)).after(report, now)
+                figures=(self.moment.figures or beginning(len(self.stage.inputs), now)).after(report, now),
+                done_at=time.time(),
             )
             log.info("batch %d: %d rows in, %d rows out", report.batch, report.rows_in, report.rows_out)
-        if flow.took[0] > self.moment.took[0]:
-            self._seconds.observe(flow.took[1])
-        self._tell(took=flow.took, lag=flow.lag, ready=len(self._pool.ready()) if self._pool else 0)
+        took, pool = flow.took, self._pool
+        if took.batch > self.moment.took.batch:
+            self._seconds.observe(took.seconds)
+            self._tell(steps=_sums(self.moment.steps, took.steps))
+        there, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
+        self._tell(took=took, lag=flow.lag, there=tuple(there), leaving=leaving)
 
     def _begin(self, flow: Flow) -> None:
         """The query runs."""
@@ -201,7 +206,9 @@ class Driver(Collector):
         with self._scaling:
             if self.around.place:
                 self._pool = Executors(flow.job.spark, self.moment.wanted)
-            self._tell(figures=beginning(len(self.stage.inputs), time.monotonic()))
+            self._tell(
+                figures=beginning(len(self.stage.inputs), time.monotonic()), partitions=flow.job.partitions
+            )
         self._enter("Running")
 
     def _enter(self, phase: Phase, message: str = "") -> None:
@@ -215,6 +222,10 @@ class Driver(Collector):
     def _tell(self, **news: Any) -> None:
         with self._telling:
             self.moment = replace(self.moment, **news)
+
+
+def _sums(before: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:
+    return {name: before.get(name, 0.0) + more.get(name, 0.0) for name in {*before, *more}}
 
 
 def _stored(checkpoint: Path) -> frozenset[int]:

@@ -40,6 +40,12 @@ class Executors:
         with self._lock:
             return self._ready()
 
+    def leaving(self) -> list[str]:
+        """Ids of those that finish what they do and go."""
+        with self._lock:
+            self._ready()
+            return sorted(self._leaving, key=int)
+
     def want(self, total: int, rows: Mapping[str, int] = _NOTHING) -> None:
         """Makes `total` the number of executors. `rows`: of state, by executor."""
         with self._lock:

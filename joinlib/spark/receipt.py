@@ -27,7 +27,10 @@ class Receipt:
     watermark: int  # µs
     highest: tuple[int, ...]  # µs, by input
     seconds: float  # of the task, in this unit
+    commit_seconds: float = 0.0  # of these, to log, seal and merge
     executor: str = ""  # Spark's id of the executor, where it is known: in a cluster
+    working_set: int | None = None  # bytes of the container, where it has a control group
+    memory_limit: int | None = None
 
     def encode(self) -> str:
         return orjson.dumps(self).decode()

@@ -26,7 +26,7 @@ from prometheus_client import CollectorRegistry, Histogram, Metric, generate_lat
 from prometheus_client.registry import Collector
 
 from jobs.cluster import clear_executors, lease_of
-from jobs.exported import metrics
+from jobs.exported import held_bytes, metrics
 from jobs.figures import beginning
 from jobs.flow import Flow
 from jobs.guard import Guard
@@ -100,14 +100,14 @@ class Driver(Collector):
         with self._scaling:
             self._tell(wanted=total)
             if self._pool is not None:
-                self._pool.want(total, self._rows())
+                self._pool.want(total, self._held())
 
-    def _rows(self) -> Mapping[str, int]:
-        """Rows of state by executor."""
-        rows: dict[str, int] = {}
+    def _held(self) -> Mapping[str, int]:
+        """Bytes of state by executor."""
+        held: dict[str, int] = {}
         for receipt in self.moment.figures.receipts.values() if self.moment.figures else ():
-            rows[receipt.executor] = rows.get(receipt.executor, 0) + receipt.state_rows
-        return rows
+            held[receipt.executor] = held.get(receipt.executor, 0) + held_bytes(receipt)
+        return held
 
     # --- the run -----------------------------------------------------------------------------------------------------
 

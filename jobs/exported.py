@@ -104,7 +104,7 @@ def _executors(moment: Moment) -> dict[str, Samples]:
     there = moment.there or tuple(sorted({r.executor for r in receipts if r.executor}))
     placed = moment.known and all(r.executor in there for r in receipts)
     held = {e: [r for r in receipts if r.executor == e] for e in there}
-    loads = {e: sum(map(_bytes, units)) for e, units in held.items()} if placed else {}
+    loads = {e: sum(map(held_bytes, units)) for e, units in held.items()} if placed else {}
     newest = {e: max(units, key=lambda r: r.batch) for e, units in held.items() if units}
     return {
         "executor_state_bytes": {(e,): load for e, load in loads.items()},
@@ -123,7 +123,7 @@ def _units(moment: Moment) -> dict[str, Samples]:
     receipts, work = moment.figures.receipts, moment.figures.work
     return {
         "unit_state_rows": {(str(u),): r.state_rows for u, r in receipts.items()},
-        "unit_state_bytes": {(str(u),): _bytes(r) for u, r in receipts.items()},
+        "unit_state_bytes": {(str(u),): held_bytes(r) for u, r in receipts.items()},
         "unit_rows_in_total": {(str(u),): w.rows_in for u, w in work.items()},
         "unit_rows_out_total": {(str(u),): w.rows_out for u, w in work.items()},
         "unit_seconds_total": {(str(u),): w.seconds for u, w in work.items()},
@@ -131,6 +131,6 @@ def _units(moment: Moment) -> dict[str, Samples]:
     }
 
 
-def _bytes(receipt: Receipt) -> int:
+def held_bytes(receipt: Receipt) -> int:
     """What an executor maps of a unit."""
     return receipt.state_bytes + receipt.index_bytes

@@ -16,12 +16,12 @@ from pyspark.sql import SparkSession
 _NOTHING: Mapping[str, int] = {}
 
 
-def leavers(ready: Iterable[str], total: int, rows: Mapping[str, int] = _NOTHING) -> list[str]:
-    """Who goes so that `total` stay: those that hold the fewest rows of state, of equals the newest.
+def leavers(ready: Iterable[str], total: int, held: Mapping[str, int] = _NOTHING) -> list[str]:
+    """Who goes so that `total` stay: those that hold the least state, of equals the newest.
 
     An executor of which nothing is known has not held a unit yet.
     """
-    order = sorted(ready, key=lambda e: (rows.get(e, 0), -int(e)))
+    order = sorted(ready, key=lambda e: (held.get(e, 0), -int(e)))
     return order[: max(0, len(order) - total)]
 
 
@@ -46,12 +46,12 @@ class Executors:
             self._ready()
             return sorted(self._leaving, key=int)
 
-    def want(self, total: int, rows: Mapping[str, int] = _NOTHING) -> None:
-        """Makes `total` the number of executors. `rows`: of state, by executor."""
+    def want(self, total: int, held: Mapping[str, int] = _NOTHING) -> None:
+        """Makes `total` the number of executors. `held`: bytes of state, by executor."""
         with self._lock:
             self._request(total)
             self.wanted = total
-            for executor in leavers(self._ready(), total, rows):
+            for executor in leavers(self._ready(), total, held):
                 self._decommission(executor)
 
     def _ready(self) -> list[str]:

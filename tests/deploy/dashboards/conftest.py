@@ -1,0 +1,88 @@
+"""A real run, watched by a real Prometheus: a driver on this machine, and a stand-in for executors and the operator."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from joinop.names import Key
+
+from joinlib.scale.policy import Policy
+from tests import prometheus
+from tests.deploy.chart.conftest import helm, render  # noqa: F401 - fixtures
+from tests.deploy.dashboards import standin
+from tests.deploy.dashboards.boards import ALERTS, ROOT
+from tests.deploy.dashboards.drawing import page
+from tests.spark.test_driver import Driver, Drivers
+
+EXAMPLE = ROOT / "manifests" / "examples" / "06-hot-keys.yaml"
+KEY = Key("default", "hot-keys")
+LASTS_S = 45  # of the run
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """They share one run."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("dashboards"))
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A run of some time, and where its figures are."""
+
+    prometheus: prometheus.Prometheus
+    begin: float
+    end: float
+
+
+def document() -> dict[str, Any]:
+    """The example, on this machine."""
+    thing = yaml.safe_load(EXAMPLE.read_text())
+    thing["spec"] |= {"checkpoint": {"path": "checkpoint"}}
+    del thing["spec"]["volumes"]
+    return thing
+
+
+@pytest.fixture(scope="session")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """Long enough that every figure has moved."""
+    folder = tmp_path_factory.mktemp("watched")
+    drivers = Drivers(folder)
+    thing = document()
+    policy = Policy(min=2, max=8, votes=3, period_s=1.0, cool_s=3.0, patience_s=20.0)
+    try:
+        with standin.serving(standin.Cluster(KEY, policy, thing)) as ports:
+            driver = drivers.start(yaml.safe_dump(thing))
+            (folder / "prometheus").mkdir()
+            config = _config(driver, *ports)
+            with prometheus.running(folder / "prometheus", config) as found:
+                driver.until("batches", lambda: driver.metric("streamjoin_batches_total").get((), 0) > 2)
+                begin = time.time()
+                page()  # is made meanwhile, where it is not kept
+                time.sleep(max(0.0, begin + LASTS_S - time.time()))
+                yield Watched(found, begin, time.time())
+    finally:
+        drivers.end()
+
+
+def _config(driver: Driver, executors: int, operator: int) -> dict[str, Any]:
+    """As the PodMonitors make it: who a driver works for is told by the scrape, of the operator's figures by themselves."""
+    job = {"namespace": KEY.namespace, "streamjoin": KEY.name}
+
+    def scrape(name: str, port: int, labels: dict[str, str]) -> dict[str, Any]:
+        static = {"targets": [f"127.0.0.1:{port}"], "labels": labels}
+        return {"job_name": name, "honor_labels": True, "static_configs": [static]}
+
+    return {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(ALERTS)],
+        "scrape_configs": [
+            scrape("driver", driver.port, job),
+            scrape("executors", executors, job),
+            scrape("operator", operator, {}),
+        ],
+    }

@@ -5,10 +5,9 @@ driver that was replaced, belong to an older scrape and do not count.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -23,17 +22,17 @@ _LAG = BY_NAME["streamjoin_lag_rows"].name
 _RATE = BY_NAME["streamjoin_input_rate"].name
 _PARTITIONS = BY_NAME["streamjoin_partitions"].name
 NEEDED = (_THERE, _HELD, _CAPACITY, _LAG, _RATE, _PARTITIONS)
+_LABEL = {name: next(iter(BY_NAME[name].labels), None) for name in NEEDED}  # none has two
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """One figure at one moment."""
 
     name: str
     label: str  # the value of its only label, if it has one
     value: float
     at: float = 0.0  # seconds since 1970
-    scraped: tuple[tuple[str, str], ...] = ()  # labels of the target that it was scraped from
+    scraped: frozenset[tuple[str, str]] = frozenset()  # labels of the target that it was scraped from
 
 
 def query(job: Key, seconds: float) -> str:
@@ -49,19 +48,17 @@ def of_prometheus(answer: Mapping[str, Any]) -> list[Sample]:
     if answer.get("status") != "success" or not isinstance(data, dict) or data.get("resultType") != "matrix":
         raise ValueError(str(answer.get("error") or "it is no answer to a query"))
     try:
-        return [sample for series in data["result"] for sample in _series(series)]
-    except (KeyError, TypeError, AttributeError) as error:
+        return [_last(series["metric"], series["values"]) for series in data["result"]]
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise ValueError("it is no matrix of samples") from error
 
 
-def _series(series: Mapping[str, Any]) -> Iterator[Sample]:
-    labels = dict(series["metric"])
-    name = labels.pop("__name__")
-    if name not in NEEDED:
-        return
-    own = [labels.pop(label, "") for label in BY_NAME[name].labels]
-    for at, value in series["values"]:
-        yield Sample(name, own[0] if own else "", float(value), float(at), tuple(sorted(labels.items())))
+def _last(labels: dict[str, str], values: list[tuple[float, str]]) -> Sample:
+    """The newest sample of a series: they are in order of time."""
+    name, (at, value) = labels.pop("__name__"), values[-1]
+    own = _LABEL.get(name)
+    label = labels.pop(own, "") if own else ""
+    return Sample(name, label, float(value), float(at), frozenset(labels.items()))
 
 
 def of_text(exposition: str) -> list[Sample]:
@@ -104,12 +101,13 @@ def scraped_at(samples: Iterable[Sample]) -> float | None:
 
 def _newest(samples: list[Sample]) -> dict[str, dict[str, float]]:
     """Figures of the newest scrape: name -> label -> value."""
-    if not samples:
+    there = [sample for sample in samples if sample.name == _THERE]
+    if not there:
         return {}
-    last = max(samples, key=lambda s: (s.at, s.scraped))
+    last = max(there, key=lambda sample: (sample.at, sorted(sample.scraped)))
     found: dict[str, dict[str, float]] = {}
     for sample in samples:
-        if (sample.at, sample.scraped) == (last.at, last.scraped):
+        if sample.at == last.at and sample.scraped == last.scraped:
             found.setdefault(sample.name, {})[sample.label] = sample.value
     return found
 

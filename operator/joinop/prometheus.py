@@ -4,13 +4,13 @@ Token and certificate are files, such as a mounted Secret has. They are read aga
 each may be missing.
 """
 
-import json
 import ssl
 import time
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import aiohttp
+import orjson
 
 from joinlib.scale import Load
 from joinop import measure
@@ -59,7 +59,7 @@ class Prometheus:
 
 def _json(text: bytes) -> dict[str, object]:
     try:
-        found = json.loads(text)
+        found = orjson.loads(text)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -11,7 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from joinlib.metric.export import Labels, families
-from joinlib.metric.table import DIRECTIONS, SCALING
+from joinlib.metric.table import DIRECTIONS, SCALING, VERDICTS
 from joinlib.scale.policy import of_spec
 from joinop import remember
 from joinop.judge import Accepted, document, judge
@@ -65,6 +65,5 @@ class Scalings(Collector):
             yield "phase", (phase,), phase == state.phase
         yield "blind", (), state.blind
         yield "last_decision_timestamp_seconds", (), state.at
-        for (job, said), count in self.verdicts.items():
-            if job == key:
-                yield "verdicts_total", (said,), count
+        for said in VERDICTS:  # all of them: a counter that begins at 1 has not grown, says Prometheus
+            yield "verdicts_total", (said,), self.verdicts[key, said]

@@ -2,10 +2,12 @@
 
 v2 is one hierarchy (`memory.current`), v1 one for each resource (`memory/memory.usage_in_bytes`); in a container both show the
 container's own. The working set is what Kubernetes calls so: what is used, less what the kernel can drop at once.
-Cost: three small files of the kernel, 50 µs.
+Cost: three small files of the kernel, a tenth of a millisecond; `recent` reads them once a second at most.
 """
 
+import time
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 _NONE = 1 << 60  # v1 says "no limit" by a number of this order
@@ -31,6 +33,17 @@ _VERSIONS = (
     _Files("", "memory.current", "memory.max", "inactive_file"),
     _Files("memory", "memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file"),
 )
+
+
+def recent() -> Memory:
+    """That of this process' container, as of this second."""
+    return _in(int(time.monotonic()))
+
+
+@lru_cache(maxsize=1)
+def _in(second: int) -> Memory:
+    del second
+    return memory()
 
 
 def memory(root: Path = Path("/sys/fs/cgroup")) -> Memory:

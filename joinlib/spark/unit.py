@@ -13,7 +13,7 @@ from joinlib.errors import StateError
 from joinlib.join.layout import Operator, layout
 from joinlib.join.stage import Stage
 from joinlib.join.unit import UnitJoin
-from joinlib.metric.cgroup import memory
+from joinlib.metric.cgroup import recent
 from joinlib.route.slots import slots
 from joinlib.spark.emit import frames, open_sink, project, to_pandas
 from joinlib.spark.exchange import receive
@@ -75,7 +75,7 @@ class UnitTask:
         return pd.DataFrame({"receipt": [receipt.encode()], "block": [block]})
 
     def _figures(self, join: UnitJoin, held: Unit, rows_out: int, files: tuple[str, ...]) -> Receipt:
-        before, after, container = self.before, join.manifest, memory()
+        before, after, container = self.before, join.manifest, recent()
         alive = live_segments(after)
         return Receipt(
             unit=self.unit,

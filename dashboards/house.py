@@ -22,7 +22,7 @@ Panel = timeseries.Panel | stat.Panel | heatmap.Panel | statetimeline.Panel | ba
 SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 GREEN, YELLOW, RED = "green", "#EAB839", "red"
 COUNT, ROWS_RATE, BYTES, SECONDS, RATIO, NUMBER = "short", "rowsps", "bytes", "s", "percentunit", "none"
-_HEIGHT = 8
+HEIGHT = 8
 _STAT_HEIGHT = 4
 
 
@@ -55,7 +55,7 @@ class Marks:
 
 def lines(title: str, says: str, unit: str, *asks: Ask, span: int = 12) -> timeseries.Panel:
     """Lines over time, from zero."""
-    panel = timeseries.Panel().title(title).description(says).unit(unit).span(span).height(_HEIGHT)
+    panel = timeseries.Panel().title(title).description(says).unit(unit).span(span).height(HEIGHT)
     return (
         panel.datasource(SOURCE)
         .targets([_target(ask, n) for n, ask in enumerate(asks)])
@@ -122,6 +122,16 @@ def figure(title: str, says: str, unit: str, ask: Ask, *at: tuple[float, str], s
     )
 
 
+def flag(title: str, says: str, ask: Ask, no: str, yes: str, span: int = 3) -> stat.Panel:
+    """0 or 1, in words; 1 is bad."""
+    words = {
+        "0": model.ValueMappingResult(text=no, color=GREEN, index=0),
+        "1": model.ValueMappingResult(text=yes, color=RED, index=1),
+    }
+    panel = figure(title, says, NUMBER, ask, span=span).mappings([model.ValueMap(options=words)])
+    return panel.graph_mode(look.BigValueGraphMode.NONE)
+
+
 def word(title: str, says: str, ask: Ask, good: Sequence[str], span: int = 3) -> stat.Panel:
     """The name of the series that is there; green where it is a good one."""
     panel = figure(title, says, NUMBER, ask, span=span)
@@ -134,20 +144,20 @@ def word(title: str, says: str, ask: Ask, good: Sequence[str], span: int = 3) ->
 
 
 def map_of(title: str, says: str, unit: str, ask: Ask, span: int = 12) -> heatmap.Panel:
-    """A row for each series, darker where it is greater."""
+    """A row for each series, of a stronger colour where it is greater."""
     return (
         heatmap.Panel()
         .title(title)
         .description(says)
         .unit(unit)
         .span(span)
-        .height(_HEIGHT + 2)
+        .height(HEIGHT + 2)
         .datasource(SOURCE)
         .targets([_target(ask, 0)])
         .calculate(False)
-        .color(heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Oranges").steps(64).min(0))
+        .color(heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Inferno").steps(64).min(0))
         .cell_values(heatmap.CellValues().unit(unit))
-        .y_axis(heatmap.YAxisConfig().axis_label("unit").axis_placement(look.AxisPlacement.LEFT))
+        .y_axis(heatmap.YAxisConfig().axis_placement(look.AxisPlacement.LEFT))
         .show_legend()
         .show_tooltip()
         .cell_gap(0)
@@ -163,7 +173,7 @@ def spans(title: str, says: str, ask: Ask, span: int = 12) -> statetimeline.Pane
         .description(says)
         .unit(NUMBER)
         .span(span)
-        .height(_HEIGHT)
+        .height(HEIGHT)
         .datasource(SOURCE)
         .targets([_target(ask, 0)])
         .mappings([model.ValueMap(options=shown)])
@@ -184,7 +194,7 @@ def ranking(title: str, says: str, unit: str, ask: Ask, span: int = 12) -> barga
         .description(says)
         .unit(unit)
         .span(span)
-        .height(_HEIGHT)
+        .height(HEIGHT)
         .datasource(SOURCE)
         .targets([_target(ask, 0, instant=True)])
         .min(0)

@@ -4,7 +4,7 @@ from typing import Any
 
 from dashboards import house
 from dashboards.house import Ask, Row
-from dashboards.queries import by_unit, gauge, of, quantile, rate, ratio, share, total
+from dashboards.queries import by_unit, gauge, of, rate, ratio, share, total
 
 
 def dashboard() -> dict[str, Any]:
@@ -72,9 +72,11 @@ def _time() -> Row:
                 "Results by unit",
                 "Result rows a second of each unit.",
                 house.ROWS_RATE,
-                Ask(by_unit(f"rate({of('streamjoin_unit_rows_out_total')}[$__rate_interval])"), "{{at}}"),
+                Ask(
+                    by_unit(f"rate({of('streamjoin_unit_rows_out_total')}[$__rate_interval])"), "unit {{at}}"
+                ),
                 span=8,
-            ),
+            ).height(house.HEIGHT),
         ],
     )
 
@@ -100,10 +102,10 @@ def _segments() -> Row:
                 span=8,
             ).decimals(0),
             house.lines(
-                "Rows to units",
-                "Rows a second that come to the units, of all inputs; those that may still find a partner are stored.",
-                house.ROWS_RATE,
-                Ask(rate("streamjoin_unit_rows_in_total"), "rows"),
+                "Rows in a segment",
+                "Rows of state over live segments. It grows as merging makes few of many.",
+                house.COUNT,
+                Ask(ratio(rows, gauge("streamjoin_segments")), "rows"),
                 span=8,
             ),
         ],
@@ -123,20 +125,19 @@ def _steps() -> Row:
                 span=8,
             ),
             house.lines(
+                "Busy",
+                "Share of the time in which a batch runs. Near 100 %: batches follow each other without a pause, more rows "
+                "make them longer.",
+                house.RATIO,
+                Ask(rate("streamjoin_batch_seconds_sum"), "a batch runs"),
+                span=8,
+            ),
+            house.lines(
                 "Batches",
                 "Batches a second. Each costs some tenths of a second however small it is.",
                 house.NUMBER,
                 Ask(rate("streamjoin_batches_total"), "batches"),
-                Ask(f"1 / {quantile(0.5, 'streamjoin_batch_seconds')}", "at most, one after another"),
                 span=8,
             ).decimals(2),
-            house.steps(
-                "Partitions and units",
-                "Each partition is a task in every batch, also an empty one; units are spread over partitions.",
-                house.NUMBER,
-                Ask(gauge("streamjoin_partitions"), "partitions"),
-                Ask(gauge("streamjoin_units"), "units"),
-                span=8,
-            ),
         ],
     )

@@ -51,7 +51,7 @@ def quantile(of_all: float, name: str) -> str:
 
 
 def by_unit(expression: str) -> str:
-    """A series for each unit, named so that the order of names is that of numbers: 0007 before 0010."""
+    """A series for each unit, in the order of numbers: the label `at` is 0007, then 0010."""
     padded = f'label_replace({expression}, "padded", "000$1", "unit", "(.+)")'
     return f'sum by (at) (label_replace({padded}, "at", "$1", "padded", ".*(.{{4}})"))'
 

@@ -34,7 +34,7 @@ def _decisions() -> Row:
         Ask(gauge("streamjoin_scaling_threshold", "threshold"), "{{threshold}}"),
         span=12,
     )
-    for name, color in (("high", house.RED), ("low", "blue"), ("target", house.GREEN)):
+    for name, color in (("high", house.RED), ("low", "blue"), ("target", "#9fa7b3")):
         load = house.dashed(load, name, color)
     wanted = house.steps(
         "Executors",
@@ -76,14 +76,13 @@ def _votes() -> Row:
                 Ask(f"{gauge('streamjoin_scaling_phase', 'phase')} == 1", "{{phase}}"),
                 span=6,
             ),
-            house.figure(
-                "Blind",
-                "1: the last period had no complete and fresh figures, so nothing was decided.",
-                house.NUMBER,
-                Ask(gauge("streamjoin_scaling_blind"), "blind"),
-                (1, house.RED),
-                span=3,
-            ).height(8),
+            house.flag(
+                "Figures",
+                "Did the last period have complete and fresh figures of all executors? Without them nothing is decided.",
+                Ask(gauge("streamjoin_scaling_blind"), "figures"),
+                no="complete",
+                yes="missing",
+            ).height(house.HEIGHT),
             house.figure(
                 "Last decision",
                 "Time since the operator last looked at this job's load; a period or two.",
@@ -92,7 +91,7 @@ def _votes() -> Row:
                 (300, house.YELLOW),
                 (900, house.RED),
                 span=3,
-            ).height(8),
+            ).height(house.HEIGHT),
         ],
     )
 
@@ -102,7 +101,7 @@ def _executors() -> Row:
         "Memory load by executor",
         "State of the executor's units over what it may hold. At 1 it no longer fits: pages go to disk, batches slow down.",
         house.RATIO,
-        Ask(gauge("streamjoin_executor_memory_load", "executor"), "{{executor}}"),
+        Ask(gauge("streamjoin_executor_memory_load", "executor"), "executor {{executor}}"),
         span=6,
     )
     working = (
@@ -126,7 +125,7 @@ def _executors() -> Row:
                     "Memory of containers",
                     "Working set over the limit at which the container is killed: for alarms, scaling does not look at it.",
                     house.RATIO,
-                    Ask(working, "{{executor}}"),
+                    Ask(working, "executor {{executor}}"),
                     span=6,
                 ),
                 (0.95, house.RED),
@@ -135,14 +134,14 @@ def _executors() -> Row:
                 "Units by executor",
                 "How many units each executor served last. Uneven for long: Spark's tasks stay where their state is.",
                 house.NUMBER,
-                Ask(gauge("streamjoin_executor_units", "executor"), "{{executor}}"),
+                Ask(gauge("streamjoin_executor_units", "executor"), "executor {{executor}}"),
                 span=6,
             ),
             house.lines(
                 "Rows by executor",
                 "Rows of state that each executor's units hold. Whoever holds least leaves first.",
                 house.COUNT,
-                Ask(gauge("streamjoin_executor_state_rows", "executor"), "{{executor}}"),
+                Ask(gauge("streamjoin_executor_state_rows", "executor"), "executor {{executor}}"),
                 span=12,
             ),
             house.steps(

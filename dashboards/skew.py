@@ -6,7 +6,7 @@ from dashboards import house
 from dashboards.house import Ask, Row
 from dashboards.queries import by_unit, gauge, of, rate, share, total
 
-HOT = 1.0  # DS at which the alert looks: one unit of 64 with every eighth row, or half of them idle
+HOT = 1.0  # DS at which StreamJoinSkewStaysHigh fires: half of the units idle, or one of 64 with a seventh of the rows
 _TOP = 12
 
 
@@ -56,23 +56,23 @@ def _units() -> Row:
         [
             house.map_of(
                 "Rows in by unit",
-                "Rows a second that come to each unit. A line darker than the others is a hot key's.",
+                "Rows a second that come to each unit. A row that stands out has a hot key.",
                 house.ROWS_RATE,
-                Ask(by_unit(_rate_by_unit("streamjoin_unit_rows_in_total")), "{{at}}"),
+                Ask(by_unit(_rate_by_unit("streamjoin_unit_rows_in_total")), "unit {{at}}"),
                 span=8,
             ),
             house.map_of(
                 "Time by unit",
                 "Share of the time in which a task is at work in the unit.",
                 house.RATIO,
-                Ask(by_unit(_rate_by_unit("streamjoin_unit_seconds_total")), "{{at}}"),
+                Ask(by_unit(_rate_by_unit("streamjoin_unit_seconds_total")), "unit {{at}}"),
                 span=8,
             ),
             house.map_of(
                 "State by unit",
                 "Live segments and indexes of each unit.",
                 house.BYTES,
-                Ask(by_unit(of("streamjoin_unit_state_bytes")), "{{at}}"),
+                Ask(by_unit(of("streamjoin_unit_state_bytes")), "unit {{at}}"),
                 span=8,
             ),
         ],

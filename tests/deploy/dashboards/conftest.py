@@ -39,12 +39,19 @@ class Watched:
     end: float
 
 
-def document() -> dict[str, Any]:
-    """The example, on this machine."""
+def applied() -> dict[str, Any]:
+    """The example, as the cluster has it."""
+    thing = yaml.safe_load(EXAMPLE.read_text())
+    thing["metadata"] |= {"namespace": KEY.namespace}
+    return thing
+
+
+def local() -> str:
+    """The example, for this machine."""
     thing = yaml.safe_load(EXAMPLE.read_text())
     thing["spec"] |= {"checkpoint": {"path": "checkpoint"}}
     del thing["spec"]["volumes"]
-    return thing
+    return yaml.safe_dump(thing)
 
 
 @pytest.fixture(scope="session")
@@ -52,21 +59,26 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """Long enough that every figure has moved."""
     folder = tmp_path_factory.mktemp("watched")
     drivers = Drivers(folder)
-    thing = document()
     policy = Policy(min=2, max=8, votes=3, period_s=1.0, cool_s=3.0, patience_s=20.0)
     try:
-        with standin.serving(standin.Cluster(KEY, policy, thing)) as ports:
-            driver = drivers.start(yaml.safe_dump(thing))
+        with standin.serving(standin.Cluster(KEY, policy, applied())) as ports:
+            driver = drivers.start(local())
             (folder / "prometheus").mkdir()
             config = _config(driver, *ports)
             with prometheus.running(folder / "prometheus", config) as found:
-                driver.until("batches", lambda: driver.metric("streamjoin_batches_total").get((), 0) > 2)
+                driver.until("readiness", lambda: driver.get("/readyz")[0] == 200)
+                driver.until("batches", lambda: _batches(driver) > 2)
                 begin = time.time()
                 page()  # is made meanwhile, where it is not kept
                 time.sleep(max(0.0, begin + LASTS_S - time.time()))
+                driver.until("more batches", lambda: _batches(driver) > 9)
                 yield Watched(found, begin, time.time())
     finally:
         drivers.end()
+
+
+def _batches(driver: Driver) -> float:
+    return driver.metric("streamjoin_batches_total").get((), 0)
 
 
 def _config(driver: Driver, executors: int, operator: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.prometheus import CACHE
 
 PAGE = Path(__file__).parent / "page"
 WIDTH = 1560
+_PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # node is one of the development tools
 _INSTALLED = ("package.json", "package-lock.json")
 _DRAWN = ("page.jsx", "panels.jsx", "frames.js")
 
@@ -27,7 +29,7 @@ class Drawn:
 
     panel: int
     type: str
-    pixels: int  # that are neither grey nor empty; -1: it is not drawn on a canvas
+    pixels: int  # that are neither grey nor empty, nor outside of the panel; -1: it is not drawn on a canvas
     text: str
     error: str | None
 
@@ -73,7 +75,15 @@ def _install(folder: Path) -> None:
     for name in _INSTALLED:
         shutil.copy(PAGE / name, folder)
     command = [_needed("npm", "npm", "nodejs"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | {"PATH": _PATH},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
     if any(code in done.stderr for code in ("ENOTFOUND", "ECONNREFUSED", "ETIMEDOUT", "EAI_AGAIN")):
         pytest.skip("npm's packages cannot be reached")
     assert done.returncode == 0, done.stderr[-3000:]
@@ -85,19 +95,27 @@ def _bundle(modules: Path, folder: Path) -> None:
     for name in ("package.json", "node_modules"):
         (folder / name).symlink_to(modules / name)
     command = [_needed("npm", "npm", "nodejs"), "run", "-s", "build", "--", f"--outfile={folder / 'page.js'}"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | {"PATH": _PATH},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
 def _needed(name: str, *packages: str) -> str:
     """A program, of Debian's packages if need be; skips where there is no way to get it."""
-    if not shutil.which(name) and os.geteuid() == 0 and shutil.which("apt-get"):
+    if not shutil.which(name, path=_PATH) and os.geteuid() == 0 and shutil.which("apt-get"):
         for command in (["update", "-q"], ["install", "-qy", "--no-install-recommends", *packages]):
             environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
             subprocess.run(
                 ["apt-get", *command], env=environment, check=False, capture_output=True, timeout=280
             )
-    found = shutil.which(name)
+    found = shutil.which(name, path=_PATH)
     if found is None:
         pytest.skip(f"there is no {name}, and Debian's packages {', '.join(packages)} cannot be installed")
     return found
@@ -107,7 +125,8 @@ def draw(board: dict[str, Any], folder: Path, name: str) -> list[Drawn]:
     """Writes `name`.png and says what each panel drew. `board`: see page.jsx."""
     here = folder / name
     here.mkdir(parents=True)
-    shutil.copy(page() / "page.js", here)
+    for built in ("page.js", "page.css"):
+        shutil.copy(page() / built, here)
     shutil.copy(PAGE / "index.html", here)
     (here / "board.js").write_text(f"window.BOARD = {json.dumps(board)};")
     height = max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in board["dashboard"]["panels"]) * 34 + 70

@@ -104,13 +104,15 @@ def serving(cluster: Cluster) -> Iterator[tuple[int, int]]:
     threads = [threading.Thread(target=run) for run in (live, *(s.serve_forever for s in servers))]
     for thread in threads:
         thread.start()
-    yield servers[0].server_port, servers[1].server_port
-    over.set()
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-    for thread in threads:
-        thread.join()
+    try:
+        yield servers[0].server_port, servers[1].server_port
+    finally:
+        over.set()
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+        for thread in threads:
+            thread.join()
 
 
 def _server(collector: Collector) -> ThreadingHTTPServer:

@@ -12,7 +12,7 @@ import yaml
 
 from joinlib.metric.table import SERIES
 from tests.deploy.chart.conftest import Render, of_kind
-from tests.deploy.dashboards.boards import FILES, NAME, ROOT, board, filled, panels, queries, selectors
+from tests.deploy.dashboards.boards import FILES, NAME, ROOT, board, filled, panels, queries, rules, selectors
 from tests.prometheus import program
 
 UIDS = ["streamjoin-joins", "streamjoin-overview", "streamjoin-scaling", "streamjoin-skew"]
@@ -81,6 +81,14 @@ def test_figures_exist(file: Path) -> None:
         for before, name in re.findall(r"(\w*)\(?(streamjoin_\w+)\{", text):
             grows = SERIES[name].kind != "gauge"
             assert (before in ("rate", "increase")) == grows, text
+
+
+def test_the_line_is_where_the_alert_looks() -> None:
+    """The dashed line on DS, and the threshold of StreamJoinSkewStaysHigh."""
+    (alert,) = [rule for rule in rules() if rule["alert"] == "StreamJoinSkewStaysHigh"]
+    (panel,) = [p for file in FILES for p in panels(file) if p["title"] == "DS by input"]
+    line = panel["fieldConfig"]["defaults"]["thresholds"]["steps"][-1]["value"]
+    assert f"(streamjoin_input_skew[10m])) > {line:g} " in f"{alert['expr']} "
 
 
 @each

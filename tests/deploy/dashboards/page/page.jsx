@@ -2,6 +2,7 @@
 // left in its element (data-panel, data-drew, data-error) for whoever looks at the page without eyes.
 import '@fontsource/inter/400.css';
 import '@fontsource/inter/500.css';
+import 'uplot/dist/uPlot.min.css';
 import React from 'react';
 import { createRoot } from 'react-dom/client';
 import { createTheme, dateTime } from '@grafana/data';
@@ -65,10 +66,15 @@ function coloured(canvas) {
   return count;
 }
 
+function within(inner, outer) {
+  const [i, o] = [inner.getBoundingClientRect(), outer.getBoundingClientRect()];
+  return i.left >= o.left && i.right <= o.right && i.top >= o.top && i.bottom <= o.bottom;
+}
+
 window.addEventListener('load', () => setTimeout(() => {
   for (const section of document.querySelectorAll('[data-panel]')) {
     const canvases = [...section.querySelectorAll('canvas')];
-    section.dataset.drew = canvases.length ? canvases.map(coloured).reduce((a, b) => a + b, 0) : -1;
+    section.dataset.drew = canvases.length ? canvases.map((canvas) => (within(canvas, section) ? coloured(canvas) : 0)).reduce((a, b) => a + b, 0) : -1;
     section.dataset.text = section.innerText.replace(/\s+/g, ' ');
     const error = section.querySelector('.error, .empty');
     if (error) section.dataset.error = error.innerText;

@@ -67,20 +67,20 @@ function Bars(props) {
   );
 }
 
-const ORANGES = ['#fff5eb', '#fee6ce', '#fdd0a2', '#fdae6b', '#fd8d3c', '#f16913', '#d94801', '#a63603', '#7f2704'].reverse(); // on a dark ground
-const LABELS = 46, LEGEND = 24;
+const INFERNO = ['#0d0829', '#280b53', '#480b6a', '#65156e', '#82206c', '#9f2a63', '#bc3754', '#d44842', '#e8602d', '#f57d15', '#fc9f07', '#fac228', '#f3e55d', '#fcffa4'];
+const LABELS = 70, LEGEND = 24;
 
 function HeatMap({ data, width, height, theme, range }) {
   const rows = series(data);
   const most = Math.max(...rows.flatMap(({ values }) => values.filter(Number.isFinite)), 1e-12);
-  const color = (value) => ORANGES[Math.min(ORANGES.length - 1, Math.floor((value / most) * ORANGES.length))];
+  const color = (value) => INFERNO[Math.min(INFERNO.length - 1, Math.floor((value / most) * INFERNO.length))];
   const show = rows[0].display;
   const every = Math.ceil(rows.length / ((height - LEGEND) / 18));
   return (
     <>
       <Rowed rows={rows} width={width} height={height - LEGEND} theme={theme} range={range} color={color} gap={0} label={(row, n) => (n % every ? '' : row.name)} />
-      <div style={{ display: 'flex', gap: 6, alignItems: 'center', fontSize: 12, height: LEGEND, paddingLeft: LABELS, color: theme.colors.text.secondary }}>
-        0 {ORANGES.map((c) => <i key={c} style={{ background: c, width: 18, height: 8 }} />)} {show(most).text}{show(most).suffix}
+      <div style={{ display: 'flex', gap: 4, alignItems: 'center', fontSize: 12, height: LEGEND, paddingLeft: LABELS, color: theme.colors.text.secondary }}>
+        0 {INFERNO.map((c) => <i key={c} style={{ background: c, width: 12, height: 8 }} />)} {show(most).text}{show(most).suffix}
       </div>
     </>
   );

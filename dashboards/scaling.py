@@ -57,7 +57,7 @@ def _votes() -> Row:
         span=6,
     )
     ago = f"time() - {gauge('streamjoin_scaling_last_decision_timestamp_seconds')}"
-    verdicts = f"sum by (verdict) (increase({of('streamjoin_scaling_verdicts_total')}[$__rate_interval]))"
+    verdicts = f"sum by (verdict) (increase({of('streamjoin_scaling_verdicts_total')}[$__rate_interval])) > 0"
     return Row(
         "Decisions",
         [

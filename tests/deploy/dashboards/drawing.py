@@ -50,6 +50,12 @@ class _Panels(html.parser.HTMLParser):
             self.found.append(Drawn(panel, type, int(drew), text, given.get("data-error")))
 
 
+def prepare() -> None:
+    """What drawing needs and is not here yet: half a minute for each the first time."""
+    page()
+    _needed("chromium", "chromium")
+
+
 def page() -> Path:
     """The folder of the page, built: once for each version of it, and kept."""
     modules = _kept("grafana", _INSTALLED, _install)

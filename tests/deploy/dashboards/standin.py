@@ -26,7 +26,7 @@ from joinlib.scale.policy import Policy
 GIB = 2**30
 CAPACITY = GIB // 2
 STARTUP_S = 4
-WAVE_S = 40  # from little to much, and back
+WAVE_S = 30  # from little to much, and back
 SERIES = (  # of a driver on a cluster
     "streamjoin_executors",
     "streamjoin_executor_state_bytes",

@@ -38,6 +38,7 @@ from joinlib.errors import InputError, NotReady, SpecError, StateError
 from joinlib.metric.table import BY_NAME
 from joinlib.plan import of_spec
 from joinlib.spark import cluster
+from joinlib.spark.placement import REST, Placement
 from joinlib.spec import load
 from joinlib.spec.model import StreamJoin
 
@@ -63,6 +64,7 @@ class Driver(Collector):
         self.executors = cluster.executors_of(document)
         self.stopping = threading.Event()
         self._pool: Executors | None = None
+        self._placement = Placement()
         self._scaling, self._telling = threading.Lock(), threading.Lock()
         self._registry = registry = CollectorRegistry()
         seconds = BY_NAME["streamjoin_batch_seconds"]
@@ -191,12 +193,28 @@ class Driver(Collector):
                 done_at=time.time(),
             )
             log.info("batch %d: %d rows in, %d rows out", report.batch, report.rows_in, report.rows_out)
+        if reports:
+            self._place()
         took, pool = flow.took, self._pool
         if took.batch > self.moment.took.batch:
             self._seconds.observe(took.seconds)
             self._tell(steps=_sums(self.moment.steps, took.steps))
         there, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
         self._tell(took=took, lag=flow.lag, there=tuple(there), leaving=leaving)
+
+    def _place(self) -> None:
+        """After a batch: do units move in the next one, or stay?"""
+        figures, partitions = self.moment.figures, self.moment.partitions
+        if self._pool is None or figures is None or partitions is None:
+            return
+        placed = {r.unit % partitions: r.executor for r in figures.receipts.values()}
+        before, self._placement = (
+            self._placement,
+            self._placement.after(self._pool.warm(), placed.values()),
+        )
+        if self._placement.wait != before.wait:
+            log.info("units %s", "rest" if self._placement.wait == REST else f"spread over {placed}")
+            self._pool.hold_for(self._placement.wait)
 
     def _begin(self, flow: Flow) -> None:
         """The query runs."""
@@ -205,7 +223,7 @@ class Driver(Collector):
         assert flow.job is not None
         with self._scaling:
             if self.around.place:
-                self._pool = Executors(flow.job.spark, self.moment.wanted)
+                self._pool = Executors(flow.job.spark, self.moment.wanted, self.executors.cores)
             self._tell(
                 figures=beginning(len(self.stage.inputs), time.monotonic()), partitions=flow.job.partitions
             )

@@ -92,7 +92,7 @@ class Prometheus:
 
 
 @contextmanager
-def running(folder: Path, config: Mapping[str, Any]) -> Iterator[Prometheus]:
+def running(folder: Path, config: Mapping[str, Any], host: str = "127.0.0.1") -> Iterator[Prometheus]:
     """A Prometheus with this configuration, ready; gone afterwards."""
     port = free_port()
     (folder / "prometheus.yml").write_text(yaml.safe_dump(dict(config)))
@@ -102,15 +102,15 @@ def running(folder: Path, config: Mapping[str, Any]) -> Iterator[Prometheus]:
                 program("prometheus"),
                 f"--config.file={folder / 'prometheus.yml'}",
                 f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
+                f"--web.listen-address={host}:{port}",
                 "--log.level=warn",
             ],
             stdout=log,
             stderr=log,
         )
     try:
-        _ready(process, f"http://127.0.0.1:{port}", folder / "log")
-        yield Prometheus(f"http://127.0.0.1:{port}")
+        _ready(process, f"http://{host}:{port}", folder / "log")
+        yield Prometheus(f"http://{host}:{port}")
     finally:
         process.terminate()
         process.wait(20)

@@ -132,7 +132,7 @@ class _Step:
 
     def _limit(self, k: int, ideal: int, useful: int | None) -> str:
         if ideal == k:
-            return f"{k} executors fit best"
+            return f"{k} fit best"
         if useful is not None and useful <= k < min(ideal, self.policy.max):
             return f"{k} executors have all of the state's partitions"
         return f"min is {self.policy.min}, max {self.policy.max}"

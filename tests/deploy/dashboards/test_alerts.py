@@ -10,7 +10,7 @@ import yaml
 
 from joinlib.metric.table import SERIES
 from tests.deploy.chart.conftest import Render, of_kind
-from tests.deploy.dashboards.boards import ALERTS, CHART, NAME, rules
+from tests.deploy.dashboards.boards import ALERTS, CHART, FILES, NAME, panels, rules
 from tests.prometheus import program
 
 CASES = Path(__file__).parent / "alerts"
@@ -41,13 +41,15 @@ def test_fires_when_it_should_and_only_then(rule: dict[str, Any]) -> None:
 
 @each
 def test_has_a_runbook(rule: dict[str, Any]) -> None:
-    """A file of its name with the four parts; links in it lead somewhere."""
+    """A file of its name with the four parts; links in it lead somewhere, panels that it names exist."""
     file = CHART / rule["annotations"]["runbook_url"]
     assert file.stem == rule["alert"]
     text = file.read_text()
     assert text.startswith(f"# {rule['alert']}\n")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == HEADINGS
     assert all((file.parent / link).exists() for link in re.findall(r"\]\(([^)]+)\)", text))
+    shown = {panel["title"] for board in FILES for panel in panels(board)}
+    assert {re.sub(r"\s+", " ", name) for name in re.findall(r"\*\*(.+?)\*\*", text, re.DOTALL)} <= shown
 
 
 @each

@@ -108,7 +108,7 @@ def test_pods_are_restricted(render: Render, values: dict[str, Any]) -> None:
         assert pod["securityContext"]["runAsUser"] > 0
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
-        assert all("emptyDir" in volume for volume in pod.get("volumes", ()))
+        assert all({"emptyDir", "secret"} & set(volume) for volume in pod.get("volumes", ()))
         for container in pod["containers"]:
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,

@@ -7,14 +7,13 @@
 Only executors that have registered and are not leaving are counted.
 """
 
-import contextlib
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from joinlib.spark.rehearsal import rehearse
+from joinlib.spark.rehearsal import Rehearsals, rehearse
 
 _NOTHING: Mapping[str, int] = {}
 
@@ -32,11 +31,10 @@ class Executors:
     """The executors of a session. Thread-safe."""
 
     def __init__(self, spark: SparkSession, total: int, cores: int) -> None:
-        self._spark, self._context, self._cores = spark, spark.sparkContext, cores
+        self._context = spark.sparkContext
         self._leaving: set[str] = set()
         self._lock = threading.Lock()
-        self._warm: frozenset[str] = frozenset(self._ready())
-        self._warming: threading.Thread | None = None
+        self._rehearsals = Rehearsals(lambda executors: rehearse(spark, executors * cores), self._ready())
         self.wanted = total
         self._request(total)  # else Spark counts from 0 when the first one leaves
 
@@ -52,18 +50,8 @@ class Executors:
             return sorted(self._leaving, key=int)
 
     def warm(self) -> list[str]:
-        """Ids of those that can take tasks and have loaded what these need. It is begun for those that have not."""
-        ready = self.ready()
-        cold = set(ready) - self._warm
-        if cold and (self._warming is None or not self._warming.is_alive()):
-            self._warming = threading.Thread(target=self._warm_up, args=(ready,), daemon=True)
-            self._warming.start()
-        return [executor for executor in ready if executor in self._warm]
-
-    def _warm_up(self, ready: list[str]) -> None:
-        with contextlib.suppress(Exception):  # it only saves time, and the session may end before it does
-            rehearse(self._spark, len(ready) * self._cores)
-        self._warm = frozenset(ready)
+        """Ids of those that can take tasks and have loaded what these need. A rehearsal is begun for those that have not."""
+        return self._rehearsals.done(self.ready())
 
     def hold_for(self, wait: str) -> None:
         """How long tasks wait for the executor that holds their indexes, from the next batch on."""

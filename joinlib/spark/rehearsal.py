@@ -4,8 +4,10 @@ the operators of a join, its daemon, its imports and its state store, but nobody
 Its tasks go to slots that are free, and linger a little: those of executors that have just come take most of them.
 """
 
+import contextlib
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +19,37 @@ if TYPE_CHECKING:
 
 _LINGER_S = 0.2
 _TASKS = 2  # for each slot
+_PATIENCE_S = 60.0
+
+
+class Rehearsals:
+    """Which executors have rehearsed? One rehearsal at a time, in a thread of its own."""
+
+    def __init__(
+        self,
+        rehearse: Callable[[int], None],
+        warm: Iterable[str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rehearse, self._clock = rehearse, clock
+        self._warm, self._began = frozenset(warm), 0.0
+        self._thread: threading.Thread | None = None
+
+    def done(self, ready: Sequence[str]) -> list[str]:
+        """Those that have, or took too long: it only saves time. For others it is begun."""
+        if self._thread is not None and self._thread.is_alive():
+            if self._clock() - self._began > _PATIENCE_S:
+                self._warm |= frozenset(ready)
+        elif set(ready) - self._warm:
+            self._began = self._clock()
+            self._thread = threading.Thread(target=self._run, args=(tuple(ready),), daemon=True)
+            self._thread.start()
+        return [executor for executor in ready if executor in self._warm]
+
+    def _run(self, ready: tuple[str, ...]) -> None:
+        with contextlib.suppress(Exception):  # the session may end before it does
+            self._rehearse(len(ready))
+        self._warm |= frozenset(ready)
 
 
 def rehearse(spark: SparkSession, slots: int) -> None:

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from joinlib.metric.export import Labels, families
 from joinlib.metric.table import DIRECTIONS, SCALING, VERDICTS
-from joinlib.scale.policy import of_spec
+from joinlib.scale.policy import Policy, of_spec
 from joinop import remember
 from joinop.judge import Accepted, document, judge
 from joinop.names import Key, Object
@@ -25,12 +25,14 @@ class Scalings(Collector):
     """The statuses that were written last, and what was decided since this operator started."""
 
     statuses: dict[Key, Object] = field(default_factory=dict)
-    things: dict[Key, Object] = field(default_factory=dict)
+    policies: dict[Key, Policy] = field(default_factory=dict)
     verdicts: Counter[tuple[Key, str]] = field(default_factory=Counter)
 
     def told(self, key: Key, thing: Object, before: Object, after: Object) -> None:
         """A status was written."""
-        self.statuses[key], self.things[key] = after, thing
+        self.statuses[key], verdict = after, judge(document(thing))
+        if isinstance(verdict, Accepted):  # else the last one is followed
+            self.policies[key] = of_spec(verdict.model.spec)
         old, new = remember.read(before), remember.read(after)
         if new.at != old.at and new.decisions:
             self.verdicts[key, new.decisions[-1].verdict] += 1
@@ -38,7 +40,7 @@ class Scalings(Collector):
     def forget(self, key: Key) -> None:
         """The job is gone."""
         self.statuses.pop(key, None)
-        self.things.pop(key, None)
+        self.policies.pop(key, None)
         for known in [each for each in self.verdicts if each[0] == key]:
             del self.verdicts[known]
 
@@ -50,10 +52,9 @@ class Scalings(Collector):
         return families(found, "operator")
 
     def _figures(self, key: Key, status: Object) -> Iterable[tuple[str, Labels, float | None]]:
-        state, verdict = remember.read(status), judge(document(self.things[key]))
-        if state.at is None or not isinstance(verdict, Accepted):
+        state, policy = remember.read(status), self.policies.get(key)
+        if state.at is None or policy is None:
             return
-        policy = of_spec(verdict.model.spec)
         yield "load", (), state.load
         for name in ("high", "low", "target"):
             yield "threshold", (name,), getattr(policy, name)

@@ -22,7 +22,9 @@ def draw(report: dict[str, Any], file: Path) -> None:
     rate.plot(times, rates, color="tab:green")
     rate.set_ylabel("rows/s of each input")
     load.plot(
-        [at for at, *_ in report["seen"]], [tau for _, tau, *_ in report["seen"]], drawstyle="steps-post"
+        [at for at, *_ in report["seen"]],
+        [float("nan") if tau is None else tau for _, tau, *_ in report["seen"]],
+        drawstyle="steps-post",
     )
     for level in (0.8, 0.6, 0.3):
         load.axhline(level, color="grey", linestyle=":" if level == 0.6 else "--", linewidth=0.8)
@@ -40,6 +42,7 @@ def draw(report: dict[str, Any], file: Path) -> None:
     for at, verdict, wanted, _ in report["changes"]:
         executors.annotate(f"{verdict} {wanted}", (at, wanted), fontsize=8)
     executors.set(xlabel="seconds", ylabel="executors", ylim=(0, None))
+    executors.yaxis.get_major_locator().set_params(integer=True)
     executors.legend()
     figure.savefig(file, dpi=120)
 

@@ -226,7 +226,10 @@ def _report(
         "median of batches at rest, s": _quantile(at_rest, 0.5),
         "slowest batches, s": sorted((s for _, s in batches), reverse=True)[:8],
         "executors, s": _lives(watched, begin, end),
-        "seen": [(round(at, 1), float(s.get("load", 0)), s.get("wanted"), pods) for at, s, pods in seen],
+        "seen": [
+            (round(at, 1), float(s["load"]) if "load" in s else None, s.get("wanted"), pods)
+            for at, s, pods in seen
+        ],
         "held": [
             (round(at - begin, 1), held)
             for at, held in _series(watched, "sum(streamjoin_executor_state_bytes)", begin, end)

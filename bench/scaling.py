@@ -21,11 +21,8 @@ def draw(report: dict[str, Any], file: Path) -> None:
         begin += seconds
     rate.plot(times, rates, color="tab:green")
     rate.set_ylabel("rows/s of each input")
-    load.plot(
-        [at for at, *_ in report["seen"]],
-        [float("nan") if tau is None else tau for _, tau, *_ in report["seen"]],
-        drawstyle="steps-post",
-    )
+    known = [(at, tau) for at, tau, *_ in report["seen"] if tau is not None]
+    load.plot(*zip(*known, strict=True), drawstyle="steps-post")
     for level in (0.8, 0.6, 0.3):
         load.axhline(level, color="grey", linestyle=":" if level == 0.6 else "--", linewidth=0.8)
     load.set_ylabel("memory load τ")

@@ -110,6 +110,7 @@ def _board(watched: Watched, file: Path) -> dict[str, Any]:
         "marks": marks,
         "from": 1000 * (watched.begin + WINDOW_S),
         "to": 1000 * watched.end,
+        "step": STEP_S,
         "title": f"{KEY.namespace} / {KEY.name}",
     }
 

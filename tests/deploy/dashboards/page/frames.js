@@ -19,13 +19,17 @@ export function frames(panel, answers, theme) {
   return applyFieldOverrides({ data, fieldConfig, theme, timeZone: 'utc', replaceVariables: (text) => text });
 }
 
+// Where a series was away, there is a gap: Grafana has nothing at the steps between.
+const STEP = window.BOARD.step;
+
 function frame(refId, legendFormat, { metric, values }) {
   const name = legendFormat.replace(/\{\{(\w+)\}\}/g, (_, label) => metric[label] ?? '');
+  const rows = values.flatMap((row, n) => (n && row[0] - values[n - 1][0] > 1.5 * STEP ? [[values[n - 1][0] + STEP, null], row] : [row]));
   return toDataFrame({
     refId, name,
     fields: [
-      { name: 'Time', type: FieldType.time, values: values.map(([time]) => time * 1000), config: {} },
-      { name: 'Value', type: FieldType.number, values: values.map(([, value]) => Number(value)), labels: metric, config: { displayNameFromDS: name } },
+      { name: 'Time', type: FieldType.time, values: rows.map(([time]) => time * 1000), config: {} },
+      { name: 'Value', type: FieldType.number, values: rows.map(([, value]) => (value === null ? null : Number(value))), labels: metric, config: { displayNameFromDS: name } },
     ],
   });
 }

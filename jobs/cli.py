@@ -99,6 +99,32 @@ def status(file: File) -> None:
 
 
 @app.command()
+def scale(
+    file: File,
+    simulate: Annotated[
+        Path,
+        typer.Option(
+            metavar="TRACE",
+            help="CSV with the columns seconds,bytes: state of all executors.",
+            show_default=False,
+        ),
+    ],
+    startup: Annotated[float, typer.Option(min=0, help="Seconds that a new executor needs.")] = 30.0,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw it, as PNG, SVG or PDF.", show_default=False)
+    ] = None,
+) -> None:
+    """Show what a spec's scaling would do with a load, without running anything."""
+    from jobs import scale
+    from joinlib.spec import load
+
+    policy, ticks = scale.simulated(load(file), simulate, startup)
+    typer.echo(scale.table(ticks))
+    if plot is not None:
+        scale.plot(policy, ticks, plot)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON schema of a spec file, for editors."""
     import json

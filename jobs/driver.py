@@ -26,16 +26,19 @@ from prometheus_client import CollectorRegistry, Histogram, Metric, generate_lat
 from prometheus_client.registry import Collector
 
 from jobs.cluster import clear_executors, lease_of
+from jobs.exported import held_bytes, metrics
 from jobs.figures import beginning
 from jobs.flow import Flow
 from jobs.guard import Guard
 from jobs.lease import Contender
 from jobs.serve import Answers, Server, application
 from jobs.surroundings import Surroundings, surroundings
-from jobs.view import Moment, Phase, metrics, status
+from jobs.view import Moment, Phase, status
 from joinlib.errors import InputError, NotReady, SpecError, StateError
+from joinlib.metric.table import BY_NAME
 from joinlib.plan import of_spec
 from joinlib.spark import cluster
+from joinlib.spark.placement import REST, Placement
 from joinlib.spec import load
 from joinlib.spec.model import StreamJoin
 
@@ -61,11 +64,11 @@ class Driver(Collector):
         self.executors = cluster.executors_of(document)
         self.stopping = threading.Event()
         self._pool: Executors | None = None
+        self._placement = Placement()
         self._scaling, self._telling = threading.Lock(), threading.Lock()
         self._registry = registry = CollectorRegistry()
-        self._seconds = Histogram(
-            "streamjoin_batch_seconds", "Time of a batch", buckets=_SECONDS, registry=registry
-        )
+        seconds = BY_NAME["streamjoin_batch_seconds"]
+        self._seconds = Histogram(seconds.name, seconds.help, buckets=_SECONDS, registry=registry)
         registry.register(self)
         self.moment = Moment(
             sources=tuple(p.source for p in self.stage.inputs),
@@ -89,7 +92,7 @@ class Driver(Collector):
         )
 
     def collect(self) -> Iterator[Metric]:
-        return metrics(self.moment, self.stage.units)
+        return metrics(self.moment, self.stage.units, time.monotonic())
 
     def scale(self, total: int) -> None:
         """The bounds are those of the file now: they may change while the driver runs."""
@@ -99,14 +102,14 @@ class Driver(Collector):
         with self._scaling:
             self._tell(wanted=total)
             if self._pool is not None:
-                self._pool.want(total, self._rows())
+                self._pool.want(total, self._held())
 
-    def _rows(self) -> Mapping[str, int]:
-        """Rows of state by executor."""
-        rows: dict[str, int] = {}
+    def _held(self) -> Mapping[str, int]:
+        """Bytes of state by executor."""
+        held: dict[str, int] = {}
         for receipt in self.moment.figures.receipts.values() if self.moment.figures else ():
-            rows[receipt.executor] = rows.get(receipt.executor, 0) + receipt.state_rows
-        return rows
+            held[receipt.executor] = held.get(receipt.executor, 0) + held_bytes(receipt)
+        return held
 
     # --- the run -----------------------------------------------------------------------------------------------------
 
@@ -186,12 +189,32 @@ class Driver(Collector):
         for report in reports:
             now = time.monotonic()
             self._tell(
-                figures=(self.moment.figures or beginning(len(self.stage.inputs), now)).after(report, now)
+                figures=(self.moment.figures or beginning(len(self.stage.inputs), now)).after(report, now),
+                done_at=time.time(),
             )
             log.info("batch %d: %d rows in, %d rows out", report.batch, report.rows_in, report.rows_out)
-        if flow.took[0] > self.moment.took[0]:
-            self._seconds.observe(flow.took[1])
-        self._tell(took=flow.took, lag=flow.lag, ready=len(self._pool.ready()) if self._pool else 0)
+        if reports:
+            self._place()
+        took, pool = flow.took, self._pool
+        if took.batch > self.moment.took.batch:
+            self._seconds.observe(took.seconds)
+            self._tell(steps=_sums(self.moment.steps, took.steps))
+        there, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
+        self._tell(took=took, lag=flow.lag, there=tuple(there), leaving=leaving)
+
+    def _place(self) -> None:
+        """After a batch: do units move in the next one, or stay?"""
+        figures, partitions = self.moment.figures, self.moment.partitions
+        if self._pool is None or figures is None or partitions is None:
+            return
+        placed = {r.unit % partitions: r.executor for r in figures.receipts.values()}
+        before, self._placement = (
+            self._placement,
+            self._placement.after(self._pool.warm(), placed.values()),
+        )
+        if self._placement.wait != before.wait:
+            log.info("units %s", "rest" if self._placement.wait == REST else f"spread over {placed}")
+            self._pool.hold_for(self._placement.wait)
 
     def _begin(self, flow: Flow) -> None:
         """The query runs."""
@@ -200,8 +223,10 @@ class Driver(Collector):
         assert flow.job is not None
         with self._scaling:
             if self.around.place:
-                self._pool = Executors(flow.job.spark, self.moment.wanted)
-            self._tell(figures=beginning(len(self.stage.inputs), time.monotonic()))
+                self._pool = Executors(flow.job.spark, self.moment.wanted, self.executors.cores)
+            self._tell(
+                figures=beginning(len(self.stage.inputs), time.monotonic()), partitions=flow.job.partitions
+            )
         self._enter("Running")
 
     def _enter(self, phase: Phase, message: str = "") -> None:
@@ -215,6 +240,10 @@ class Driver(Collector):
     def _tell(self, **news: Any) -> None:
         with self._telling:
             self.moment = replace(self.moment, **news)
+
+
+def _sums(before: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:
+    return {name: before.get(name, 0.0) + more.get(name, 0.0) for name in {*before, *more}}
 
 
 def _stored(checkpoint: Path) -> frozenset[int]:

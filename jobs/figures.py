@@ -1,8 +1,8 @@
 """What has a run done so far? Sums over its batches; pure, the clock is given."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from joinlib.spark.job import Report
@@ -20,6 +20,33 @@ class Mark:
     rows_out: int
 
 
+class Took(NamedTuple):
+    """The last batch that was committed."""
+
+    batch: int = -1
+    seconds: float = 0.0
+    steps: Mapping[str, float] = {}  # seconds, by Spark's names
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a unit has done in this run."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+    commit_seconds: float = 0.0
+
+    def after(self, receipt: "Receipt") -> "Work":
+        """One batch later."""
+        return Work(
+            self.rows_in + sum(receipt.rows_in),
+            self.rows_out + receipt.rows_out,
+            self.seconds + receipt.seconds,
+            self.commit_seconds + receipt.commit_seconds,
+        )
+
+
 @dataclass(frozen=True)
 class Figures:
     """After some batches. Sums are over this run, not over the life of the checkpoint."""
@@ -31,6 +58,8 @@ class Figures:
     late: tuple[int, ...] = ()  # by input
     bad: tuple[int, ...] = ()  # messages, by input
     receipts: Mapping[int, "Receipt"] = field(default_factory=dict)  # the latest of each unit
+    latest: tuple["Receipt", ...] = ()  # those of the latest batch that woke a unit
+    work: Mapping[int, Work] = field(default_factory=dict)  # of each unit
 
     @property
     def rows_in(self) -> tuple[int, ...]:
@@ -71,7 +100,17 @@ class Figures:
             late=_sum(self.late, late),
             bad=_sum(self.bad, [(n,) for n in max((r.bad for r in report.receipts), default=())]),
             receipts={**self.receipts, **{r.unit: r for r in report.receipts}},
+            latest=report.receipts or self.latest,
+            work={
+                **self.work,
+                **{r.unit: self.work.get(r.unit, Work()).after(r) for r in report.receipts},
+            },
         )
+
+    def spread(self, at: Container[int], units: int) -> list[int]:
+        """Rows of the latest batch in each unit, of the inputs `at`; units that were not woken had none."""
+        rows = [sum(n for i, n in enumerate(r.rows_in) if i in at) for r in self.latest]
+        return rows + [0] * (units - len(rows))
 
     def rates(self, now: float) -> tuple[tuple[float, ...], float]:
         """Rows a second of each input and of the result, over the last few seconds; 0 after a long silence."""

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from jobs.figures import Took
 from joinlib.errors import StreamJoinError
 from joinlib.spec.model import StreamJoin
 
@@ -42,7 +43,7 @@ class Flow(threading.Thread):
         self.flowing = threading.Event()  # the query has started
         self.job: Job | None = None  # from then on
         self.lag: Mapping[str, Mapping[str, int]] = {}  # of each source, as of the last batch
-        self.took: tuple[int, float] = (-1, 0.0)  # the last batch that was committed, and its seconds
+        self.took = Took()  # the last batch that was committed
         self.busy = False  # rows are there, a batch is on its way
         self.error: StreamJoinError | Exception | None = None
 
@@ -94,4 +95,5 @@ class Flow(threading.Thread):
             self.busy = job.query.status["isDataAvailable"]
             self.lag = job.lag() or self.lag
             if progress := job.query.lastProgress:
-                self.took = progress["batchId"], progress["durationMs"]["triggerExecution"] / 1000
+                took = {step: ms / 1000 for step, ms in progress["durationMs"].items()}
+                self.took = Took(progress["batchId"], took.pop("triggerExecution"), took)

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jobs import words
-from jobs.figures import Figures
+from jobs.figures import Figures, Took
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ class Scene:
     inputs: tuple[Shown, ...]
     figures: Figures | None  # None: Spark is starting
     lag: Mapping[str, Mapping[str, int]]
-    took: tuple[int, float]  # the last batch that was committed, and its seconds
+    took: Took
     busy: bool  # a batch is on its way
     began: float
     stopping: bool
@@ -50,7 +50,7 @@ class Scene:
     @property
     def committed(self) -> bool:
         """Are lag and time those of the latest batch of the figures?"""
-        return self.figures is not None and self.figures.batch == self.took[0]
+        return self.figures is not None and self.figures.batch == self.took.batch
 
     def behind(self, shown: Shown, what: str = "rows") -> int | None:
         """A figure of the lag of an input's source."""
@@ -145,7 +145,7 @@ def line(scene: Scene, figures: Figures, now: float) -> str:
     """One line with everything."""
     rates_in, rate_out = figures.rates(now)
     parts = [
-        f"batch {figures.batch}" + (f", {words.seconds(scene.took[1])}" if scene.committed else ""),
+        f"batch {figures.batch}" + (f", {words.seconds(scene.took.seconds)}" if scene.committed else ""),
         f"in {words.number(sum(figures.rows_in))} ({words.number(sum(rates_in))}/s)",
         f"out {words.number(figures.rows_out)} ({words.number(rate_out)}/s)",
         *(["lag " + ", ".join(f"{i.label} {_lag(scene, i)}" for i in scene.inputs)] if scene.lag else []),
@@ -182,7 +182,7 @@ def _doing(scene: Scene, figures: Figures, now: float) -> str:
     if figures.batch is None:
         return f"{'first batch' if scene.busy else 'waiting for rows'} … {now - figures.began:.0f} s"
     waiting = "" if scene.busy else ", waiting for rows"
-    return f"batch {figures.batch}, {words.seconds(scene.took[1])}{waiting}"
+    return f"batch {figures.batch}, {words.seconds(scene.took.seconds)}{waiting}"
 
 
 def _flows(scene: Scene, figures: Figures, now: float) -> Table:

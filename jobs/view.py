@@ -1,18 +1,15 @@
-"""What a driver says of itself: the JSON of /v1/status and the figures of /metrics. Pure views of one moment.
+"""What a driver knows of itself, and says at /v1/status. A pure view of one moment; `jobs.exported` makes /metrics of it.
 
 A figure that is not known is null, or absent, never zero: whoever scales by it must not take silence for emptiness.
 Sums are over this run of the driver, as Prometheus wants its counters.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from prometheus_client import Metric
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-from jobs.figures import Figures
+from jobs.figures import Figures, Took
 from joinlib.state.manifest import ALWAYS, NEVER
 
 Phase = Literal["Waiting", "Starting", "Running", "Stopping", "Failed"]
@@ -27,13 +24,22 @@ class Moment:
     phase: Phase = "Starting"
     message: str = ""
     figures: Figures | None = None
-    took: tuple[int, float] = (-1, 0.0)  # the last batch that was committed, and its seconds
+    took: Took = field(default_factory=Took)  # the last batch that was committed
+    steps: Mapping[str, float] = field(default_factory=dict)  # seconds of Spark's steps, in this run
+    done_at: float | None = None  # when the last batch was done, of this run; seconds since 1970
     lag: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of each source
-    ready: int = 0  # executors
+    there: tuple[str, ...] = ()  # executors that can take tasks
+    leaving: int = 0  # executors that finish what they do and go
     wanted: int = 0
+    partitions: int | None = None  # of Spark's state
     budget: int | None = None  # bytes of state that one executor may hold
     stored: frozenset[int] = frozenset()  # units that had state before this run
     config_hash: str | None = None
+
+    @property
+    def ready(self) -> int:
+        """Executors that can take tasks."""
+        return len(self.there)
 
     @property
     def known(self) -> bool:
@@ -86,14 +92,14 @@ class Moment:
 
 def status(moment: Moment, units: int, now: float) -> dict[str, Any]:
     """The answer of /v1/status."""
-    figures, committed = moment.figures, moment.took[0] >= 0
+    figures, committed = moment.figures, moment.took.batch >= 0
     rate = sum(figures.rates(now)[0]) if figures else 0.0
     watermark = moment.watermark
     return {
         "phase": moment.phase,
         "message": moment.message,
-        "batch": moment.took[0] if committed else None,
-        "batchSeconds": moment.took[1] if committed else None,
+        "batch": moment.took.batch if committed else None,
+        "batchSeconds": moment.took.seconds if committed else None,
         "rowsIn": sum(figures.rows_in) if figures else 0,
         "rowsOut": figures.rows_out if figures else 0,
         "rate": round(rate, 1),
@@ -102,73 +108,13 @@ def status(moment: Moment, units: int, now: float) -> dict[str, Any]:
         "stateBytes": moment.held_bytes,
         "memoryLoad": _rounded(moment.memory_load),
         "skew": _rounded(moment.skew(units)),
-        "executors": {"ready": moment.ready, "wanted": moment.wanted},
+        "executors": {"ready": moment.ready, "wanted": moment.wanted, "leaving": moment.leaving},
+        "partitions": moment.partitions,
         "watermark": watermark.isoformat() if watermark else None,
         "late": moment.by_source(figures.late) if figures else {},
         "bad": moment.by_source(figures.bad) if figures else {},
         "configHash": moment.config_hash,
     }
-
-
-def metrics(moment: Moment, units: int) -> Iterator[Metric]:
-    """The families of /metrics. Labels: names of the spec, and the two states of an executor."""
-    yield from _counters(moment)
-    yield from _gauges(moment, units)
-    lag = GaugeMetricFamily("streamjoin_lag_rows", "Rows known but not read yet", labels=["input"])
-    for name, rows in moment.lag_rows.items():
-        lag.add_metric([name], rows)
-    yield lag
-    executors = GaugeMetricFamily(
-        "streamjoin_executors", "Executors that are there, and wanted", labels=["state"]
-    )
-    executors.add_metric(["ready"], moment.ready)
-    executors.add_metric(["wanted"], moment.wanted)
-    yield executors
-
-
-def _counters(moment: Moment) -> Iterator[Metric]:
-    figures, zeros = moment.figures, (0,) * len(moment.sources)
-    batches = CounterMetricFamily("streamjoin_batches", "Batches done")
-    batches.add_metric([], figures.batches if figures else 0)
-    yield batches
-    rows_out = CounterMetricFamily("streamjoin_rows_out", "Result rows")
-    rows_out.add_metric([], figures.rows_out if figures else 0)
-    yield rows_out
-    rows_in = CounterMetricFamily(
-        "streamjoin_rows_in", "Rows joined, late ones not among them", labels=["input"]
-    )
-    late = CounterMetricFamily(
-        "streamjoin_late_rows", "Rows left out because they came too late", labels=["input"]
-    )
-    bad = CounterMetricFamily(
-        "streamjoin_bad_messages", "Messages left out because they could not be decoded", labels=["input"]
-    )
-    for family, values in (
-        (rows_in, figures.rows_in if figures else zeros),
-        (late, figures.late if figures else zeros),
-        (bad, figures.bad if figures else zeros),
-    ):
-        for name, value in moment.by_source(values).items():
-            family.add_metric([name], value)
-        yield family
-
-
-def _gauges(moment: Moment, units: int) -> Iterator[Metric]:
-    watermark = moment.watermark.timestamp() if moment.watermark else None
-    rows = moment.figures.state_rows if moment.figures and moment.known else None
-    for name, text, value in (
-        ("state_rows", "Rows of state", rows),
-        (
-            "state_bytes",
-            "Bytes of live segments and their indexes",
-            moment.held_bytes if moment.known else None,
-        ),
-        ("memory_load", "State over what the ready executors may hold", moment.memory_load),
-        ("skew", "Rows of the fullest unit over the mean, less 1", moment.skew(units)),
-        ("watermark_seconds", "Event time of the unit furthest behind", watermark),
-    ):
-        if value is not None:
-            yield GaugeMetricFamily(f"streamjoin_{name}", text, value=value)
 
 
 def _rounded(value: float | None) -> float | None:

@@ -5,6 +5,7 @@
 State, answer and files are pure functions of (manifest, blocks): blocks are ordered by (input, sequence) first.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -55,6 +56,7 @@ class UnitJoin:
     ) -> None:
         self.root, self.inputs, self.timed, self.final_close = root, inputs, timed, final_close
         self.tuning, self.unit, self.manifest = tuning, unit, manifest
+        self.commit_seconds = 0.0
 
     def run(self, batch: int, blocks: Blocks) -> Iterator[Tuples]:
         """The increment of the result, in chunks of bounded size."""
@@ -69,9 +71,11 @@ class UnitJoin:
         )
         arrived, late = self._arrived(blocks, before)
         yield from self._operate(self.root, batch, arrived, before, after)
-        known = self.manifest
+        known, started = self.manifest, time.perf_counter()
+        committed = self.unit.commit(known, batch, blocks.written.values())
+        self.commit_seconds = time.perf_counter() - started
         self.manifest = replace(
-            self.unit.commit(known, batch, blocks.written.values()),
+            committed,
             watermark=after,
             highest=highest,
             rows=tuple(n + _rows(parts) for n, parts in zip(known.rows, arrived, strict=True)),

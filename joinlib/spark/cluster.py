@@ -17,6 +17,7 @@ Memory M of an executor pod, which is limited to exactly that:
 from dataclasses import dataclass
 
 from joinlib.errors import SpecError
+from joinlib.spark import placement
 from joinlib.spec.model import Driver, Executors, StreamJoin
 
 RPC_PORT, BLOCKS_PORT = 7078, 7079
@@ -168,9 +169,7 @@ def _executor(executors: Executors, place: Place) -> dict[str, str]:
 
 def _scheduling(executors: Executors) -> dict[str, str]:
     return {
-        # How long a unit's task waits for the executor that holds its indexes. 0s moves 0.9 partitions a batch for ever, each
-        # at up to 11 ms a MB; 3s, the default, moves none to a new executor. 300ms rests, and moves what would wait longer.
-        "spark.locality.wait": "300ms",
+        "spark.locality.wait": placement.REST,  # the driver changes it while it runs
         # The first batch places the units: it waits for all executors, half a minute at most.
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "30s",

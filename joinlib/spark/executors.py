@@ -13,25 +13,28 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from joinlib.spark.rehearsal import Rehearsals, rehearse
+
 _NOTHING: Mapping[str, int] = {}
 
 
-def leavers(ready: Iterable[str], total: int, rows: Mapping[str, int] = _NOTHING) -> list[str]:
-    """Who goes so that `total` stay: those that hold the fewest rows of state, of equals the newest.
+def leavers(ready: Iterable[str], total: int, held: Mapping[str, int] = _NOTHING) -> list[str]:
+    """Who goes so that `total` stay: those that hold the least state, of equals the newest.
 
     An executor of which nothing is known has not held a unit yet.
     """
-    order = sorted(ready, key=lambda e: (rows.get(e, 0), -int(e)))
+    order = sorted(ready, key=lambda e: (held.get(e, 0), -int(e)))
     return order[: max(0, len(order) - total)]
 
 
 class Executors:
     """The executors of a session. Thread-safe."""
 
-    def __init__(self, spark: SparkSession, total: int) -> None:
+    def __init__(self, spark: SparkSession, total: int, cores: int) -> None:
         self._context = spark.sparkContext
         self._leaving: set[str] = set()
         self._lock = threading.Lock()
+        self._rehearsals = Rehearsals(lambda executors: rehearse(spark, executors * cores), self._ready())
         self.wanted = total
         self._request(total)  # else Spark counts from 0 when the first one leaves
 
@@ -40,12 +43,26 @@ class Executors:
         with self._lock:
             return self._ready()
 
-    def want(self, total: int, rows: Mapping[str, int] = _NOTHING) -> None:
-        """Makes `total` the number of executors. `rows`: of state, by executor."""
+    def leaving(self) -> list[str]:
+        """Ids of those that finish what they do and go."""
+        with self._lock:
+            self._ready()
+            return sorted(self._leaving, key=int)
+
+    def warm(self) -> list[str]:
+        """Ids of those that can take tasks and have loaded what these need. A rehearsal is begun for those that have not."""
+        return self._rehearsals.done(self.ready())
+
+    def hold_for(self, wait: str) -> None:
+        """How long tasks wait for the executor that holds their indexes, from the next batch on."""
+        self._scala().conf().set("spark.locality.wait", wait)
+
+    def want(self, total: int, held: Mapping[str, int] = _NOTHING) -> None:
+        """Makes `total` the number of executors. `held`: bytes of state, by executor."""
         with self._lock:
             self._request(total)
             self.wanted = total
-            for executor in leavers(self._ready(), total, rows):
+            for executor in leavers(self._ready(), total, held):
                 self._decommission(executor)
 
     def _ready(self) -> list[str]:

@@ -79,8 +79,8 @@ Commit = Callable[[DataFrame, int], None]
 class Job:
     """A job that is running. Make it by `started`."""
 
-    def __init__(self, plan: Compiled, spark: SparkSession, query: StreamingQuery) -> None:
-        self.plan, self.spark, self.query = plan, spark, query
+    def __init__(self, plan: Compiled, spark: SparkSession, query: StreamingQuery, partitions: int) -> None:
+        self.plan, self.spark, self.query, self.partitions = plan, spark, query, partitions
 
     def wait(self, seconds: float) -> bool:
         """Waits; true when the query has ended. Raises what ended it."""
@@ -133,7 +133,7 @@ def started(
             lock.hold_in_jvm(own)
             query = _start(plan, own, _committer(plan, before_commit, on_batch), until_done)
             try:
-                yield Job(plan, own, query)
+                yield Job(plan, own, query, _pinned(plan.checkpoint / "spark") or partitions)
             finally:
                 with contextlib.suppress(*_JVM_GONE):
                     _stop(query, plan.source.stop)
@@ -201,6 +201,17 @@ def _sample(blocks: list[bytes], plan: Compiled) -> pa.Table | None:
     if not blocks:
         return None
     return pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in blocks]).slice(0, plan.join.emit.show)
+
+
+def _pinned(checkpoint: Path) -> int | None:
+    """The state partitions that a checkpoint was begun with: Spark keeps to them. None: it is not begun."""
+    batches = [int(f.name) for f in (checkpoint / "offsets").glob("*") if f.name.isdigit()]
+    if not batches:
+        return None
+    with contextlib.suppress(OSError, ValueError, KeyError, IndexError, TypeError):
+        _, metadata, *_ = (checkpoint / "offsets" / str(max(batches))).read_text().splitlines()
+        return int(json.loads(metadata)["conf"]["spark.sql.shuffle.partitions"])
+    return None
 
 
 def _offset(raw: Any) -> dict[str, Any]:

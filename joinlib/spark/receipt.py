@@ -28,7 +28,10 @@ class Receipt:
     highest: tuple[int, ...]  # µs, by input
     seconds: float  # of the task, in this unit
     bad: tuple[int, ...] = ()  # messages that could not be decoded, by input: every unit hears of all
+    commit_seconds: float = 0.0  # of these, to log, seal and merge
     executor: str = ""  # Spark's id of the executor, where it is known: in a cluster
+    working_set: int | None = None  # bytes of the container, where it has a control group
+    memory_limit: int | None = None
 
     def encode(self) -> str:
         return orjson.dumps(self).decode()

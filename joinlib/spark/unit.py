@@ -14,12 +14,13 @@ from joinlib.errors import StateError
 from joinlib.join.layout import Operator, layout
 from joinlib.join.stage import Stage
 from joinlib.join.unit import UnitJoin
+from joinlib.metric.cgroup import recent
 from joinlib.route.slots import slots
 from joinlib.spark.emit import frames, open_sink, project
 from joinlib.spark.exchange import receive
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask, local_folder, unit_folder
-from joinlib.state.manifest import Manifest, decode, empty
+from joinlib.state.manifest import decode, empty
 from joinlib.state.unit import Unit, hold, live_segments
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class UnitTask:
                 sink.write(frame)
                 rows_out += frame.num_rows
             files, block = sink.close()
-            receipt = self._figures(join.manifest, held, rows_out, files)
+            receipt = self._figures(join, held, rows_out, files)
             self._end(join, save)
         return receipt, block
 
@@ -92,8 +93,9 @@ class UnitTask:
         fault.point("joined", self.batch)
         save(join.manifest.encode())
 
-    def _figures(self, after: Manifest, held: Unit, rows_out: int, files: tuple[str, ...]) -> Receipt:
-        before, alive = self.before, live_segments(after)
+    def _figures(self, join: UnitJoin, held: Unit, rows_out: int, files: tuple[str, ...]) -> Receipt:
+        before, after, container = self.before, join.manifest, recent()
+        alive = live_segments(after)
         return Receipt(
             unit=self.unit,
             batch=self.batch,
@@ -111,5 +113,8 @@ class UnitTask:
             highest=after.highest,
             seconds=time.perf_counter() - self.started,
             bad=tuple(b - a for a, b in zip(before.bad, after.bad, strict=True)),
+            commit_seconds=join.commit_seconds,
             executor=os.environ.get("SPARK_EXECUTOR_ID", ""),
+            working_set=container.working_set,
+            memory_limit=container.limit,
         )

@@ -167,6 +167,14 @@ class Scaling(Model):
     target: Fraction = Field(default=0.6, description="Memory load that scaling aims at.")
     period_us: Annotated[Duration, Field(gt=0)] = quantity("60s", "period", "Time between decisions.")
     votes: Positive = Field(default=3, description="Periods in a row that must agree.")
+    cool_down_us: Duration | None = Field(
+        default=None,
+        alias="coolDown",
+        description="Rest after a change, in which nothing is decided; absent: two periods.",
+    )
+    patience_us: Annotated[Duration, Field(gt=0)] = quantity(
+        "5m", "patience", "Time for added executors to come; after it, those that have come are kept."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

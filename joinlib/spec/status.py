@@ -59,6 +59,50 @@ class StatusDriver(Model):
     )
 
 
+class StatusDecision(Model):
+    """What came of a period of scaling, and of what."""
+
+    at: str | None = Field(default=None, description="When.", json_schema_extra={"format": "date-time"})
+    verdict: str | None = Field(default=None, description="What came of it, in one word.")
+    wanted: int | None = Field(default=None, description="Executors wanted afterwards.")
+    ready: int | None = Field(default=None, description="Executors that worked.")
+    load: str | None = Field(default=None, description="Their memory load; absent: it was not known.")
+    votes: int | None = Field(default=None, description="Periods in a row that agreed.")
+    reason: str | None = Field(default=None, description="Why, in a sentence.")
+    times: int | None = Field(default=None, description="Periods in a row in which it was the same.")
+
+
+class StatusScaling(Model):
+    """What scaling remembers from one period to the next: a new operator goes on from here."""
+
+    wanted: int | None = Field(default=None, description="Executors that scaling wants.")
+    phase: Literal["Idle", "Growing", "Shrinking"] | None = Field(
+        default=None, description="Whether a change is on its way."
+    )
+    before: int | None = Field(default=None, description="Executors before that change.")
+    deadline: str | None = Field(
+        default=None,
+        description="Until when it may take; then it is rolled back to what has come.",
+        json_schema_extra={"format": "date-time"},
+    )
+    direction: Literal["out", "in"] | None = Field(default=None, description="What the votes are for.")
+    votes: int | None = Field(default=None, description="Periods in a row that agreed.")
+    most: int | None = Field(default=None, description="Executors that any of these votes asked for.")
+    cool_until: str | None = Field(
+        default=None,
+        description="Until when nothing is decided after a change.",
+        json_schema_extra={"format": "date-time"},
+    )
+    at: str | None = Field(
+        default=None, description="The last period.", json_schema_extra={"format": "date-time"}
+    )
+    load: str | None = Field(default=None, description="Memory load of the last period.")
+    blind: bool | None = Field(default=None, description="Whether its figures were incomplete.")
+    decisions: tuple[StatusDecision, ...] = Field(
+        default=(), description="The last twenty decisions, the newest last."
+    )
+
+
 class Status(Model):
     """What the operator found; absent until it has looked."""
 
@@ -89,3 +133,6 @@ class Status(Model):
         default=None, description="The checkpoint in use, fixed once a driver has started."
     )
     driver: StatusDriver | None = Field(default=None, description="The driver of the job.")
+    scaling: StatusScaling | None = Field(
+        default=None, description="What scaling does, and its last decisions with what they were made of."
+    )

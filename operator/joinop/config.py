@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 DEFAULT_IMAGE = "streamjoin:latest"
 
@@ -19,6 +20,9 @@ class Config:
     resync_s: float = 30.0
     poll_s: float = 5.0
     stale_s: float = 30.0  # a driver that was silent for so long has no figures
+    prometheus: str | None = None  # URL; None: drivers are asked for their figures
+    prometheus_token: Path | None = None  # file
+    prometheus_ca: Path | None = None  # file
     figures_s: float = 10.0  # figures alone are written to the status this often at most
 
     @staticmethod
@@ -33,4 +37,11 @@ class Config:
             namespaces=tuple(filter(None, map(str.strip, given.get("JOINOP_NAMESPACES", "").split(",")))),
             cpu_request=given.get("JOINOP_CPU_REQUEST"),
             port=int(given.get("JOINOP_PORT", "8080")),
+            prometheus=given.get("JOINOP_PROMETHEUS_URL"),
+            prometheus_token=_file(given.get("JOINOP_PROMETHEUS_TOKEN_FILE")),
+            prometheus_ca=_file(given.get("JOINOP_PROMETHEUS_CA_FILE")),
         )
+
+
+def _file(path: str | None) -> Path | None:
+    return Path(path) if path else None

@@ -9,6 +9,7 @@ they should be. Only `suspend` is always obeyed.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from joinlib.scale import Observed
 from joinop import build, names, status
 from joinop.build.settings import accepted
 from joinop.classify import Change, Cost, classify
@@ -37,6 +38,8 @@ class Seen:
     monitored: bool = False
     trouble: Problem | None = None  # what could not be written
     unheard: str = ""  # why the driver did not take a number of executors
+    observed: Observed | None = None  # what executors hold, where a period of scaling is over
+    now: float = 0.0  # seconds since 1970
     at: str = ""  # now, for the status
 
 
@@ -51,17 +54,17 @@ class Decision:
     events: tuple[Event, ...]
     executors: int | None = None  # to be asked of the driver
 
+    def follows(self, before: Object) -> bool:
+        """Has scaling changed its mind? Then there is something to do, once it is written down."""
+        return (before.get("scaling") or {}).get("wanted") != (self.status.get("scaling") or {}).get("wanted")
+
 
 def decide(seen: Seen, config: Config) -> Decision:
     """The decision. It costs a few milliseconds for a document not seen before."""
-    held = _held(seen)
-    verdict = judge(document(seen.thing))
-    problem, change = _refusal(seen, verdict, held)
-    runs = held if problem is not None or not isinstance(verdict, Accepted) else verdict
-    suspended = seen.thing.get("spec", {}).get("suspend") is True or seen.rival is not None
-    job = _job(seen, runs, config, suspended=suspended) if runs is not None else None
+    view, change = _viewed(seen)
+    runs = view.runs
+    job = _job(seen, runs, config, suspended=view.suspended) if runs is not None else None
     wanted = build.children(job, monitored=seen.monitored) if job is not None else ()
-    view = View(seen.thing, runs, suspended, seen.pods, seen.reading, problem or seen.trouble, seen.unheard)
     after = status.of(view, seen.at)
     return Decision(
         job=job,
@@ -73,6 +76,29 @@ def decide(seen: Seen, config: Config) -> Decision:
         events=tuple(between(seen.thing.get("status", {}), after, change)),
         executors=status.to_ask(view),
     )
+
+
+def view_of(seen: Seen) -> View:
+    """What a status is made of."""
+    return _viewed(seen)[0]
+
+
+def _viewed(seen: Seen) -> tuple[View, Change]:
+    held = _held(seen)
+    verdict = judge(document(seen.thing))
+    problem, change = _refusal(seen, verdict, held)
+    view = View(
+        thing=seen.thing,
+        runs=held if problem is not None or not isinstance(verdict, Accepted) else verdict,
+        suspended=seen.thing.get("spec", {}).get("suspend") is True or seen.rival is not None,
+        pods=seen.pods,
+        reading=seen.reading,
+        refusal=problem or seen.trouble,
+        unheard=seen.unheard,
+        observed=seen.observed,
+        now=seen.now,
+    )
+    return view, change
 
 
 def _held(seen: Seen) -> Accepted | None:

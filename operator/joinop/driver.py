@@ -7,12 +7,16 @@ from typing import Any
 
 import aiohttp
 
+from joinlib.scale import Load
+from joinop import measure
+from joinop.body import whole
 from joinop.build.workload import PORTS
 from joinop.names import Object
 from joinop.reading import Reading
 
 _TIMEOUT_S = 4.0
 _BODY_MAX = 256 * 1024
+_METRICS_MAX = 16 << 20
 _SIDE_BY_SIDE = 32
 
 
@@ -40,6 +44,19 @@ class Drivers:
             return Reading(time.monotonic(), error=str(error) or type(error).__name__)
         return Reading(time.monotonic(), body=body)
 
+    async def load(self, pod: Object) -> Load | str:
+        """What its executors hold, by its /metrics, or why that is not known. Never raises."""
+        url = self._url(pod, "/metrics")
+        if url is None:
+            return "the driver's pod has no IP"
+        try:
+            async with self._gate, self._session.get(url) as answer:
+                answer.raise_for_status()
+                text = await whole(answer, _METRICS_MAX)
+            return measure.load(measure.of_text(text.decode()))
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            return f"the driver cannot be asked: {str(error) or type(error).__name__}"
+
     async def ask(self, pod: Object, executors: int, token: str) -> str:
         """Ask for a number of executors; why it was not heard, or nothing."""
         url = self._url(pod, "/v1/executors")
@@ -65,7 +82,7 @@ class Drivers:
 
 
 async def _json(answer: aiohttp.ClientResponse) -> dict[str, Any]:
-    found = await answer.content.read(_BODY_MAX)
+    found = await whole(answer, _BODY_MAX)
     body = json.loads(found)
     if not isinstance(body, dict):
         msg = "the answer is no JSON object"

@@ -12,6 +12,12 @@ from joinop.names import Object
 QUIET_S = 1800.0
 _MESSAGE_MAX = 1_000  # characters; the API takes 1024
 _TITLES = {Cost.LIVE: "Changed", Cost.RESTART: "Restarting", Cost.CHECKPOINT: "NewCheckpoint"}
+_SCALED: dict[str, Literal["Normal", "Warning"]] = {
+    "ScaleOut": "Normal",
+    "ScaleIn": "Normal",
+    "Limits": "Normal",
+    "RolledBack": "Warning",
+}
 _COSTS = {
     Cost.LIVE: "the running driver takes it over",
     Cost.RESTART: "the driver restarts, its state is kept",
@@ -38,6 +44,7 @@ def between(before: Object, after: Object, change: Change) -> Iterator[Event]:
             yield Event("Warning", degraded["reason"], degraded["message"])
     elif old.get("Degraded", {}).get("status") == "True":
         yield Event("Normal", "Recovered", f"no longer: {old['Degraded'].get('message', '')}")
+    yield from _scaled(before, after)
     for title, reason, message in (
         ("Ready", "Running", "the driver runs"),
         ("Scaling", "Scaling", new["Scaling"]["message"]),
@@ -46,6 +53,15 @@ def between(before: Object, after: Object, change: Change) -> Iterator[Event]:
             yield Event("Normal", reason, message)
     if after["phase"] == "Suspended" != before.get("phase"):
         yield Event("Normal", "Suspended", after["message"])
+
+
+def _scaled(before: Object, after: Object) -> Iterator[Event]:
+    """What scaling has decided."""
+    old, new = (((status.get("scaling") or {}).get("decisions") or [{}])[-1] for status in (before, after))
+    if new.get("at") == old.get("at") or new.get("verdict") not in _SCALED:
+        return
+    kind, wanted = _SCALED[new["verdict"]], new.get("wanted")
+    yield Event(kind, str(new["verdict"]), f"{wanted} executors are wanted: {new.get('reason', '')}")
 
 
 def _suspends(change: Change) -> bool:

@@ -18,6 +18,7 @@ from joinop.driver import Drivers
 from joinop.kinds import POD, STREAMJOIN, WATCHED, Kind
 from joinop.look import Looker
 from joinop.meters import Meters
+from joinop.prometheus import Prometheus
 from joinop.pulse import Pulse
 from joinop.run import MANAGED, Operator
 from joinop.serve import serve
@@ -62,7 +63,8 @@ def _lifecycle(found: kopf.OperatorRegistry, config: Config) -> None:
     @kopf.on.startup(registry=found)
     async def start(memo: Any, **_: Any) -> None:
         pulse, meters = Pulse(time.monotonic()), Meters()
-        operator = Operator(Looker(config, Cache(), Api(), Drivers(), meters), pulse)
+        looker = Looker(config, Cache(), Api(), Drivers(), meters, _prometheus(config))
+        operator = Operator(looker, pulse)
         servers.append(await serve(pulse, meters, config.port))
         operator.start()
         running.append(operator)
@@ -74,6 +76,12 @@ def _lifecycle(found: kopf.OperatorRegistry, config: Config) -> None:
             await operator.stop()
         for server in servers:
             await server.cleanup()
+
+
+def _prometheus(config: Config) -> Prometheus | None:
+    if config.prometheus is None:
+        return None
+    return Prometheus(config.prometheus, config.prometheus_token, config.prometheus_ca)
 
 
 def _watch(found: kopf.OperatorRegistry, kind: Kind) -> None:

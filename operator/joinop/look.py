@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from joinlib.scale import Load
 from joinop import build, events, names, places
 from joinop.api import NOT_FOUND, Api, ApiError
 from joinop.cache import Cache, Part
 from joinop.compare import covers
 from joinop.config import Config
-from joinop.decide import Decision, Seen, decide
+from joinop.decide import Decision, Seen, decide, view_of
 from joinop.driver import Drivers
 from joinop.events import Event, Recorder
 from joinop.judge import Accepted, document, judge
@@ -23,12 +24,14 @@ from joinop.kinds import BY_NAME, CLAIM, SECRET
 from joinop.meters import Meters
 from joinop.names import Key, Object
 from joinop.problem import Problem
+from joinop.prometheus import Prometheus
 from joinop.reading import Reading
 from joinop.rivals import rival
-from joinop.status import FIGURES
+from joinop.status import FIGURES, is_due, observed
 from joinop.symptoms import leaving, split
 
 log = logging.getLogger("joinop")
+_FRESH_S = 10.0  # Prometheus' figures are at least that fresh, however short a period is
 _KNOWN_S = 30.0  # what is there is believed for so long
 
 
@@ -53,6 +56,7 @@ class Looker:
     api: Api
     drivers: Drivers
     meters: Meters
+    prometheus: Prometheus | None = None  # None: drivers are asked
     recorder: Recorder = field(default_factory=Recorder)
     memories: dict[Key, Memory] = field(default_factory=dict)
     monitored: bool = False  # the cluster has PodMonitors
@@ -67,7 +71,7 @@ class Looker:
         memory = self.memories.setdefault(key, Memory())
         await to_thread(judge, document(thing))  # the first time takes a while; later it is known
         try:
-            seen = await self._seen(key, thing, memory)
+            seen = await self._observed(key, await self._seen(key, thing, memory))
             decision = decide(seen, self.config)
             trouble = await self._write(key, thing, decision, memory)
             if decision.apply or trouble is not None or memory.unheard != seen.unheard:
@@ -76,6 +80,8 @@ class Looker:
                 )
                 decision = dataclasses.replace(decide(seen, self.config), events=decision.events)
             await self._tell(key, thing, decision, memory)
+            if decision.follows(thing.get("status") or {}) and trouble is None:
+                return await self.look(key)  # it is written down: now it is done
         except ApiError as error:
             if error.status == NOT_FOUND or _ending(error):  # it was deleted meanwhile
                 return True
@@ -99,6 +105,7 @@ class Looker:
     def forget(self, key: Key) -> None:
         """The job is gone."""
         self.memories.pop(key, None)
+        self.meters.scaling.forget(key)
 
     async def _seen(self, key: Key, thing: Object, memory: Memory) -> Seen:
         pod = self._driver(key)
@@ -111,8 +118,23 @@ class Looker:
             reading=None if pod is None else memory.readings.get(pod["metadata"]["uid"]),
             monitored=self.monitored,
             unheard=memory.unheard,
+            now=time.time(),
             at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
+
+    async def _observed(self, key: Key, seen: Seen) -> Seen:
+        """With what executors hold, if a period of scaling is over."""
+        view, pod = view_of(seen), self._driver(key)
+        if not is_due(view):
+            return seen
+        if pod is None:
+            load: Load | str = "there is no driver"
+        elif self.prometheus is not None:
+            assert view.policy is not None
+            load = await self.prometheus.load(key, max(2 * view.policy.period_s, _FRESH_S))
+        else:
+            load = await self.drivers.load(pod)
+        return dataclasses.replace(seen, observed=observed(view, load))
 
     def _driver(self, key: Key) -> Object | None:
         drivers, _ = split(self.cache.pods(key))
@@ -205,6 +227,7 @@ class Looker:
             told = await self.api.apply_status(key.namespace, key.name, after)
             self.cache.put(BY_NAME[names.KIND], told)
             memory.written_at = self.clock()
+            self.meters.scaling.told(key, thing, before, after)
         for event in decision.events:
             await self._event(thing, event)
 

@@ -1,6 +1,8 @@
-"""How is the operator itself? Its figures for Prometheus; the number of series does not grow with the number of jobs."""
+"""How is the operator itself? Its figures for Prometheus; of single jobs only what scaling does."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+
+from joinop.scalings import Scalings
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
@@ -27,6 +29,8 @@ class Meters:
         self.watch_age = self._gauge("watch_age_seconds", "Time since the last event, by kind.", "kind")
         self.resync_age = self._gauge("resync_age_seconds", "Time since everything was listed.")
         self.jobs = self._gauge("streamjoins", "StreamJoins by phase.", "phase")
+        self.scaling = Scalings()
+        self.registry.register(self.scaling)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"streamjoin_operator_{name}", text, labels, registry=self.registry)

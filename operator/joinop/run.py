@@ -50,6 +50,8 @@ class Operator:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
         await self.looker.drivers.close()
+        if self.looker.prometheus is not None:
+            await self.looker.prometheus.close()
         await self.looker.api.close()
 
     def told(self, kind: Kind, thing: Object, *, gone: bool) -> None:

@@ -3,9 +3,12 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+from joinlib.scale import Load, Observed, Policy, State, due, step
+from joinlib.scale.policy import of_spec
 from joinlib.spec.model import Executors
-from joinop import names, symptoms
+from joinop import names, remember, symptoms
 from joinop.classify import Pinned
 from joinop.conditions import Condition, merged, truth
 from joinop.judge import Accepted
@@ -28,6 +31,8 @@ class View:
     reading: Reading | None
     refusal: Problem | None
     unheard: str = ""
+    observed: Observed | None = None  # what executors hold; None: the period is not over
+    now: float = 0.0  # seconds since 1970
 
     @property
     def name(self) -> str:
@@ -68,6 +73,23 @@ class View:
         )
 
     @property
+    def policy(self) -> Policy | None:
+        """How the document that is followed wants to be scaled."""
+        return None if self.runs is None else of_spec(self.runs.model.spec)
+
+    @cached_property
+    def remembered(self) -> State:
+        """What scaling remembers: what was written."""
+        return remember.read(self.before)
+
+    @cached_property
+    def scaling(self) -> State:
+        """What it is to remember."""
+        if self.policy is None or self.observed is None:
+            return self.remembered
+        return step(self.remembered, self.policy, self.observed, self.now)
+
+    @property
     def problem(self) -> Problem | None:
         """The one that matters most."""
         return self.refusal or next(_troubles(self), None)
@@ -86,25 +108,42 @@ def of(view: View, at: str) -> Object:
         "plan": None if view.runs is None else view.runs.plan,
         "checkpoint": _checkpoint(view),
         "driver": _without_none({"pod": _pod_name(view), "configHash": view.pod_hash}) or None,
+        "scaling": remember.written(view.scaling) if view.scaling.at is not None else None,
         **_figures(view.said),
     }
     return _without_none(found)
 
 
-def wanted(view: View) -> int | None:
-    """Executors that should be there: as the spec says, else as many as there were, within its limits."""
+def wanted(view: View, scaling: State) -> int | None:
+    """Executors that should be there: as the spec says, else as scaling does, within the spec's limits."""
     if view.runs is None:
         return None
     executors = view.runs.model.spec.executors or Executors()
-    last = view.before.get("executors", {}).get("wanted") or executors.min
-    return executors.instances or min(max(last, executors.min), executors.max)
+    return executors.instances or min(max(scaling.wanted or executors.min, executors.min), executors.max)
+
+
+def is_due(view: View) -> bool:
+    """Should scaling take its next step? Where there is nobody to ask, only a change that is on its way goes on."""
+    if view.policy is None or view.suspended or not due(view.remembered, view.policy, view.now):
+        return False
+    works = view.said is not None and view.said.phase == "Running" and view.current
+    return works or view.remembered.phase != "Idle"
+
+
+def observed(view: View, load: Load | str) -> Observed:
+    """What can be seen of the executors."""
+    known, why = (None, load) if isinstance(load, str) else (load, "")
+    said = view.said
+    if said is None or said.phase != "Running" or not view.current:
+        return Observed(why="no driver runs")
+    return Observed(said.count("executors", "ready"), said.count("executors", "leaving") or 0, known, why)
 
 
 def to_ask(view: View) -> int | None:
-    """The number of executors to ask the driver for; None if it knows."""
+    """The number of executors to ask the driver for; None if it knows. Only what is written down is asked for."""
     if view.said is None or view.said.phase != "Running" or view.suspended or not view.current:
         return None
-    asked, number = view.said.count("executors", "wanted"), wanted(view)
+    asked, number = view.said.count("executors", "wanted"), wanted(view, view.remembered)
     return number if asked is not None and asked != number else None
 
 
@@ -196,6 +235,9 @@ def _progress(view: View) -> Condition:
 
 
 def _metrics(view: View) -> Condition:
+    if view.said is not None and view.scaling.blind:
+        why = next((d.reason for d in reversed(view.scaling.decisions) if d.verdict == "Blind"), "")
+        return Condition("MetricsAvailable", "False", "Incomplete", why)
     if view.said is not None:
         return Condition("MetricsAvailable", "True", "Fresh")
     if view.driver is None or not view.driver["status"].get("podIP"):
@@ -204,7 +246,7 @@ def _metrics(view: View) -> Condition:
 
 
 def _scaling(view: View) -> Condition:
-    number, there = wanted(view), _ready_executors(view)
+    number, there = wanted(view, view.scaling), _ready_executors(view)
     if number is None or view.suspended or not view.ready:
         return Condition("Scaling", "False", "NotRunning")
     if view.unheard:
@@ -222,7 +264,9 @@ def _ready_executors(view: View) -> int:
 
 def _executors(view: View) -> Object:
     selector = names.text(names.match(view.name, "executor"))
-    return _without_none({"ready": _ready_executors(view), "wanted": wanted(view), "selector": selector})
+    return _without_none(
+        {"ready": _ready_executors(view), "wanted": wanted(view, view.scaling), "selector": selector}
+    )
 
 
 def _checkpoint(view: View) -> Object | None:

@@ -4,6 +4,9 @@ from joinop import names
 from joinop.build.job import Job
 from joinop.names import Object
 
+_POD_LABEL = "__meta_kubernetes_pod_label_" + "".join(c if c.isalnum() else "_" for c in names.INSTANCE)
+_WHOSE = {"sourceLabels": [_POD_LABEL], "targetLabel": "streamjoin"}  # beside the namespace, which is there
+
 
 def pod_monitor(job: Job) -> Object:
     return job.object(
@@ -11,6 +14,6 @@ def pod_monitor(job: Job) -> Object:
         job.name,
         spec={
             "selector": {"matchLabels": names.match(job.name, "driver")},
-            "podMetricsEndpoints": [{"port": "http", "path": "/metrics"}],
+            "podMetricsEndpoints": [{"port": "http", "path": "/metrics", "relabelings": [_WHOSE]}],
         },
     )

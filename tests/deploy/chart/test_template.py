@@ -26,6 +26,7 @@ FULL: dict[str, Any] = {
     "affinity": {"nodeAffinity": {}},
     "priorityClassName": "high",
     "networkPolicy": {"from": [{"namespaceSelector": {}}]},
+    "prometheus": {"url": "https://prometheus.example", "secret": "prometheus"},
     "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     "podDisruptionBudget": {"enabled": True},
 }
@@ -107,7 +108,7 @@ def test_pods_are_restricted(render: Render, values: dict[str, Any]) -> None:
         assert pod["securityContext"]["runAsUser"] > 0
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
-        assert all("emptyDir" in volume for volume in pod.get("volumes", ()))
+        assert all({"emptyDir", "secret"} & set(volume) for volume in pod.get("volumes", ()))
         for container in pod["containers"]:
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
@@ -198,6 +199,11 @@ def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
     )
     assert (env["JOINOP_IMAGE_PULL_POLICY"], env["JOINOP_CPU_REQUEST"]) == ("Never", "100m")
     assert (container["args"], env["JOINOP_NAMESPACES"]) == (["operator"], "a,b")
+    assert env["JOINOP_PROMETHEUS_URL"] == "https://prometheus.example"
+    assert env["JOINOP_PROMETHEUS_TOKEN_FILE"] == "/etc/prometheus/token"
+    assert {"name": "prometheus", "mountPath": "/etc/prometheus", "readOnly": True} in container[
+        "volumeMounts"
+    ]
     for kind in ("Service", "NetworkPolicy", "PodMonitor", "PodDisruptionBudget"):
         (found,) = of_kind(render(**FULL), kind)
         selector = found["spec"].get("selector", found["spec"].get("podSelector"))

@@ -3,7 +3,9 @@
 No pod has to run for it. `tests/cluster` looks at running jobs.
 """
 
+import json
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +197,46 @@ def test_suspend_and_live_changes(space: Kube, operator: Outside) -> None:
     space.patch("sj", "late", {"spec": {"suspend": True}})
     space.until("it rests", lambda: space.get("sj", "late")["status"]["phase"] == "Suspended", 15)
     assert space.get("statefulset", "late-driver")["spec"]["replicas"] == 0
+
+
+def test_an_operator_killed_while_executors_come(space: Kube, tmp_path: Path) -> None:
+    """Its successor finds in the status what was begun, and goes on: three are wanted, and time stands still without a driver."""
+    outside = Outside(space.namespace, tmp_path / "operator.log")
+    with outside.running():
+        started(space, job())
+        space.until("all children", lambda: children(space) == CHILDREN, 60)
+    begun = {
+        "scaling": {
+            "wanted": 3,
+            "phase": "Growing",
+            "before": 2,
+            "deadline": "2026-01-01T00:05:00.000000Z",
+            "votes": 0,
+            "at": "2026-01-01T00:00:00.000000Z",
+            "decisions": [{"at": "2026-01-01T00:00:00.000000Z", "verdict": "ScaleOut", "wanted": 3}],
+        }
+    }
+    space.run(
+        "patch", "sj", "late", "--subresource=status", "--type=merge", "-p", json.dumps({"status": begun})
+    )
+    with outside.running():
+        space.until(
+            "it goes on",
+            lambda: (
+                [d["verdict"] for d in space.get("sj", "late")["status"]["scaling"]["decisions"]][-1]
+                == "Waiting"
+            ),
+            60,
+        )
+        status = space.get("sj", "late")["status"]
+
+    assert (status["scaling"]["phase"], status["scaling"]["wanted"], status["executors"]["wanted"]) == (
+        "Growing",
+        3,
+        3,
+    )
+    assert datetime.fromisoformat(status["scaling"]["deadline"]) > datetime.now(UTC), "the clock was stopped"
+    assert not outside.unexpected()
 
 
 def test_fifty_jobs(space: Kube, operator: Outside) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.figures import Took
 from jobs.flow import Flow
 from jobs.run import _said, _signals
 from jobs.summary import summary
@@ -71,7 +72,7 @@ def test_an_unexpected_error_is_a_paragraph_and_a_place(error: Exception, begins
 
 def test_the_summary() -> None:
     """What came in, what came out and where it is; how it ended."""
-    text = summary(replace(SCENE, figures=after(1.0, 4.0), lag=LAG, took=(1, 0.5)), DOCUMENT)
+    text = summary(replace(SCENE, figures=after(1.0, 4.0), lag=LAG, took=Took(1, 0.5)), DOCUMENT)
     first, flights, weather, out, state = text.splitlines()
     assert first == "done: 2 batches in 4.00 s, 30 rows/s"
     assert flights.endswith("40 rows in that pass its filter, 4 late and left out")

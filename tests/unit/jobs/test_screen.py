@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.spinner import Spinner
 
 from jobs import screen, words
-from jobs.figures import beginning
+from jobs.figures import Took, beginning
 from jobs.screen import Plain, Scene, Shown
 from joinlib.state.manifest import ALWAYS, NEVER
 from tests.unit.jobs.test_figures import Report, after
@@ -22,7 +22,7 @@ LAG = {
     "flights": {"rows": 1_234_567, "files": 12, "skipped": 0},
     "weather": {"rows": 9, "files": 3, "skipped": 1},
 }
-SCENE = Scene("flights-weather", INPUTS, None, {}, (-1, 0.0), busy=True, began=0.0, stopping=False)
+SCENE = Scene("flights-weather", INPUTS, None, {}, Took(), busy=True, began=0.0, stopping=False)
 
 
 def drawn(scene: Scene, now: float = 3.0) -> list[str]:
@@ -40,7 +40,7 @@ def test_spark_is_starting() -> None:
 
 def test_the_picture_shows_everything_at_80_columns() -> None:
     """Rows, rates, lag (estimates marked), late rows, skipped files, state, watermark; nothing is cut."""
-    lines = drawn(replace(SCENE, figures=after(1.0, 2.0), lag=LAG, took=(1, 0.84)))
+    lines = drawn(replace(SCENE, figures=after(1.0, 2.0), lag=LAG, took=Took(1, 0.84)))
     text = "\n".join(lines)
     for part in (
         "flights-weather: batch 1, 0.84 s",
@@ -96,8 +96,8 @@ def test_plain_lines_are_few_and_the_last_is_never_lost(clock: Clock) -> None:
         for batch in range(5):
             clock.now = batch * 0.9
             figures = figures.after(Report(batch), clock.now)
-            view.update(replace(SCENE, figures=figures, lag=LAG, took=(batch, 0.5)))
-            view.update(replace(SCENE, figures=figures, lag=LAG, took=(batch, 0.5)))
+            view.update(replace(SCENE, figures=figures, lag=LAG, took=Took(batch, 0.5)))
+            view.update(replace(SCENE, figures=figures, lag=LAG, took=Took(batch, 0.5)))
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     assert [" ".join(line.split()[:2]) for line in lines] == [

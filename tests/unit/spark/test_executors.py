@@ -17,5 +17,5 @@ from joinlib.spark.executors import leavers
     ],
 )
 def test_leavers(ready: list[str], total: int, rows: dict[str, int], gone: list[str]) -> None:
-    """Those with the fewest rows, of equals the newest (10 is newer than 2); nobody when there are too few."""
+    """Those with the least state, of equals the newest (10 is newer than 2); nobody when there are too few."""
     assert leavers(ready, total, rows) == gone

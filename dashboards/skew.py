@@ -1,0 +1,117 @@
+"""Is the work spread evenly? DS of each input (BS-Join, Equation 3), and what each unit has to do."""
+
+from typing import Any
+
+from dashboards import house
+from dashboards.house import Ask, Row
+from dashboards.queries import by_unit, gauge, of, rate, share, total
+
+HOT = 1.0  # DS at which StreamJoinSkewStaysHigh fires: half of the units idle, or one of 64 with a seventh of the rows
+_TOP = 12
+
+
+def dashboard() -> dict[str, Any]:
+    """The dashboard, as JSON."""
+    says = "Is the work spread evenly? DS of each input, and what each unit of the state has to do."
+    return house.board("skew", "Skew", says, [_inputs(), _units(), _ranking()])
+
+
+def _inputs() -> Row:
+    hottest = gauge("streamjoin_hottest_unit_ratio", "input")
+    fair = f"{hottest} * on () group_left () {gauge('streamjoin_units')}"
+    ds = house.lines(
+        "DS by input",
+        "Standard deviation of the units' rows over their mean, in the last batch: 0 is even; one hot unit of n makes it √n. "
+        "The dashed line is where the alert looks.",
+        house.NUMBER,
+        Ask(gauge("streamjoin_input_skew", "input"), "{{input}}"),
+        span=8,
+    )
+    return Row(
+        "Inputs",
+        [
+            house.limit(ds.decimals(2), (HOT, house.RED)),
+            house.lines(
+                "Hottest unit, times its fair share",
+                "Rows of the fullest unit of the last batch over what each would have if all had the same. The task "
+                "that serves it takes about that much longer.",
+                house.NUMBER,
+                Ask(fair, "{{input}}"),
+                span=8,
+            ).decimals(1),
+            house.lines(
+                "Unevenness of the state",
+                "Rows of state of the fullest unit over the mean, less 1: what a skewed input leaves behind.",
+                house.NUMBER,
+                Ask(gauge("streamjoin_skew"), "state"),
+                span=8,
+            ).decimals(2),
+        ],
+    )
+
+
+def _units() -> Row:
+    return Row(
+        "Units over time",
+        [
+            house.map_of(
+                "Rows in by unit",
+                "Rows a second that come to each unit. A row that stands out has a hot key.",
+                house.ROWS_RATE,
+                Ask(by_unit(_rate_by_unit("streamjoin_unit_rows_in_total")), "unit {{at}}"),
+                span=8,
+            ),
+            house.map_of(
+                "Time by unit",
+                "Share of the time in which a task is at work in the unit.",
+                house.RATIO,
+                Ask(by_unit(_rate_by_unit("streamjoin_unit_seconds_total")), "unit {{at}}"),
+                span=8,
+            ),
+            house.map_of(
+                "State by unit",
+                "Live segments and indexes of each unit.",
+                house.BYTES,
+                Ask(by_unit(of("streamjoin_unit_state_bytes")), "unit {{at}}"),
+                span=8,
+            ),
+        ],
+    )
+
+
+def _ranking() -> Row:
+    rows_in, time = "streamjoin_unit_rows_in_total", "streamjoin_unit_seconds_total"
+    return Row(
+        "Hottest units now",
+        [
+            house.ranking(
+                "Share of the rows",
+                f"The {_TOP} units with most rows, and their share of all; 1/units is even.",
+                house.RATIO,
+                Ask(f"topk({_TOP}, {share(rate(rows_in, 'unit'), rate(rows_in))})", "unit {{unit}}"),
+                span=8,
+            ),
+            house.ranking(
+                "Share of the time",
+                f"The {_TOP} units that tasks spend most time in, and their share of all.",
+                house.RATIO,
+                Ask(f"topk({_TOP}, {share(rate(time, 'unit'), rate(time))})", "unit {{unit}}"),
+                span=8,
+            ),
+            house.ranking(
+                "Share of the state",
+                f"The {_TOP} units with most rows of state, and their share of all.",
+                house.RATIO,
+                Ask(
+                    f"topk({_TOP}, "
+                    f"{share(gauge('streamjoin_unit_state_rows', 'unit'), total(of('streamjoin_unit_state_rows')))})",
+                    "unit {{unit}}",
+                ),
+                span=8,
+            ),
+        ],
+    )
+
+
+def _rate_by_unit(name: str) -> str:
+    return f"rate({of(name)}[$__rate_interval])"

@@ -1,0 +1,137 @@
+"""What a driver exports at /metrics: the values of one moment, by the names of joinlib.metric's table. Pure.
+
+Sums are over this run of the driver, as Prometheus wants its counters. An executor's figures are known once every unit that has
+state has said where it is, and all of them are on executors that are there: a load that lies between two executors
+would be missing from both.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from prometheus_client import Metric
+
+from jobs.view import Moment
+from joinlib.metric.export import Labels, Values, families
+from joinlib.metric.skew import ds, hottest
+from joinlib.metric.table import MAX_UNITS, PHASES, STEPS
+from joinlib.spark.receipt import Receipt
+from joinlib.state.manifest import NEVER
+
+Samples = Mapping[Labels, float | None]
+
+
+def metrics(moment: Moment, units: int, now: float) -> Iterator[Metric]:
+    """The families of /metrics. `now`: as the clock of the figures says."""
+    return families(values(moment, units, now))
+
+
+def values(moment: Moment, units: int, now: float) -> Values:
+    """Every figure of the driver, by name."""
+    found = {
+        **_job(moment, units),
+        **_inputs(moment, units, now),
+        **_executors(moment),
+        **(_units(moment) if units <= MAX_UNITS else {}),
+    }
+    return {f"streamjoin_{name}": samples for name, samples in found.items()}
+
+
+def _one(value: float | None) -> Samples:
+    return {(): value}
+
+
+def _job(moment: Moment, units: int) -> dict[str, Samples]:
+    figures, known = moment.figures, moment.known
+    receipts = figures.receipts.values() if figures and known else ()
+    watermark = moment.watermark
+    return {
+        "phase": {(phase,): phase == moment.phase for phase in PHASES},
+        "batches_total": _one(figures.batches if figures else 0),
+        "batch_step_seconds_total": {(step,): moment.steps.get(step, 0.0) for step in STEPS},
+        "last_batch_timestamp_seconds": _one(moment.done_at),
+        "rows_out_total": _one(figures.rows_out if figures else 0),
+        "state_rows": _one(figures.state_rows if figures and known else None),
+        "state_bytes": _one(moment.held_bytes if known else None),
+        "checkpoint_bytes": _one(figures.state_bytes if figures and known else None),
+        "segments": _one(sum(r.segments for r in receipts) if known else None),
+        "memory_load": _one(moment.memory_load),
+        "skew": _one(moment.skew(units)),
+        "watermark_seconds": _one(watermark.timestamp() if watermark else None),
+        "units": _one(units),
+        "partitions": _one(moment.partitions),
+        "executors": {
+            ("ready",): moment.ready,
+            ("wanted",): moment.wanted,
+            ("leaving",): moment.leaving,
+        },
+    }
+
+
+def _inputs(moment: Moment, units: int, now: float) -> dict[str, Samples]:
+    figures, names = moment.figures, tuple(dict.fromkeys(moment.sources))
+    at = {name: [i for i, source in enumerate(moment.sources) if source == name] for name in names}
+    zeros = (0,) * len(moment.sources)
+    rates = figures.rates(now)[0] if figures else ()
+    tops = _highest(moment)
+    mark = moment.watermark
+    spread = {name: figures.spread(at[name], units) for name in names} if figures else {}
+    return {
+        "rows_in_total": _by(moment.by_source(figures.rows_in if figures else zeros)),
+        "late_rows_total": _by(moment.by_source(figures.late if figures else zeros)),
+        "bad_messages_total": _by(moment.by_source(figures.bad if figures else zeros)),
+        "input_rate": {(n,): sum(rates[i] for i in at[n]) if rates else None for n in names},
+        "lag_rows": _by(moment.lag_rows),
+        "event_time_seconds": {(n,): tops.get(at[n][0]) for n in names},
+        "watermark_delay_seconds": {
+            (n,): tops[at[n][0]] - mark.timestamp() for n in names if mark and at[n][0] in tops
+        },
+        "input_skew": {(n,): ds(rows) for n, rows in spread.items()},
+        "hottest_unit_ratio": {(n,): hottest(rows) for n, rows in spread.items()},
+    }
+
+
+def _by(figures: Mapping[str, int]) -> Samples:
+    return {(name,): value for name, value in figures.items()}
+
+
+def _highest(moment: Moment) -> dict[int, float]:
+    """The highest event time of each input, in seconds."""
+    receipts = moment.figures.receipts.values() if moment.figures else ()
+    tops = [max(column) for column in zip(*(r.highest for r in receipts), strict=True)]
+    return {i: top / 1e6 for i, top in enumerate(tops) if top != NEVER}
+
+
+def _executors(moment: Moment) -> dict[str, Samples]:
+    receipts = tuple(moment.figures.receipts.values()) if moment.figures else ()
+    there = moment.there or tuple(sorted({r.executor for r in receipts if r.executor}))
+    placed = moment.known and all(r.executor in there for r in receipts)
+    held = {e: [r for r in receipts if r.executor == e] for e in there}
+    loads = {e: sum(map(held_bytes, units)) for e, units in held.items()} if placed else {}
+    newest = {e: max(units, key=lambda r: r.batch) for e, units in held.items() if units}
+    return {
+        "executor_state_bytes": {(e,): load for e, load in loads.items()},
+        "executor_state_rows": {(e,): sum(r.state_rows for r in held[e]) for e in loads},
+        "executor_units": {(e,): len(held[e]) for e in loads},
+        "executor_capacity_bytes": {(e,): moment.budget for e in there},
+        "executor_memory_load": {(e,): load / moment.budget for e, load in loads.items() if moment.budget},
+        "executor_working_set_bytes": {(e,): r.working_set for e, r in newest.items()},
+        "executor_memory_limit_bytes": {(e,): r.memory_limit for e, r in newest.items()},
+    }
+
+
+def _units(moment: Moment) -> dict[str, Samples]:
+    if moment.figures is None:
+        return {}
+    receipts, work = moment.figures.receipts, moment.figures.work
+    return {
+        "unit_state_rows": {(str(u),): r.state_rows for u, r in receipts.items()},
+        "unit_state_bytes": {(str(u),): held_bytes(r) for u, r in receipts.items()},
+        "unit_rows_in_total": {(str(u),): w.rows_in for u, w in work.items()},
+        "unit_rows_out_total": {(str(u),): w.rows_out for u, w in work.items()},
+        "unit_seconds_total": {(str(u),): w.seconds for u, w in work.items()},
+        "unit_commit_seconds_total": {(str(u),): w.commit_seconds for u, w in work.items()},
+    }
+
+
+def held_bytes(receipt: Receipt) -> int:
+    """What an executor maps of a unit."""
+    return receipt.state_bytes + receipt.index_bytes

@@ -1,0 +1,59 @@
+"""What do the executors say, and how many would do? Section 5 of BiStream.
+
+τ = Σ MLV(pᵢ) / (k·C)          memory load of k executors that may hold C bytes each
+Δ = (τ/Ψ - 1)·k                (7) executors to add, or to remove, so that the load becomes Ψ
+"""
+
+from dataclasses import dataclass
+from math import ceil, isfinite
+
+_ROUNDING = 1e-9  # what adding floats up may be off
+
+
+@dataclass(frozen=True)
+class Load:
+    """Complete figures of one moment: of every executor that is there."""
+
+    held: tuple[float, ...]  # MLV: bytes of state that each holds
+    capacity: tuple[float, ...]  # C: bytes that each may hold
+    lag: float | None = None  # rows that are there but not read; None: not known
+    rate: float | None = None  # rows read a second
+    partitions: int | None = None  # tasks that can join at once; None: not known
+
+    def __post_init__(self) -> None:
+        """A figure that is missing must not look like one."""
+        assert self.held and len(self.held) == len(self.capacity)
+        assert all(isfinite(h) and h >= 0 for h in self.held)
+        assert all(isfinite(c) and c > 0 for c in self.capacity)
+
+    def useful(self, cores: int) -> int | None:
+        """Executors beyond which some would have nothing to do."""
+        return None if self.partitions is None else max(1, -(-self.partitions // cores))
+
+    def behind(self, seconds: float) -> bool:
+        """Is there more to read than is read in so many seconds? Also if that is not known."""
+        if self.lag is None or self.rate is None:
+            return True
+        return self.lag > self.rate * seconds
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What can be seen at one moment."""
+
+    ready: int | None = None  # executors that work; None: there is nobody to ask
+    leaving: int = 0  # executors on their way out
+    load: Load | None = None  # None: not complete, or not fresh
+    why: str = ""  # it is not
+
+
+def tau(load: Load) -> float:
+    """The memory load of all executors together."""
+    return sum(load.held) / sum(load.capacity)
+
+
+def fitting(load: Load, target: float) -> int:
+    """k + Δ, rounded up: with as many executors the load is at most Ψ."""
+    k = len(load.held)
+    delta = (tau(load) / target - 1) * k
+    return max(1, ceil(k + delta - _ROUNDING))

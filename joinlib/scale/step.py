@@ -1,0 +1,168 @@
+"""One period: from what was remembered and what is seen to what is wanted. Pure; the clock is given.
+
+    pinned?  ─► follow it
+    limits changed?  ─► go there
+    a change is on its way?  ─► settled │ wait │ too late: roll back to what has come
+    else  ─► requesting phase: vote, and begin a change when enough votes agree
+
+Whoever keeps the state writes it down before anything is done about it. Everything that is done is "let there be `wanted`
+executors", which can be said again: so a caller that is killed at any point, and another that goes on, do no harm.
+"""
+
+from dataclasses import replace
+
+from joinlib.scale.load import Load, Observed, fitting, tau
+from joinlib.scale.policy import Policy
+from joinlib.scale.state import Decision, Direction, State, Verdict
+
+_EARLY = 0.9  # a period counts as over a little early: callers look every few seconds
+
+
+def due(state: State, policy: Policy, now: float) -> bool:
+    """Is a period over? A clock that was set back does not stop scaling."""
+    return state.at is None or not 0 <= now - state.at < _EARLY * policy.period_s
+
+
+def step(state: State, policy: Policy, seen: Observed, now: float) -> State:
+    """What is to be remembered after a period. Cost: O(executors)."""
+    wanted = state.wanted if state.wanted is not None else policy.min
+    load = None if seen.load is None else tau(seen.load)
+    state = replace(state, wanted=wanted, at=now, load=load, blind=seen.load is None)
+    return _Step(policy, seen, now).taken(state)
+
+
+class _Step:
+    """The rules. Each method is a state's way to the next."""
+
+    def __init__(self, policy: Policy, seen: Observed, now: float) -> None:
+        self.policy, self.seen, self.now = policy, seen, now
+
+    def taken(self, state: State) -> State:
+        policy, wanted = self.policy, _wanted(state)
+        if policy.pinned is not None:
+            rest = _rest(replace(state, wanted=policy.within(policy.pinned)))
+            return self._say(rest, "Pinned", "spec.executors.instances says how many")
+        if wanted != policy.within(wanted):
+            reason = f"{wanted} is not between min, {policy.min}, and max, {policy.max}"
+            return self._begin(state, "Limits", policy.within(wanted), reason)
+        if state.phase != "Idle":
+            return self._on_the_way(state)
+        return self._request(state)
+
+    # --- the scaling phase -------------------------------------------------------------------------------------------
+
+    def _begin(self, state: State, verdict: Verdict, wanted: int, reason: str) -> State:
+        before = _wanted(state)
+        begun = replace(
+            _rest(state),
+            wanted=wanted,
+            phase="Growing" if wanted > before else "Shrinking",
+            before=before,
+            deadline=self.now + self.policy.patience_s,
+        )
+        return self._say(begun, verdict, reason, votes=state.votes)
+
+    def _on_the_way(self, state: State) -> State:
+        wanted, ready = _wanted(state), self.seen.ready
+        if ready is None:  # without a driver nothing comes or goes: time stands still
+            later = replace(state, deadline=self.now + self.policy.patience_s)
+            return self._say(later, "Waiting", f"for the driver: {self.seen.why}")
+        if ready == wanted and not self.seen.leaving:
+            return self._say(self._cooled(state), "Settled", f"{state.before} -> {wanted} executors")
+        if state.deadline is not None and self.now < state.deadline:
+            return self._say(state, "Waiting", self._progress(wanted))
+        return self._back(state, wanted, ready)
+
+    def _back(self, state: State, wanted: int, ready: int) -> State:
+        """Too late. What has come is kept, what does not go stays; never fewer than before a growth, nor than allowed."""
+        before = state.before if state.before is not None else ready
+        kept = max(ready, min(before, wanted)) if state.phase == "Growing" else max(ready, wanted)
+        back = self._cooled(replace(state, wanted=self.policy.within(kept)), self.policy.patience_s)
+        late = f"not within {self.policy.patience_s:.0f} s: {self._progress(wanted)}"
+        return self._say(back, "RolledBack", late)
+
+    def _cooled(self, state: State, at_least_s: float = 0.0) -> State:
+        return replace(_rest(state), cool_until=self.now + max(self.policy.cool_s, at_least_s))
+
+    def _progress(self, wanted: int) -> str:
+        leaving = f", {self.seen.leaving} on their way out" if self.seen.leaving else ""
+        return f"{self.seen.ready} of {wanted} executors work{leaving}"
+
+    # --- the requesting phase ----------------------------------------------------------------------------------------
+
+    def _request(self, state: State) -> State:
+        load, wanted = self.seen.load, _wanted(state)
+        if load is None:
+            return self._blind(state, self.seen.why)
+        if len(load.held) != wanted or self.seen.ready != wanted:
+            return self._blind(state, f"{len(load.held)} of {wanted} executors have said what they hold")
+        if self.now < state.cool_until:
+            return self._say(_unvoted(state), "Cooling", f"{state.cool_until - self.now:.0f} s more")
+        high, low, now = self.policy.high, self.policy.low, tau(load)
+        if now > high:
+            return self._vote(state, load, "out", f"τ {now:.2f} is over {high}")
+        if now < low:
+            return self._vote(state, load, "in", f"τ {now:.2f} is under {low}")
+        return self._say(_unvoted(state), "Steady", f"τ {now:.2f} is between {low} and {high}")
+
+    def _blind(self, state: State, why: str) -> State:
+        """No decision. Votes to add executors wait; those to remove some are void: it was not seen that nobody needs them."""
+        state = replace(state, blind=True)
+        return self._say(_unvoted(state) if state.direction == "in" else state, "Blind", why)
+
+    def _vote(self, state: State, load: Load, direction: Direction, why: str) -> State:
+        k, policy = _wanted(state), self.policy
+        useful = load.useful(policy.cores)
+        ideal = fitting(load, policy.target)
+        wanted = policy.within(min(ideal, max(useful, k)) if useful is not None else ideal)
+        if wanted <= k if direction == "out" else wanted >= k:
+            return self._say(_unvoted(state), "AtLimit", f"{why}; {self._limit(k, ideal, useful)}")
+        if direction == "in" and load.behind(policy.period_s):
+            return self._say(_unvoted(state), "CatchingUp", f"{why}, but {_waiting(load)} to be read")
+        same = state.direction == direction
+        votes, most = (state.votes + 1, max(state.most, wanted)) if same else (1, wanted)
+        voted = replace(state, direction=direction, votes=votes, most=most)
+        if votes < policy.votes:
+            return self._say(
+                voted, "Voting", f"{why}; {votes} of {policy.votes} votes for {wanted} executors"
+            )
+        return self._begin(
+            voted, "ScaleOut" if direction == "out" else "ScaleIn", policy.reachable(most, k), why
+        )
+
+    def _limit(self, k: int, ideal: int, useful: int | None) -> str:
+        if ideal == k:
+            return f"{k} fit best"
+        if useful is not None and useful <= k < min(ideal, self.policy.max):
+            return f"{k} executors have all of the state's partitions"
+        return f"min is {self.policy.min}, max {self.policy.max}"
+
+    def _say(self, state: State, verdict: Verdict, reason: str, votes: int | None = None) -> State:
+        decision = Decision(
+            at=self.now,
+            verdict=verdict,
+            wanted=_wanted(state),
+            ready=self.seen.ready,
+            load=state.load,
+            votes=state.votes if votes is None else votes,
+            reason=reason,
+        )
+        return replace(state, decisions=state.remembered(decision))
+
+
+def _wanted(state: State) -> int:
+    assert state.wanted is not None
+    return state.wanted
+
+
+def _waiting(load: Load) -> str:
+    return "it is not known how many rows wait" if load.lag is None else f"{load.lag:.0f} rows wait"
+
+
+def _unvoted(state: State) -> State:
+    return replace(state, direction=None, votes=0, most=0)
+
+
+def _rest(state: State) -> State:
+    """Nothing is on its way, nobody has voted."""
+    return replace(_unvoted(state), phase="Idle", before=None, deadline=None)

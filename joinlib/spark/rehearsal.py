@@ -1,0 +1,91 @@
+"""What must an executor have loaded before its first batch is as quick as everybody's? A rehearsal loads it: a small query with
+the operators of a join, its daemon, its imports and its state store, but nobody's rows and no state that stays.
+
+Its tasks go to slots that are free, and linger a little: those of executors that have just come take most of them.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LINGER_S = 0.2
+_TASKS = 2  # for each slot
+_PATIENCE_S = 60.0
+
+
+class Rehearsals:
+    """Which executors have rehearsed? One rehearsal at a time, in a thread of its own."""
+
+    def __init__(
+        self,
+        rehearse: Callable[[int], None],
+        warm: Iterable[str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rehearse, self._clock = rehearse, clock
+        self._warm, self._began = frozenset(warm), 0.0
+        self._thread: threading.Thread | None = None
+
+    def done(self, ready: Sequence[str]) -> list[str]:
+        """Those that have, or took too long: it only saves time. For others it is begun."""
+        if self._thread is not None and self._thread.is_alive():
+            if self._clock() - self._began > _PATIENCE_S:
+                self._warm |= frozenset(ready)
+        elif set(ready) - self._warm:
+            self._began = self._clock()
+            self._thread = threading.Thread(target=self._run, args=(tuple(ready),), daemon=True)
+            self._thread.start()
+        return [executor for executor in ready if executor in self._warm]
+
+    def _run(self, ready: tuple[str, ...]) -> None:
+        with contextlib.suppress(Exception):  # the session may end before it does
+            self._rehearse(len(ready))
+        self._warm |= frozenset(ready)
+
+
+def rehearse(spark: SparkSession, slots: int) -> None:
+    """Returns when it is over, after a second or two where everything was loaded, ten where nothing was."""
+    tasks = _TASKS * slots
+    session = spark.newSession()  # with settings of its own
+    session.conf.set("spark.sql.adaptive.enabled", "false")  # it would make one task of these
+    session.conf.set("spark.sql.shuffle.partitions", str(tasks))
+    rows = session.range(0, 8 * tasks, 1, tasks).mapInArrow(_linger, "id BIGINT")
+    rows.groupBy("id").transformWithStateInPandas(
+        _Rehearsal(), outputStructType="id BIGINT", outputMode="Append", timeMode="None"
+    ).collect()
+
+
+def _linger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    time.sleep(_LINGER_S)
+    return batches
+
+
+class _Rehearsal(StatefulProcessor):
+    """Touches its state, and forgets it."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.saved = handle.getValueState("manifest", "manifest BINARY")
+
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        rows: Iterator["pd.DataFrame"],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator["pd.DataFrame"]:
+        import joinlib.spark.unit  # noqa: F401 - loaded for the tasks that follow
+
+        self.saved.get()
+        self.saved.update((b"",))
+        yield from rows
+
+    def close(self) -> None:
+        pass

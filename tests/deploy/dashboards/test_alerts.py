@@ -1,0 +1,79 @@
+"""Each alert fires when it should and keeps quiet when it should, and somebody who is woken by it finds what to do."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from joinlib.metric.table import SERIES
+from tests.deploy.chart.conftest import Render, of_kind
+from tests.deploy.dashboards.boards import ALERTS, CHART, FILES, NAME, panels, rules
+from tests.prometheus import program
+
+CASES = Path(__file__).parent / "alerts"
+HEADINGS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
+each = pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+
+
+def promtool(*arguments: str) -> None:
+    done = subprocess.run([program("promtool"), *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_rules_are_valid() -> None:
+    """Prometheus takes the file."""
+    promtool("check", "rules", str(ALERTS))
+
+
+@each
+def test_fires_when_it_should_and_only_then(rule: dict[str, Any]) -> None:
+    """By promtool, on made-up series; there is a case of each kind."""
+    file = CASES / f"{rule['alert']}.yaml"
+    tests = yaml.safe_load(file.read_text())["tests"]
+    expected = [bool(case["exp_samples"]) for test in tests for case in test["promql_expr_test"]]
+    assert set(expected) == {True, False}
+    promtool("test", "rules", str(file))
+
+
+@each
+def test_has_a_runbook(rule: dict[str, Any]) -> None:
+    """A file of its name with the four parts; links in it lead somewhere, panels that it names exist."""
+    file = CHART / rule["annotations"]["runbook_url"]
+    assert file.stem == rule["alert"]
+    text = file.read_text()
+    assert text.startswith(f"# {rule['alert']}\n")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == HEADINGS
+    assert all((file.parent / link).exists() for link in re.findall(r"\]\(([^)]+)\)", text))
+    shown = {panel["title"] for board in FILES for panel in panels(board)}
+    assert {re.sub(r"\s+", " ", name) for name in re.findall(r"\*\*(.+?)\*\*", text, re.DOTALL)} <= shown
+
+
+@each
+def test_says_whose_it_is(rule: dict[str, Any]) -> None:
+    """Severity, summary and description; the names of figures exist."""
+    assert rule["labels"]["severity"] in ("warning", "critical")
+    assert "{{ $labels.namespace }}/{{ $labels.streamjoin }}" in rule["annotations"]["summary"]
+    assert rule["annotations"]["description"].endswith(".")
+    assert set(NAME.findall(rule["expr"])) <= set(SERIES)
+
+
+def test_no_runbook_and_no_case_is_left_over() -> None:
+    """Each belongs to an alert."""
+    names = {rule["alert"] for rule in rules()}
+    assert {file.stem for file in (CHART / "runbooks").glob("*")} == names
+    assert {file.stem for file in CASES.glob("*")} == names
+
+
+def test_the_chart_ships_them(render: Render) -> None:
+    """All of them, unchanged but for where runbooks are; nothing where the kind may not exist."""
+    assert of_kind(render(), "PrometheusRule") == []
+    given = {"enabled": True, "labels": {"release": "p"}, "runbooks": "https://wiki.example/sj/"}
+    (rule,) = of_kind(render(prometheusRule=given), "PrometheusRule")
+    shipped = [each for group in rule["spec"]["groups"] for each in group["rules"]]
+
+    assert rule["metadata"]["labels"]["release"] == "p"
+    assert [each["expr"] for each in shipped] == [each["expr"] for each in rules()]
+    assert shipped[0]["annotations"]["runbook_url"] == "https://wiki.example/sj/StreamJoinLagGrows.md"

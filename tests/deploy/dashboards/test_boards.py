@@ -1,0 +1,117 @@
+"""What is shipped is what is built, and every panel says what it shows, in which unit, of figures that exist."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from joinlib.metric.table import SERIES
+from tests.deploy.chart.conftest import Render, of_kind
+from tests.deploy.dashboards.boards import FILES, NAME, ROOT, board, filled, panels, queries, rules, selectors
+from tests.prometheus import program
+
+UIDS = ["streamjoin-joins", "streamjoin-overview", "streamjoin-scaling", "streamjoin-skew"]
+each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+
+
+def test_what_is_checked_in_is_what_is_built() -> None:
+    """`dashboards/build` would write nothing."""
+    command = [sys.executable, ROOT / "dashboards" / "build", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_uids_stay() -> None:
+    """Links and bookmarks go by them."""
+    assert [board(file)["uid"] for file in FILES] == UIDS
+
+
+@each
+def test_panels_say_what_they_show(file: Path) -> None:
+    """Title, description and unit; the source of figures is a variable."""
+    for panel in panels(file):
+        assert panel["title"], panel["id"]
+        assert panel["description"].endswith((".", "?")), panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}, panel["title"]
+        assert all(target["legendFormat"] for target in panel["targets"]), panel["title"]
+
+
+@each
+def test_panels_are_told_apart(file: Path) -> None:
+    """Numbers, titles, references of queries, and places."""
+    shown = board(file)["panels"]
+    places = [
+        (x, y)
+        for panel in shown
+        for g in [panel["gridPos"]]
+        for x in range(g["x"], g["x"] + g["w"])
+        for y in range(g["y"], g["y"] + g["h"])
+    ]
+    assert len({panel["id"] for panel in shown}) == len(shown)
+    assert len({panel["title"] for panel in panels(file)}) == len(panels(file))
+    assert len(set(places)) == len(places)
+    assert max(x for x, _ in places) == 23
+    for panel in panels(file):
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+
+
+@each
+def test_variables_choose_the_job(file: Path) -> None:
+    """Prometheus, namespace and StreamJoin; each query reads that job's series and no other's."""
+    variables = board(file)["templating"]["list"]
+    assert [variable["name"] for variable in variables] == ["datasource", "namespace", "streamjoin"]
+    for query in queries(file):
+        for selector in selectors(query.text):
+            assert 'namespace="$namespace", streamjoin="$streamjoin"' in selector, query.panel
+
+
+@each
+def test_figures_exist(file: Path) -> None:
+    """Every name is in the table of figures, those of variables too; counters are asked for their growth, gauges are not."""
+    texts = [query.text for query in queries(file)]
+    texts += [json.dumps(variable) for variable in board(file)["templating"]["list"]]
+    assert {name for text in texts for name in NAME.findall(text)} <= SERIES.keys()
+    for text in (query.text for query in queries(file)):
+        for before, name in re.findall(r"(\w*)\(?(streamjoin_\w+)\{", text):
+            grows = SERIES[name].kind != "gauge"
+            assert (before in ("rate", "increase")) == grows, text
+
+
+def test_the_line_is_where_the_alert_looks() -> None:
+    """The dashed line on DS, and the threshold of StreamJoinSkewStaysHigh."""
+    (alert,) = [rule for rule in rules() if rule["alert"] == "StreamJoinSkewStaysHigh"]
+    (panel,) = [p for file in FILES for p in panels(file) if p["title"] == "DS by input"]
+    line = panel["fieldConfig"]["defaults"]["thresholds"]["steps"][-1]["value"]
+    assert f"(streamjoin_input_skew[10m])) > {line:g} " in f"{alert['expr']} "
+
+
+@each
+def test_queries_parse(file: Path, tmp_path: Path) -> None:
+    """By Prometheus's own parser."""
+    rules = [{"record": f"q{n}", "expr": filled(q.text, "n", "s")} for n, q in enumerate(queries(file))]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))
+    command = [program("promtool"), "check", "rules", str(tmp_path / "rules.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_chart_ships_them(render: Render) -> None:
+    """As ConfigMaps that Grafana's sidecar finds, whole; or not at all."""
+    maps = [one for one in of_kind(render(), "ConfigMap") if "grafana_dashboard" in one["metadata"]["labels"]]
+    shipped = {name: json.loads(text) for one in maps for name, text in one["data"].items()}
+    assert shipped == {file.name: board(file) for file in FILES}
+    assert {one["metadata"]["annotations"]["grafana_folder"] for one in maps} == {"StreamJoin"}
+    assert len({one["metadata"]["name"] for one in maps}) == len(maps)
+
+    assert of_kind(render(dashboards={"enabled": False}), "ConfigMap") == []
+    given: dict[str, Any] = {"labels": {"here": "yes"}, "folder": "", "namespace": "grafana"}
+    for one in of_kind(render(dashboards=given), "ConfigMap"):
+        assert one["metadata"]["namespace"] == "grafana"
+        assert one["metadata"]["labels"]["here"] == "yes"
+        assert not one["metadata"].get("annotations")

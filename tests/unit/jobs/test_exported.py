@@ -1,0 +1,129 @@
+"""Figures of executors, units and inputs: what is not known is not said."""
+
+from dataclasses import replace
+from math import isclose, sqrt
+
+from jobs.exported import metrics, values
+from jobs.figures import Took, beginning
+from jobs.view import Moment
+from joinlib.metric.table import METRICS
+from joinlib.state.manifest import NEVER
+from tests.unit.jobs.test_figures import RECEIPT, Report
+
+UNITS = 4
+# Units 0 and 2 on executor 1, 1 and 3 on executor 2; unit 3 is the hot one.
+RECEIPTS = tuple(
+    replace(
+        RECEIPT,
+        unit=u,
+        batch=1,
+        executor=str(u % 2 + 1),
+        rows_in=(6 if u == 3 else 0, 5),
+        state_rows=10 * (u + 1),
+        working_set=700,
+        memory_limit=1000,
+        highest=(8_000_000, 9_000_000),
+        watermark=7_000_000,
+        commit_seconds=0.01,
+    )
+    for u in range(UNITS)
+)
+FIGURES = beginning(2, 0.0).after(Report(1, RECEIPTS), 1.0).after(Report(2, RECEIPTS), 2.0)
+MOMENT = Moment(
+    ("orders", "payments"),
+    phase="Running",
+    figures=FIGURES,
+    took=Took(2, 0.5, {"addBatch": 0.4}),
+    steps={"addBatch": 0.8},
+    done_at=100.0,
+    lag={"orders": {"rows": 3}},
+    there=("1", "2"),
+    wanted=2,
+    budget=1600,
+    partitions=4,
+)
+
+
+def found(moment: Moment, name: str, units: int = UNITS) -> dict[tuple[str, ...], float | None]:
+    return dict(values(moment, units, 2.0)[f"streamjoin_{name}"])
+
+
+def test_an_executor_holds_what_its_units_hold() -> None:
+    """Two units of 400 bytes each; loads add up to that of the job."""
+    assert found(MOMENT, "executor_state_bytes") == {("1",): 800, ("2",): 800}
+    assert found(MOMENT, "executor_state_rows") == {("1",): 40, ("2",): 60}
+    assert found(MOMENT, "executor_memory_load") == {("1",): 0.5, ("2",): 0.5}
+    assert found(MOMENT, "executor_units") == {("1",): 2, ("2",): 2}
+    assert found(MOMENT, "executor_capacity_bytes") == {("1",): 1600, ("2",): 1600}
+    assert found(MOMENT, "executor_working_set_bytes") == {("1",): 700, ("2",): 700}
+    assert found(MOMENT, "executor_memory_limit_bytes") == {("1",): 1000, ("2",): 1000}
+    assert MOMENT.memory_load == 0.5
+
+
+def test_a_new_executor_holds_nothing_and_says_so() -> None:
+    """Zero is known here; of its container nothing is, before its first task."""
+    moment = replace(MOMENT, there=("1", "2", "3"))
+    assert found(moment, "executor_state_bytes") == {("1",): 800, ("2",): 800, ("3",): 0}
+    assert ("3",) not in found(moment, "executor_working_set_bytes")
+
+
+def test_units_of_an_executor_that_is_gone_make_all_loads_unknown() -> None:
+    """Until the next batch has placed them: a load that is between two executors is missing from both."""
+    assert found(replace(MOMENT, there=("1",)), "executor_state_bytes") == {}
+    assert found(replace(MOMENT, there=("1",)), "executor_capacity_bytes") == {("1",): 1600}
+    unheard = replace(MOMENT, stored=frozenset({9}))
+    assert found(unheard, "executor_state_bytes") == {}
+    assert found(unheard, "state_bytes") == {(): None}
+
+
+def test_skew_of_the_latest_batch() -> None:
+    """All rows of orders went to one unit of four, DS = √4; payments are even."""
+    skew = found(MOMENT, "input_skew")
+    assert isclose(skew["orders",] or 0, sqrt(UNITS))
+    assert skew["payments",] == 0
+    assert found(MOMENT, "hottest_unit_ratio") == {("orders",): 1.0, ("payments",): 0.25}
+
+
+def test_an_empty_batch_leaves_the_skew_as_it_was() -> None:
+    """It woke no unit."""
+    moment = replace(MOMENT, figures=FIGURES.after(Report(3, ()), 3.0))
+    assert found(moment, "input_skew") == found(MOMENT, "input_skew")
+
+
+def test_units_that_were_not_woken_had_no_rows() -> None:
+    """They count in DS: one unit of eight with all rows is √8."""
+    skew = found(
+        replace(MOMENT, figures=beginning(2, 0.0).after(Report(1, RECEIPTS[3:]), 1.0)), "input_skew", 8
+    )
+    assert isclose(skew["orders",] or 0, sqrt(8))
+
+
+def test_work_of_units_adds_up() -> None:
+    """Two batches of the same."""
+    assert found(MOMENT, "unit_rows_in_total")["3",] == 22
+    assert found(MOMENT, "unit_rows_out_total")["0",] == 10
+    assert isclose(found(MOMENT, "unit_seconds_total")["0",] or 0, 0.2)
+    assert isclose(found(MOMENT, "unit_commit_seconds_total")["0",] or 0, 0.02)
+
+
+def test_many_units_are_not_told_apart() -> None:
+    """The number of series is bounded."""
+    assert not [name for name in values(MOMENT, 2048, 2.0) if name.startswith("streamjoin_unit_")]
+
+
+def test_time_of_inputs() -> None:
+    """How far each is ahead of the watermark; an input without a time says nothing."""
+    assert found(MOMENT, "event_time_seconds") == {("orders",): 8, ("payments",): 9}
+    assert found(MOMENT, "watermark_delay_seconds") == {("orders",): 1, ("payments",): 2}
+    untimed = Report(1, tuple(replace(r, highest=(NEVER, NEVER), watermark=NEVER) for r in RECEIPTS))
+    moment = replace(MOMENT, figures=beginning(2, 0.0).after(untimed, 1.0))
+    assert not [v for v in found(moment, "event_time_seconds").values() if v is not None]
+    assert found(moment, "watermark_delay_seconds") == {}
+
+
+def test_a_driver_exports_every_figure_of_the_table() -> None:
+    """No more and no less; the histogram is kept by the driver itself."""
+    names = {m.name for m in METRICS if m.source == "driver" and m.kind != "histogram"}
+    assert values(MOMENT, UNITS, 2.0).keys() == names
+    shown = {f"{f.name}_total" if f.type == "counter" else f.name for f in metrics(MOMENT, UNITS, 2.0)}
+    assert shown == names

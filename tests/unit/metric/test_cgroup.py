@@ -1,0 +1,43 @@
+"""Memory of a container, as both versions of control groups say it."""
+
+from pathlib import Path
+
+import pytest
+
+from joinlib.metric.cgroup import Memory, memory
+
+V1 = {
+    "memory/memory.usage_in_bytes": "1000\n",
+    "memory/memory.limit_in_bytes": "4096\n",
+    "memory/memory.stat": "cache 5\ninactive_file 1\ntotal_inactive_file 300\n",
+}
+V2 = {"memory.current": "1000\n", "memory.max": "4096\n", "memory.stat": "anon 5\ninactive_file 300\n"}
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize("files", [V1, V2], ids=["v1", "v2"])
+def test_working_set_and_limit(tmp_path: Path, files: dict[str, str]) -> None:
+    """What is used less what can be dropped; the limit as it stands."""
+    assert memory(write(tmp_path, files)) == Memory(700, 4096)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [V1 | {"memory/memory.limit_in_bytes": "9223372036854771712\n"}, V2 | {"memory.max": "max\n"}],
+    ids=["v1", "v2"],
+)
+def test_no_limit(tmp_path: Path, files: dict[str, str]) -> None:
+    """Is not a number: no load can be made of it."""
+    assert memory(write(tmp_path, files)) == Memory(700, None)
+
+
+def test_nothing_is_known_where_there_is_no_control_group(tmp_path: Path) -> None:
+    """A figure that is missing is not zero."""
+    assert memory(tmp_path) == Memory(None, None)
+    assert memory(write(tmp_path, {"memory.current": "nonsense"})) == Memory(None, None)

@@ -1,0 +1,152 @@
+"""Scaling in a closed loop, up to the paper's 128 executors and to 1 000."""
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from jobs.cli import app
+from joinlib.errors import InputError
+from joinlib.scale import Policy
+from joinlib.scale.simulate import Tick, World, read, simulate
+
+C = 1e9
+POLICY = Policy(min=1, max=1000, votes=3, period_s=60, cool_s=60, patience_s=300)
+HOUR = 3600.0
+
+
+def loop(
+    trace: list[tuple[float, float]],
+    ready: int,
+    policy: Policy = POLICY,
+    noise: float = 0.0,
+    seed: int = 0,
+    **world: float,
+) -> list[Tick]:
+    random = Random(seed)
+    made = World(C, ready=ready, **world)  # type: ignore[arg-type]
+    return simulate(policy, made, trace, noise=lambda _: random.uniform(-noise, noise))
+
+
+def sizes(ticks: list[Tick]) -> list[int]:
+    return [t.wanted for t in ticks]
+
+
+@pytest.mark.parametrize("k", [1, 8, 128, 1000])
+@given(st.integers(31, 79), st.integers(0, 10_000))
+@settings(max_examples=20)
+def test_no_oscillation_under_constant_load(k: int, percent: int, seed: int) -> None:
+    """Between the thresholds noise of a tenth changes nothing: hardly ever do three votes in a row go the same way."""
+    held = min(max(percent / 100, 0.34), 0.72) * k * C
+    assert set(sizes(loop([(0, held), (10 * HOUR, held)], k, noise=0.1, seed=seed))) == {k}
+
+
+@given(st.integers(1, 128), st.floats(0.05, 3.5), st.integers(0, 10_000))
+@settings(max_examples=60)
+def test_settles_and_stays_under_noise(k: int, load: float, seed: int) -> None:
+    """Whatever the load is, in the end executors stay, and their number fits: noise of 5 % does not move it."""
+    held = load * k * C
+    ticks = loop([(0, held), (6 * HOUR, held)], k, noise=0.05, seed=seed)
+    last = sizes(ticks)[-180:]
+    assert len(set(last)) == 1
+    assert last[0] == 1 or POLICY.low * 0.9 <= held / (last[0] * C) <= POLICY.high * 1.1
+
+
+@pytest.mark.parametrize(
+    ("k", "load"), [(2, 1.1), (8, 0.9), (128, 0.85), (250, 2.3), (128, 0.2), (1000, 0.29)]
+)
+def test_settles_within_the_votes_and_two_periods(k: int, load: float) -> None:
+    """After a step of the load, within the limits of a step of scaling: three votes, then pods that need a minute."""
+    held = load * k * C
+    ticks = loop([(0, 0.5 * k * C), (600, held), (2 * HOUR, held)], k, startup_s=60)
+    done = next(t.at for t in ticks if t.at >= 600 and t.decision.verdict == "Settled")
+    assert done - 600 <= (POLICY.votes + 2) * POLICY.period_s
+    after = [t for t in ticks if t.at > done]
+    assert {t.wanted for t in after} == {after[0].wanted}
+    assert all(POLICY.low <= t.load <= POLICY.high for t in after)
+
+
+def test_figure_12() -> None:
+    """The paper's run: 8 units, a window's state that rises and falls with the rate; a spike is left alone."""
+    minutes = [(0, 8), (8, 14.8), (22, 15.5), (23, 9), (24, 13), (31, 13), (36, 5)]  # GB in all units
+    trace = [(60.0 * at, held * C) for at, held in [*minutes, (50, 5)]]
+    policy = replace(POLICY, min=4, max=80, cool_s=120)
+    ticks = simulate(policy, World(2 * C, ready=8, startup_s=60), trace)
+    changes = [
+        (t.at / 60, t.decision.verdict, t.wanted) for t in ticks if t.decision.verdict.startswith("Scale")
+    ]
+    assert [(verdict, wanted) for _, verdict, wanted in changes] == [("ScaleOut", 13), ("ScaleIn", 7)]
+    assert changes[0][0] == 10, "the third vote after the step in minute 8"
+
+
+def test_nodes_that_are_full() -> None:
+    """It grows as far as there is room, is content with that, and tries again later."""
+    held = 2.0 * 4 * C
+    ticks = loop([(0, held), (2 * HOUR, held)], 4, room=9)
+    assert {t.ready for t in ticks if t.at > 900} == {9}
+    assert [t.decision.verdict for t in ticks].count("RolledBack") >= 2
+    assert max(sizes(ticks)) == 14
+
+
+# --- the command ---------------------------------------------------------------------------------------------------------
+
+SPEC = """
+apiVersion: streamjoin.dev/v1alpha1
+kind: StreamJoin
+metadata: {name: scaled}
+spec:
+  sql: SELECT a.k, b.v FROM a JOIN b ON a.k = b.k
+  inputs:
+    a: {schema: "k BIGINT", generator: {rows: 10}}
+    b: {schema: "k BIGINT, v BIGINT", generator: {rows: 10}}
+  output: {noop: {}}
+  join: {units: 16}
+  checkpoint: {path: checkpoint}
+  executors: {min: 2, max: 8, memory: 2Gi}
+  scaling: {period: 10s, votes: 2}
+"""
+TRACE = "seconds,bytes\n0,1000000000\n60,4000000000\n300,200000000\n600,200000000\n"
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    (tmp_path / "trace.csv").write_text(TRACE)
+    return tmp_path / "spec.yaml"
+
+
+def scale(*arguments: str | Path) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["scale", *map(str, arguments)])
+    return done.exit_code, done.output
+
+
+def test_the_command_says_what_would_happen(spec: Path) -> None:
+    """One line for each change of mind, with the reason; periods that change nothing are not shown."""
+    code, text = scale(spec, "--simulate", spec.parent / "trace.csv")
+    assert code == 0
+    lines = text.splitlines()
+    assert len(lines) < 40
+    assert any("ScaleOut" in line and "is over 0.8" in line for line in lines)
+    assert any("ScaleIn" in line and "is under 0.3" in line for line in lines)
+
+
+def test_the_command_draws(spec: Path) -> None:
+    """A picture as the paper's figure 12."""
+    pytest.importorskip("matplotlib")
+    picture = spec.parent / "out.png"
+    assert scale(spec, "--simulate", spec.parent / "trace.csv", "--plot", picture)[0] == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "seconds,bytes\n", "a,b\n1,2\n", "seconds,bytes\n2,1\n1,1\n", "seconds,bytes\n1,-1\n"]
+)
+def test_a_trace_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    """With a word on what to write."""
+    (tmp_path / "trace.csv").write_text(text)
+    with pytest.raises(InputError, match="seconds"):
+        read(tmp_path / "trace.csv")

@@ -10,6 +10,7 @@ from joinlib.index.chains import Chains
 from joinlib.index.kernels import group
 from joinlib.lookup.hashed import Hashed
 from joinlib.lookup.incremental import Cache
+from joinlib.lookup.ranges import Ranges
 from joinlib.route.hash import key_hash, spread
 from joinlib.route.split import split
 
@@ -30,6 +31,7 @@ def warm() -> None:
                 group(rows, np.array([0, 2], np.int32), positions, rows.copy(), positions.copy())
                 chains.mark(rows)
             list(Hashed.of(np.sort(frozen)).probe(found))
+            list(Ranges.of(np.sort(frozen), found, found).probe(found, found, found))
         cache = Cache(
             Path(folder) / "cache", pa.schema([("$hash", pa.uint64()), ("k", pa.int64())]), ["k"], 1
         )

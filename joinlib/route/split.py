@@ -44,7 +44,7 @@ def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 6
         block = block.filter(_has_key(keys))
         keys = [block.column(name) for name in plan.keys]
         nulls = False
-    hashes = key_hash(keys, hash_bits)
+    hashes = key_hash(keys, hash_bits) if keys else spread(block.num_rows, seed)
     if nulls:
         missing = ~_has_key(keys).to_numpy(zero_copy_only=False)
         hashes[missing] = spread(len(hashes), seed)[missing]

@@ -1,9 +1,15 @@
 """A spec as Spark tasks: pure, nothing is started or read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from joinlib.errors import SpecError
+from joinlib.join.config import Lookup
+from joinlib.lookup.files import FilesTable
+from joinlib.lookup.postgres import PostgresConfig, PostgresTable
+from joinlib.lookup.task import TableTask
 from joinlib.plan import Stage, of_spec
 from joinlib.source import Config, FilesConfig, GeneratorConfig
 from joinlib.source.parse import CsvFormat
@@ -34,16 +40,57 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     named = dict.fromkeys(p.source for p in stage.inputs)
     sources = tuple(_source(name, spec.inputs[name]) for name in named)
     state = checkpoint / "state" / "0"
+    tables = tuple(_table(lookup, document, checkpoint) for lookup in stage.lookups)
     source = SourceTask(
-        stage, sources, checkpoint / "sources", checkpoint / "stop", spec.batch.max_rows, tasks, state, tuning
+        stage,
+        sources,
+        checkpoint / "sources",
+        checkpoint / "stop",
+        spec.batch.max_rows,
+        tasks,
+        state,
+        tuning,
+        tables,
     )
-    join = JoinTask(stage, state, tuning, _emit(spec.output))
+    join = JoinTask(stage, state, tuning, _emit(spec.output), tables)
     return Compiled(document, stage, source, join, checkpoint)
 
 
 def _source(name: str, plan: Input) -> SourcePlan:
     max_files = plan.files.max_files_per_batch if plan.files else None
     return SourcePlan(name, _config(name, plan), plan.arrow_schema, max_files)
+
+
+def _table(lookup: Lookup, document: StreamJoin, checkpoint: Path) -> TableTask:
+    name = lookup.table.source
+    given = document.spec.inputs[name]
+    folder = checkpoint / "tables" / lookup.table.alias
+    schema = pa.schema([given.arrow_schema.field(c) for c in lookup.table.read])
+    if asked := given.postgres:
+        config = PostgresConfig(
+            name=name,
+            table=asked.table,
+            query=asked.query,
+            host=asked.host,
+            port=asked.port,
+            database=asked.database,
+            user=asked.user,
+            uri_env=asked.uri_env,
+            password_env=asked.password_env,
+            password_file=Path(asked.password_file) if asked.password_file else None,
+            timeout_us=asked.timeout_us,
+            patience_us=asked.patience_us,
+        )
+        return TableTask(lookup, PostgresTable(config, schema), folder)
+    files = _config(name, given)
+    assert isinstance(files, FilesConfig)
+    return TableTask(lookup, FilesTable(name, files, given.arrow_schema, lookup.table.read), folder)
+
+
+def with_tables(plan: Compiled, tables: tuple[TableTask, ...]) -> Compiled:
+    """The plan once it is known how large its tables are."""
+    source, join = replace(plan.source, tables=tables), replace(plan.join, tables=tables)
+    return replace(plan, source=source, join=join)
 
 
 def _config(name: str, plan: Input) -> Config:
@@ -53,9 +100,7 @@ def _config(name: str, plan: Input) -> Config:
     if made := plan.generator:
         time = plan.event_time.column if plan.event_time else None
         return GeneratorConfig(made.rows, made.rows_per_second, made.keys, made.skew, made.seed, time)
-    raise SpecError(
-        f"inputs.{name}: only files and generator can be run so far; kafka and postgres are still to come"
-    )
+    raise SpecError(f"inputs.{name}: only files and generator can be run so far; kafka is still to come")
 
 
 def _emit(output: Output) -> Emit:

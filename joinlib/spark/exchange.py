@@ -24,7 +24,7 @@ from joinlib.spark.wire import SCHEMA
 from joinlib.state import segment
 from joinlib.state.segment import Written
 
-_BLOCK, _TICK, _IDLE, _CLOSED, _FILE = 0, 1, 2, 4, 8
+_BLOCK, _TICK, _IDLE, _CLOSED, _FILE, _TABLE = 0, 1, 2, 4, 8, 16
 
 
 @dataclass(frozen=True)
@@ -77,21 +77,18 @@ class Sender:
 
     def ticks(self, ticks: Sequence[Tick]) -> pa.RecordBatch:
         """Every tick for every unit."""
-        rows = [(slot, t) for t in ticks for slot in self.slots]
-        flags = [_TICK | (_IDLE if t.idle else 0) | (_CLOSED if t.closed else 0) for _, t in rows]
-        count = len(rows)
-        return pa.record_batch(
-            [
-                pa.array([slot for slot, _ in rows], pa.int32()),
-                pa.array([t.input for _, t in rows], pa.int32()),
-                pa.array([0] * count, pa.int64()),
-                pa.array([t.highest for _, t in rows], pa.int64()),
-                pa.array([t.rows for _, t in rows], pa.int64()),
-                pa.array(flags, pa.int32()),
-                pa.array([None] * count, pa.binary()),
-            ],
-            schema=SCHEMA,
-        )
+        flags = [_TICK | (_IDLE if t.idle else 0) | (_CLOSED if t.closed else 0) for t in ticks]
+        return self._all((t.input, 0, t.highest, t.rows, f) for t, f in zip(ticks, flags, strict=True))
+
+    def versions(self, versions: Sequence[tuple[int, int]]) -> pa.RecordBatch:
+        """(number of a lookup, version of its table), for every unit."""
+        return self._all((number, version, 0, 0, _TABLE) for number, version in versions)
+
+    def _all(self, said: Iterable[tuple[int, int, int, int, int]]) -> pa.RecordBatch:
+        """(input, sequence, highest, count, flags) for every unit."""
+        rows = [(slot, *values) for values in said for slot in self.slots]
+        numbers = [pa.array([row[at] for row in rows], SCHEMA.field(at).type) for at in range(6)]
+        return pa.record_batch([*numbers, pa.nulls(len(rows), pa.binary())], schema=SCHEMA)
 
 
 def _binary(values: list[pa.Buffer]) -> pa.BinaryArray:
@@ -105,13 +102,15 @@ def _binary(values: list[pa.Buffer]) -> pa.BinaryArray:
 def receive(frames: Iterable[pd.DataFrame], inputs: Sequence[InputPlan], folder: Path) -> Blocks:
     """The blocks and ticks of one unit and batch, without a copy. `folder`: of the unit's segments."""
     schemas = [block_schema(plan) for plan in inputs]
-    rows, ticks, files = [], [], {}
+    rows, ticks, files, versions = [], [], {}, {}
     for frame in frames:
         for _, number, sequence, highest, count, flags, block in _rows(frame):
             if flags & _TICK:
                 ticks.append(
                     Tick(int(number), int(highest), int(count), bool(flags & _IDLE), bool(flags & _CLOSED))
                 )
+            elif flags & _TABLE:
+                versions[int(number)] = int(sequence)
             elif flags & _FILE:
                 written = Written(*orjson.loads(block))
                 segment.verify(folder, written)
@@ -120,7 +119,7 @@ def receive(frames: Iterable[pd.DataFrame], inputs: Sequence[InputPlan], folder:
             else:
                 decoded = pa.ipc.read_record_batch(pa.py_buffer(block), schemas[number])
                 rows.append((int(number), int(sequence), decoded))
-    return Blocks(rows, ticks, files)
+    return Blocks(rows, ticks, files, versions)
 
 
 def _rows(frame: pd.DataFrame) -> list[list[Any]]:

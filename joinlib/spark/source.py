@@ -3,15 +3,15 @@
     driver part (a process of its own)          map tasks
     discover ─► admit ─► offset envelope ─► partitions ─► read ─► prepare ─► split ─► blocks and ticks
 
-The offset is an envelope {v, inputs, idle, closed, lag}: everything that steers a batch rides in it, so a batch that is run
-again is the same batch.
+The offset is an envelope {v, inputs, idle, closed, tables, lag}: everything that steers a batch rides in it, so a batch that
+is run again is the same batch.
 """
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -21,10 +21,14 @@ from pyspark.sql.types import StructType
 from joinlib.errors import SpecError, StateError
 from joinlib.join.stage import Stage
 from joinlib.join.watermark import Tick
+from joinlib.lookup.task import TableTask
 from joinlib.route.config import read_columns
 from joinlib.source import Config, Input, Slice, admit, make, reader
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
+
+if TYPE_CHECKING:
+    from joinlib.lookup.versions import Versions
 
 VERSION = 1
 NAME = "streamjoin"
@@ -53,6 +57,7 @@ class SourceTask:
     tasks: int  # map tasks of a batch
     state: Path  # folder of the stage's segments
     tuning: Tuning
+    tables: tuple[TableTask, ...] = ()  # of each of the stage's lookups
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,7 @@ class Part(InputPartition):
 
     reads: tuple[tuple[str, tuple[Slice, ...]], ...]
     ticks: tuple[Tick, ...]
+    versions: tuple[tuple[int, int], ...] = ()  # (number of a lookup, version of its table)
 
 
 def data_source(task: SourceTask) -> type[DataSource]:
@@ -93,6 +99,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.inputs: dict[str, Input] = {}
         self.known: dict[str, int] = {}
         self.heard: dict[str, float] = {}
+        self._versions: Versions | None = None
 
     # --- the driver's part -------------------------------------------------------------------------------------------
 
@@ -102,6 +109,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "inputs": {s.name: 0 for s in self.task.sources},
             "idle": [],
             "closed": False,
+            "tables": {},
             "lag": {},
         }
 
@@ -131,6 +139,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         steer = {"inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
         if all(start[k] == value for k, value in steer.items()):
             return start
+        steer["tables"] = self._tables().current()  # a new version alone is no reason for a batch
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
         return {**start, **steer, "lag": lag}  # the lag steers nothing: it is what progress shows
 
@@ -149,10 +158,14 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for p in self.task.stage.inputs
             if end["closed"] or p.source in end["idle"]
         )
-        return [Part(_by_source(group), ticks if at == 0 else ()) for at, group in enumerate(groups)]
+        seen = end.get("tables", {})
+        self._tables().ensure(seen)
+        numbers = {t.alias: t.lookup.table.number for t in self.task.tables}
+        first = ticks, tuple((numbers[alias], version) for alias, version in seen.items())
+        return [Part(_by_source(group), *(first if at == 0 else ((), ()))) for at, group in enumerate(groups)]
 
     def commit(self, end: Offset) -> None:
-        pass
+        self._tables().retire(end.get("tables", {}))
 
     def stop(self) -> None:
         pass
@@ -160,6 +173,13 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _open(self) -> None:
         self.inputs = {s.name: make(s.name, s.config, s.schema, self.task.logs) for s in self.task.sources}
         self.heard = dict.fromkeys(self.inputs, time.monotonic())
+
+    def _tables(self) -> "Versions":
+        if self._versions is None:
+            from joinlib.lookup.versions import Versions  # only the driver's part needs it
+
+            self._versions = Versions(self.task.tables, self.task.tuning.hash_bits)
+        return self._versions
 
     def _discover(self) -> None:
         if not self.inputs:
@@ -200,6 +220,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from exchange_rows(batches, plans, sender, self.task.tuning.hash_bits)
         if part.ticks:
             yield sender.ticks(part.ticks)
+        if part.versions:
+            yield sender.versions(part.versions)
 
 
 def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from joinlib.errors import StateError
 from joinlib.join.stage import Stage
+from joinlib.lookup.task import TableTask
 from joinlib.state.tuning import Tuning
 
 Format = Literal["parquet", "csv", "jsonl"]
@@ -36,6 +37,7 @@ class JoinTask:
     state: Path  # folder of this stage's segments
     tuning: Tuning
     emit: Emit
+    tables: tuple[TableTask, ...] = ()  # of each of the stage's lookups
 
 
 def staging(folder: Path, batch: int) -> Path:

@@ -4,15 +4,18 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 
 from joinlib import fault
 from joinlib.errors import StateError
+from joinlib.join.config import Leaf, Lookup
 from joinlib.join.layout import Operator, layout
 from joinlib.join.stage import Stage
-from joinlib.join.unit import UnitJoin
+from joinlib.join.unit import Blocks, UnitJoin
+from joinlib.lookup.enrich import Finder, enriched, finder
 from joinlib.route.slots import slots
 from joinlib.spark.emit import frames, open_sink, project, to_pandas
 from joinlib.spark.exchange import receive
@@ -23,9 +26,11 @@ from joinlib.state.unit import Unit, hold, live_segments
 
 
 @cache
-def root_of(stage: Stage, hash_bits: int) -> Operator:
-    """The stage's operators."""
-    return layout(stage.tree, stage.inputs, tuple(c.value for c in stage.select), hash_bits)
+def root_of(stage: Stage, hash_bits: int) -> Operator | Leaf:
+    """The stage's operators; a leaf where nothing is joined but tables are looked up."""
+    if isinstance(stage.tree, Leaf):
+        return stage.tree
+    return layout(stage.tree, stage.inputs, stage.above, hash_bits)
 
 
 class UnitTask:
@@ -36,7 +41,8 @@ class UnitTask:
         self.started = time.perf_counter()
         self.unit = slots(self.stage.units).index(slot)
         self.root = root_of(self.stage, task.tuning.hash_bits)
-        self.sides = tuple(side for op in self.root.operators() for side in op.sides)
+        operators = () if isinstance(self.root, Leaf) else self.root.operators()
+        self.sides = tuple(side for op in operators for side in op.sides)
         self.before = decode(saved) if saved else empty(len(self.sides), len(self.stage.inputs))
         if self.before.batch >= batch:
             raise StateError(
@@ -53,15 +59,23 @@ class UnitTask:
             join = UnitJoin(
                 self.root, stage.inputs, stage.timed, stage.final_close, tuning, held, self.before
             )
-            result = frames(
-                project(join.run(self.batch, blocks), stage.select, stage.schema), tuning.frame_rows
-            )
+            found = enriched(join.run(self.batch, blocks), self._lookups(blocks, indexes), self.reads)
+            result = frames(project(found, stage.select, stage.schema), tuning.frame_rows)
             if self.task.emit.kind == "rows":
                 yield from (to_pandas(frame) for frame in result)
             else:
                 yield self._receipt(result, join, held)
             fault.point("joined", self.batch)
             save(join.manifest.encode())
+
+    def _lookups(self, blocks: Blocks, folder: Path) -> list[tuple[Lookup, Finder]]:
+        units, bits = self.stage.units, self.task.tuning.hash_bits
+        return [(t.lookup, finder(t, blocks.versions, folder, units, bits)) for t in self.task.tables]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """All columns that lookups and select list read."""
+        return frozenset(c for e in self.stage.above for c in e.columns)
 
     def _receipt(self, result: Iterator[pa.RecordBatch], join: UnitJoin, held: Unit) -> pd.DataFrame:
         sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, self.stage.schema)

@@ -202,3 +202,21 @@ class CacheIsNoCache(RuleBasedStateMachine):
 
 TestCacheIsNoCache = CacheIsNoCache.TestCase
 TestCacheIsNoCache.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+
+
+def test_memory_stays_within_the_budget(tmp_path: Path) -> None:
+    """What the files of the cache take, measured after each of many batches of new keys, and the hot ones stay."""
+    kinds, budget = [pa.int64()], 1 << 20
+    cache = Cache(tmp_path, block(kinds, [], 64).schema, ["t.k0"], budget)
+    asked: list[int] = []
+
+    def fetch(keys: list[pa.Array]) -> pa.RecordBatch:
+        asked.extend(keys[0].to_pylist())
+        return block(kinds, [((k,), "x" * 40) for k in keys[0].to_pylist()], 64)
+
+    for batch in range(40):
+        hot, new = list(range(200)), list(range(1000 * (batch + 1), 1000 * (batch + 2)))
+        cache.lookup([pa.array(hot + new)], fetch, batch)
+        assert sum(f.stat().st_blocks * 512 for f in tmp_path.iterdir()) <= budget
+    assert sum(k < 200 for k in asked) < 2 * 200
+    assert cache.figures.queries == 40

@@ -156,6 +156,8 @@ def _why(stage: Stage) -> Iterator[str]:
         first = stage.lookups[0].table
         how = f"by the key of {first.alias}" if first.keys else "evenly"
         yield f"nothing is stored: rows go to the {stage.units} units {how}, which look them up"
+        if first.keys and stage.units > 1:
+            yield "an uneven batch gives the next one a new rule: equal shares of the keys, a hot key to several units"
     if stage.lookups:
         yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
     if len(joins) == 1 and joins[0].kind == "inner" and len(stage.inputs) > 2:

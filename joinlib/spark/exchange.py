@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 import pandas as pd
 import pyarrow as pa
@@ -16,7 +17,9 @@ import pyarrow as pa
 from joinlib import fault
 from joinlib.join.unit import Blocks
 from joinlib.join.watermark import Tick
+from joinlib.route.census import Census
 from joinlib.route.config import InputPlan
+from joinlib.route.hotspot import Rule
 from joinlib.route.slots import slots
 from joinlib.route.split import block_schema, split
 from joinlib.spark.task import unit_folder
@@ -43,12 +46,15 @@ class Sender:
     it. Through Spark goes its name. So most bytes cross no process border at all, and nothing is written twice.
     """
 
-    def __init__(self, units: int, spool: Spool | None = None) -> None:
+    def __init__(
+        self, units: int, spool: Spool | None = None, rule: Rule | None = None, census: Census | None = None
+    ) -> None:
         self.units, self.slots, self.spool = units, slots(units), spool
+        self.rule, self.census = rule, census  # only where nothing is stored
 
     def blocks(self, plan: InputPlan, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         """Rows that are prepared, split by unit; None if there are none."""
-        parts = list(split(rows, self.units))
+        parts = list(split(rows, self.units, self._homes(rows)))
         if not parts:
             return None
         count = len(parts)
@@ -65,6 +71,16 @@ class Sender:
             ],
             schema=SCHEMA,
         )
+
+    def _homes(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64] | None:
+        """The units that the rule chooses, counted; None: those of the hashes' top bits."""
+        if self.census is None:
+            return None
+        hashes, bits = rows.column(0).to_numpy(), self.units.bit_length() - 1
+        plain = tuple((u << (64 - bits)) for u in range(1, self.units))
+        homes = (self.rule or Rule(plain)).units(hashes)
+        self.census.see(hashes, homes)
+        return homes if self.rule else None
 
     def _send(self, plan: InputPlan, unit: int, part: pa.RecordBatch) -> tuple[int, pa.Buffer]:
         if self.spool is None or part.nbytes < self.spool.least_bytes:

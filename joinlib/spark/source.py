@@ -3,8 +3,8 @@
     driver part (a process of its own)          map tasks
     discover ─► admit ─► offset envelope ─► partitions ─► read ─► prepare ─► split ─► blocks and ticks
 
-The offset is an envelope {v, inputs, idle, closed, tables, lag}: everything that steers a batch rides in it, so a batch that
-is run again is the same batch.
+The offset is an envelope {v, inputs, idle, closed, tables, route, lag}: everything that steers a batch rides in it, so a
+batch that is run again is the same batch.
 """
 
 import time
@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from joinlib.errors import SpecError, StateError
+from joinlib.join.config import Leaf
 from joinlib.join.stage import Stage
 from joinlib.join.watermark import Tick
 from joinlib.lookup.task import TableTask
@@ -29,6 +30,8 @@ from joinlib.state.tuning import Tuning
 
 if TYPE_CHECKING:
     from joinlib.lookup.versions import Versions
+    from joinlib.route.census import Census
+    from joinlib.route.hotspot import Rule
 
 VERSION = 1
 NAME = "streamjoin"
@@ -59,6 +62,16 @@ class SourceTask:
     tuning: Tuning
     tables: tuple[TableTask, ...] = ()  # of each of the stage's lookups
 
+    @property
+    def routed(self) -> bool:
+        """Nothing is stored of the stream, so its rows may go to any unit, and hot keys to several."""
+        return isinstance(self.stage.tree, Leaf) and bool(self.stage.inputs[0].keys) and self.stage.units > 1
+
+    @property
+    def census(self) -> Path:
+        """Where map tasks say what they have seen."""
+        return self.logs / "census"
+
 
 @dataclass(frozen=True)
 class Part(InputPartition):
@@ -67,6 +80,7 @@ class Part(InputPartition):
     reads: tuple[tuple[str, tuple[Slice, ...]], ...]
     ticks: tuple[Tick, ...]
     versions: tuple[tuple[int, int], ...] = ()  # (number of a lookup, version of its table)
+    route: dict[str, Any] | None = None  # the rule that splits hot keys; None: the hashes' top bits
 
 
 def data_source(task: SourceTask) -> type[DataSource]:
@@ -110,6 +124,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "idle": [],
             "closed": False,
             "tables": {},
+            "route": None,
             "lag": {},
         }
 
@@ -139,7 +154,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         steer = {"inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
         if all(start[k] == value for k, value in steer.items()):
             return start
-        steer["tables"] = self._tables().current()  # a new version alone is no reason for a batch
+        # A new version of a table, or a new rule, alone is no reason for a batch.
+        steer |= {"tables": self._tables().current(), "route": self._route(start.get("route"))}
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
         return {**start, **steer, "lag": lag}  # the lag steers nothing: it is what progress shows
 
@@ -161,8 +177,12 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         seen = end.get("tables", {})
         self._tables().ensure(seen)
         numbers = {t.alias: t.lookup.table.number for t in self.task.tables}
+        route = end.get("route")
         first = ticks, tuple((numbers[alias], version) for alias, version in seen.items())
-        return [Part(_by_source(group), *(first if at == 0 else ((), ()))) for at, group in enumerate(groups)]
+        return [
+            Part(_by_source(group), *(first if at == 0 else ((), ())), route)
+            for at, group in enumerate(groups)
+        ]
 
     def commit(self, end: Offset) -> None:
         self._tables().retire(end.get("tables", {}))
@@ -173,6 +193,17 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _open(self) -> None:
         self.inputs = {s.name: make(s.name, s.config, s.schema, self.task.logs) for s in self.task.sources}
         self.heard = dict.fromkeys(self.inputs, time.monotonic())
+
+    def _route(self, known: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The rule of the next batch: a new one if the last was uneven."""
+        if not self.task.routed:
+            return None
+        from joinlib.route import census, hotspot
+
+        counts, sample = census.collect(self.task.census, self.task.stage.units)
+        if not len(sample) or hotspot.skew(counts.tolist()) <= self.task.tuning.skew:
+            return known
+        return hotspot.rule(sample, self.task.stage.units).encode()
 
     def _tables(self) -> "Versions":
         if self._versions is None:
@@ -212,16 +243,29 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from joinlib.spark.splitter import exchange_rows, spool
 
         stage = self.task.stage
-        sender = Sender(stage.units, spool(self.task.state, self.task.tuning))
+        rule, census = self._census(part)
+        sender = Sender(stage.units, spool(self.task.state, self.task.tuning), rule, census)
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
         for name, slices in part.reads:
             plans = [p for p in stage.inputs if p.source == name]
             batches = enumerate(readers[name].read_many(slices, read_columns(plans)), slices[0].index << 20)
             yield from exchange_rows(batches, plans, sender, self.task.tuning.hash_bits)
+        if census is not None and census.counts.any():
+            name, slices = part.reads[0]
+            census.write(self.task.census, f"{name}-{slices[0].index}")
         if part.ticks:
             yield sender.ticks(part.ticks)
         if part.versions:
             yield sender.versions(part.versions)
+
+    def _census(self, part: Part) -> tuple["Rule | None", "Census | None"]:
+        if not self.task.routed or not part.reads:
+            return None, None
+        from joinlib.route import census, hotspot
+
+        return hotspot.decode(part.route), census.Census.begin(
+            self.task.stage.units, part.reads[0][1][0].index
+        )
 
 
 def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:

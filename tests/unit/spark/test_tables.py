@@ -9,6 +9,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from joinlib.route.hotspot import skew
 from joinlib.route.slots import slots
 from joinlib.spark import inputs
 from joinlib.spark.compiled import Compiled, compiled, with_tables
@@ -68,6 +69,7 @@ class Bench:
         self.plan = self._compiled()
         self.reader, self.saved, self.batch = Reader(self.plan.source), {}, 0
         self.offset = self.reader.initialOffset()
+        self.rows_in: list[list[int]] = []  # of each batch, by unit
 
     def write(self, name: str, made: str, file: str) -> None:
         self.db.execute(f"COPY ({made}) TO '{self.folder / name / file}.parquet' (FORMAT parquet)")
@@ -87,11 +89,14 @@ class Bench:
             parts = self.reader.partitions(self.offset, end)
             frames = [f.to_pandas() for part in parts for f in self.reader.read(part)]
             files: list[str] = []
+            self.rows_in.append([])
             for slot in slots(self.plan.stage.units):
                 own = [f[f.slot == slot] for f in frames if (f.slot == slot).any()]
                 task = UnitTask(self.plan.join, slot, self.batch, 0, self.saved.get(slot))
                 for out in task.run(iter(own), lambda m, slot=slot: self.saved.__setitem__(slot, m)):
-                    files += decode(out.receipt[0]).files
+                    receipt = decode(out.receipt[0])
+                    files += receipt.files
+                    self.rows_in[-1].append(sum(receipt.rows_in))
             publish(self.folder / "out", self.batch, files)
             self.reader.commit(end)
             self.offset, self.batch = end, self.batch + 1
@@ -137,6 +142,27 @@ def test_a_new_version_alone_starts_no_batch(tmp_path: Path) -> None:
     assert [p.versions for p in again.partitions(start, bench.offset) if p.versions] == [((0, 1),)]
     folders = tmp_path / "ck" / "tables" / "c"
     assert [f.name for f in folders.iterdir()] == ["00000001"]
+
+
+def test_hot_keys_are_spread(tmp_path: Path) -> None:
+    """Half of all rows have one key: from the second batch on four units share it, and the answer is that of SQL."""
+    bench = Bench(tmp_path, QUERIES[0].replace(" JOIN", " LEFT JOIN"))
+    made = "SELECT i AS id, CASE WHEN i % 2 = 0 THEN 3 ELSE i % 1000 END AS customer, 'x' AS item FROM range({}, {}) t(i)"
+    starts = []
+    for file in range(4):
+        bench.write("orders", made.format(file * 5000, file * 5000 + 5000), f"b{file}")
+        starts.append(bench.offset)
+        bench.run()
+    assert bench.output() == bench.expected()
+    skews = [skew(rows) for rows in bench.rows_in]
+    assert skews[0] > 0.5
+    assert max(skews[1:]) < skews[0] / 3
+    assert bench.offset["route"]["hot"]
+    planned = [Reader(bench.plan.source).partitions(starts[3], bench.offset) for _ in range(2)]
+    blocks = [
+        [[b.to_pylist() for b in Reader(bench.plan.source).read(p)] for p in parts] for parts in planned
+    ]
+    assert blocks[0] == blocks[1], "a batch that is run again goes the same ways"
 
 
 def test_a_table_larger_than_its_budget_is_refused(tmp_path: Path) -> None:

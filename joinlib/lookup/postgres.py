@@ -4,12 +4,16 @@
     read_all   one statement, so one moment of the table
     fetch      WHERE key = ANY($1), with a list of keys; JOIN unnest($1, $2) for keys of several columns
 
-One connection for each process and database, opened when it is needed: a worker asks once a batch. What may pass (a server
-that restarts, no connection free, a query that is too slow) is tried again for as long as `patience` says.
+A worker keeps one connection to a database while it asks, and gives it back when it has not asked for some seconds: servers
+have few. What may pass (a server that restarts, no connection free, a query that is too slow) is tried again for as long as
+`patience` says.
 """
 
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,6 +39,7 @@ _PASSING = (
     "55P03",
 )  # classes of SQLSTATE: connection, resources, shutdown and time-outs, conflicts
 _COPY = "adbc.postgresql.use_copy"
+_USUAL = "PGPASSWORD"
 _ROW_BYTES = 24  # of a row, beside its columns
 
 
@@ -50,7 +55,7 @@ class PostgresConfig:
     database: str | None = None
     user: str | None = None
     uri_env: str | None = None  # the variable that holds a whole connection string
-    password_env: str = "PGPASSWORD"  # noqa: S105 - the name of a variable
+    password_env: str = _USUAL
     password_file: Path | None = None
     timeout_us: int = 30_000_000  # of a query
     patience_us: int = 60_000_000  # of a caller, over all attempts
@@ -77,7 +82,7 @@ class PostgresTable:
 
     def read_all(self) -> Iterator[pa.RecordBatch]:
         """Every row. Not tried again: who has taken a part of it begins anew."""
-        with _connection(self.config).cursor() as cursor:
+        with _connection(self.config) as connection, connection.cursor() as cursor:
             cursor.execute("SET statement_timeout = 0")
             cursor.execute(self._select())
             for batch in cursor.fetch_record_batch():
@@ -89,7 +94,7 @@ class PostgresTable:
         sql = f"{self._select()} {_condition(columns, self.schema)}"
 
         def ask() -> pa.RecordBatch:
-            with _connection(self.config).cursor() as cursor:
+            with _kept(self.config) as connection, connection.cursor() as cursor:
                 cursor.execute(f"SET statement_timeout = {self.config.timeout_us // 1000}")
                 cursor.execute(sql, bound)
                 found = [self._fitted(b) for b in cursor.fetch_record_batch()]
@@ -104,13 +109,12 @@ class PostgresTable:
             try:
                 return ask()
             except Error as error:
-                _forget(self.config)
                 raise _translated(error, self.config) from None
 
         return retry.patient(attempt, f"inputs.{self.config.name}", self.config.patience_us)
 
     def _check(self) -> Size:
-        with _connection(self.config).cursor() as cursor:
+        with _connection(self.config) as connection, connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM {self._from()} LIMIT 0")
             have = cursor.fetch_arrow_table().schema
             place = f"inputs.{self.config.name}"
@@ -204,28 +208,71 @@ def _plain(column: pa.Array, want: pa.DataType) -> pa.Array:
 
 # --- connections -----------------------------------------------------------------------------------------------------
 
-_open: dict[tuple[int, PostgresConfig], Any] = {}
+
+class _Slot:
+    """A connection that is kept between queries. Locked while one runs."""
+
+    def __init__(self) -> None:
+        self.lock, self.used = threading.Lock(), 0.0
+        self.connection: Any = None
+        self.timer: threading.Timer | None = None
+
+    def close(self) -> None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            with suppress(Error):
+                connection.close()
+
+    def watch(self) -> None:
+        """Has the connection closed once it has been idle for long enough."""
+        self.timer = threading.Timer(_IDLE_S, self._look)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def _look(self) -> None:
+        with self.lock:
+            self.timer = None
+            if time.monotonic() - self.used >= _IDLE_S:
+                self.close()
+            elif self.connection is not None:
+                self.watch()
 
 
-def _connection(config: PostgresConfig) -> Any:
-    """This process's connection to the database of `config`."""
+_IDLE_S = 5.0
+_slots: dict[tuple[int, PostgresConfig], _Slot] = {}  # by process: nothing of a connection outlives a fork
+
+
+@contextmanager
+def _connection(config: PostgresConfig) -> Iterator[Any]:
+    """A connection of its own."""
+    with _opened(config) as connection:
+        yield connection
+
+
+@contextmanager
+def _kept(config: PostgresConfig) -> Iterator[Any]:
+    """This process's connection to the database of `config`; closed after an error."""
     key = (os.getpid(), replace(config, name="", table=None, query=None))
-    if key not in _open:
-        connection = dbapi.connect(_address(config), autocommit=True)
-        with connection.cursor() as cursor:
-            cursor.execute("SET TimeZone = 'UTC'")
-            cursor.execute("SET application_name = 'streamjoin'")
-        _open[key] = connection
-    return _open[key]
-
-
-def _forget(config: PostgresConfig) -> None:
-    connection = _open.pop((os.getpid(), replace(config, name="", table=None, query=None)), None)
-    if connection is not None:
+    slot = _slots.setdefault(key, _Slot())
+    with slot.lock:
         try:
-            connection.close()
-        except Error:
-            return
+            if slot.connection is None:
+                slot.connection = _opened(config)
+            yield slot.connection
+        except BaseException:
+            slot.close()
+            raise
+        slot.used = time.monotonic()
+        if slot.timer is None:
+            slot.watch()
+
+
+def _opened(config: PostgresConfig) -> Any:
+    connection = dbapi.connect(_address(config), autocommit=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SET TimeZone = 'UTC'")
+        cursor.execute("SET application_name = 'streamjoin'")
+    return connection
 
 
 def _address(config: PostgresConfig) -> str:
@@ -250,6 +297,10 @@ def _address(config: PostgresConfig) -> str:
             ) from e
     elif config.password_env in os.environ:
         parts["password"] = os.environ[config.password_env]
+    elif config.password_env != _USUAL:  # without that, a server may trust this user
+        raise SpecError(
+            f"inputs.{config.name}.postgres.passwordEnv: the variable {config.password_env} is not set"
+        )
     return " ".join(f"{k}={_escaped(str(v))}" for k, v in parts.items() if v is not None)
 
 

@@ -216,9 +216,8 @@ def test_no_connection_is_free(database: Database) -> None:
     """At the server's limit a reader waits its turn; and one process never takes more than one."""
     database.fill("busy", pa.table({"k": [1, 2, 3]}))
     database.execute("ALTER ROLE joiner CONNECTION LIMIT 1", as_superuser=True)
-    for connection in list(postgres._open.values()):
-        connection.close()
-    postgres._open.clear()
+    for slot in list(postgres._slots.values()):
+        slot.close()
     table = PostgresTable(config(database, table="busy"), pa.schema([("k", pa.int64())]))
     try:
         with database.connected() as connection:
@@ -230,3 +229,31 @@ def test_no_connection_is_free(database: Database) -> None:
         assert again.fetch(["k"], [pa.array([3])]).num_rows == 1
     finally:
         database.execute("ALTER ROLE joiner CONNECTION LIMIT -1", as_superuser=True)
+
+
+def test_an_idle_connection_is_given_back(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept between queries, closed when none has come for a while, and opened again by the next."""
+    monkeypatch.setattr(postgres, "_IDLE_S", 0.3)
+    for slot in list(postgres._slots.values()):
+        slot.close()
+    database.fill("idle", pa.table({"k": [1, 2, 3]}))
+    table = PostgresTable(
+        config(database, table="idle", timeout_us=9_000_000), pa.schema([("k", pa.int64())])
+    )
+    count = "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = 'streamjoin'"
+
+    def connections() -> int:
+        found = database.execute(count, as_superuser=True)
+        assert found is not None
+        return int(found.column("n")[0].as_py())
+
+    for _ in range(2):
+        for _ in range(3):
+            table.fetch(["k"], [pa.array([1])])
+        assert connections() == 1
+        end = time.monotonic() + 20
+        while connections():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    assert table.check().rows
+    assert connections() == 0, "one that asks once keeps none"

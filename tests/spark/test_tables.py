@@ -233,7 +233,7 @@ REFUSED = [
     ({"table": "nope"}, CUSTOMERS, 'relation "nope" does not exist'),
     ({}, CUSTOMERS + ", zip STRING", "has no column 'zip'"),
     ({"cache": "full", "budget": "10"}, CUSTOMERS, "more than its budget"),
-    ({"passwordEnv": "NOBODY"}, CUSTOMERS, "set the password in the variable of passwordEnv"),
+    ({"passwordEnv": "NOBODY"}, CUSTOMERS, "passwordEnv: the variable NOBODY is not set"),
 ]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from joinlib.route.hotspot import I64, U64, Reservoir
 
-SAMPLE = 8192  # of a map task
+SAMPLE = 32_768  # of a map task
 
 
 @dataclass

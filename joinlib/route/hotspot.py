@@ -4,7 +4,7 @@
                 DS over the threshold ─► the sample in order, cut into shares of equal weight ─► the rule of batch n + 1
 
     a rule      hashes   |----|--|------|-------|      bounds: unit u has the hashes from bounds[u - 1] to bounds[u]
-                hot                 ▲                  one key heavier than a whole share: its rows go to several units in turn
+                hot                 ▲                  a heavy key that lies across shares: its rows go to all of them in turn
 
 Only for streams of which nothing is stored: any unit can look up any row, so every rule gives the same answer.
 """
@@ -19,6 +19,9 @@ import numpy.typing as npt
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
+_HEAVY = (
+    0.05  # of a share: a lighter key that lies across two shares goes to one of them, and is hardly missed
+)
 _GOLDEN = 0.6180339887498949  # its multiples, less their whole part, fill [0, 1) as evenly as can be
 
 
@@ -76,7 +79,7 @@ def rule(sample: U64, units: int) -> Rule:
     )  # the first key of each unit but the first
     most = np.uint64(2**64 - 1)
     bounds = [int(keys[at]) if at < len(keys) else int(most) for at in first]
-    heavy = np.flatnonzero(weights > share)
+    heavy = np.flatnonzero((weights > _HEAVY * share) & (starts.astype(np.int64) < np.ceil(ends - 1e-9) - 1))
     hot = tuple(Hot(int(keys[i]), float(starts[i]), float(weights[i] / share)) for i in heavy)
     return Rule(tuple(bounds), hot)
 

@@ -8,6 +8,9 @@ import pyarrow as pa
 
 from joinlib.index.chains import Chains
 from joinlib.index.kernels import group
+from joinlib.lookup.hashed import Hashed
+from joinlib.lookup.incremental import Cache
+from joinlib.lookup.ranges import Ranges
 from joinlib.route.hash import key_hash, spread
 from joinlib.route.split import split
 
@@ -27,6 +30,12 @@ def warm() -> None:
             for positions, rows in chains.probe(found, 16):
                 group(rows, np.array([0, 2], np.int32), positions, rows.copy(), positions.copy())
                 chains.mark(rows)
+            list(Hashed.of(np.sort(frozen)).probe(found))
+            list(Ranges.of(np.sort(frozen), found, found).probe(found, found, found))
+        cache = Cache(
+            Path(folder) / "cache", pa.schema([("$hash", pa.uint64()), ("k", pa.int64())]), ["k"], 1
+        )
+        cache.lookup(keys[:1], lambda asked: pa.record_batch([key_hash(asked), *asked], ["$hash", "k"]), 0)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,11 @@ def _compare(sign: str, left: Value, right: Value) -> Value:
     return pc.or_(_PLAIN[sign](left, right), special)
 
 
+def same(left: Value, right: Value) -> Value:
+    """Where two values of one type are equal keys; NULL equals nothing."""
+    return pc.fill_null(_compare("=", left, right), False)
+
+
 def compare(sign: str, left: Expr, right: Expr) -> Expr:
     """Compare two values in the type they meet in."""
     sql = f"({left.sql} {sign} {right.sql})"

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from joinlib.expr import Expr
+from joinlib.route.config import InputPlan
 
 Kind = Literal["inner", "left", "full", "semi", "anti"]  # RIGHT is LEFT with its sides exchanged
+
+
+CacheMode = Literal["full", "incremental", "auto"]
 
 
 @dataclass(frozen=True)
@@ -45,3 +49,44 @@ class Join:
     bounds: tuple[Bound, ...]  # retention is among them
     predicate: Expr | None
     where: Expr | None
+
+
+@dataclass(frozen=True)
+class Caching:
+    """What is kept of a table, and for how long."""
+
+    mode: CacheMode = "full"  # full: all of it; incremental: what was asked for; auto: by its size
+    refresh_us: int | None = (
+        None  # full: loaded anew so often; incremental: an answer is void after that; None: never
+    )
+    budget: int = 1 << 28  # bytes, over all units
+
+
+@dataclass(frozen=True)
+class Range:
+    """Rows of a table hold points: `low` <= x and y <= `high`, which are columns of it; None: unbounded."""
+
+    low: str | None
+    x: Expr | None
+    high: str | None
+    y: Expr | None
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A table that is looked up for what the tree, and the lookups before, give."""
+
+    kind: Literal["inner", "left"]
+    table: InputPlan  # how its rows become columns; its keys equal `probe`, position by position
+    probe: tuple[Expr, ...]
+    key_columns: tuple[str | None, ...]  # of each key the table's own column that it is; None: it is computed
+    predicate: Expr | None  # decides what matches
+    where: Expr | None  # decides what comes out
+    caching: Caching
+    range: Range | None = None  # only finds candidates: the predicate says the same
+
+    @property
+    def reads(self) -> tuple[Expr, ...]:
+        """All that it evaluates on joined rows."""
+        ends = (self.range.x, self.range.y) if self.range else ()
+        return (*self.probe, *(e for e in (self.predicate, self.where, *ends) if e is not None))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from joinlib.expr import Expr
-from joinlib.join.config import Join
+from joinlib.join.config import Join, Leaf, Lookup
 from joinlib.route.config import InputPlan
 
 
@@ -22,11 +22,17 @@ class Stage:
     """What one stateful operator does."""
 
     inputs: tuple[InputPlan, ...]
-    tree: Join
+    tree: Join | Leaf  # a leaf: one stream, for which tables are looked up
     select: tuple[OutputColumn, ...]
     timed: bool  # state or outer rows depend on the watermark: rows behind it are late
     final_close: bool  # an outer or anti join is in the tree: closing the inputs is final
     units: int  # power of two
+    lookups: tuple[Lookup, ...] = ()  # after the tree, one after the other
+
+    @property
+    def above(self) -> tuple[Expr, ...]:
+        """All that is evaluated on the rows that the tree gives."""
+        return (*(c.value for c in self.select), *(e for lookup in self.lookups for e in lookup.reads))
 
     @property
     def schema(self) -> pa.Schema:

@@ -39,6 +39,7 @@ class Blocks:
     written: Mapping[tuple[int, int], Written] = field(
         default_factory=dict
     )  # blocks that are segments already
+    versions: Mapping[int, int] = field(default_factory=dict)  # of tables, by the number of their lookup
 
 
 class UnitJoin:
@@ -46,7 +47,7 @@ class UnitJoin:
 
     def __init__(
         self,
-        root: Operator,
+        root: Operator | Leaf,
         inputs: Sequence[InputPlan],
         timed: bool,
         final_close: bool,
@@ -70,7 +71,10 @@ class UnitJoin:
             [i.time is not None for i in self.inputs],
         )
         arrived, late = self._arrived(blocks, before)
-        yield from self._operate(self.root, batch, arrived, before, after)
+        if isinstance(self.root, Leaf):
+            yield from (Tuples(Picked(part.rows)) for part in arrived[self.root.input])
+        else:
+            yield from self._operate(self.root, batch, arrived, before, after)
         known, started = self.manifest, time.perf_counter()
         committed = self.unit.commit(known, batch, blocks.written.values())
         self.commit_seconds = time.perf_counter() - started

@@ -5,12 +5,16 @@ from dataclasses import replace
 from itertools import combinations
 
 from joinlib.errors import SpecError
+from joinlib.expr import Expr
+from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
-from joinlib.join.config import Bound, Join, Leaf
+from joinlib.join.config import Bound, Caching, Join, Leaf, Lookup, Range
 from joinlib.join.stage import OutputColumn, Stage
-from joinlib.plan.columns import input_plan, key_column, need
+from joinlib.plan.columns import Need, input_plan, key_column, need
 from joinlib.plan.source import SourceInput
-from joinlib.sql import KeyClass, Node, Scan, Table, TimeBound, analyse
+from joinlib.route.config import StoredColumn
+from joinlib.sql import KeyClass, Node, RangeEnd, Scan, Table, TimeBound, analyse
+from joinlib.sql import Lookup as AskedLookup
 from joinlib.sql.bounds import intersect
 from joinlib.sql.graph import kept
 
@@ -42,7 +46,65 @@ def build(
         timed=bool(times),
         final_close=_waits(tree),
         units=units,
+        lookups=tuple(
+            _lookup(number, asked, inputs[asked.scan.table.name], wanted)
+            for number, asked in enumerate(query.lookups)
+        ),
     )
+
+
+def _lookup(number: int, asked: AskedLookup, source: SourceInput, wanted: Need) -> Lookup:
+    alias = asked.scan.alias
+    classes = [KeyClass({alias: key}, kind) for key, kind in zip(asked.keys, asked.types, strict=True)]
+    columns = tuple(key.column and key.column.removeprefix(f"{alias}.") for key in asked.keys)
+    low, high = (_end(alias, *end) for end in (("low", asked.low), ("high", asked.high)))
+    ranged = _ranged(asked, source.caching)
+    ends = [end for end in (low, high) if end and ranged]
+    return Lookup(
+        kind=asked.kind,
+        table=input_plan(number, asked.scan, source, classes, wanted, [column for column, _ in ends]),
+        probe=tuple(cast(e, kind) for e, kind in zip(asked.probe, asked.types, strict=True)),
+        key_columns=columns,
+        predicate=all_of([c.value for c in asked.predicate]),
+        where=all_of([c.value for c in asked.where]),
+        caching=_caching(alias, columns, source.caching, ranged),
+        range=_range(low, high) if ranged else None,
+    )
+
+
+def _ranged(asked: AskedLookup, caching: Caching) -> bool:
+    """By a range where there is no equality; with one, where both ends are known and the whole table is kept."""
+    return not asked.keys or (None not in (asked.low, asked.high) and caching.mode != "incremental")
+
+
+def _end(alias: str, name: str, end: RangeEnd | None) -> tuple[StoredColumn, Expr] | None:
+    """The column of a table that is one end of its ranges, and the point that is compared with it."""
+    if end is None:
+        return None
+    value = cast(end.table, end.type)
+    return StoredColumn(value.column or f"{alias}.${name}", value), cast(end.point, end.type)
+
+
+def _range(low: tuple[StoredColumn, Expr] | None, high: tuple[StoredColumn, Expr] | None) -> Range:
+    return Range(
+        low[0].name if low else None,
+        low[1] if low else None,
+        high[0].name if high else None,
+        high[1] if high else None,
+    )
+
+
+def _caching(alias: str, columns: tuple[str | None, ...], caching: Caching, ranged: bool) -> Caching:
+    """A database can only be asked for keys that its columns hold."""
+    if caching.mode == "full" or (None not in columns and not ranged):
+        return caching
+    if caching.mode == "incremental":
+        why = "this join looks for ranges" if ranged else "a key of this join is computed from its columns"
+        raise SpecError(
+            f"{alias}: cache: incremental asks the database for keys, but {why}; join on plain columns, or write"
+            " cache: full"
+        )
+    return replace(caching, mode="full")
 
 
 def _check(units: int, retention_us: int | None, strategy: str) -> None:
@@ -54,12 +116,14 @@ def _check(units: int, retention_us: int | None, strategy: str) -> None:
         raise SpecError(f"join.strategy is {strategy!r}; it must be one of {', '.join(STRATEGIES)}")
 
 
-def _retained(tree: Node, retention_us: int) -> Node:
+def _retained(tree: Node | Scan, retention_us: int) -> Node | Scan:
     """Retention R as a predicate: |t1 - t2| <= R for every pair of times that a node brings together."""
+    if isinstance(tree, Scan):
+        return tree
     times = [_times(c) for c in tree.children]
     pairs = [(a, b) for one, two in combinations(times, 2) for a in one for b in two]
     more = [TimeBound(a, b, -retention_us, retention_us) for a, b in pairs]
-    children = tuple(c if isinstance(c, Scan) else _retained(c, retention_us) for c in tree.children)
+    children = tuple(_retained(c, retention_us) for c in tree.children)
     return replace(tree, children=children, bounds=intersect([*tree.bounds, *more]))
 
 
@@ -88,16 +152,16 @@ def _waits(tree: Node | Scan) -> bool:
     return tree.kind in ("left", "full", "anti") or any(_waits(c) for c in tree.children)
 
 
-def _join(tree: Node, numbers: Mapping[str, int], classes: tuple[KeyClass, ...]) -> Join:
+def _join(tree: Node | Scan, numbers: Mapping[str, int], classes: tuple[KeyClass, ...]) -> Join | Leaf:
+    if isinstance(tree, Scan):
+        return Leaf(numbers[tree.alias])
+
     def keys(holders: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(key_column(a, i, c).name for i, (a, c) in enumerate(zip(holders, classes, strict=True)))
 
     return Join(
         kind=tree.kind,
-        inputs=tuple(
-            Leaf(numbers[c.alias]) if isinstance(c, Scan) else _join(c, numbers, classes)
-            for c in tree.children
-        ),
+        inputs=tuple(_join(c, numbers, classes) for c in tree.children),
         keys=tuple(keys(h) for h in tree.holders),
         bounds=tuple(Bound(b.left, b.right, b.low_us, b.high_us) for b in tree.bounds),
         predicate=all_of([c.value for c in tree.predicate]),

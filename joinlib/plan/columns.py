@@ -21,15 +21,20 @@ class Need:
 
 
 def input_plan(
-    number: int, scan: Scan, source: SourceInput, classes: Iterable[KeyClass], need: Need
+    number: int,
+    scan: Scan,
+    source: SourceInput,
+    classes: Iterable[KeyClass],
+    need: Need,
+    more: Iterable[StoredColumn] = (),
 ) -> InputPlan:
-    """The input's reading, filter and stored columns."""
+    """The input's reading, filter and stored columns; `more` of them than its keys and what is needed."""
     keys = [key_column(scan.alias, i, c) for i, c in enumerate(classes)]
     time = f"{scan.alias}.{source.time}" if source.time else None
     time = time if time in need.times else None
     plain = [ref(f"{scan.alias}.{f.name}", f.type) for f in scan.table.schema]
     wanted = [StoredColumn(e.sql, e) for e in plain if e.sql in need.columns or e.sql == time]
-    stored = {c.name: c for c in (*keys, *wanted)}
+    stored = {c.name: c for c in (*keys, *wanted, *more)}
     filter = all_of([c.value for c in scan.filter])
     return InputPlan(
         number=number,
@@ -57,11 +62,15 @@ def key_column(alias: str, number: int, key: KeyClass) -> StoredColumn:
     return StoredColumn(value.column or f"{alias}.$key{number}", value)
 
 
-def need(query: Query, tree: Node, times: frozenset[str]) -> Need:
-    """Everything the tree and the select list read."""
+def need(query: Query, tree: Node | Scan, times: frozenset[str]) -> Need:
+    """Everything the tree, the lookups and the select list read."""
     values = [v for _, v in query.select] + list(_clauses(tree))
+    for lookup in query.lookups:
+        values += [*lookup.probe, *(c.value for c in (*lookup.predicate, *lookup.where))]
     columns = frozenset(c for v in values for c in v.columns)
-    return Need(columns, times, frozenset(_null_keys(tree, True)))
+    # A stream alone is routed by the key of its first lookup; INNER, that finds nothing for a NULL.
+    come_out = not (isinstance(tree, Scan) and query.lookups[0].kind == "inner")
+    return Need(columns, times, frozenset(_null_keys(tree, come_out)))
 
 
 def _clauses(tree: Node | Scan) -> Iterator[Expr]:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from joinlib.expr.types import name
-from joinlib.join.config import Join, Leaf
+from joinlib.expr.types import name as name_of
+from joinlib.join.config import Caching, Join, Leaf, Lookup
 from joinlib.join.stage import Stage
 from joinlib.plan.holds import Hold, holds, said, signed
 from joinlib.route.config import InputPlan
@@ -14,11 +15,14 @@ _TITLES = {"inner": "INNER", "left": "LEFT", "full": "FULL", "semi": "LEFT SEMI"
 
 def explain(stage: Stage) -> str:
     """Several lines, for people."""
-    kept = holds(stage)
+    kept, joined = holds(stage), isinstance(stage.tree, Join)
     lines = ["Inputs"]
     for plan in stage.inputs:
-        lines += _indent(_input(plan, _reasons(stage, plan)))
-    lines += ["", "Joins", *_indent(_tree(stage, stage.tree, kept))]
+        lines += _indent(_input(plan, _reasons(stage, plan), "stores" if joined else "passes"))
+    if joined:
+        lines += ["", "Joins", *_indent(_tree(stage, stage.tree, kept))]
+    if stage.lookups:
+        lines += ["", "Tables", *_indent(line for lookup in stage.lookups for line in _lookup(lookup))]
     columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
     lines += ["", "Result", f"  {columns}", "", "Why", *_bullets(_why(stage))]
     warned = list(_warnings(stage, kept))
@@ -33,14 +37,14 @@ def _bullets(lines: Iterator[str] | list[str]) -> list[str]:
     return [f"  - {line}" for line in lines]
 
 
-def _input(plan: InputPlan, reasons: dict[str, str]) -> Iterator[str]:
+def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]:
     yield plan.source if plan.alias == plan.source else f"{plan.alias} = {plan.source}"
     yield f"  reads   {', '.join(plan.read) or 'nothing, rows only count'}"
     if plan.filter is not None:
         yield f"  where   {plan.filter.sql}"
     for at, column in enumerate(plan.columns):
         value = "" if column.value.column else f" = {column.value.sql}"
-        label = "stores" if at == 0 else "      "
+        label = verb if at == 0 else "      "
         yield f"  {label}  {column.name}{value}, {name(column.value.type)}: {reasons[column.name]}"
     if plan.time is not None:
         idle = "" if plan.idle_us is None else f"; silent for {duration(plan.idle_us)}, it is not waited for"
@@ -49,12 +53,45 @@ def _input(plan: InputPlan, reasons: dict[str, str]) -> Iterator[str]:
         yield "  NULL    rows whose key is NULL come out without a partner"
 
 
+def _lookup(lookup: Lookup) -> Iterator[str]:
+    table = lookup.table
+    name = table.source if table.alias == table.source else f"{table.alias} = {table.source}"
+    yield f"{name}, {_TITLES[lookup.kind]} lookup"
+    yield f"  reads   {', '.join(table.read)}"
+    if table.filter is not None:
+        yield f"  where   {table.filter.sql}"
+    for probe, key in zip(lookup.probe, table.keys, strict=True):
+        yield f"  key     {probe.sql} = {key}, {name_of(probe.type)}"
+    if lookup.range is not None:
+        ends = [f"{lookup.range.low} <= {lookup.range.x.sql}"] if lookup.range.x else []
+        ends += [f"{lookup.range.y.sql} <= {lookup.range.high}"] if lookup.range.y else []
+        yield f"  range   {' and '.join(ends)}, found in a sorted array"
+    if lookup.predicate is not None:
+        yield f"  if      {lookup.predicate.sql}"
+    if lookup.where is not None:
+        yield f"  where   {lookup.where.sql}, decided on what comes out"
+    yield f"  cache   {_cached(lookup.caching)}"
+
+
+def _cached(caching: Caching) -> str:
+    refresh, budget = caching.refresh_us, f"{caching.budget / 2**20:g} MiB"
+    again = "never again" if refresh is None else f"again every {duration(refresh)}"
+    holds = "for ever" if refresh is None else f"for {duration(refresh)}"
+    full = f"the whole table, at most {budget}; read before the first batch, {again}"
+    asked = f"what was asked for, at most {budget}; an answer holds {holds}"
+    if caching.mode == "auto":
+        return f"decided at the start by the table's size: {full}; or, if it is larger, {asked}"
+    return full if caching.mode == "full" else asked
+
+
 def _reasons(stage: Stage, plan: InputPlan) -> dict[str, str]:
     """Why each column is stored."""
+    late = [e for lookup in stage.lookups for e in lookup.reads]
     uses = {
         "key": set(plan.keys),
         "time": {c for j in _joins(stage.tree) for b in j.bounds for c in (b.left, b.right)},
         "condition": {c for j in _joins(stage.tree) for e in (j.predicate, j.where) if e for c in e.columns},
+        "lookup": {c for e in late for c in e.columns},
         "result": {c for o in stage.select for c in o.value.columns},
     }
     return {c.name: ", ".join(u for u, names in uses.items() if c.name in names) for c in plan.columns}
@@ -113,16 +150,26 @@ def _type(stage: Stage, column: str) -> object:
 
 def _why(stage: Stage) -> Iterator[str]:
     joins = list(_joins(stage.tree))
-    yield f"one stage: all joins share a key, so all rows of a key meet in one of the {stage.units} units"
+    if joins:
+        yield f"one stage: all joins share a key, so all rows of a key meet in one of the {stage.units} units"
+    else:
+        first = stage.lookups[0].table
+        how = f"by the key of {first.alias}" if first.keys else "evenly"
+        yield f"nothing is stored: rows go to the {stage.units} units {how}, which look them up"
+        if first.keys and stage.units > 1:
+            yield "an uneven batch gives the next one a new rule: equal shares of the keys, a hot key to several units"
+    if stage.lookups:
+        yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
     if len(joins) == 1 and joins[0].kind == "inner" and len(stage.inputs) > 2:
         yield f"one operator for {len(stage.inputs)} inputs: no intermediate result is stored"
-    order = ", ".join(i.alias for i in stage.inputs)
-    yield f"each batch is joined in the order {order}, against what is stored of the others"
+    if joins:
+        order = ", ".join(i.alias for i in stage.inputs)
+        yield f"each batch is joined in the order {order}, against what is stored of the others"
     if any(i.filter is not None for i in stage.inputs):
         yield "conditions on one input are decided while it is read: what fails is never stored"
     if stage.timed:
         yield "a time bound says how long a row can find partners: after that it is dropped"
-    else:
+    elif joins:
         yield "nothing compares event times, so no row is ever late and none is dropped"
 
 

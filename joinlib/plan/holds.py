@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from joinlib.join.config import Bound, Join
+from joinlib.join.config import Bound, Join, Leaf
 from joinlib.join.stage import Stage
 from joinlib.spec.duration import text as duration
 
@@ -25,6 +25,8 @@ class Hold:
 
 def holds(stage: Stage) -> dict[int, tuple[Hold, ...]]:
     """By id() of each join in the stage's tree."""
+    if isinstance(stage.tree, Leaf):
+        return {}
     from joinlib.join.layout import Operator, layout  # numba: not for those who only build plans
 
     def pairs(join: Join, operator: Operator) -> Iterator[tuple[int, tuple[Hold, ...]]]:
@@ -33,7 +35,7 @@ def holds(stage: Stage) -> dict[int, tuple[Hold, ...]]:
             if isinstance(child, Join) and isinstance(below, Operator):
                 yield from pairs(child, below)
 
-    return dict(pairs(stage.tree, layout(stage.tree, stage.inputs, tuple(c.value for c in stage.select))))
+    return dict(pairs(stage.tree, layout(stage.tree, stage.inputs, stage.above)))
 
 
 def signed(hold_us: int | None) -> str:

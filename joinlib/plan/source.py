@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from joinlib.errors import SpecError
 from joinlib.expr.types import TIMESTAMP, TIMESTAMP_NTZ, name
+from joinlib.join.config import Caching
 
 Role = Literal["stream", "table"]
 
@@ -20,6 +21,7 @@ class SourceInput:
     delay_us: int = 0  # how far rows may be behind the highest event time
     idle_us: int | None = None  # silent for so long: out of the watermark's minimum
     role: Role = "stream"
+    caching: Caching = Caching()  # noqa: RUF009 - frozen; of a table
 
     def __post_init__(self) -> None:
         if self.time is None:

@@ -1,5 +1,6 @@
 """The stage of a spec: a thin adapter from the file's models to the planner's values."""
 
+from joinlib.join.config import Caching
 from joinlib.join.stage import Stage
 from joinlib.plan.build import build
 from joinlib.plan.source import SourceInput
@@ -28,4 +29,14 @@ def source(given: Input) -> SourceInput:
         delay_us=time.delay_us if time else 0,
         idle_us=time.idle_us if time else None,
         role="stream" if given.is_stream else "table",
+        caching=caching(given),
     )
+
+
+def caching(given: Input) -> Caching:
+    """What is kept of a table."""
+    if given.postgres is not None:
+        return Caching(given.postgres.cache, given.postgres.refresh_us, given.postgres.budget_bytes)
+    if given.files is not None:
+        return Caching("full", given.files.refresh_us, given.files.budget_bytes)
+    return Caching()

@@ -46,19 +46,25 @@ def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 6
         block = block.filter(_has_key(keys))
         keys = [block.column(name) for name in plan.keys]
         nulls = False
-    hashes = key_hash(keys, hash_bits)
+    hashes = key_hash(keys, hash_bits) if keys else spread(block.num_rows, seed)
     if nulls:
         missing = ~_has_key(keys).to_numpy(zero_copy_only=False)
         hashes[missing] = spread(len(hashes), seed)[missing]
     return pa.record_batch([pa.array(hashes), *block.columns], block_schema(plan))
 
 
-def split(block: pa.RecordBatch, units: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Each unit that gets rows, with its rows in the order of their hashes. O(rows)."""
+def split(
+    block: pa.RecordBatch, units: int, homes: npt.NDArray[np.int64] | None = None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Each unit that gets rows, with its rows in the order of their hashes. O(rows). `homes`: units that a rule has chosen."""
     if not block.num_rows:
         return
-    bits = units.bit_length() - 1
-    order, ends = _order(block.column(0).to_numpy(), max(_ORDER_BITS, bits), bits)
+    bits, hashes = units.bit_length() - 1, block.column(0).to_numpy()
+    if homes is None:
+        order, ends = _order(hashes, max(_ORDER_BITS, bits), bits)
+    else:
+        order = np.lexsort((hashes >> np.uint64(64 - _ORDER_BITS), homes)).astype(np.int32)
+        ends = np.cumsum(np.bincount(homes, minlength=units))
     block = block.take(pa.array(order))
     start = 0
     for unit, end in enumerate(ends.tolist()):

@@ -1,16 +1,25 @@
 """The Python API: streaming DataFrames in, a streaming DataFrame out."""
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import xxhash
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from joinlib.join.config import Lookup
+from joinlib.join.rows import concat
+from joinlib.lookup.load import searchable
+from joinlib.lookup.task import TableTask
+from joinlib.lookup.version import write
 from joinlib.plan import SourceInput, build
+from joinlib.plan.source import Role
 from joinlib.route.config import InputPlan, read_columns
+from joinlib.route.split import block_schema, prepare
 from joinlib.spark.exchange import Sender
 from joinlib.spark.operator import FrameJoiner, ReceiptJoiner
 from joinlib.spark.splitter import exchange_rows, spool
@@ -34,13 +43,20 @@ def join(
 ) -> DataFrame:
     """The streaming result of `sql` over streaming DataFrames; write it in Append mode with a checkpoint of its own.
 
+    DataFrames that are not streams are tables: they are collected here, once, and looked up.
+
     `state` is the folder for segments, local or shared by all executors; keep it as long as the checkpoint.
     An input's event time is the column that `withWatermark` was called with. Where a DataFrame is replayed after a
     failure it must give the same rows in the same partitions, as Spark's own sources do.
     """
     stage = build(sql, {n: _source(df) for n, df in inputs.items()}, units=units, retention_us=retention_us)
-    task = JoinTask(stage, Path(state).resolve() / name / "0", tuning or Tuning(), Emit("rows"))
-    parts = [_exchange(df, [p for p in stage.inputs if p.source == n], task) for n, df in inputs.items()]
+    home, tuning = Path(state).resolve() / name, tuning or Tuning()
+    tables = tuple(
+        _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stage.lookups
+    )
+    task = JoinTask(stage, home / "0", tuning, Emit("rows"), tables)
+    streams = {n: [p for p in stage.inputs if p.source == n] for n in inputs}
+    parts = [_exchange(inputs[n], plans, task) for n, plans in streams.items() if plans]
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionAll(part)
@@ -63,12 +79,36 @@ def _source(df: DataFrame) -> SourceInput:
     timed = [(f.name, int(f.metadata[_DELAY])) for f in df.schema if _DELAY in f.metadata]
     schema = to_arrow_schema(df.schema, timezone="UTC")
     time, delay = timed[0] if timed else (None, 0)
-    return SourceInput(schema=schema, time=time, delay_us=delay * 1000, idle_us=None, role="stream")
+    role: Role = "stream" if df.isStreaming else "table"
+    return SourceInput(schema=schema, time=time, delay_us=delay * 1000, idle_us=None, role=role)
+
+
+def _table(lookup: Lookup, df: DataFrame, folder: Path, tuning: Tuning) -> TableTask:
+    """The DataFrame's rows as the one version of a table, in a folder that is named by what they are."""
+    columns, schema = _columns(df, list(lookup.table.read))
+    blocks = [
+        prepare(lookup.table, pa.record_batch(b.columns, b.schema.names).cast(schema), 0, tuning.hash_bits)
+        for b in columns.toArrow().to_batches()
+    ]
+    rows = searchable(lookup, concat(blocks, block_schema(lookup.table)))
+    own = folder / lookup.table.alias
+    task = TableTask(lookup, None, own / xxhash.xxh3_64_hexdigest(rows.serialize()))
+    for old in own.glob("*"):
+        if old != task.folder:
+            shutil.rmtree(old, ignore_errors=True)
+    write(task.version(0), rows, lookup.range)
+    return task
+
+
+def _columns(df: DataFrame, names: list[str]) -> tuple[DataFrame, pa.Schema]:
+    """These columns, and their Arrow types."""
+    chosen = df.select(names)
+    schema = to_arrow_schema(chosen.schema, timezone="UTC")
+    return chosen, pa.schema([schema.field(c) for c in names])
 
 
 def _exchange(df: DataFrame, plans: list[InputPlan], task: JoinTask) -> DataFrame:
-    columns = read_columns(plans)
-    schema = pa.schema([to_arrow_schema(df.select(columns).schema, timezone="UTC").field(c) for c in columns])
+    columns, schema = _columns(df, read_columns(plans))
 
     def split(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -80,4 +120,4 @@ def _exchange(df: DataFrame, plans: list[InputPlan], task: JoinTask) -> DataFram
         sender = Sender(task.stage.units, spool(task.state, task.tuning))
         yield from exchange_rows(rows, plans, sender, task.tuning.hash_bits)
 
-    return df.select(columns).mapInArrow(split, DDL)
+    return columns.mapInArrow(split, DDL)

@@ -1,9 +1,15 @@
 """A spec as Spark tasks: pure, nothing is started or read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from joinlib.errors import SpecError
+from joinlib.join.config import Lookup
+from joinlib.lookup.files import FilesTable
+from joinlib.lookup.postgres import PostgresConfig, PostgresTable
+from joinlib.lookup.task import TableTask
 from joinlib.plan import Stage, of_spec
 from joinlib.source import Config, FilesConfig, GeneratorConfig, KafkaConfig
 from joinlib.source.parse import CsvFormat
@@ -36,10 +42,19 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     named = dict.fromkeys(p.source for p in stage.inputs)
     sources = tuple(_source(name, spec.inputs[name]) for name in named)
     state = checkpoint / "state" / "0"
+    tables = tuple(_table(lookup, document, checkpoint) for lookup in stage.lookups)
     source = SourceTask(
-        stage, sources, checkpoint / "sources", checkpoint / "stop", spec.batch.max_rows, tasks, state, tuning
+        stage,
+        sources,
+        checkpoint / "sources",
+        checkpoint / "stop",
+        spec.batch.max_rows,
+        tasks,
+        state,
+        tuning,
+        tables,
     )
-    join = JoinTask(stage, state, tuning, _emit(spec.output, stage))
+    join = JoinTask(stage, state, tuning, _emit(spec.output, stage), tables)
     return Compiled(document, stage, source, join, checkpoint)
 
 
@@ -49,6 +64,38 @@ def _source(name: str, plan: Input) -> SourcePlan:
     return SourcePlan(name, _config(name, plan), plan.arrow_schema, files, size)
 
 
+def _table(lookup: Lookup, document: StreamJoin, checkpoint: Path) -> TableTask:
+    name = lookup.table.source
+    given = document.spec.inputs[name]
+    folder = checkpoint / "tables" / lookup.table.alias
+    schema = pa.schema([given.arrow_schema.field(c) for c in lookup.table.read])
+    if asked := given.postgres:
+        config = PostgresConfig(
+            name=name,
+            table=asked.table,
+            query=asked.query,
+            host=asked.host,
+            port=asked.port,
+            database=asked.database,
+            user=asked.user,
+            uri_env=asked.uri_env,
+            password_env=asked.password_env,
+            password_file=Path(asked.password_file) if asked.password_file else None,
+            timeout_us=asked.timeout_us,
+            patience_us=asked.patience_us,
+        )
+        return TableTask(lookup, PostgresTable(config, schema), folder)
+    files = _config(name, given)
+    assert isinstance(files, FilesConfig)
+    return TableTask(lookup, FilesTable(name, files, given.arrow_schema, lookup.table.read), folder)
+
+
+def with_tables(plan: Compiled, tables: tuple[TableTask, ...]) -> Compiled:
+    """The plan once it is known how large its tables are."""
+    source, join = replace(plan.source, tables=tables), replace(plan.join, tables=tables)
+    return replace(plan, source=source, join=join)
+
+
 def _config(name: str, plan: Input) -> Config:
     if files := plan.files:
         csv = CsvFormat(files.csv.header, files.csv.delimiter, files.csv.quote, files.csv.null)
@@ -56,9 +103,8 @@ def _config(name: str, plan: Input) -> Config:
     if made := plan.generator:
         time = plan.event_time.column if plan.event_time else None
         return GeneratorConfig(made.rows, made.rows_per_second, made.keys, made.skew, made.seed, time)
-    if kafka := plan.kafka:
-        return _topics(name, kafka)
-    raise SpecError(f"inputs.{name}: postgres cannot be run yet; it is still to come")
+    assert plan.kafka is not None  # a table of a database is no stream
+    return _topics(name, plan.kafka)
 
 
 def _topics(name: str, kafka: KafkaInput) -> KafkaConfig:

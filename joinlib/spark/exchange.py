@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
 from joinlib import fault
 from joinlib.join.unit import Blocks
 from joinlib.join.watermark import Tick
+from joinlib.route.census import Census
 from joinlib.route.config import InputPlan
+from joinlib.route.hotspot import Rule
 from joinlib.route.slots import slots
 from joinlib.route.split import block_schema, split
 from joinlib.spark.task import unit_folder
@@ -23,7 +26,7 @@ from joinlib.spark.wire import SCHEMA
 from joinlib.state import segment
 from joinlib.state.segment import Written
 
-_BLOCK, _TICK, _IDLE, _CLOSED, _FILE = 0, 1, 2, 4, 8
+_BLOCK, _TICK, _IDLE, _CLOSED, _FILE, _TABLE = 0, 1, 2, 4, 8, 16
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,15 @@ class Sender:
     it. Through Spark goes its name. So most bytes cross no process border at all, and nothing is written twice.
     """
 
-    def __init__(self, units: int, spool: Spool | None = None) -> None:
+    def __init__(
+        self, units: int, spool: Spool | None = None, rule: Rule | None = None, census: Census | None = None
+    ) -> None:
         self.units, self.slots, self.spool = units, slots(units), spool
+        self.rule, self.census = rule, census  # only where nothing is stored
 
     def blocks(self, plan: InputPlan, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         """Rows that are prepared, split by unit; None if there are none."""
-        parts = list(split(rows, self.units))
+        parts = list(split(rows, self.units, self._homes(rows)))
         if not parts:
             return None
         count = len(parts)
@@ -65,6 +71,16 @@ class Sender:
             schema=SCHEMA,
         )
 
+    def _homes(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64] | None:
+        """The units that the rule chooses, counted; None: those of the hashes' top bits."""
+        if self.census is None:
+            return None
+        hashes, bits = rows.column(0).to_numpy(), self.units.bit_length() - 1
+        plain = tuple((u << (64 - bits)) for u in range(1, self.units))
+        homes = (self.rule or Rule(plain)).units(hashes)
+        self.census.see(hashes, homes)
+        return homes if self.rule else None
+
     def _send(self, plan: InputPlan, unit: int, part: pa.RecordBatch) -> tuple[int, pa.Buffer]:
         if self.spool is None or part.nbytes < self.spool.least_bytes:
             return _BLOCK, part.serialize()
@@ -76,21 +92,18 @@ class Sender:
 
     def ticks(self, ticks: Sequence[Tick]) -> pa.RecordBatch:
         """Every tick for every unit."""
-        rows = [(slot, t) for t in ticks for slot in self.slots]
-        flags = [_TICK | (_IDLE if t.idle else 0) | (_CLOSED if t.closed else 0) for _, t in rows]
-        count = len(rows)
-        return pa.record_batch(
-            [
-                pa.array([slot for slot, _ in rows], pa.int32()),
-                pa.array([t.input for _, t in rows], pa.int32()),
-                pa.array([t.bad for _, t in rows], pa.int64()),
-                pa.array([t.highest for _, t in rows], pa.int64()),
-                pa.array([t.rows for _, t in rows], pa.int64()),
-                pa.array(flags, pa.int32()),
-                pa.array([None] * count, pa.binary()),
-            ],
-            schema=SCHEMA,
-        )
+        flags = [_TICK | (_IDLE if t.idle else 0) | (_CLOSED if t.closed else 0) for t in ticks]
+        return self._all((t.input, t.bad, t.highest, t.rows, f) for t, f in zip(ticks, flags, strict=True))
+
+    def versions(self, versions: Sequence[tuple[int, int]]) -> pa.RecordBatch:
+        """(number of a lookup, version of its table), for every unit."""
+        return self._all((number, version, 0, 0, _TABLE) for number, version in versions)
+
+    def _all(self, said: Iterable[tuple[int, int, int, int, int]]) -> pa.RecordBatch:
+        """(input, sequence, highest, count, flags) for every unit."""
+        rows = [(slot, *values) for values in said for slot in self.slots]
+        numbers = [pa.array([row[at] for row in rows], SCHEMA.field(at).type) for at in range(6)]
+        return pa.record_batch([*numbers, pa.nulls(len(rows), pa.binary())], schema=SCHEMA)
 
 
 def _binary(values: list[pa.Buffer]) -> pa.BinaryArray:
@@ -104,10 +117,12 @@ def _binary(values: list[pa.Buffer]) -> pa.BinaryArray:
 def receive(arrived: Iterable[Sequence[Any]], inputs: Sequence[InputPlan], folder: Path) -> Blocks:
     """The blocks and ticks of one unit and batch. `arrived`: its exchange rows; `folder`: of the unit's segments."""
     schemas = [block_schema(plan) for plan in inputs]
-    rows, ticks, files = [], [], {}
+    rows, ticks, files, versions = [], [], {}, {}
     for _, number, sequence, highest, count, flags, block in arrived:
         if flags & _TICK:
             ticks.append(Tick(number, highest, count, sequence, bool(flags & _IDLE), bool(flags & _CLOSED)))
+        elif flags & _TABLE:
+            versions[number] = sequence
         elif flags & _FILE:
             written = Written(*orjson.loads(block))
             segment.verify(folder, written)
@@ -115,4 +130,4 @@ def receive(arrived: Iterable[Sequence[Any]], inputs: Sequence[InputPlan], folde
             files[number, sequence] = written
         else:
             rows.append((number, sequence, pa.ipc.read_record_batch(pa.py_buffer(block), schemas[number])))
-    return Blocks(rows, ticks, files)
+    return Blocks(rows, ticks, files, versions)

@@ -4,6 +4,8 @@ import tempfile
 from pathlib import Path
 
 from joinlib.errors import SpecError
+from joinlib.lookup.load import decided
+from joinlib.lookup.task import TableTask
 from joinlib.source import GeneratorConfig, make
 from joinlib.spark.source import SourcePlan, SourceTask
 
@@ -18,6 +20,11 @@ def check(task: SourceTask, *, until_done: bool) -> None:
         if not (task.logs / f"{source.name}.jsonl").exists():
             with tempfile.TemporaryDirectory() as logs:
                 make(source.name, source.config, source.schema, Path(logs)).discover()
+
+
+def tables(tasks: tuple[TableTask, ...]) -> tuple[TableTask, ...]:
+    """The tables once they have been seen: there, of the columns that are declared, and how large. Waits for a database."""
+    return tuple(decided(task) for task in tasks)
 
 
 def _endless(source: SourcePlan) -> bool:

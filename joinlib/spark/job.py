@@ -27,9 +27,9 @@ from joinlib import errors, fault
 from joinlib.errors import NotReady, StreamJoinError
 from joinlib.spark import receipt, session
 from joinlib.spark.api import stateful
-from joinlib.spark.compiled import Compiled
+from joinlib.spark.compiled import Compiled, with_tables
 from joinlib.spark.identity import identify
-from joinlib.spark.inputs import check
+from joinlib.spark.inputs import check, tables
 from joinlib.spark.lock import Lock
 from joinlib.spark.publish import claim, publish
 from joinlib.spark.receipt import Receipt
@@ -125,7 +125,7 @@ def started(
         for kept in plan.source.dead_letters:
             claim(kept, identity)
         check(plan.source, until_done=until_done)
-        plan = _addressed(plan, identity)
+        plan = with_tables(_addressed(plan, identity), tables(plan.source.tables))
         partitions = session.default_partitions(plan.stage.units, cores)
         own = spark or session.start(partitions, plan.join.tuning.retain_batches, cores, conf)
         try:

@@ -3,8 +3,8 @@
     driver part (a process of its own)          map tasks
     discover ─► admit ─► offset envelope ─► partitions ─► read ─► prepare ─► split ─► blocks and ticks
 
-The offset is an envelope {v, inputs, idle, closed, lag}: everything that steers a batch rides in it, so a batch that is run
-again is the same batch.
+The offset is an envelope {v, inputs, idle, closed, tables, route, lag}: everything that steers a batch rides in it, so a
+batch that is run again is the same batch.
 """
 
 import time
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -20,12 +20,19 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from joinlib.errors import SpecError, StateError
+from joinlib.join.config import Leaf
 from joinlib.join.stage import Stage
 from joinlib.join.watermark import Tick
+from joinlib.lookup.task import TableTask
 from joinlib.route.config import read_columns
 from joinlib.source import Config, Input, KafkaConfig, Slice, admit, make, reader
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
+
+if TYPE_CHECKING:
+    from joinlib.lookup.versions import Versions
+    from joinlib.route.census import Census
+    from joinlib.route.hotspot import Rule
 
 VERSION = 1
 NAME = "streamjoin"
@@ -55,6 +62,17 @@ class SourceTask:
     tasks: int  # map tasks of a batch
     state: Path  # folder of the stage's segments
     tuning: Tuning
+    tables: tuple[TableTask, ...] = ()  # of each of the stage's lookups
+
+    @property
+    def routed(self) -> bool:
+        """Nothing is stored of the stream, so its rows may go to any unit, and hot keys to several."""
+        return isinstance(self.stage.tree, Leaf) and bool(self.stage.inputs[0].keys) and self.stage.units > 1
+
+    @property
+    def census(self) -> Path:
+        """Where map tasks say what they have seen."""
+        return self.logs / "census"
 
     @property
     def dead_letters(self) -> tuple[Path, ...]:
@@ -70,6 +88,8 @@ class Part(InputPartition):
 
     reads: tuple[tuple[str, tuple[Slice, ...]], ...]
     ticks: tuple[Tick, ...]
+    versions: tuple[tuple[int, int], ...] = ()  # (number of a lookup, version of its table)
+    route: dict[str, Any] | None = None  # the rule that splits hot keys; None: the hashes' top bits
 
 
 def data_source(task: SourceTask) -> type[DataSource]:
@@ -102,6 +122,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.inputs: dict[str, Input] = {}
         self.known: dict[str, int] = {}
         self.heard: dict[str, float] = {}
+        self._versions: Versions | None = None
 
     # --- the driver's part -------------------------------------------------------------------------------------------
 
@@ -111,6 +132,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "inputs": {s.name: 0 for s in self.task.sources},
             "idle": [],
             "closed": False,
+            "tables": {},
+            "route": None,
             "lag": {},
         }
 
@@ -142,6 +165,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         steer = {"inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
         if all(start[k] == value for k, value in steer.items()):
             return start
+        # A new version of a table, or a new rule, alone is no reason for a batch.
+        steer |= {"tables": self._tables().current(), "route": self._route(start.get("route"))}
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
         return {**start, **steer, "lag": lag}  # the lag steers nothing: it is what progress shows
 
@@ -160,12 +185,21 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for p in self.task.stage.inputs
             if end["closed"] or p.source in end["idle"]
         )
-        return [Part(_by_source(group), ticks if at == 0 else ()) for at, group in enumerate(groups)]
+        seen = end.get("tables", {})
+        self._tables().ensure(seen)
+        numbers = {t.alias: t.lookup.table.number for t in self.task.tables}
+        route = end.get("route")
+        first = ticks, tuple((numbers[alias], version) for alias, version in seen.items())
+        return [
+            Part(_by_source(group), *(first if at == 0 else ((), ())), route)
+            for at, group in enumerate(groups)
+        ]
 
     def commit(self, end: Offset) -> None:
         """Spark will never run a batch again that ended here or before."""
         for name, known in self.inputs.items():
             known.forget(end["inputs"][name])
+        self._tables().retire(end.get("tables", {}))
 
     def stop(self) -> None:
         pass
@@ -173,6 +207,24 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _open(self) -> None:
         self.inputs = {s.name: make(s.name, s.config, s.schema, self.task.logs) for s in self.task.sources}
         self.heard = dict.fromkeys(self.inputs, time.monotonic())
+
+    def _route(self, known: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The rule of the next batch: a new one if the last was uneven."""
+        if not self.task.routed:
+            return None
+        from joinlib.route import census, hotspot
+
+        counts, sample = census.collect(self.task.census, self.task.stage.units)
+        if not len(sample) or hotspot.skew(counts.tolist()) <= self.task.tuning.skew:
+            return known
+        return hotspot.rule(sample, self.task.stage.units).encode()
+
+    def _tables(self) -> "Versions":
+        if self._versions is None:
+            from joinlib.lookup.versions import Versions  # only the driver's part needs it
+
+            self._versions = Versions(self.task.tables, self.task.tuning.hash_bits)
+        return self._versions
 
     def _discover(self) -> None:
         if not self.inputs:
@@ -202,15 +254,30 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from joinlib.spark.splitter import exchange_rows, spool
 
         stage = self.task.stage
-        sender = Sender(stage.units, spool(self.task.state, self.task.tuning))
+        rule, census = self._census(part)
+        sender = Sender(stage.units, spool(self.task.state, self.task.tuning), rule, census)
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
         for name, slices in part.reads:
             plans = [p for p in stage.inputs if p.source == name]
             batches = enumerate(readers[name].read_many(slices, read_columns(plans)), slices[0].index << 20)
             bits, bad = self.task.tuning.hash_bits, partial(getattr, readers[name], "bad")
             yield from exchange_rows(batches, plans, sender, bits, bad)
+        if census is not None and census.counts.any():
+            name, slices = part.reads[0]
+            census.write(self.task.census, f"{name}-{slices[0].index}")
         if part.ticks:
             yield sender.ticks(part.ticks)
+        if part.versions:
+            yield sender.versions(part.versions)
+
+    def _census(self, part: Part) -> tuple["Rule | None", "Census | None"]:
+        if not self.task.routed or not part.reads:
+            return None, None
+        from joinlib.route import census, hotspot
+
+        return hotspot.decode(part.route), census.Census.begin(
+            self.task.stage.units, part.reads[0][1][0].index
+        )
 
 
 def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from joinlib.errors import StateError
 from joinlib.join.stage import Stage
+from joinlib.lookup.task import TableTask
 from joinlib.state.tuning import Tuning
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class JoinTask:
     state: Path  # folder of this stage's segments
     tuning: Tuning
     emit: Emit
+    tables: tuple[TableTask, ...] = ()  # of each of the stage's lookups
 
 
 def staging(folder: Path, batch: int) -> Path:

@@ -5,15 +5,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from joinlib import fault
 from joinlib.errors import StateError
+from joinlib.join.config import Leaf, Lookup
 from joinlib.join.layout import Operator, layout
 from joinlib.join.stage import Stage
-from joinlib.join.unit import UnitJoin
+from joinlib.join.unit import Blocks, UnitJoin
+from joinlib.lookup.enrich import Finder, enriched, finder
 from joinlib.metric.cgroup import recent
 from joinlib.route.slots import slots
 from joinlib.spark.emit import frames, open_sink, project
@@ -30,9 +33,11 @@ Save = Callable[[bytes], None]
 
 
 @cache
-def root_of(stage: Stage, hash_bits: int) -> Operator:
-    """The stage's operators."""
-    return layout(stage.tree, stage.inputs, tuple(c.value for c in stage.select), hash_bits)
+def root_of(stage: Stage, hash_bits: int) -> Operator | Leaf:
+    """The stage's operators; a leaf where nothing is joined but tables are looked up."""
+    if isinstance(stage.tree, Leaf):
+        return stage.tree
+    return layout(stage.tree, stage.inputs, stage.above, hash_bits)
 
 
 class UnitTask:
@@ -43,7 +48,8 @@ class UnitTask:
         self.started = time.perf_counter()
         self.unit = slots(self.stage.units).index(slot)
         self.root = root_of(self.stage, task.tuning.hash_bits)
-        self.sides = tuple(side for op in self.root.operators() for side in op.sides)
+        operators = () if isinstance(self.root, Leaf) else self.root.operators()
+        self.sides = tuple(side for op in operators for side in op.sides)
         self.before = decode(saved) if saved else empty(len(self.sides), len(self.stage.inputs))
         if self.before.batch >= batch:
             raise StateError(
@@ -86,12 +92,21 @@ class UnitTask:
             join = UnitJoin(
                 self.root, stage.inputs, stage.timed, stage.final_close, tuning, held, self.before
             )
-            rows = project(join.run(self.batch, blocks), stage.select, stage.schema)
-            yield held, frames(rows, tuning.frame_rows), join
+            found = enriched(join.run(self.batch, blocks), self._lookups(blocks, indexes), self.reads)
+            yield held, frames(project(found, stage.select, stage.schema), tuning.frame_rows), join
 
     def _end(self, join: UnitJoin, save: Save) -> None:
         fault.point("joined", self.batch)
         save(join.manifest.encode())
+
+    def _lookups(self, blocks: Blocks, folder: Path) -> list[tuple[Lookup, Finder]]:
+        units, bits = self.stage.units, self.task.tuning.hash_bits
+        return [(t.lookup, finder(t, blocks.versions, folder, units, bits)) for t in self.task.tables]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """All columns that lookups and select list read."""
+        return frozenset(c for e in self.stage.above for c in e.columns)
 
     def _figures(self, join: UnitJoin, held: Unit, rows_out: int, files: tuple[str, ...]) -> Receipt:
         before, after, container = self.before, join.manifest, recent()

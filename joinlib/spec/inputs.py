@@ -67,6 +67,10 @@ class Files(Model):
         description="What an unreadable file does: fail stops the job, skip leaves it out and counts it.",
     )
     csv: Csv = Field(default_factory=Csv, description="How CSV files are written; only with format csv.")
+    refresh_us: Annotated[Duration, Field(gt=0)] | None = Field(
+        default=None, alias="refresh", description="Of a table: how often it is read anew; absent: once."
+    )
+    budget_bytes: Memory = quantity("256Mi", "budget", "Of a table: what it may take in memory.")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -191,16 +195,69 @@ class KafkaInput(KafkaConnection):
 class Postgres(Model):
     """A table of a PostgreSQL database, looked up by key."""
 
-    host: str = Field(min_length=1, description="Host of the database.")
+    model_config = ConfigDict(json_schema_extra=one_of("table", "query"))
+
+    host: str | None = Field(default=None, min_length=1, description="Host of the database.")
     port: int = Field(default=5432, ge=1, le=65535, description="Port of the database.")
-    database: str = Field(min_length=1, description="Name of the database.")
-    table: str = Field(min_length=1, description="The table, with its schema if it is not the default one.")
-    user: str = Field(min_length=1, description="User to connect as.")
+    database: str | None = Field(default=None, min_length=1, description="Name of the database.")
+    user: str | None = Field(default=None, min_length=1, description="User to connect as.")
+    uri_env: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Environment variable that holds a whole connection string, instead of host, database and user.",
+    )
+    table: str | None = Field(
+        default=None, min_length=1, description="The table, with its schema if it is not the default one."
+    )
+    query: str | None = Field(default=None, min_length=1, description="A SELECT that stands for a table.")
     password_env: str = Field(
         default="PGPASSWORD",
         min_length=1,
         description="Environment variable that holds the password; the spec never does.",
     )
+    password_file: str | None = Field(
+        default=None, pattern=r"^/", description="File that holds the password, such as a mounted Secret."
+    )
+    cache: Literal["full", "incremental", "auto"] = Field(
+        default="auto",
+        description="full keeps the whole table, incremental what was asked for; auto: full if it fits the budget.",
+    )
+    refresh_us: Annotated[Duration, Field(gt=0)] | None = Field(
+        default=None,
+        alias="refresh",
+        description="full: how often the table is read anew; incremental: how long an answer holds; absent: for ever.",
+    )
+    budget_bytes: Memory = quantity("256Mi", "budget", "What the cache may take in memory, over all units.")
+    timeout_us: Annotated[Duration, Field(gt=0)] = quantity(
+        "30s", "timeout", "How long one query may take before it is given up and asked anew."
+    )
+    patience_us: Annotated[Duration, Field(gt=0)] = quantity(
+        "60s", "patience", "How long a database that is away is waited for before the job stops."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse([*self._place(), *self._rows()])
+        return self
+
+    def _place(self) -> list[Problem]:
+        named = {name: getattr(self, name) for name in ("host", "database", "user")}
+        if self.uri_env is not None:
+            return [
+                Problem((name,), "stands in the connection string of uriEnv; remove one of them")
+                for name, value in named.items()
+                if value is not None
+            ]
+        return [
+            Problem((name,), "is missing; add it, or uriEnv for a whole connection string")
+            for name, value in named.items()
+            if value is None
+        ]
+
+    def _rows(self) -> list[Problem]:
+        if (self.table is None) == (self.query is None):
+            return [Problem((), "needs a table or a query, and not both")]
+        return []
 
 
 class Input(Model):
@@ -241,6 +298,8 @@ class Input(Model):
             )
             return [Problem((), found)]
         allowed: dict[str, tuple[Role, ...]] = {"files": ("stream", "table"), "postgres": ("table",)}
+        if self.files and self.files.refresh_us is not None and self.role != "table":
+            return [Problem(("files", "refresh"), "is for tables; add role: table, or remove it")]
         if self.role is not None and self.role not in allowed.get(given[0], ("stream",)):
             return [
                 Problem(("role",), f"{given[0]} cannot be a {self.role}; remove role, or use another source")

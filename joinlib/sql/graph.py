@@ -8,6 +8,7 @@ import pyarrow as pa
 from joinlib.expr import Expr
 
 Kind = Literal["inner", "left", "full", "semi", "anti"]
+LookupKind = Literal["inner", "left"]
 Place = tuple[int, int]  # line, column
 
 
@@ -103,13 +104,41 @@ class Node:
 
 
 @dataclass(frozen=True)
+class RangeEnd:
+    """`table` (its lower or upper end of a range) is compared with `point`, of what is known so far, in `type`."""
+
+    table: Expr
+    point: Expr
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A table that is looked up: `probe` of what is known so far equals `keys` of the table, in `types`.
+
+    `low` and `high`: clauses among `predicate` say low <= point, and point <= high.
+    """
+
+    kind: LookupKind
+    scan: Scan
+    probe: tuple[Expr, ...]
+    keys: tuple[Expr, ...]
+    types: tuple[pa.DataType, ...]
+    predicate: tuple[Clause, ...]  # decides what matches
+    where: tuple[Clause, ...]  # decides what comes out
+    low: RangeEnd | None = None
+    high: RangeEnd | None = None
+
+
+@dataclass(frozen=True)
 class Query:
-    """All of it. `scans` in the order of the text."""
+    """All of it. `scans`: the streams, in the order of the text; a single one is a tree, if tables are looked up for it."""
 
     scans: tuple[Scan, ...]
-    tree: Node
+    tree: Node | Scan
     classes: tuple[KeyClass, ...]
     select: tuple[tuple[str, Expr], ...]
+    lookups: tuple[Lookup, ...] = ()
 
 
 def aliases(value: Expr) -> frozenset[str]:

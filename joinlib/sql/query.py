@@ -7,11 +7,12 @@ from sqlglot import exp
 from joinlib.errors import SqlError
 from joinlib.expr import Expr
 from joinlib.sql.bounds import intersect, time_bound
-from joinlib.sql.graph import Clause, Joined, KeyClass, Node, Query, Scan, Table, Tree, kept, scans
+from joinlib.sql.graph import Clause, Joined, KeyClass, Lookup, Node, Query, Scan, Table, Tree, kept, scans
 from joinlib.sql.keys import Linked, key_type, link, lossless
 from joinlib.sql.parse import parse, place
 from joinlib.sql.push import push
 from joinlib.sql.select import select_list
+from joinlib.sql.tables import take_out
 from joinlib.sql.tree import Builder
 
 
@@ -20,26 +21,28 @@ def analyse(sql: str, tables: Mapping[str, Table]) -> Query:
     select = parse(sql)
     tree, scope = Builder(sql, tables).select(select)
     columns = select_list(select, scope)
-    tree = push(tree, [], [])
-    _check_inputs(sql, select, tree)
-    assert isinstance(tree, Joined)
+    tree, lookups = take_out(push(tree, [], []), lambda scan: place(sql, _named(select, scan)))
+    if isinstance(tree, Scan):
+        if not lookups:
+            raise SqlError(
+                f"{tree.alias} alone is no join: a query joins two or more inputs", *place(sql, select)
+            )
+        return Query((tree,), tree, _routed(tree, lookups[0]), columns, lookups)
     classes = link(tree, [])
     found = tuple(KeyClass(_in_order(c, tree), key_type(c)) for c in classes)
-    return Query(tuple(scans(tree)), _node(tree, classes, found), found, columns)
+    return Query(tuple(scans(tree)), _node(tree, classes, found), found, columns, lookups)
 
 
-def _check_inputs(sql: str, select: exp.Select, tree: Tree) -> None:
-    for scan in scans(tree):
-        if not scan.table.stream:
-            named = (x for x in select.find_all(exp.Table) if x.name.lower() == scan.table.name.lower())
-            where = place(sql, next(named))
-            raise SqlError(
-                f"{scan.table.name} is a table; joins with tables come with a later version", *where
-            )
-    if isinstance(tree, Scan):
-        raise SqlError(
-            f"{tree.alias} alone is no join: a query joins two or more inputs", *place(sql, select)
-        )
+def _named(select: exp.Select, scan: Scan) -> exp.Expr:
+    """Where the text names an input; a subquery's input may have been renamed."""
+    tables = list(select.find_all(exp.Table))
+    by_alias = (x for x in tables if (x.alias or x.name).lower() == scan.alias.lower())
+    return next(by_alias, None) or next(x for x in tables if x.name.lower() == scan.table.name.lower())
+
+
+def _routed(scan: Scan, first: Lookup) -> tuple[KeyClass, ...]:
+    """A stream alone goes to units by the key of its first lookup: a row of a table is wanted by one unit only."""
+    return tuple(KeyClass({scan.alias: e}, kind) for e, kind in zip(first.probe, first.types, strict=True))
 
 
 def _in_order(linked: Linked, tree: Tree) -> dict[str, Expr]:

@@ -18,6 +18,9 @@ class Tuning:
     retain_batches: int = 8  # retired segments are deleted so many batches later; Spark retains as many
     spool_bytes: int = 1 << 16  # a block so large goes to its unit as a file, not through Spark's shuffle
     frame_rows: int = 100_000  # rows of one output frame, about
+    skew: float = (
+        0.2  # of a batch's units (DS): over that, hot keys get a new rule; only where nothing is stored
+    )
     probe_pairs: int = 1 << 18  # pairs of equal hash looked at together
 
     def __post_init__(self) -> None:

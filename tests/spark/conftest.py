@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from joinlib.spark import session
+from tests.postgres.database import PASSWORD
 from tests.spark.trial import CORES, Trial
 
 ROOT = Path(__file__).parents[2]
@@ -18,6 +19,7 @@ _QUICK = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLev
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Local, two cores, two state partitions; its workers find the tests' own classes."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPASSWORD", PASSWORD)  # what a worker may know, its JVM has known since it was started
         patch.setenv("STREAMJOIN_LOCAL_DIR", str(tmp_path_factory.mktemp("indexes")))
         patch.setenv(
             "PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)

@@ -121,3 +121,27 @@ def test_a_query_is_refused_before_anything_runs(trial: Trial) -> None:
         )
     assert plain(wrong.value).startswith("line 1, column 8: o has no column vv")
     assert "v" in str(wrong.value).split(";")[1]
+
+
+def test_a_static_dataframe_is_a_table(trial: Trial) -> None:
+    """Looked up after a join of streams; the query is stopped and goes on with a newer table."""
+    inputs(trial)
+    sql = (
+        "SELECT o.v AS ov, p.v AS pv, n.name AS name FROM orders o JOIN payments p ON o.k = p.k AND o.v = p.v"
+        " LEFT JOIN names n ON n.k = o.k AND n.s = o.s"
+    )
+    schema = "k BIGINT, s STRING, name STRING"
+    trial.schemas["names"] = schema
+    spark, names = trial.session(), [(k, f"s{k % 2}", f"n{k}") for k in range(4)] * 2
+    frames = {n: stream(trial, n) for n in ("orders", "payments")}
+    frames["names"] = spark.createDataFrame(names, schema)
+    run(trial, joinlib.spark.join(spark, sql, frames, trial.folder / "state", units=2))
+    before = trial.expected(sql, names=names)
+    assert output(trial) == before
+    for name in ("orders", "payments"):
+        trial.write(name, "2", made(40, 60))
+    newer = [(k, s, f"newer {name}") for k, s, name in names]
+    frames["names"] = spark.createDataFrame(newer, schema)
+    run(trial, joinlib.spark.join(spark, sql, frames, trial.folder / "state", units=2))
+    after = trial.expected(sql, names=newer)
+    assert output(trial) == before + Counter(r for r in after.elements() if r[0] >= 40)

@@ -99,7 +99,17 @@ REFUSED = [
     ("SELECT o.id FROM orders o NATURAL JOIN ships s", (1, 40), "write USING (...)"),
     ("SELECT o.id FROM orders o JOIN ships s USING (day)", (1, 47), "s has no column day"),
     (O_S + " JOIN pays p ON p.ref = s.carrier", (1, 66), "have no key in common"),
-    (O_S + " JOIN cities c ON c.city = o.customer", (1, 66), "cities is a table"),
+    (O_S + " JOIN cities c ON c.city <> o.customer", (1, 66), "or bounds one"),
+    (O_S + " FULL JOIN cities c ON c.city = o.customer", (1, 71), "joined by INNER JOIN or LEFT JOIN"),
+    (O_S + " LEFT SEMI JOIN cities c ON c.city = o.customer", (1, 76), "joined by INNER JOIN or LEFT JOIN"),
+    (O_S + " JOIN cities c ON c.city = o.id", (1, 78), "write CAST(c.city AS BIGINT)"),
+    ("SELECT o.id FROM cities c LEFT JOIN orders o ON o.customer = c.city", (1, 18), "begin with a stream"),
+    ("SELECT c.city FROM cities c JOIN cities d ON c.city = d.city", (1, 20), "a query needs a stream"),
+    (
+        "SELECT o.id FROM orders o JOIN cities c ON o.customer = c.city LEFT JOIN ships s ON s.carrier = c.city",
+        (1, 85),
+        "lookups come last",
+    ),
     ("SELECT o.id FROM orders o JOIN ships s ON o.id = s.carrier", (1, 43), "CAST(s.carrier AS BIGINT)"),
     ("SELECT o.id FROM orders o JOIN ships s ON o.day = s.at", (1, 43), "CAST(o.day AS TIMESTAMP)"),
     (

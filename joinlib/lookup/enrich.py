@@ -1,0 +1,185 @@
+"""Joined rows meet tables: the last thing that happens to them. One lookup after the other, a batch at a time.
+
+tuples ─► keys ─► version, or cache and database ─► longer tuples ─► if ─► (LEFT: what found nothing) ─► where
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.expr import Expr
+from joinlib.join.config import Lookup
+from joinlib.join.match import satisfying, true
+from joinlib.join.rows import Nulls, Picked, Rows, Tuples, flat
+from joinlib.lookup.incremental import FOR_EVER, Cache
+from joinlib.lookup.postgres import PostgresTable
+from joinlib.lookup.task import TableTask
+from joinlib.lookup.version import Points, Version
+from joinlib.route.split import block_schema, prepare
+
+Positions = npt.NDArray[np.signedinteger]
+_ROWS = 1 << 20  # looked up together: one query for all of them
+
+
+class Finder(Protocol):
+    """A table that can be asked."""
+
+    asks: bool  # each call may cost a round trip
+
+    def find(self, keys: list[pa.Array], points: Points | None) -> Iterator[tuple[Positions, Rows]]:
+        """(positions of keys, aligned rows of the table) that are equal, and may hold the points. Nothing is NULL."""
+        ...
+
+
+class Whole:
+    """A version of a table."""
+
+    asks = False
+
+    def __init__(self, version: Version) -> None:
+        self.version = version
+
+    def find(self, keys: list[pa.Array], points: Points | None) -> Iterator[tuple[Positions, Rows]]:
+        for positions, rows in self.version.probe(keys, points):
+            yield positions, Picked(self.version.rows, rows)
+
+
+class Asked:
+    """A database, and what it has answered so far."""
+
+    asks = True
+
+    def __init__(
+        self,
+        task: TableTask,
+        cache: Cache,
+        hash_bits: int,
+        now: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        self.task, self.cache, self.hash_bits, self.now = task, cache, hash_bits, now
+
+    def find(self, keys: list[pa.Array], points: Points | None) -> Iterator[tuple[Positions, Rows]]:
+        now, refresh = self.now(), self.task.lookup.caching.refresh_us
+        answer = self.cache.lookup(keys, self._fetch, now, FOR_EVER if refresh is None else now + refresh)
+        if len(answer.positions):
+            yield answer.positions, Picked(answer.rows)
+
+    def _fetch(self, keys: list[pa.Array]) -> pa.RecordBatch:
+        lookup, reader = self.task.lookup, self.task.reader
+        assert isinstance(reader, PostgresTable)
+        columns = [c for c in lookup.key_columns if c is not None]
+        return prepare(lookup.table, reader.fetch(columns, keys), 0, self.hash_bits)
+
+
+def finder(task: TableTask, versions: Mapping[int, int], folder: Path, units: int, hash_bits: int) -> Finder:
+    """The table as a unit asks it in one batch. `folder`: of the unit, on this machine."""
+    table = task.lookup.table
+    if task.full:
+        folder, ranged = task.version(versions.get(table.number, 0)), task.lookup.range is not None
+        return Whole(_opened(folder, table.keys, hash_bits, ranged))
+    budget = task.lookup.caching.budget // units
+    own = folder / f"table-{table.number}"
+    key = (own, budget)
+    if key not in _caches:
+        _caches[key] = Cache(own, block_schema(table), table.keys, budget, hash_bits)
+    return Asked(task, _caches[key], hash_bits)
+
+
+_caches: dict[tuple[Path, int], Cache] = {}  # losing one costs the time to map it again
+
+
+@lru_cache(maxsize=32)
+def _opened(folder: Path, keys: tuple[str, ...], hash_bits: int, ranged: bool) -> Version:
+    return Version(folder, keys, hash_bits, ranged)
+
+
+def enriched(
+    tuples: Iterator[Tuples], lookups: Sequence[tuple[Lookup, Finder]], reads: frozenset[str]
+) -> Iterator[Tuples]:
+    """The tuples after all lookups. `reads`: the columns that anything later reads."""
+    for lookup, found in lookups:
+        tuples = _each(_together(tuples, reads) if found.asks else tuples, lookup, found)
+    return tuples
+
+
+def _each(tuples: Iterator[Tuples], lookup: Lookup, found: Finder) -> Iterator[Tuples]:
+    for some in tuples:
+        yield from look_up(some, lookup, found)
+
+
+def look_up(tuples: Tuples, lookup: Lookup, found: Finder) -> Iterator[Tuples]:
+    """One lookup: INNER gives what matches, LEFT also what does not, with NULLs."""
+    keys, points, whole = _wanted(tuples, lookup)
+    places = np.flatnonzero(whole)
+    matched = np.zeros(len(tuples), np.bool_)
+    for positions, rows in found.find(keys, points):
+        at = places[positions]
+        longer = Tuples(*tuples.take(at).parts, rows)
+        if lookup.predicate is not None:
+            mask = true(lookup.predicate.evaluate(longer.column, len(longer)))
+            longer, at = longer.filter(mask), at[mask]
+        matched[at] = True
+        yield from _out(longer, lookup)
+    if lookup.kind == "left":
+        alone = np.flatnonzero(~matched)
+        nulls = Nulls(lookup.table.schema, len(alone))
+        yield from _out(Tuples(*tuples.take(alone).parts, nulls), lookup)
+
+
+def _out(tuples: Tuples, lookup: Lookup) -> Iterator[Tuples]:
+    kept = satisfying(tuples, lookup.where)
+    if len(kept):
+        yield kept
+
+
+def _wanted(tuples: Tuples, lookup: Lookup) -> tuple[list[pa.Array], Points | None, npt.NDArray[np.bool_]]:
+    """What is looked for, by rows in which nothing of it is NULL; and which rows those are."""
+
+    def value(expr: Expr | None) -> pa.Array | None:
+        return None if expr is None else flat(expr.evaluate(tuples.column, len(tuples)))
+
+    keys = [flat(e.evaluate(tuples.column, len(tuples))) for e in lookup.probe]
+    x, y = (value(lookup.range.x), value(lookup.range.y)) if lookup.range else (None, None)
+    whole = _valid([c for c in (*keys, x, y) if c is not None])
+    if not whole.all():
+        mask = pa.array(whole)
+        keys = [k.filter(mask) for k in keys]
+        x, y = _kept(x, mask), _kept(y, mask)
+    return keys, ((x, y) if lookup.range else None), whole
+
+
+def _kept(column: pa.Array | None, mask: pa.Array) -> pa.Array | None:
+    return None if column is None else column.filter(mask)
+
+
+def _valid(keys: list[pa.Array]) -> npt.NDArray[np.bool_]:
+    valid = keys[0].is_valid()
+    for key in keys[1:]:
+        valid = pc.and_(valid, key.is_valid())
+    return valid.to_numpy(zero_copy_only=False)
+
+
+def _together(tuples: Iterator[Tuples], reads: frozenset[str]) -> Iterator[Tuples]:
+    """The same rows in as few chunks as memory allows: what the database is asked, it is asked at once."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for some in tuples:
+        fields = {f.name: f for p in some.parts for f in p.schema if f.name in reads}
+        # A column of no type keeps the number of rows where nothing is read.
+        batch = pa.record_batch(
+            [flat(some.column(n)) for n in fields] + [pa.nulls(len(some))], [*fields, "$rows"]
+        )
+        if waiting and count + batch.num_rows > _ROWS:
+            yield Tuples(Picked(pa.concat_batches(waiting)))
+            waiting, count = [], 0
+        waiting.append(batch)
+        count += batch.num_rows
+    if waiting:
+        yield Tuples(Picked(pa.concat_batches(waiting)))

@@ -1,0 +1,172 @@
+"""The entries of an incremental cache and the list of its pieces: one memory-mapped file that any process may open.
+
+    header i64[512] | pieces i64[64, 6] | heads i64[2^bits] | entries i64[2^bits, 6]
+
+The file is a cache of a cache: `dirty` says that a change was cut off half way, and whoever opens it then begins anew.
+"""
+
+import mmap
+import os
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from joinlib.lookup import kernels
+from joinlib.lookup.kernels import WIDTH
+
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+
+_MAGIC = 0x314C4A53  # "SJL1"
+_HEADER = 4096
+_MAGIC_AT, _BITS, _TAIL, _HEAD, _DIRTY, _PIECES, _NEXT_PIECE, _NEXT_ROW = range(8)
+NUMBER, FIRST, ENTRIES, ROW, ROWS, BYTES = range(6)
+MOST_PIECES = 64
+_LINE = 8 * (WIDTH + 1)  # an entry and its head
+_FIXED = _HEADER + 8 * 6 * MOST_PIECES
+
+
+def bits_for(budget: int) -> int:
+    """The number of entries, as a power of two, that takes at most half of a budget."""
+    entries = max(budget - _FIXED, 0) // 2 // _LINE
+    return max(min(entries.bit_length() - 1, 30), 4)
+
+
+def bytes_for(bits: int) -> int:
+    """What the file takes."""
+    return _FIXED + (_LINE << bits)
+
+
+class Entries:
+    """Entry numbers `tail`..`head`-1 are alive."""
+
+    def __init__(self, path: Path, bits: int) -> None:
+        """Opens the file at `path`; makes an empty one where there is none, or none of use."""
+        self.path, self.bits = path, bits
+        if path.exists():
+            self._map()
+            if self._header[_MAGIC_AT] == _MAGIC and self._header[_BITS] == bits and not self._header[_DIRTY]:
+                return
+        self.reset()
+
+    def reset(self) -> None:
+        """An empty file in the place of what was there: whole or not at all."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        aside = self.path.with_suffix(f".{os.getpid()}.new")
+        header = np.zeros(8, np.int64)
+        header[_MAGIC_AT], header[_BITS] = _MAGIC, self.bits
+        with open(aside, "wb") as file:
+            file.truncate(bytes_for(self.bits))
+            file.write(header.tobytes())
+        os.replace(aside, self.path)
+        self._map()
+
+    def _map(self) -> None:
+        with open(self.path, "r+b") as file:
+            self._inode = os.fstat(file.fileno()).st_ino
+            view = memoryview(mmap.mmap(file.fileno(), 0))
+        self._header = np.frombuffer(view, np.int64, 8)
+        if len(view) != bytes_for(self.bits):
+            self._header = np.zeros(8, np.int64)
+            return
+        self._pieces = np.frombuffer(view, np.int64, 6 * MOST_PIECES, _HEADER).reshape(-1, 6)
+        self.heads = np.frombuffer(view, np.int64, 1 << self.bits, _FIXED)
+        lines = np.frombuffer(view, np.int64, WIDTH << self.bits, _FIXED + (8 << self.bits))
+        self.lines = lines.reshape(-1, WIDTH)
+
+    @property
+    def usable(self) -> bool:
+        """The file is still the one that is mapped, and no change of it was cut off."""
+        try:
+            return os.stat(self.path).st_ino == self._inode and not self._header[_DIRTY]
+        except FileNotFoundError:
+            return False
+
+    @property
+    def tail(self) -> int:
+        return int(self._header[_TAIL])
+
+    @property
+    def head(self) -> int:
+        return int(self._header[_HEAD])
+
+    @property
+    def alive(self) -> int:
+        return self.head - self.tail
+
+    @property
+    def capacity(self) -> int:
+        return 1 << self.bits
+
+    @property
+    def next_row(self) -> int:
+        return int(self._header[_NEXT_ROW])
+
+    @property
+    def pieces(self) -> I64:
+        """A line for each piece, oldest first: number, first entry, entries, first row, rows, bytes."""
+        return self._pieces[: self._header[_PIECES]]
+
+    @property
+    def bytes(self) -> int:
+        """Of this file and of all pieces."""
+        return bytes_for(self.bits) + int(self.pieces[:, BYTES].sum())
+
+    def begin(self) -> None:
+        """Says that what follows is not to be trusted until `finish`."""
+        self._header[_DIRTY] = 1
+
+    def finish(self) -> None:
+        self._header[_DIRTY] = 0
+
+    def new_number(self) -> int:
+        """A number that no piece of this file has had."""
+        self._header[_NEXT_PIECE] += 1
+        return int(self._header[_NEXT_PIECE])
+
+    def append(self, number: int, hashes: U64, expiry: I64, counts: I64, rows: int, size: int) -> None:
+        """Adds entries whose rows lie one after the other in the piece `number`. O(entries)."""
+        first, row = self.head, self.next_row
+        starts = row + np.cumsum(counts) - counts
+        kernels.append(self.heads, self.lines, self.bits, first, hashes, expiry, starts, counts)
+        self._pieces[self._header[_PIECES]] = (number, first, len(hashes), row, rows, size)
+        self._header[_PIECES] += 1
+        self._header[_HEAD] += len(hashes)
+        self._header[_NEXT_ROW] += rows
+
+    def drop_oldest(self) -> None:
+        """The oldest piece and its entries are gone. O(pieces)."""
+        count = int(self._header[_PIECES])
+        self._header[_TAIL] = self._pieces[0, FIRST] + self._pieces[0, ENTRIES]
+        self._pieces[: count - 1] = self._pieces[1:count].copy()
+        self._header[_PIECES] = count - 1
+
+    def join_pieces(self, at: int, number: int, size: int) -> None:
+        """The pieces `at` and `at` + 1 are one now; entries and rows keep their numbers. O(pieces)."""
+        count = int(self._header[_PIECES])
+        both = self._pieces[at : at + 2, [ENTRIES, ROWS]].sum(axis=0)
+        self._pieces[at, [NUMBER, ENTRIES, ROWS, BYTES]] = (number, both[0], both[1], size)
+        self._pieces[at + 1 : count - 1] = self._pieces[at + 2 : count].copy()
+        self._header[_PIECES] = count - 1
+
+    def check(self) -> None:
+        """Every invariant, O(entries)."""
+        # Pieces hold the living entries and their rows without a gap.
+        entry, row = self.tail, None
+        for piece in self.pieces:
+            assert piece[FIRST] == entry, "entries of the pieces have a gap"
+            assert row is None or piece[ROW] == row, "rows of the pieces have a gap"
+            entry, row = entry + piece[ENTRIES], piece[ROW] + piece[ROWS]
+        assert entry == self.head and (row is None or row == self.next_row)
+        assert self.alive <= self.capacity
+        # Each living entry is in the chain of its bucket once, and chains lead to older entries.
+        seen = []
+        for head in self.heads:
+            link = int(head) - 1
+            while link >= self.tail:
+                seen.append(link)
+                older = int(self.lines[link % self.capacity, kernels.NEXT]) - 1
+                assert older < link, "a chain leads to a newer entry"
+                link = older
+        assert sorted(seen) == list(range(self.tail, self.head)), "an entry is not in its chain exactly once"

@@ -1,0 +1,286 @@
+"""What a database has answered so far, within a budget (BS-Join, section 3.2, algorithm 1).
+
+    keys ─► entries of equal hash ─► equal keys? ─► rows of the pieces
+                    └─ no entry ─► one query for all of them ─► rows, and a new piece
+
+A key that the table does not have is an entry without rows. Entries go in the order in which they came, a piece at a time;
+those that were used since come once more (CLOCK, which is LRU without moving anything when an entry is used). An entry is
+void once it has expired. Law: the answer is that of the query, whatever is kept.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joinlib.lookup import kernels
+from joinlib.lookup.entries import BYTES, FIRST, MOST_PIECES, NUMBER, ROW, Entries, bits_for
+from joinlib.lookup.hashed import distinct, match, same_keys, take
+from joinlib.lookup.pieces import Pieces
+from joinlib.route.hash import exact, key_hash
+
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+Fetch = Callable[
+    [list[pa.Array]], pa.RecordBatch
+]  # distinct keys -> all rows of the table that have one of them
+FOR_EVER = 2**63 - 1
+_FILE_BYTES = 2048  # of a piece, beside its columns
+_PARTS = 8  # no piece is joined to more than this part of the budget
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Row i of `rows` goes with the key at `positions[i]`."""
+
+    positions: I64
+    rows: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What lookups have cost."""
+
+    probes: int = 0
+    hits: int = 0
+    queries: int = 0
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Entries with their rows, in one order."""
+
+    keys: pa.RecordBatch
+    hashes: U64
+    expiry: I64
+    counts: I64
+    rows: pa.RecordBatch
+
+    @property
+    def bytes(self) -> int:
+        return self.keys.nbytes + self.rows.nbytes + 2 * _FILE_BYTES
+
+    def slice(self, start: int, stop: int) -> "_Block":
+        ends = np.concatenate([[0], np.cumsum(self.counts)])
+        rows = self.rows.slice(ends[start], ends[stop] - ends[start])
+        keys = self.keys.slice(start, stop - start)
+        return _Block(keys, self.hashes[start:stop], self.expiry[start:stop], self.counts[start:stop], rows)
+
+
+class Cache:
+    """The cache of one table in one folder. One task at a time: the caller holds a lock.
+
+    `rows` is the schema of what a fetch returns, `keys` names its key columns.
+    """
+
+    def __init__(
+        self, folder: Path, rows: pa.Schema, keys: Sequence[str], budget: int, hash_bits: int = 64
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.budget, self.key_names, self.hash_bits = budget, list(keys), hash_bits
+        types = [rows.field(k).type for k in keys]
+        self.exact = exact(types, hash_bits)
+        self._keys = Pieces(
+            folder, "keys", pa.schema([] if self.exact else [(str(i), t) for i, t in enumerate(types)])
+        )
+        self._rows = Pieces(folder, "rows", rows)
+        self.entries = Entries(folder / "entries", bits_for(budget))
+        self.figures = Figures()
+
+    def lookup(self, keys: list[pa.Array], fetch: Fetch, now: int, expiry: int = FOR_EVER) -> Answer:
+        """The table's rows for keys that are not NULL. What is fetched counts until `expiry` (as `now`, any clock)."""
+        self._open()
+        hashes = key_hash(keys, self.hash_bits)
+        found = self._find(keys, hashes, now)
+        hits = kernels.touch(self.entries.lines, found)
+        answers = [self._stored(np.flatnonzero(found >= 0), found)]
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            answers.append(self._fetched(missing, take(keys, missing), hashes[missing], fetch, now, expiry))
+        known = self.figures
+        self.figures = Figures(
+            known.probes + len(found), known.hits + hits, known.queries + bool(len(missing))
+        )
+        if len(answers) == 1:
+            return answers[0]
+        return Answer(
+            np.concatenate([a.positions for a in answers]), pa.concat_batches([a.rows for a in answers])
+        )
+
+    @property
+    def bytes(self) -> int:
+        """What index and files take, at most the budget (or the least that an empty cache takes)."""
+        return self.entries.bytes
+
+    def check(self) -> None:
+        """Every invariant, O(entries)."""
+        self.entries.check()
+        assert len(self.entries.pieces) <= 1 or self.bytes <= self.budget
+
+    def _open(self) -> None:
+        if not self.entries.usable:
+            self.entries = Entries(self.entries.path, self.entries.bits)
+        for pieces in (self._keys, self._rows):
+            pieces.keep(self.entries.pieces[:, NUMBER].tolist())
+
+    def _find(self, keys: list[pa.Array], hashes: U64, now: int) -> I64:
+        """The entry of each key, -1 if there is none."""
+        e = self.entries
+        found, start = np.empty(len(hashes), np.int64), np.full(len(hashes), -1, np.int64)
+        kernels.find(e.heads, e.lines, e.bits, e.tail, now, hashes, start, found)
+        if self.exact:
+            return found
+        open_ = np.flatnonzero(found >= 0)
+        while len(open_):  # as often as some chain has another key of equal hash
+            stored, order = self._keys.gather(*self._homes(FIRST), found[open_])
+            open_ = open_[order]
+            equal = same_keys(take(keys, open_), stored.columns, False)
+            open_ = open_[~equal]
+            more = np.empty(len(open_), np.int64)
+            kernels.find(e.heads, e.lines, e.bits, e.tail, now, hashes[open_], found[open_], more)
+            found[open_] = more
+            open_ = open_[more >= 0]
+        return found
+
+    def _stored(self, positions: I64, found: I64) -> Answer:
+        """The rows of entries, each with the position of the key it was found for."""
+        starts, counts = self._spans(found[positions])
+        owners, numbers = kernels.expand(starts, counts, int(counts.sum()))
+        rows, order = self._rows.gather(*self._homes(ROW), numbers)
+        return Answer(positions[owners[order]], rows)
+
+    def _spans(self, entries: I64) -> tuple[I64, I64]:
+        starts, counts = np.empty(len(entries), np.int64), np.empty(len(entries), np.int64)
+        kernels.spans(self.entries.lines, entries, starts, counts)
+        return starts, counts
+
+    def _homes(self, column: int) -> tuple[I64, I64]:
+        return self.entries.pieces[:, NUMBER], self.entries.pieces[:, column]
+
+    def _fetched(
+        self, missing: I64, keys: list[pa.Array], hashes: U64, fetch: Fetch, now: int, expiry: int
+    ) -> Answer:
+        """Asks for every key that is missing, once; keeps what comes."""
+        first, owner = distinct(keys, hashes, self.exact)
+        asked, asked_hashes = take(keys, first), hashes[first]
+        rows = fetch(asked)
+        of = match(
+            [rows.column(k) for k in self.key_names],
+            rows.column(0).to_numpy(),
+            asked,
+            asked_hashes,
+            self.exact,
+        )
+        order = np.argsort(of, kind="stable")[np.count_nonzero(of < 0) :]
+        rows = rows.take(pa.array(order))
+        counts = np.bincount(of[order], minlength=len(first)).astype(np.int64)
+        starts = np.cumsum(counts) - counts
+        self._keep(asked, asked_hashes, counts, rows, now, expiry)
+        owners, numbers = kernels.expand(starts[owner], counts[owner], int(counts[owner].sum()))
+        return Answer(missing[owners], rows.take(pa.array(numbers)))
+
+    # --- keeping -----------------------------------------------------------------------------------------------------
+
+    def _keep(
+        self, keys: list[pa.Array], hashes: U64, counts: I64, rows: pa.RecordBatch, now: int, expiry: int
+    ) -> None:
+        """A new piece of what came, and of what is old but in use; the oldest pieces go where there is no room."""
+        stored = pa.record_batch([] if self.exact else keys, self._keys.schema)
+        new = _Block(stored, hashes, np.full(len(hashes), expiry), counts, rows)
+        self.entries.begin()
+        blocks = [new]
+        while len(self.entries.pieces) and not self._fits(blocks):
+            blocks.insert(0, self._oldest(now))
+        self._write(self._cut(_joined(blocks) if len(blocks) > 1 else new))
+        self._settle()
+        self.entries.finish()
+
+    def _fits(self, blocks: list[_Block]) -> bool:
+        entries = sum(len(b.hashes) for b in blocks) + self.entries.alive
+        room = self.budget - self.entries.bytes
+        return entries <= self.entries.capacity and sum(b.bytes for b in blocks) <= room
+
+    def _oldest(self, now: int) -> _Block:
+        """Takes the oldest piece out; what was used of it since it came, and is not void, stays: half at most."""
+        number, first, entries, _, _, _ = self.entries.pieces[0].tolist()
+        lines = self.entries.lines[np.arange(first, first + entries) % self.entries.capacity].T
+        used = np.flatnonzero((lines[kernels.USED] > 0) & (lines[kernels.EXPIRY] > now))
+        used = used[-max(entries // 2, 1) :]
+        lines = np.ascontiguousarray(lines[:, used])
+        keys = (
+            pa.record_batch([], self._keys.schema)
+            if self.exact
+            else self._keys.read(number).take(pa.array(used))
+        )
+        counts = lines[kernels.COUNT]
+        _, numbers = kernels.expand(lines[kernels.START], counts, int(counts.sum()))
+        rows, _ = self._rows.gather(*self._homes(ROW), numbers)
+        block = _Block(keys, lines[kernels.HASH].view(np.uint64), lines[kernels.EXPIRY], counts, rows)
+        self.entries.drop_oldest()
+        self._delete(number)
+        return block
+
+    def _cut(self, block: _Block) -> _Block:
+        """The newest part of a block that the budget holds."""
+        room, entries = self.budget - self.entries.bytes, len(block.hashes)
+        while entries and (entries > self.entries.capacity - self.entries.alive or block.bytes > room):
+            least = min(entries, self.entries.capacity) * min(1.0, max(room, 0) / block.bytes)
+            keep = min(int(least), entries - 1)
+            block, entries = block.slice(entries - keep, entries), keep
+        return block
+
+    def _write(self, block: _Block) -> None:
+        if not len(block.hashes):
+            return
+        number = self.entries.new_number()
+        size = self._write_files(number, block.keys, block.rows)
+        self.entries.append(number, block.hashes, block.expiry, block.counts, block.rows.num_rows, size)
+
+    def _write_files(self, number: int, keys: pa.RecordBatch, rows: pa.RecordBatch) -> int:
+        return self._rows.write(number, rows) + (0 if self.exact else self._keys.write(number, keys))
+
+    def _settle(self) -> None:
+        """Small pieces become larger ones, so that there are few: each row is written a handful of times."""
+        limit = self.budget // _PARTS
+        while len(sizes := self.entries.pieces[:, BYTES]) > 1:
+            both = int(sizes[-1] + sizes[-2])
+            if len(sizes) >= MOST_PIECES - 1:
+                self._join(int(np.argmin(sizes[1:] + sizes[:-1])))
+            elif sizes[-2] <= 2 * sizes[-1] and both <= limit:
+                self._join(len(sizes) - 2)
+            else:
+                break
+        while self.entries.bytes > self.budget and len(self.entries.pieces):
+            number = int(self.entries.pieces[0, NUMBER])
+            self.entries.drop_oldest()
+            self._delete(number)
+
+    def _join(self, at: int) -> None:
+        old = self.entries.pieces[at : at + 2, NUMBER].tolist()
+        keys = pa.record_batch([], self._keys.schema) if self.exact else _both(self._keys, old)
+        number = self.entries.new_number()
+        self.entries.join_pieces(at, number, self._write_files(number, keys, _both(self._rows, old)))
+        for gone in old:
+            self._delete(gone)
+
+    def _delete(self, number: int) -> None:
+        self._keys.delete(number)
+        self._rows.delete(number)
+
+
+def _both(pieces: Pieces, numbers: list[int]) -> pa.RecordBatch:
+    return pa.concat_batches([pieces.read(n) for n in numbers])
+
+
+def _joined(blocks: list[_Block]) -> _Block:
+    keys = [b.keys for b in blocks]
+    return _Block(
+        pa.concat_batches(keys) if len(keys[0].schema) else keys[0],
+        np.concatenate([b.hashes for b in blocks]),
+        np.concatenate([b.expiry for b in blocks]),
+        np.concatenate([b.counts for b in blocks]),
+        pa.concat_batches([b.rows for b in blocks]),
+    )

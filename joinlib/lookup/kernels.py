@@ -1,0 +1,136 @@
+"""The loops of the lookups, compiled once (numba, cached on disk).
+
+An entry of the incremental cache is one row of 48 bytes, so that finding it and noting that it was used touch one line of
+the processor's cache. Entries are numbered in the order in which they came and die in that order: number e lies in row
+e % capacity, a chain leads from newer to older numbers, and one below `tail` ends it. So nothing is ever unlinked.
+"""
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+
+HASH, NEXT, EXPIRY, START, COUNT, USED = range(6)
+WIDTH = 6
+
+
+@nb.njit(cache=True, nogil=True)
+def directory(hashes: U64, bits: int) -> I32:
+    """Of hashes in order, where those of each value of the top `bits` bits begin, and the end. O(rows + 2^bits)."""
+    down = np.uint64(64 - bits)
+    starts = np.zeros((1 << bits) + 1, np.int32)
+    for row in range(hashes.shape[0]):
+        starts[(hashes[row] >> down) + np.uint64(1)] += 1
+    for bucket in range(1 << bits):
+        starts[bucket + 1] += starts[bucket]
+    return starts
+
+
+@nb.njit(cache=True, nogil=True)
+def probe(
+    starts: I32, hashes: U64, bits: int, wanted: U64, at: int, row: int, out_wanted: I32, out_row: I32
+) -> tuple[int, int, int]:
+    """Fills the out arrays with pairs of equal hash, from wanted row `at` and table row `row` (-1: its first) on.
+
+    Returns the pairs found and where to go on; at == len(wanted) when all is done. O(rows probed + pairs).
+    """
+    down = np.uint64(64 - bits)
+    found, room = 0, out_row.shape[0]
+    while at < wanted.shape[0]:
+        sought = wanted[at]
+        bucket = sought >> down
+        if row < 0:
+            row = starts[bucket]
+        end = starts[bucket + np.uint64(1)]
+        while row < end and hashes[row] <= sought:
+            if hashes[row] == sought:
+                if found == room:
+                    return found, at, row
+                out_wanted[found] = at
+                out_row[found] = row
+                found += 1
+            row += 1
+        at += 1
+        row = -1
+    return found, at, row
+
+
+@nb.njit(cache=True, nogil=True)
+def find(
+    heads: I64, entries: I64, bits: int, tail: int, now: int, wanted: U64, after: I64, found: I64
+) -> None:
+    """For each wanted hash the newest entry of that hash that is alive at `now`, -1 if there is none.
+
+    `after[i]`: -1, or an entry that was of no use: the search goes on behind it. O(chain links).
+    """
+    down, mask = np.uint64(64 - bits), entries.shape[0] - 1
+    for i in range(wanted.shape[0]):
+        sought = np.int64(wanted[i])
+        entry = heads[wanted[i] >> down] - 1 if after[i] < 0 else entries[after[i] & mask, NEXT] - 1
+        found[i] = -1
+        while entry >= tail:
+            line = entry & mask
+            if entries[line, HASH] == sought and entries[line, EXPIRY] > now:
+                found[i] = entry
+                break
+            entry = entries[line, NEXT] - 1
+
+
+@nb.njit(cache=True, nogil=True)
+def touch(entries: I64, found: I64) -> int:
+    """Notes that entries were used; returns how many of `found` there are."""
+    mask, hits = entries.shape[0] - 1, 0
+    for i in range(found.shape[0]):
+        if found[i] >= 0:
+            entries[found[i] & mask, USED] = 1
+            hits += 1
+    return hits
+
+
+@nb.njit(cache=True, nogil=True)
+def append(
+    heads: I64,
+    entries: I64,
+    bits: int,
+    first: int,
+    hashes: U64,
+    expiry: I64,
+    starts: I64,
+    counts: I64,
+) -> None:
+    """Adds the entries first, first + 1, ...; their rows of the ring are free."""
+    down, mask = np.uint64(64 - bits), entries.shape[0] - 1
+    for i in range(hashes.shape[0]):
+        line, bucket = (first + i) & mask, hashes[i] >> down
+        entries[line, HASH] = np.int64(hashes[i])
+        entries[line, NEXT] = heads[bucket]
+        entries[line, EXPIRY] = expiry[i]
+        entries[line, START] = starts[i]
+        entries[line, COUNT] = counts[i]
+        entries[line, USED] = 0
+        heads[bucket] = first + i + 1
+
+
+@nb.njit(cache=True, nogil=True)
+def spans(entries: I64, found: I64, starts: I64, counts: I64) -> None:
+    """Where the rows of each entry found begin, and how many there are."""
+    mask = entries.shape[0] - 1
+    for i in range(found.shape[0]):
+        starts[i] = entries[found[i] & mask, START]
+        counts[i] = entries[found[i] & mask, COUNT]
+
+
+@nb.njit(cache=True, nogil=True)
+def expand(starts: I64, counts: I64, total: int) -> tuple[I64, I64]:
+    """Every row of every span: (number of the span, row)."""
+    owners, rows = np.empty(total, np.int64), np.empty(total, np.int64)
+    at = 0
+    for i in range(starts.shape[0]):
+        for k in range(counts[i]):
+            owners[at] = i
+            rows[at] = starts[i] + k
+            at += 1
+    return owners, rows

@@ -1,0 +1,323 @@
+"""Rows of a PostgreSQL table: all of them, or those of many keys in one query. Arrow in, Arrow out (ADBC).
+
+    check      do its columns fit what is declared, and how large is it?
+    read_all   one statement, so one moment of the table
+    fetch      WHERE key = ANY($1), with a list of keys; JOIN unnest($1, $2) for keys of several columns
+
+A worker keeps one connection to a database while it asks, and gives it back when it has not asked for some seconds: servers
+have few. What may pass (a server that restarts, no connection free, a query that is too slow) is tried again for as long as
+`patience` says.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from adbc_driver_manager import Error, OperationalError
+from adbc_driver_postgresql import dbapi
+
+from joinlib.errors import SpecError
+from joinlib.expr.types import name as type_name
+from joinlib.lookup import retry
+from joinlib.lookup.said import said
+from joinlib.source.fit import fits, fitted
+
+T = TypeVar("T")
+_PASSING = (
+    "08",
+    "53",
+    "57",
+    "40",
+    "55P03",
+)  # classes of SQLSTATE: connection, resources, shutdown and time-outs, conflicts
+_COPY = "adbc.postgresql.use_copy"
+_USUAL = "PGPASSWORD"
+_ROW_BYTES = 24  # of a row, beside its columns
+
+
+@dataclass(frozen=True)
+class PostgresConfig:
+    """Where a table is and how long to wait for it. Holds no secret: names of variables and files at most."""
+
+    name: str  # of the input, for messages
+    table: str | None = None  # "schema.table", or
+    query: str | None = None  # a SELECT
+    host: str | None = None  # host, port, database and user; or
+    port: int = 5432
+    database: str | None = None
+    user: str | None = None
+    uri_env: str | None = None  # the variable that holds a whole connection string
+    password_env: str = _USUAL
+    password_file: Path | None = None
+    timeout_us: int = 30_000_000  # of a query
+    patience_us: int = 60_000_000  # of a caller, over all attempts
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the server thinks of the columns that are read."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class PostgresTable:
+    """A table and those columns of it that are read, of the types that are declared."""
+
+    config: PostgresConfig
+    schema: pa.Schema
+
+    def check(self) -> Size:
+        """Its size, estimated; SpecError where it has not these columns of these types."""
+        return self.patient(self._check)
+
+    def read_all(self) -> Iterator[pa.RecordBatch]:
+        """Every row. Not tried again: who has taken a part of it begins anew."""
+        with _connection(self.config) as connection, connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = 0")
+            cursor.execute(self._select())
+            for batch in cursor.fetch_record_batch():
+                yield self._fitted(batch)
+
+    def fetch(self, columns: Sequence[str], keys: Sequence[pa.Array]) -> pa.RecordBatch:
+        """All rows whose `columns` are one of these keys, which are not NULL. One round trip."""
+        bound = pa.record_batch([_list(k) for k in keys], [f"k{i}" for i in range(len(keys))])
+        sql = f"{self._select()} {_condition(columns, self.schema)}"
+
+        def ask() -> pa.RecordBatch:
+            with _kept(self.config) as connection, connection.cursor() as cursor:
+                cursor.execute(f"SET statement_timeout = {self.config.timeout_us // 1000}")
+                cursor.execute(sql, bound)
+                found = [self._fitted(b) for b in cursor.fetch_record_batch()]
+            return pa.concat_batches(found) if found else self._fitted_empty()
+
+        return self.patient(ask)
+
+    def patient(self, ask: Callable[[], T]) -> T:
+        """What `ask` says, asked again while the server is away; NotReady at last. SpecError for a mistake."""
+
+        def attempt() -> T:
+            try:
+                return ask()
+            except Error as error:
+                raise _translated(error, self.config) from None
+
+        return retry.patient(attempt, f"inputs.{self.config.name}", self.config.patience_us)
+
+    def _check(self) -> Size:
+        with _connection(self.config) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {self._from()} LIMIT 0")
+            have = cursor.fetch_arrow_table().schema
+            place = f"inputs.{self.config.name}"
+            for field in self.schema:
+                if field.name not in have.names:
+                    raise SpecError(
+                        f"{place}: {self._what()} has no column {field.name!r}; it has {', '.join(have.names)}"
+                    )
+                kind = have.field(field.name).type
+                if not _readable(kind, field.type):
+                    known = (have.field(field.name).metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+                    raise SpecError(
+                        f"{place}: column {field.name!r} is {known or kind} in the database, declared as"
+                        f" {type_name(field.type)}; declare a type that holds all its values"
+                    )
+            cursor.adbc_statement.set_options(**{_COPY: "false"})
+            cursor.execute(f"EXPLAIN (FORMAT JSON) {self._select()}")
+            text = cursor.fetch_arrow_table().column(0)[0].as_py()
+        plan = orjson.loads(text)[0]["Plan"]
+        return Size(int(plan["Plan Rows"]), int(plan["Plan Rows"]) * (int(plan["Plan Width"]) + _ROW_BYTES))
+
+    def _select(self) -> str:
+        """Texts are read as text, whatever the database keeps them in (uuid, json, enums)."""
+        columns = [
+            f"{_quoted(f.name)}::text AS {_quoted(f.name)}" if f.type == pa.string() else _quoted(f.name)
+            for f in self.schema
+        ]
+        return f"SELECT {', '.join(columns) or 'NULL'} FROM {self._from()}"
+
+    def _from(self) -> str:
+        if self.config.query is not None:
+            return f"({self.config.query.strip().rstrip(';')}) AS asked_for"
+        assert self.config.table is not None
+        return ".".join(_quoted(part) for part in self.config.table.split("."))
+
+    def _what(self) -> str:
+        return f"table {self.config.table}" if self.config.table else "the query"
+
+    def _fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        place = f"inputs.{self.config.name}"
+        if not len(self.schema):
+            return batch.select([])
+        arrays = [_plain(batch.column(f.name), f.type) for f in self.schema]
+        return fitted(place, pa.record_batch(arrays, self.schema.names), self.schema)
+
+    def _fitted_empty(self) -> pa.RecordBatch:
+        return pa.record_batch([pa.array([], f.type) for f in self.schema], self.schema)
+
+
+def _condition(columns: Sequence[str], schema: pa.Schema) -> str:
+    sides = [f"{_quoted(c)}::text" if schema.field(c).type == pa.string() else _quoted(c) for c in columns]
+    if len(sides) == 1:
+        return f"WHERE {sides[0]} = ANY($1)"
+    names = [f"asked_{i}" for i in range(len(sides))]
+    lists = ", ".join(f"${i + 1}" for i in range(len(sides)))
+    equal = " AND ".join(f"{side} = {name}" for side, name in zip(sides, names, strict=True))
+    return f"JOIN unnest({lists}) AS wanted({', '.join(names)}) ON {equal}"
+
+
+def _list(keys: pa.Array) -> pa.Array:
+    """One row that holds all keys."""
+    wide = {pa.int8(): pa.int16(), pa.float32(): pa.float64()}
+    flat = keys.cast(wide.get(keys.type, keys.type))
+    return pa.ListArray.from_arrays(pa.array([0, len(flat)], pa.int32()), flat)
+
+
+def _quoted(name: str) -> str:
+    """An identifier, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _readable(have: pa.DataType, want: pa.DataType) -> bool:
+    if want == pa.string() or fits(have, want):
+        return True
+    return isinstance(have, pa.OpaqueType) and have.type_name == "numeric" and pa.types.is_decimal(want)
+
+
+def _plain(column: pa.Array, want: pa.DataType) -> pa.Array:
+    """NUMERIC comes as text."""
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_decimal(want) and pa.types.is_string(column.type):
+        try:
+            return pc.cast(column, want)
+        except pa.ArrowInvalid:
+            raise SpecError(
+                f"a NUMERIC does not fit {type_name(want)}; declare more digits (NaN and infinity fit none)"
+            ) from None
+    return column
+
+
+# --- connections -----------------------------------------------------------------------------------------------------
+
+
+class _Slot:
+    """A connection that is kept between queries. Locked while one runs."""
+
+    def __init__(self) -> None:
+        self.lock, self.used = threading.Lock(), 0.0
+        self.connection: Any = None
+        self.timer: threading.Timer | None = None
+
+    def close(self) -> None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            with suppress(Error):
+                connection.close()
+
+    def watch(self) -> None:
+        """Has the connection closed once it has been idle for long enough."""
+        self.timer = threading.Timer(_IDLE_S, self._look)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def _look(self) -> None:
+        with self.lock:
+            self.timer = None
+            if time.monotonic() - self.used >= _IDLE_S:
+                self.close()
+            elif self.connection is not None:
+                self.watch()
+
+
+_IDLE_S = 5.0
+_slots: dict[tuple[int, PostgresConfig], _Slot] = {}  # by process: nothing of a connection outlives a fork
+
+
+@contextmanager
+def _connection(config: PostgresConfig) -> Iterator[Any]:
+    """A connection of its own."""
+    with _opened(config) as connection:
+        yield connection
+
+
+@contextmanager
+def _kept(config: PostgresConfig) -> Iterator[Any]:
+    """This process's connection to the database of `config`; closed after an error."""
+    key = (os.getpid(), replace(config, name="", table=None, query=None))
+    slot = _slots.setdefault(key, _Slot())
+    with slot.lock:
+        try:
+            if slot.connection is None:
+                slot.connection = _opened(config)
+            yield slot.connection
+        except BaseException:
+            slot.close()
+            raise
+        slot.used = time.monotonic()
+        if slot.timer is None:
+            slot.watch()
+
+
+def _opened(config: PostgresConfig) -> Any:
+    connection = dbapi.connect(_address(config), autocommit=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SET TimeZone = 'UTC'")
+        cursor.execute("SET application_name = 'streamjoin'")
+    return connection
+
+
+def _address(config: PostgresConfig) -> str:
+    """libpq's connection string. The only place that sees the secret."""
+    if config.uri_env is not None:
+        return _variable(config.uri_env, config)
+    wait_s = max(config.timeout_us // 1_000_000, 2)
+    parts: dict[str, object] = {
+        "host": config.host,
+        "port": config.port,
+        "dbname": config.database,
+        "user": config.user,
+        "connect_timeout": min(wait_s, 10),
+        "tcp_user_timeout": 1000 * wait_s,
+    }
+    if config.password_file is not None:
+        try:
+            parts["password"] = config.password_file.read_text().rstrip("\n")
+        except OSError as e:
+            raise SpecError(
+                f"inputs.{config.name}.postgres.passwordFile: {config.password_file} cannot be read: {e.strerror}"
+            ) from e
+    elif config.password_env in os.environ:
+        parts["password"] = os.environ[config.password_env]
+    elif config.password_env != _USUAL:  # without that, a server may trust this user
+        raise SpecError(
+            f"inputs.{config.name}.postgres.passwordEnv: the variable {config.password_env} is not set"
+        )
+    return " ".join(f"{k}={_escaped(str(v))}" for k, v in parts.items() if v is not None)
+
+
+def _variable(name: str, config: PostgresConfig) -> str:
+    if name not in os.environ:
+        raise SpecError(f"inputs.{config.name}.postgres.uriEnv: the variable {name} is not set")
+    return os.environ[name]
+
+
+def _escaped(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _translated(error: Error, config: PostgresConfig) -> Exception:
+    """What went wrong, in words that hold neither a secret nor a row's value: passing, or the user's to mend."""
+    state, place = str(getattr(error, "sqlstate", None) or ""), f"inputs.{config.name}"
+    reason = said(str(error))
+    if state.startswith(_PASSING) or (isinstance(error, OperationalError) and not state and reason.passing):
+        return retry.Passing(reason.text)
+    return SpecError(f"{place}: {reason.text}")

@@ -1,0 +1,65 @@
+"""What has the database said? Its words as far as they are safe to repeat: they may hold values, or parts of a secret.
+
+A connection string that libpq cannot read is quoted by it, so of what happens before a connection only the messages of a
+server, or of a host that does not answer, are repeated. After that the first line of an error names tables, columns and
+limits; DETAIL, which quotes rows, is never shown.
+"""
+
+import re
+from dataclasses import dataclass
+
+_FINAL = (  # the server is there, and says no: waiting does not help
+    "authentication failed",
+    "no password supplied",
+    "does not exist",
+    "no pg_hba.conf entry",
+    "permission denied",
+    "is not permitted to log in",
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message for people, and whether it may be another one soon."""
+
+    text: str
+    passing: bool
+
+
+def said(message: str) -> Said:
+    """The safe part of a message of the driver."""
+    server = re.search(r"connection to server at .*? failed: (.+)", message)
+    if "Failed to connect" in message and server is None:
+        return Said(
+            "the connection string cannot be used; see the format of libpq (it is not shown here)", False
+        )
+    text = server[1] if server else _statement(message)
+    text = re.sub(r"^(ERROR|FATAL|PANIC):\s*", "", text.strip()).rstrip(". ")
+    if text.startswith(("invalid input syntax", "invalid byte sequence")):
+        text = text.partition(":")[0]  # what follows is a value
+    final = any(word in text for word in _FINAL)
+    return Said(text + _fix(text), not final)
+
+
+def _statement(message: str) -> str:
+    found = re.search(r"(?:ERROR|FATAL|PANIC):\s*(.+)", message)
+    if found:
+        return found[1].partition(" SQLSTATE:")[0]
+    lost = (
+        "server closed the connection",
+        "no connection to the server",
+        "could not receive data",
+        "SSL connection",
+    )
+    known = next((w for w in lost if w in message), None)
+    return known or "the connection was lost"
+
+
+def _fix(text: str) -> str:
+    if "authentication failed" in text or "no password" in text:
+        return "; set the password in the variable of passwordEnv, or give passwordFile"
+    if "permission denied" in text:
+        return "; GRANT SELECT on it to this user"
+    if "does not exist" in text:
+        return "; correct its name"
+    return ""

@@ -1,0 +1,32 @@
+"""A table of a stage as its processes know it. Plain values; no secret is among them, and nothing heavy is loaded."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from joinlib.join.config import Lookup
+
+if TYPE_CHECKING:
+    from joinlib.lookup.files import FilesTable
+    from joinlib.lookup.postgres import PostgresTable
+
+
+@dataclass(frozen=True)
+class TableTask:
+    """One lookup of a stage. `reader` None: its only version was made when the query was built."""
+
+    lookup: Lookup
+    reader: "PostgresTable | FilesTable | None"
+    folder: Path  # of its versions
+
+    @property
+    def alias(self) -> str:
+        return self.lookup.table.alias
+
+    @property
+    def full(self) -> bool:
+        """All of the table is kept, in versions."""
+        return self.lookup.caching.mode == "full"
+
+    def version(self, number: int) -> Path:
+        return self.folder / f"{number:08d}"

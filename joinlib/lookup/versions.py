@@ -1,0 +1,110 @@
+"""Which version of each table does the next batch see? In the driver, where batches are planned.
+
+    current()  the first call loads, and returns when all is there; later ones take what was loaded in the meantime
+    ensure()   the versions that a logged batch has seen are there, for it runs again
+    retire()   versions that no batch will ask for again are deleted
+
+Law: a batch sees one version of a table, whole, in every unit and each time it is run. A reload that fails, or finds the
+table empty, changes nothing, and says so in the log.
+"""
+
+import logging
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from joinlib.errors import StreamJoinError
+from joinlib.lookup.load import load
+from joinlib.lookup.postgres import PostgresTable
+from joinlib.lookup.task import TableTask
+from joinlib.lookup.version import write
+
+log = logging.getLogger("joinlib.lookup")
+
+
+class Versions:
+    """The versions of the tables that are kept whole. Used by one thread; loads in another."""
+
+    def __init__(
+        self, tasks: Sequence[TableTask], hash_bits: int = 64, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._tasks = {t.alias: t for t in tasks if t.full and t.reader is not None}
+        self._arguments = tasks, hash_bits
+        self._hash_bits, self._clock = hash_bits, clock
+        self._now: dict[str, int] = {}
+        self._loaded: dict[str, float] = {}  # when the last attempt began
+        self._loading: dict[str, Future[int]] = {}
+        self._pool = ThreadPoolExecutor(1, "tables")  # one at a time, over one connection
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """What travels to another process knows the tables, and has loaded none."""
+        return Versions, self._arguments
+
+    def current(self) -> dict[str, int]:
+        """The newest version of each table, by its name in the SQL. Waits for the first one."""
+        for alias, task in self._tasks.items():
+            if alias not in self._now:
+                self._begin(alias)
+                self._now[alias] = self._loading.pop(alias).result()
+            elif alias in self._loading:
+                self._take(alias)
+            elif self._due(alias, task):
+                self._begin(alias)
+        return dict(self._now)
+
+    def ensure(self, wanted: Mapping[str, int]) -> None:
+        """Each of these versions is there. One that was lost is loaded anew: a lookup may see a newer table."""
+        for alias, number in wanted.items():
+            if alias in self._tasks and not self._tasks[alias].version(number).exists():
+                self._pool.submit(self._load, self._tasks[alias], number).result()
+
+    def retire(self, alive: Mapping[str, int]) -> None:
+        """Deletes what is older than these."""
+        for alias, number in alive.items():
+            for old in self._folders(alias):
+                if int(old.name) < number:
+                    shutil.rmtree(old, ignore_errors=True)
+
+    def _folders(self, alias: str) -> list[Path]:
+        return (
+            [f for f in self._tasks[alias].folder.glob("*") if f.name.isdigit()]
+            if alias in self._tasks
+            else []
+        )
+
+    def _due(self, alias: str, task: TableTask) -> bool:
+        refresh = task.lookup.caching.refresh_us
+        return refresh is not None and self._clock() - self._loaded[alias] >= refresh / 1e6
+
+    def _begin(self, alias: str) -> None:
+        self._loaded[alias] = self._clock()
+        number = max((int(f.name) for f in self._folders(alias)), default=0) + 1
+        self._loading[alias] = self._pool.submit(self._load, self._tasks[alias], number)
+
+    def _take(self, alias: str) -> None:
+        if not self._loading[alias].done():
+            return
+        try:
+            self._now[alias] = self._loading.pop(alias).result()
+        except StreamJoinError as error:
+            log.warning("%s; its version of before is kept", error)
+
+    def _load(self, task: TableTask, number: int) -> int:
+        """Loads the table as this version; returns the version that is to be used, an older one if it is empty."""
+
+        def attempt() -> int:
+            rows = load(task, self._hash_bits)
+            before = self._now.get(task.alias)
+            if not rows.num_rows:
+                name = f"inputs.{task.lookup.table.source}"
+                log.warning(
+                    "%s: the table is empty%s", name, "; its version of before is kept" if before else ""
+                )
+                if before is not None:
+                    return before
+            write(task.version(number), rows, task.lookup.range)
+            return number
+
+        return task.reader.patient(attempt) if isinstance(task.reader, PostgresTable) else attempt()

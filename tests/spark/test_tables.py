@@ -1,0 +1,283 @@
+"""Streams joined with tables, through `run`: a real PostgreSQL and files; the same SQL in the oracle has the same rows."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as pad
+import pytest
+
+from joinlib.errors import NotReady, SpecError
+from joinlib.spark.job import Job, Report
+from tests.postgres.database import PASSWORD, Database
+from tests.spark.trial import Trial, plain, table_of, until
+
+pytestmark = pytest.mark.spark
+
+ORDERS = "id BIGINT, customer BIGINT, item STRING, at TIMESTAMP"
+CUSTOMERS = "id BIGINT, name STRING, region BIGINT"
+REGIONS = "id BIGINT, item STRING, label STRING"
+SHIPS = "id BIGINT, carrier STRING"
+INNER = "SELECT o.id AS id, c.name AS name FROM orders o JOIN customers c ON o.customer = c.id"
+LEFT = INNER.replace("JOIN", "LEFT JOIN")
+CHAIN = (
+    "SELECT o.id AS id, c.name AS name, r.label AS label FROM orders o"
+    " LEFT JOIN customers c ON o.customer = c.id AND c.name <> 'n3'"
+    " LEFT JOIN regions r ON c.region = r.id AND r.item = o.item"
+    " WHERE r.label IS NULL OR r.label <> 'l4'"
+)
+AFTER_JOIN = (
+    "SELECT o.id AS id, s.carrier AS carrier, c.name AS name FROM orders o JOIN customers c ON o.customer = c.id"
+    " LEFT JOIN ships s ON o.id = s.id WHERE c.name <> 'n2'"
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Database]:
+    with Database() as db, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPASSWORD", PASSWORD)
+        yield db
+
+
+@pytest.fixture
+def database(server: Database) -> Iterator[Database]:
+    """The server without tables."""
+    yield server
+    if server.running:
+        server.execute("DROP OWNED BY joiner")
+
+
+def orders(start: int, count: int) -> list[tuple[Any, ...]]:
+    """Every eleventh customer NULL, every thirteenth unknown."""
+    return [
+        (n, None if n % 11 == 0 else 900 + n if n % 13 == 0 else n % 23, f"i{n % 3}", None)
+        for n in range(start, start + count)
+    ]
+
+
+CUSTOMER_ROWS = [(n % 20, f"n{n % 7}", n % 5) for n in range(25)] + [
+    (None, "nobody", 1)
+]  # five are there twice
+REGION_ROWS = [(n, f"i{i}", f"l{n}") for n in range(4) for i in range(2)]
+SHIP_ROWS = [(n, f"c{n % 3}") for n in range(0, 200, 2)]
+
+
+def tabled(
+    trial: Trial, database: Database, name: str, schema: str, rows: list[tuple[Any, ...]], **more: Any
+) -> None:
+    """A table in the database, and its rows for the oracle."""
+    database.fill(name, table_of(schema, rows))
+    trial.schemas[name] = schema
+    trial.options[name] = {"postgres": {**database.fields, "table": name, **more}}
+
+
+def streamed(trial: Trial, files: int = 3) -> None:
+    trial.input("orders", ORDERS, maxFilesPerBatch=1, orderBy="name")
+    trial.fill("orders", orders(0, 300), files)
+
+
+FULL, ASKED, AUTO = {"cache": "full"}, {"cache": "incremental"}, {"cache": "auto"}
+TINY = {"cache": "incremental", "budget": "40Ki"}
+RUNS = [(INNER, FULL), (LEFT, TINY), (CHAIN, FULL), (CHAIN, ASKED), (AFTER_JOIN, AUTO), (AFTER_JOIN, ASKED)]
+
+
+@pytest.mark.parametrize(("sql", "mode"), RUNS)
+def test_results_are_those_of_sql(trial: Trial, database: Database, sql: str, mode: dict[str, Any]) -> None:
+    """Whatever is kept: duplicates, NULL keys, unknown keys, two tables, a table after a join of streams."""
+    streamed(trial)
+    tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, **mode)
+    tabled(trial, database, "regions", REGIONS, REGION_ROWS, **mode)
+    if "ships" in sql:
+        trial.input("ships", SHIPS)
+        trial.fill("ships", SHIP_ROWS, 1)
+    trial.run(sql)
+    assert trial.output(sql) == trial.expected(sql, customers=CUSTOMER_ROWS, regions=REGION_ROWS)
+
+
+PRICES = "item STRING, low BIGINT, high BIGINT, price BIGINT"
+PRICE_ROWS = [(f"i{n % 3}", n * 10, n * 10 + (25 if n % 4 else -5), n) for n in range(40)] + [
+    (None, 0, 99, 1),
+    ("i0", None, 9, 2),
+]
+
+
+@pytest.mark.parametrize(
+    "on", ["o.item = p.item AND o.id BETWEEN p.low AND p.high", "o.id >= p.low AND o.id < p.high - 8"]
+)
+def test_ranges(trial: Trial, database: Database, on: str) -> None:
+    """A band with a key, overlapping and inverted; and one without, over several units."""
+    streamed(trial)
+    tabled(trial, database, "prices", PRICES, PRICE_ROWS)
+    sql = f"SELECT o.id AS id, p.price AS price FROM orders o LEFT JOIN prices p ON {on}"
+    trial.run(sql)
+    assert trial.output(sql) == trial.expected(sql, prices=PRICE_ROWS)
+
+
+def test_files_as_a_table(trial: Trial) -> None:
+    """A folder with `role: table`, of several files and with a filter, in csv."""
+    streamed(trial)
+    trial.input("customers", CUSTOMERS, format="csv", role="table")
+    trial.fill("customers", CUSTOMER_ROWS, 2)
+    sql = LEFT + " AND c.region > 1"
+    trial.run(sql)
+    assert trial.output(sql) == trial.expected(sql)
+
+
+def test_one_query_a_batch_and_none_when_warm(trial: Trial, database: Database) -> None:
+    """Four batches over the same keys on one unit: the first asks once, for every key once, also those that are not there."""
+    streamed(trial, 1)
+    tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, cache="incremental")
+    plan = trial.compiled(LEFT, join={"units": 1})
+    before = database.log.count("ANY($1)")
+
+    def more(job: Job, reports: list[Report]) -> None:
+        until(job, lambda: len(reports) == 1)
+        for n in range(3):
+            trial.write("orders", f"9{n}", orders(0, 300))
+            until(job, lambda n=n: len(reports) == 2 + n)
+
+    trial.watch(plan, more)
+    assert database.log.count("ANY($1)") == before + 1
+    assert trial.output(LEFT) == trial.expected(LEFT, customers=CUSTOMER_ROWS)
+
+
+def test_the_database_is_killed_and_comes_back(trial: Trial, database: Database) -> None:
+    """While the job runs; it waits, and nothing is lost or doubled. Away for good, the job stops, and goes on when run again."""
+    streamed(trial, 1)
+    tabled(
+        trial,
+        database,
+        "customers",
+        CUSTOMERS,
+        CUSTOMER_ROWS,
+        cache="incremental",
+        refresh="1ms",
+        patience="40s",
+    )
+    plan = trial.compiled(LEFT)
+
+    def outage(job: Job, reports: list[Report]) -> None:
+        until(job, lambda: len(reports) == 1)
+        database.crash()
+        trial.write("orders", "91", orders(300, 200))
+        time.sleep(2)
+        assert len(reports) == 1
+        database.start()
+        until(job, lambda: len(reports) == 2)
+
+    trial.watch(plan, outage)
+    assert trial.output(LEFT) == trial.expected(LEFT, customers=CUSTOMER_ROWS)
+    database.crash()
+    trial.write("orders", "92", orders(600, 100))
+    impatient = {**trial.options["customers"]["postgres"], "patience": "500ms"}
+    trial.options["customers"] = {"postgres": impatient}
+    try:
+        with pytest.raises(NotReady) as gone:
+            trial.run(LEFT)
+        assert "inputs.customers: Connection refused" in plain(gone.value)
+    finally:
+        database.start()
+    trial.run(LEFT)
+    assert trial.output(LEFT) == trial.expected(LEFT, customers=CUSTOMER_ROWS)
+
+
+def test_a_table_is_reloaded_while_the_job_runs(trial: Trial, database: Database) -> None:
+    """Each batch sees one version, whole; an emptied table and one that is gone keep the version of before."""
+    streamed(trial, 1)
+    rows = [(n, "v1", 0) for n in range(23)]
+    tabled(trial, database, "customers", CUSTOMERS, rows, cache="full", refresh="200ms")
+    plan = trial.compiled(INNER)
+
+    def names(batch: int) -> set[str]:
+        found = pad.dataset(str(trial.out / f"batch={batch}")).to_table()
+        return set(found.column("name").to_pylist())
+
+    def change(job: Job, reports: list[Report]) -> None:
+        def batch(file: str) -> set[str]:
+            seen = len(reports)
+            trial.write("orders", file, orders(0, 300))
+            until(job, lambda: len(reports) == seen + 1)
+            return names(reports[-1].batch)
+
+        until(job, lambda: len(reports) == 1)
+        assert names(0) == {"v1"}
+        database.execute("UPDATE customers SET name = 'v2'")
+        seen = [batch(f"1{n}") for n in range(8)]
+        assert all(len(s) == 1 for s in seen), "a batch sees one version"
+        assert seen[-1] == {"v2"}
+        database.execute("DELETE FROM customers")
+        assert [batch(f"2{n}") for n in range(4)] == [{"v2"}] * 4
+        database.execute("DROP TABLE customers")
+        assert [batch(f"3{n}") for n in range(4)] == [{"v2"}] * 4
+
+    trial.watch(plan, change)
+    kept = [f.name for f in (trial.folder / "checkpoint" / "tables" / "c").iterdir()]
+    assert len(kept) <= 3, "versions that no batch asks for are deleted"
+
+
+def test_a_server_with_few_connections(trial: Trial, database: Database) -> None:
+    """Two workers, one connection: they take turns, and the result is whole."""
+    streamed(trial)
+    tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, cache="incremental", refresh="1ms")
+    database.execute("ALTER ROLE joiner CONNECTION LIMIT 3", as_superuser=True)  # driver, two workers
+    try:
+        trial.run(LEFT)
+    finally:
+        database.execute("ALTER ROLE joiner CONNECTION LIMIT -1", as_superuser=True)
+    assert trial.output(LEFT) == trial.expected(LEFT, customers=CUSTOMER_ROWS)
+
+
+REFUSED = [
+    ({"table": "nope"}, CUSTOMERS, 'relation "nope" does not exist'),
+    ({}, CUSTOMERS + ", zip STRING", "has no column 'zip'"),
+    ({"cache": "full", "budget": "10"}, CUSTOMERS, "more than its budget"),
+    ({"passwordEnv": "NOBODY"}, CUSTOMERS, "passwordEnv: the variable NOBODY is not set"),
+]
+
+
+@pytest.mark.parametrize(("fields", "schema", "message"), REFUSED)
+def test_a_table_that_cannot_be_read_is_refused_at_once(
+    trial: Trial, database: Database, fields: dict[str, Any], schema: str, message: str
+) -> None:
+    """Before anything is read, by a line that names the input."""
+    streamed(trial)
+    tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, **fields)
+    trial.schemas["customers"] = schema
+    sql = LEFT.replace("c.name AS name", "c.name AS name, c.zip AS zip") if "zip" in schema else LEFT
+    with pytest.raises(SpecError) as refused:
+        trial.run(sql)
+    assert message in plain(refused.value)
+    assert "inputs.customers" in str(refused.value)
+    assert not list(trial.out.glob("batch=*"))
+
+
+def test_the_password_is_nowhere(trial: Trial, database: Database, capfd: pytest.CaptureFixture[str]) -> None:
+    """Not in the checkpoint, the output, the logs, nor on the command line of any process."""
+    streamed(trial)
+    tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, cache="incremental")
+    seen: list[bytes] = []
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(0.2):
+            for line in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    seen.append(line.read_bytes())
+                except OSError:
+                    continue
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    plan = trial.compiled(LEFT)
+    trial.run_plan(plan)
+    stop.set()
+    watcher.join()
+    said = capfd.readouterr()
+    secret = PASSWORD.encode()
+    files = [f for f in trial.folder.rglob("*") if f.is_file()]
+    assert len(files) > 10
+    assert not [f for f in files if secret in f.read_bytes()]
+    assert not [c for c in seen if secret in c]
+    assert PASSWORD not in said.out + said.err + repr(plan)

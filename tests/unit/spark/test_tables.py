@@ -1,0 +1,175 @@
+"""The path of a batch through source, exchange and units, tables included, in one process and without Spark."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from joinlib.route.hotspot import skew
+from joinlib.route.slots import slots
+from joinlib.spark import inputs
+from joinlib.spark.compiled import Compiled, compiled, with_tables
+from joinlib.spark.publish import publish
+from joinlib.spark.receipt import decode
+from joinlib.spark.source import Reader
+from joinlib.spark.unit import UnitTask
+from joinlib.spec import parse
+
+SCHEMAS = {
+    "orders": "id BIGINT, customer BIGINT, item STRING",
+    "ships": "id BIGINT, carrier STRING",
+    "customers": "id BIGINT, name STRING",
+    "prices": "item STRING, low BIGINT, high BIGINT, price BIGINT",
+}
+MADE = {
+    "orders": "SELECT i AS id, CASE WHEN i % 7 <> 0 THEN i % 23 END AS customer, 'i' || i % 3 AS item FROM range(200) t(i)",
+    "ships": "SELECT i * 2 AS id, 'c' || i % 3 AS carrier FROM range(80) t(i)",
+    "customers": "SELECT i % 20 AS id, 'n' || i % 6 AS name FROM range(25) t(i)",
+    "prices": "SELECT 'i' || i % 3 AS item, i * 10 AS low, i * 10 + 25 AS high, i AS price FROM range(30) t(i)",
+}
+QUERIES = [
+    "SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id AND c.name <> 'n3'",
+    (
+        "SELECT o.id, c.name, p.price FROM orders o LEFT JOIN customers c ON o.customer = c.id"
+        " LEFT JOIN prices p ON p.item = o.item AND o.id BETWEEN p.low AND p.high"
+    ),
+    "SELECT o.id, p.price FROM orders o JOIN prices p ON o.id >= p.low AND o.id < p.high",
+    "SELECT o.id, s.carrier, c.name FROM orders o JOIN customers c ON o.customer = c.id JOIN ships s ON o.id = s.id",
+    "SELECT o.id, s.carrier, c.name FROM customers c RIGHT JOIN orders o ON o.customer = c.id LEFT JOIN ships s ON o.id = s.id",
+]
+
+
+class Bench:
+    """A spec that is run by hand."""
+
+    def __init__(self, folder: Path, sql: str) -> None:
+        self.folder, self.db = folder, duckdb.connect()
+        for name, made in MADE.items():
+            (folder / name).mkdir()
+            self.write(name, made, "a")
+        given: dict[str, Any] = {
+            n: {
+                "schema": s,
+                "files": {"path": n},
+                **({"role": "table"} if n in ("customers", "prices") else {}),
+            }
+            for n, s in SCHEMAS.items()
+            if f" {n} " in sql
+        }
+        self.spec = {
+            "sql": sql,
+            "inputs": given,
+            "output": {"files": {"path": "out"}},
+            "checkpoint": {"path": "ck"},
+        }
+        self.plan = self._compiled()
+        self.reader, self.saved, self.batch = Reader(self.plan.source), {}, 0
+        self.offset = self.reader.initialOffset()
+        self.rows_in: list[list[int]] = []  # of each batch, by unit
+
+    def write(self, name: str, made: str, file: str) -> None:
+        self.db.execute(f"COPY ({made}) TO '{self.folder / name / file}.parquet' (FORMAT parquet)")
+
+    def _compiled(self) -> Compiled:
+        head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "bench"}}
+        spec = {**self.spec, "join": {"units": 4}}
+        plan = compiled(parse(orjson.dumps({**head, "spec": spec}).decode(), "spec.yaml", self.folder), 2)
+        return with_tables(plan, inputs.tables(plan.source.tables))
+
+    def run(self, close: bool = False) -> None:
+        """One batch, and one more that closes the inputs."""
+        if close:
+            self.reader.prepareForTriggerAvailableNow()
+        while (end := self.reader.latestOffset(self.offset)) != self.offset:
+            end = orjson.loads(orjson.dumps(end))
+            parts = self.reader.partitions(self.offset, end)
+            frames = [f.to_pandas() for part in parts for f in self.reader.read(part)]
+            files: list[str] = []
+            self.rows_in.append([])
+            for slot in slots(self.plan.stage.units):
+                own = [f[f.slot == slot] for f in frames if (f.slot == slot).any()]
+                task = UnitTask(self.plan.join, slot, self.batch, 0, self.saved.get(slot))
+                for out in task.run(iter(own), lambda m, slot=slot: self.saved.__setitem__(slot, m)):
+                    receipt = decode(out.receipt[0])
+                    files += receipt.files
+                    self.rows_in[-1].append(sum(receipt.rows_in))
+            publish(self.folder / "out", self.batch, files)
+            self.reader.commit(end)
+            self.offset, self.batch = end, self.batch + 1
+
+    def output(self) -> Counter[tuple[Any, ...]]:
+        files = sorted((self.folder / "out").glob("batch=*/*.parquet"))
+        return Counter(
+            row
+            for f in files
+            for row in zip(*(c.to_pylist() for c in pq.read_table(f, partitioning=None).columns))
+        )
+
+    def expected(self) -> Counter[tuple[Any, ...]]:
+        for name in SCHEMAS:
+            self.db.execute(f"CREATE OR REPLACE VIEW {name} AS FROM '{self.folder / name}/*.parquet'")
+        return Counter(self.db.sql(self.spec["sql"]).fetchall())
+
+
+@pytest.fixture(autouse=True)
+def _local(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMJOIN_LOCAL_DIR", str(tmp_path_factory.mktemp("indexes")))
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_a_stream_meets_tables(tmp_path: Path, sql: str) -> None:
+    """One and several tables, by keys and ranges, alone and after a join of streams, in two batches."""
+    bench = Bench(tmp_path, sql)
+    bench.run()
+    bench.write("orders", MADE["orders"].replace("range(200)", "range(200, 260)"), "b")
+    bench.run(close=True)
+    assert bench.batch >= 2
+    assert bench.output() == bench.expected() != Counter()
+
+
+def test_a_new_version_alone_starts_no_batch(tmp_path: Path) -> None:
+    """And a batch that is planned again has the version that it had, also in a reader that is new."""
+    bench = Bench(tmp_path, QUERIES[0])
+    start = bench.offset
+    bench.run()
+    assert bench.reader.latestOffset(bench.offset) == bench.offset
+    assert bench.offset["tables"] == {"c": 1}
+    again = Reader(bench.plan.source)
+    assert [p.versions for p in again.partitions(start, bench.offset) if p.versions] == [((0, 1),)]
+    folders = tmp_path / "ck" / "tables" / "c"
+    assert [f.name for f in folders.iterdir()] == ["00000001"]
+
+
+def test_hot_keys_are_spread(tmp_path: Path) -> None:
+    """Half of all rows have one key: from the second batch on four units share it, and the answer is that of SQL."""
+    bench = Bench(tmp_path, QUERIES[0].replace(" JOIN", " LEFT JOIN"))
+    made = "SELECT i AS id, CASE WHEN i % 2 = 0 THEN 3 ELSE i % 1000 END AS customer, 'x' AS item FROM range({}, {}) t(i)"
+    starts = []
+    for file in range(4):
+        bench.write("orders", made.format(file * 5000, file * 5000 + 5000), f"b{file}")
+        starts.append(bench.offset)
+        bench.run()
+    assert bench.output() == bench.expected()
+    skews = [skew(rows) for rows in bench.rows_in]
+    assert skews[0] > 0.5
+    assert max(skews[1:]) < skews[0] / 3
+    assert bench.offset["route"]["hot"]
+    planned = [Reader(bench.plan.source).partitions(starts[3], bench.offset) for _ in range(2)]
+    blocks = [
+        [[b.to_pylist() for b in Reader(bench.plan.source).read(p)] for p in parts] for parts in planned
+    ]
+    assert blocks[0] == blocks[1], "a batch that is run again goes the same ways"
+
+
+def test_a_table_larger_than_its_budget_is_refused(tmp_path: Path) -> None:
+    """Before it is read."""
+    from joinlib.errors import SpecError
+
+    bench = Bench(tmp_path, QUERIES[0])
+    bench.spec["inputs"]["customers"]["files"]["budget"] = "10"
+    with pytest.raises(SpecError, match=r"inputs\.customers: the table has .* more than its budget"):
+        bench._compiled()

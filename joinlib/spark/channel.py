@@ -10,24 +10,23 @@ shows when the marker is moved, which is why that is the first thing a transacti
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable
-from functools import cache
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from joinlib.broker import Trouble, codes, settings
 from joinlib.errors import NotReady, SpecError, StreamJoinError
 from joinlib.spark.messages import Message, too_large
 from joinlib.spark.task import KafkaTarget
-from joinlib.spec.kafka import KafkaConnection
 
 PATIENCE_S = 120.0  # for a broker that is away in mid-run; a restart takes 10 to 60 s
 TRANSACTION_S = 600  # brokers allow 900 unless told otherwise
 _QUEUE, _QUEUE_KB, _CHUNK = 100_000, 64 * 1024, 5_000
-_AGAIN_S = 0.1
+_AGAIN_S, _GRACE_S = 0.1, 5.0
 _SILENT = logging.getLogger(__name__)  # what matters is raised; that a channel is out of date is no news
 _SILENT.disabled = True
 T = TypeVar("T")
@@ -57,11 +56,12 @@ class Channel:
         self.target, self.name, self._patience_s = target, f"streamjoin-{target.job}-{partition}", patience_s
         self.trouble = Trouble(target.connection)
         self._failed: KafkaError | None = None  # the first message that did not arrive
-        self._common = settings(target.connection) | {"error_cb": self.trouble.heard, "logger": _SILENT}
-        self._producer = Producer(self._common | _producing(self.name, target.max_bytes, self._delivered))
+        self._shaken = False
+        self.settings = settings(target.connection) | {"error_cb": self._heard, "logger": _SILENT}
+        self._producer = Producer(self.settings | _producing(self.name, target.max_bytes, self._delivered))
         # No member of it ever lives. (An AdminClient that asks for offsets crashes while their broker changes: librdkafka 2.16
         # takes the client for a consumer.) It connects while the producer does.
-        self._group = Consumer(self._common | {"group.id": self.name, "enable.auto.commit": False})
+        self._group = Consumer(self.settings | {"group.id": self.name, "enable.auto.commit": False})
         self._member = self._group.consumer_group_metadata()
 
     def open(self) -> int | None:
@@ -73,18 +73,18 @@ class Channel:
             self._group.close()
 
     @property
-    def admin(self) -> AdminClient:
-        """Of this process: it stays connected."""
-        return _admin(self.target.connection)
+    def sound(self) -> bool:
+        """May it be used again? A client that has lost a broker may wait for ever for the next one (librdkafka 2.16)."""
+        self._producer.poll(0)
+        return not self._shaken
 
-    def begin(self, marker: int, patience_s: float | None = None) -> None:
+    def begin(self, marker: int) -> None:
         """A transaction that moves the marker."""
         at = [TopicPartition(self.target.topic, 0, marker)]
         self._producer.begin_transaction()
         self.persist(
             "moving its group's offset",
             lambda seconds: self._producer.send_offsets_to_transaction(at, self._member, seconds),
-            patience_s,
         )
 
     def produce(self, messages: Iterable[Message]) -> None:
@@ -147,6 +147,10 @@ class Channel:
             raise self.error("writing", error)
         return message
 
+    def _heard(self, error: KafkaError) -> None:
+        self._shaken = True
+        self.trouble.heard(error)
+
     def _delivered(self, error: KafkaError | None, _: object) -> None:
         self._failed = self._failed or error
 
@@ -167,7 +171,7 @@ class Channel:
         end = time.monotonic() + (patience_s or self._patience_s)
         while True:
             try:
-                return call(max(end - time.monotonic(), 1.0))
+                return _bounded(call, max(end - time.monotonic(), 1.0))
             except KafkaException as e:
                 error = e.args[0]
                 passing = error.retriable() or error.code() in _PASSING
@@ -176,9 +180,21 @@ class Channel:
                 self._producer.poll(_AGAIN_S)
 
 
-@cache
-def _admin(connection: KafkaConnection) -> AdminClient:
-    return AdminClient(settings(connection) | {"logger": _SILENT})
+def _bounded(call: Callable[[float], T], seconds: float) -> T:
+    """The answer of a client that may forget its own time-out."""
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(call(seconds))
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            answer.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return answer.result(seconds + _GRACE_S)
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
 
 
 def _producing(

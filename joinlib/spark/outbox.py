@@ -68,10 +68,10 @@ class Outbox:
 
     def _begun(self, channel: Channel, marker: int) -> bool:
         """With a channel of an earlier task; false if another process has opened the same since, or its connection is lost."""
-        if marker == self.batch + 1:
+        if marker == self.batch + 1 or not channel.sound:
             return False
         try:
-            channel.begin(self.batch + 1, _STALE_S)
+            channel.begin(self.batch + 1)
         except StreamJoinError:
             return False
         self._channel = channel
@@ -86,7 +86,8 @@ class Outbox:
         return marker == self.batch + 1
 
     def _keep(self, channel: Channel, marker: int) -> None:
-        _kept[self._key] = channel, marker
+        if channel.sound:
+            _kept[self._key] = channel, marker
         if len(_kept) > _MOST:
             _kept.popitem(last=False)
 

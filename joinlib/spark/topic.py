@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AclOperation, ConfigResource, ResourceType
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
 from joinlib.broker import PATIENCE_S
 from joinlib.errors import SpecError
@@ -14,6 +14,7 @@ from joinlib.spark.channel import Channel
 from joinlib.spark.task import KafkaTarget
 
 _FIRST_S = 30.0  # the first transaction of a cluster: its brokers make two topics
+_ANSWER_S = 2.0
 _FRAME = 512  # bytes of a batch around a message
 _KEPT_S = 24 * 3600  # offsets, at least, by brokers that do not tell: 7 days unless set otherwise
 _NEEDED = {AclOperation.WRITE: "WRITE", AclOperation.READ: "READ, for the offsets in its transactions,"}
@@ -26,13 +27,14 @@ def reached(target: KafkaTarget, job: str, checkpoint: Path, *, repeat: bool) ->
     """
     target = replace(target, job=job)
     probe = Channel(target, "probe", _FIRST_S)
-    _permitted(probe)
+    admin = AdminClient(probe.settings)
+    _permitted(probe, admin)
     probe.open()
     probe.begin(0)
     probe.abort()
-    size = _setting(probe, ResourceType.TOPIC, target.topic, "max.message.bytes")
+    size = _setting(admin, ResourceType.TOPIC, target.topic, "max.message.bytes")
     batch, age_s = _cut_off(checkpoint / "spark")
-    minutes = _setting(probe, ResourceType.BROKER, _a_broker(probe), "offsets.retention.minutes")
+    minutes = _setting(admin, ResourceType.BROKER, _a_broker(probe, admin), "offsets.retention.minutes")
     kept_s = minutes * 60 if minutes else _KEPT_S
     return replace(
         target,
@@ -41,15 +43,20 @@ def reached(target: KafkaTarget, job: str, checkpoint: Path, *, repeat: bool) ->
     )
 
 
-def _permitted(probe: Channel) -> None:
+def _permitted(probe: Channel, admin: AdminClient) -> None:
     """The topic is there, and this user may write it."""
     topic = probe.target.topic
 
     def ask(seconds: float) -> Any:
-        told = probe.admin.describe_topics(
-            TopicCollection([topic]), include_authorized_operations=True, request_timeout=seconds
+        told = admin.describe_topics(
+            TopicCollection([topic]),
+            include_authorized_operations=True,
+            request_timeout=min(seconds, _ANSWER_S),
         )
-        return told[topic].result().authorized_operations
+        try:
+            return told[topic].result().authorized_operations
+        finally:
+            admin.poll(0)  # what the client has met meanwhile, such as a refused password
 
     allowed = probe.persist("looking it up", ask, PATIENCE_S)
     for operation, name in _NEEDED.items():
@@ -57,18 +64,18 @@ def _permitted(probe: Channel) -> None:
             raise SpecError(f"output.kafka: this user needs {name} of topic {topic}; grant it, see README")
 
 
-def _setting(probe: Channel, kind: ResourceType, name: str, key: str) -> int | None:
+def _setting(admin: AdminClient, kind: ResourceType, name: str, key: str) -> int | None:
     """A setting of the cluster; None if this user may not see it."""
     resource = ConfigResource(kind, name)
-    told = probe.admin.describe_configs([resource], request_timeout=PATIENCE_S)
+    told = admin.describe_configs([resource], request_timeout=PATIENCE_S)
     try:
         return int(told[resource].result()[key].value)
     except (KafkaException, KeyError, TypeError, ValueError):
         return None
 
 
-def _a_broker(probe: Channel) -> str:
-    told = probe.persist("looking it up", lambda seconds: probe.admin.list_topics(timeout=seconds))
+def _a_broker(probe: Channel, admin: AdminClient) -> str:
+    told = probe.persist("looking it up", lambda seconds: admin.list_topics(timeout=seconds))
     return str(min(told.brokers))
 
 

@@ -14,7 +14,6 @@ from joinlib.route.slots import slots
 from joinlib.spark import inputs
 from joinlib.spark.compiled import Compiled, compiled, with_tables
 from joinlib.spark.publish import publish
-from joinlib.spark.receipt import decode
 from joinlib.spark.source import Reader
 from joinlib.spark.unit import UnitTask
 from joinlib.spec import parse
@@ -87,16 +86,15 @@ class Bench:
         while (end := self.reader.latestOffset(self.offset)) != self.offset:
             end = orjson.loads(orjson.dumps(end))
             parts = self.reader.partitions(self.offset, end)
-            frames = [f.to_pandas() for part in parts for f in self.reader.read(part)]
+            sent = [row for part in parts for rows in self.reader.read(part) for row in rows.to_pylist()]
             files: list[str] = []
             self.rows_in.append([])
             for slot in slots(self.plan.stage.units):
-                own = [f[f.slot == slot] for f in frames if (f.slot == slot).any()]
+                own = [tuple(row.values()) for row in sent if row["slot"] == slot]
                 task = UnitTask(self.plan.join, slot, self.batch, 0, self.saved.get(slot))
-                for out in task.run(iter(own), lambda m, slot=slot: self.saved.__setitem__(slot, m)):
-                    receipt = decode(out.receipt[0])
-                    files += receipt.files
-                    self.rows_in[-1].append(sum(receipt.rows_in))
+                receipt, _ = task.receipt(own, lambda m, slot=slot: self.saved.__setitem__(slot, m))
+                files += receipt.files
+                self.rows_in[-1].append(sum(receipt.rows_in))
             publish(self.folder / "out", self.batch, files)
             self.reader.commit(end)
             self.offset, self.batch = end, self.batch + 1

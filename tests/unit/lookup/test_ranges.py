@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from joinlib.expr import types as t
@@ -63,6 +63,7 @@ def test_values_beyond_64_bits_may_share_a_code() -> None:
 row = st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(0, 6))
 
 
+@example([(0, 2, 0)], [(0, 1, 0), (1, 0, 0)], 1)  # one key in the table, two that are asked for
 @given(st.lists(row, max_size=15), st.lists(row, max_size=8), st.sampled_from([1, 3, 1000]))
 def test_ranges_are_nested_loops(
     table: list[tuple[int, ...]], probes: list[tuple[int, ...]], limit: int

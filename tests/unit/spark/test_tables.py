@@ -86,13 +86,11 @@ class Bench:
         while (end := self.reader.latestOffset(self.offset)) != self.offset:
             end = orjson.loads(orjson.dumps(end))
             parts = self.reader.partitions(self.offset, end)
-            frames = [f.to_pandas() for part in parts for f in self.reader.read(part)]
+            sent = [row for part in parts for rows in self.reader.read(part) for row in rows.to_pylist()]
             files: list[str] = []
             self.rows_in.append([])
             for slot in slots(self.plan.stage.units):
-                own = [row for f in frames for row in f[f.slot == slot].to_numpy(dtype=object).tolist()]
-                if not own:
-                    continue
+                own = [tuple(row.values()) for row in sent if row["slot"] == slot]
                 task = UnitTask(self.plan.join, slot, self.batch, 0, self.saved.get(slot))
                 receipt, _ = task.receipt(own, lambda m, slot=slot: self.saved.__setitem__(slot, m))
                 files += receipt.files

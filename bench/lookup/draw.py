@@ -1,0 +1,98 @@
+"""results/lookup.json as the paper's figures: `python bench/lookup/draw.py` writes results/lookup.png."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+HERE = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    results: dict[str, Any] = json.loads((HERE / "lookup.json").read_text())
+    figure, axes = plt.subplots(2, 3, figsize=(15, 8.5), constrained_layout=True)
+    for axis, (part, draw) in zip(axes.flat, DRAWN):
+        if part in results:
+            draw(axis, results[part])
+        else:
+            axis.set_axis_off()
+    figure.savefig(HERE / "lookup.png", dpi=110)
+
+
+def _database(axis: plt.Axes, found: dict[str, Any]) -> None:
+    names = [
+        "one query a row",
+        "one query a batch",
+        "incremental, new keys among them",
+        "incremental, warm",
+        "full",
+    ]
+    axis.barh(names, [found[n] for n in names])
+    axis.set_xscale("log")
+    axis.set(
+        title=f"PostgreSQL, Zipf {found['zipf']}, {found['table_rows']:,} rows", xlabel="rows/s, one process"
+    )
+    axis.invert_yaxis()
+
+
+def _zipfs(found: dict[str, Any]) -> list[str]:
+    return [k for k in found if k.replace(".", "").isdigit()]
+
+
+def _skew(axis: plt.Axes, found: dict[str, Any]) -> None:
+    for name in ("hash", "hotspot"):
+        axis.plot(_zipfs(found), [found[z][name]["DS"] for z in _zipfs(found)], "o-", label=name)
+    axis.set(title=f"DS over {found['units']} units (figure 11a)", xlabel="Zipf exponent", ylim=(0, None))
+    axis.legend()
+
+
+def _share(axis: plt.Axes, found: dict[str, Any]) -> None:
+    worst = _zipfs(found)[-1]
+    for at, name in enumerate(("hash", "hotspot")):
+        shares = found[worst][name]["share"]
+        axis.bar([u + 0.4 * at for u in range(len(shares))], shares, 0.4, label=name)
+    axis.set(title=f"Share of the rows at Zipf {worst} (figure 12)", xlabel="unit")
+    axis.legend()
+
+
+def _cache(axis: plt.Axes, found: dict[str, Any]) -> None:
+    for exponent in _zipfs(found):
+        budgets = found[exponent]
+        axis.plot(list(budgets), [b["hit rate"] for b in budgets.values()], "o-", label=f"Zipf {exponent}")
+    axis.set(title=f"Hit rate, {found['keys']:,} keys (figure 11b)", xlabel="budget, MiB", ylim=(0, 1))
+    axis.legend()
+
+
+def _lists(axis: plt.Axes, found: dict[str, Any]) -> None:
+    for name in ("random", "ideal"):
+        axis.errorbar(
+            [f"2^{b}" for b in found], [f[name] for f in found.values()],
+            yerr=[f[f"{name} variance"] ** 0.5 for f in found.values()], marker="o", capsize=3, label=name,
+        )  # fmt: skip
+    axis.set(title="Comparisons of a query (figure 13)", xlabel="rows", ylim=(0, None))
+    axis.legend()
+
+
+def _ranges(axis: plt.Axes, found: dict[str, Any]) -> None:
+    sizes = [k for k in found if k.isdigit()]
+    for name in ("sorted array, with its matches", "binary search", "ideal skip list", "random skip list"):
+        axis.plot([f"2^{b}" for b in sizes], [found[b][name] / 1e6 for b in sizes], "o-", label=name)
+    axis.set(title="Range probes (tables 6 to 8)", xlabel="rows", ylabel="M probes/s of CPU", ylim=(0, None))
+    axis.legend()
+
+
+DRAWN = [
+    ("database", _database),
+    ("spread", _skew),
+    ("spread", _share),
+    ("cache", _cache),
+    ("lists", _lists),
+    ("ranges", _ranges),
+]
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """What must scaling remember? One value, kept by whoever calls: in the status of the StreamJoin. Lost, it begins anew."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Phase = Literal["Idle", "Growing", "Shrinking"]
@@ -61,9 +61,7 @@ class State:
 
     def remembered(self, decision: Decision) -> tuple[Decision, ...]:
         """With one more decision; one that repeats the last only counts."""
-        *older, last = self.decisions or (None,)
-        if last is not None and last.again(decision):
-            known = [d for d in older if d is not None]
-            times = last.times + 1
-            return (*known, Decision(**{**vars(decision), "times": times}))
+        if self.decisions and self.decisions[-1].again(decision):
+            times = self.decisions[-1].times + 1
+            return (*self.decisions[:-1], replace(decision, times=times))
         return (*self.decisions, decision)[-DECISIONS:]

@@ -66,7 +66,9 @@ def test_the_set_up_of_the_paper(space: Kube, store: Store) -> None:
     space.run("taint", "nodes", "-l", "type=kwok", "kwok.x-k8s.io/node-")
     start = time.monotonic()
     try:
-        space.until("all are placed", lambda: len(_placed(space)) == 128, 240)
+        space.until(
+            "all are placed", lambda: len(_placed(space)) >= 128, 240
+        )  # Spark replaces one that it takes for lost
         print(
             f"128 executors placed on {len(set(_placed(space)))} nodes after {time.monotonic() - start:.0f} s"
         )

@@ -1,0 +1,47 @@
+"""What a spec may say of an output topic."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from joinlib.errors import SpecError
+from joinlib.spark.compiled import compiled
+from joinlib.spec import parse
+from joinlib.spec.output import KafkaOutput
+
+SERVERS = {"bootstrapServers": "kafka:9092", "topic": "t"}
+SPEC = """
+apiVersion: streamjoin.dev/v1alpha1
+kind: StreamJoin
+metadata: {name: out}
+spec:
+  sql: SELECT a.k AS id, b.v AS v FROM a JOIN b ON a.k = b.k
+  inputs:
+    a: {schema: "k BIGINT, v BIGINT", generator: {rows: 1}}
+    b: {schema: "k BIGINT, v BIGINT", generator: {rows: 1}}
+  output: {kafka: {bootstrapServers: "kafka:9092", topic: t, key: [KEY]}}
+  checkpoint: {path: checkpoint}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"format": "arrow", "key": ["a"]}, "a message of format arrow holds many rows; remove key"),
+        ({"key": ["a", "a"]}, "names a column twice"),
+        ({"format": "avro"}, "'json', 'arrow' or 'csv'"),
+    ],
+)
+def test_mistakes_are_named(more: dict[str, Any], problem: str) -> None:
+    """With the fix."""
+    with pytest.raises(ValidationError, match=problem):
+        KafkaOutput.model_validate({**SERVERS, **more})
+
+
+def test_keys_are_columns_of_the_result() -> None:
+    """Not of an input; the nearest is offered."""
+    assert compiled(parse(SPEC.replace("KEY", "id"), "out.yaml", Path()), 1).join.emit.kafka is not None
+    with pytest.raises(SpecError, match=r"output.kafka.key: the result has no column 'k'"):
+        compiled(parse(SPEC.replace("KEY", "k"), "out.yaml", Path()), 1)

@@ -58,6 +58,7 @@ class Broker:
     jars: Path
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     watch: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    named: set[str] = field(default_factory=set, repr=False)
 
     @property
     def servers(self) -> str:
@@ -139,7 +140,12 @@ class Broker:
     # --- what tests do with it -------------------------------------------------------------------------------------
 
     def topic(self, name: str, partitions: int = 1, **config: str) -> str:
-        """Makes a topic; its name. Dots in names of settings are written as underscores."""
+        """Makes a topic; its name. Dots in names of settings are written as underscores.
+
+        The broker is shared: a name that another test has taken is an error, not that test's topic.
+        """
+        assert name not in self.named, f"another test has made the topic {name}"
+        self.named.add(name)
         settings = {key.replace("_", "."): value for key, value in config.items()}
         with self._admin() as admin:
             made = admin.create_topics([NewTopic(name, partitions, 1, config=settings)])
@@ -163,6 +169,7 @@ class Broker:
             end = time.monotonic() + 30
             while name in admin.list_topics(timeout=10).topics and time.monotonic() < end:
                 time.sleep(0.1)
+        self.named.remove(name)
 
     def send(
         self,

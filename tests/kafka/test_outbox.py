@@ -54,7 +54,7 @@ def send(to: KafkaTarget, batch: int, *numbers: int) -> None:
 
 def test_a_batch_that_runs_again_is_skipped(broker: Broker) -> None:
     """In the process that has written it, in another one, and after batches without rows."""
-    to = target(broker, broker.topic("again", 2))
+    to = target(broker, broker.topic("sent-again", 2))
     send(to, 0, 1, 2)
     send(to, 0, 1, 2)
     outbox._kept.clear()
@@ -207,7 +207,7 @@ def test_a_broker_that_is_not_there() -> None:
 
 def test_tls_with_scram(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows go through; a wrong password, or a client without TLS, is a clear error without secrets."""
-    topic = broker.topic("secured")
+    topic = broker.topic("sent-secured")
     secret = tmp_path / "password"
     secret.write_text(PASSWORD)
     monkeypatch.setenv("KAFKA_USER", USER)

@@ -15,6 +15,7 @@ from tests.cluster.kube import Kube, helm
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "streamjoin"
 SYSTEM = "streamjoin-system"
+_SPACE = "e2e-"  # begins the names of the tests' namespaces
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,6 +58,7 @@ def system(image: str) -> Iterator[Kube]:
     )
     kube = Kube(SYSTEM)
     yield kube
+    _await_the_end_of_spaces()
     unexpected = [line for line in _log(kube).splitlines() if _is_error(line)]
     helm("uninstall", "streamjoin", "-n", SYSTEM, "--wait")
     Kube("default").delete("namespace", SYSTEM)
@@ -74,12 +76,21 @@ def _log(kube: Kube) -> str:
 
 @pytest.fixture
 def space(system: Kube) -> Iterator[Kube]:
-    """A namespace of its own; at the end nothing of it may stay."""
+    """A namespace of its own; that nothing of it stays is seen when all tests are done: pods take 15 s to end."""
     del system
-    kube = Kube(f"t-{uuid.uuid4().hex[:8]}")
+    kube = Kube(f"{_SPACE}{uuid.uuid4().hex[:8]}")
     kube.run("create", "namespace", kube.namespace)
     yield kube
-    kube.run("delete", "namespace", kube.namespace, "--ignore-not-found", "--timeout=90s")
+    kube.run("delete", "namespace", kube.namespace, "--ignore-not-found", "--wait=false")
+
+
+def _await_the_end_of_spaces() -> None:
+    kube = Kube("default")
+    kube.until(
+        "the tests' namespaces are gone",
+        lambda: not any(name.startswith(_SPACE) for name in kube.names("namespaces")),
+        seconds=120,
+    )
 
 
 @pytest.fixture

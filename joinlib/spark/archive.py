@@ -8,7 +8,6 @@ Spark then starts some seconds faster. It is a cache: the JVM goes on without a 
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,10 +41,7 @@ def options() -> list[str]:
 def archive() -> Path:
     """Where the archive of this Java and this PySpark lies."""
     home.use()  # a class archive fits one class path only
-    java = shutil.which(
-        str(Path(os.environ["JAVA_HOME"]) / "bin/java") if "JAVA_HOME" in os.environ else "java"
-    )
-    program = Path(java).resolve() if java else Path("java")
+    program = Path(home.java()).resolve()
     release = program.parent.parent / "release"
     known = [os.environ.get("SPARK_HOME", ""), str(program), release.read_text() if release.exists() else ""]
     name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]

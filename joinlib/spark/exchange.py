@@ -126,7 +126,7 @@ def receive(arrived: Iterable[Sequence[Any]], inputs: Sequence[InputPlan], folde
         elif flags & _FILE:
             written = Written(*orjson.loads(block))
             segment.verify(folder, written)
-            rows.append((number, sequence, segment.read(folder, written)))
+            rows.append((number, sequence, segment.read(folder, written, schemas[number])))
             files[number, sequence] = written
         else:
             rows.append((number, sequence, pa.ipc.read_record_batch(pa.py_buffer(block), schemas[number])))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from joinlib.spark import archive, home
+from joinlib.spark import archive, home, local_files
 
 # C1 alone: rows never pass through the JVM, so its code need not be the best, and two cores have better to do.
 JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK")
@@ -27,8 +27,12 @@ def settings(partitions: int, retain_batches: int) -> dict[str, str]:
         # transformWithState knows only RocksDB; its changes are logged, a snapshot is made in the background.
         _STORE + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         _STORE + "rocksdb.changelogCheckpointing.enabled": "true",
+        # A snapshot costs a partition 10 ms and more; what is replayed instead are manifests, a few kilobytes a unit and batch.
+        _STORE + "minDeltasForSnapshot": "50",
+        _STORE
+        + "rocksdb.trackTotalNumberOfRows": "false",  # else each manifest is looked up before it is written
         _STREAMING + "minBatchesToRetain": str(retain_batches),
-        # The default forks `chmod` for every file: 72 ms a commit and partition instead of 1.5.
+        # Other than the default it makes no links, and so no forks, where it renames; see `local_files` as well.
         _STREAMING + "checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
@@ -46,6 +50,7 @@ def settings(partitions: int, retain_batches: int) -> dict[str, str]:
         "spark.shuffle.spill.compress": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.ui.showConsoleProgress": "false",
+        **local_files.settings(),
     }
 
 

@@ -4,24 +4,27 @@
              ├ watermark, highest event time of each input, rows read and late
              └ retired segments, with the batch that retired them
 
-Its size depends on the number of live segments, never on the number of batches. Encoding: JSON, a version first.
+Its size depends on the number of live segments, never on the number of batches. Encoding: a line of JSON, a version first,
+and behind it the rows of segments that are too small for files.
 """
 
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 import orjson
 
 from joinlib.errors import StateError
 
-VERSION = 1
+VERSION = 2
+Content = bytes  # a batch of rows as Arrow sends it
 NEVER = -(2**63) + 1  # µs: before every event time
 ALWAYS = 2**63 - 1  # µs: after every event time
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One immutable file of the unit's folder."""
+    """Immutable rows: a file of the unit's folder, or `content`."""
 
     name: str
     rows: int
@@ -31,6 +34,7 @@ class Segment:
     level: int  # how many times its rows were merged
     low: int = ALWAYS  # lowest and highest event time, µs
     high: int = NEVER
+    content: Content | None = None  # the rows, where a file would cost more than they do
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class SideManifest:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """All live files."""
+        """All that live."""
         return tuple(s for r in self.runs for s in r.segments) + self.marks
 
 
@@ -92,10 +96,17 @@ class Manifest:
     @property
     def names(self) -> set[str]:
         """Every file that must stay."""
-        return {s.name for side in self.sides for s in side.segments} | {name for _, name, _ in self.retired}
+        live = {s.name for side in self.sides for s in side.segments if s.content is None}
+        return live | {name for _, name, _ in self.retired}
 
     def encode(self) -> bytes:
-        return orjson.dumps({"v": VERSION, **vars(self)})  # orjson knows dataclasses
+        contents: list[bytes] = []
+
+        def aside(content: bytes) -> int:  # all that orjson does not know, in the order of the fields
+            contents.append(content)
+            return len(content)
+
+        return orjson.dumps({"v": VERSION, **vars(self)}, aside) + b"\n" + b"".join(contents)
 
 
 def empty(sides: int, inputs: int) -> Manifest:
@@ -108,15 +119,17 @@ def empty(sides: int, inputs: int) -> Manifest:
 
 def decode(data: bytes) -> Manifest:
     """Inverse of `Manifest.encode`."""
-    raw: dict[str, Any] = orjson.loads(data)
+    head, _, contents = data.partition(b"\n")
+    raw: dict[str, Any] = orjson.loads(head)
     if raw.pop("v") != VERSION:
         raise StateError(
             "the checkpoint was written by another version of StreamJoin; use a new checkpoint folder"
         )
+    rest = BytesIO(contents)
     return Manifest(
         **{
             **raw,
-            "sides": tuple(_side(s) for s in raw["sides"]),
+            "sides": tuple(_side(s, rest) for s in raw["sides"]),
             "highest": tuple(raw["highest"]),
             "rows": tuple(raw["rows"]),
             "late": tuple(raw["late"]),
@@ -126,8 +139,13 @@ def decode(data: bytes) -> Manifest:
     )
 
 
-def _side(raw: dict[str, Any]) -> SideManifest:
-    runs = tuple(
-        Run(r["number"], r["sealed"], tuple(Segment(**s) for s in r["segments"])) for r in raw["runs"]
-    )
-    return SideManifest(runs, tuple(Segment(**s) for s in raw["marks"]), raw["next_run"])
+def _side(raw: dict[str, Any], contents: BytesIO) -> SideManifest:
+    runs = tuple(Run(r["number"], r["sealed"], _segments(r["segments"], contents)) for r in raw["runs"])
+    return SideManifest(runs, _segments(raw["marks"], contents), raw["next_run"])
+
+
+def _segments(raw: list[dict[str, Any]], contents: BytesIO) -> tuple[Segment, ...]:
+    for s in raw:
+        if s["content"] is not None:
+            s["content"] = contents.read(s["content"])
+    return tuple(Segment(**s) for s in raw)

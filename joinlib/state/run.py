@@ -25,8 +25,8 @@ U64 = npt.NDArray[np.uint64]
 class LiveRun:
     """One run: `chains` finds rows, `batches` hold them (one for each segment of `run`)."""
 
-    def __init__(self, folder: Path, index: Path, skip_bits: int) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, schema: pa.Schema, index: Path, skip_bits: int) -> None:
+        self.folder, self.schema = folder, schema
         self.chains = Chains(index, skip_bits)
         self.run = Run(0, False, ())
         self.batches: list[pa.RecordBatch] = []
@@ -39,7 +39,7 @@ class LiveRun:
             for s in run.segments:
                 if s.name not in known:
                     segment.verify(self.folder, s)
-                    known[s.name] = segment.read(self.folder, s)
+                    known[s.name] = self._read(s)
             self._set(run, [known[s.name] for s in run.segments])
         self._catch_up()
 
@@ -54,7 +54,7 @@ class LiveRun:
     def replace(self, run: Run) -> None:
         """The same rows in other segments (after a merge)."""
         known = {s.name: b for s, b in zip(self.run.segments, self.batches, strict=True)}
-        self._set(run, [known.get(s.name) or segment.read(self.folder, s) for s in run.segments])
+        self._set(run, [known.get(s.name) or self._read(s) for s in run.segments])
 
     def probe(self, hashes: U64, limit: int) -> Iterator[tuple[I32, I32, I64]]:
         """Pairs (position, row) of equal hash, grouped by segment, and the position behind each group; O(pairs)."""
@@ -69,6 +69,9 @@ class LiveRun:
     def times(self, column: str) -> I64:
         """Event time of every row, µs; a row without one never expires."""
         return np.concatenate([time_values(b.column(column)) for b in self.batches])
+
+    def _read(self, s: Segment) -> pa.RecordBatch:
+        return segment.read(self.folder, s, self.schema)
 
     def _set(self, run: Run, batches: list[pa.RecordBatch]) -> None:
         self.run, self.batches = run, batches

@@ -1,8 +1,11 @@
-"""One segment: an Arrow IPC stream of one record batch, immutable, named by what it holds.
+"""One segment: rows that arrived together, immutable, named by what they are. Few stand in the manifest, others in a file.
+
+A file holds an Arrow IPC stream of one record batch; the manifest only the batch.
 
 A stream and not an IPC file: Arrow reads the footer of a file in a thread of its own, a millisecond on a busy machine.
 
-Written aside and renamed into place, so a name never shows half a file, and two attempts that write the same bytes agree.
+A file is written aside and renamed into place, so a name never shows half a file, and two attempts that write the same
+bytes agree.
 Read through a memory map, after its length and digest were compared with the manifest: a damaged segment is named,
 never joined.
 """
@@ -16,21 +19,30 @@ import pyarrow as pa
 import xxhash
 
 from joinlib.errors import StateError
-from joinlib.state.manifest import Segment
+from joinlib.state.manifest import Content, Segment
 
 _AT_ONCE = 1 << 20  # bytes; Arrow writes a dozen small pieces, which costs more than one copy of so little
 
 
 class Written(NamedTuple):
-    """A segment's file, as its writer knows it."""
+    """A segment, as its writer knows it."""
 
     name: str
     bytes: int
-    digest: str  # xxh3-128 of the file, hexadecimal
+    digest: str  # xxh3-128 of file or content, hexadecimal
+    content: Content | None = None  # where there is no file
 
 
-def write(folder: Path, prefix: str, batch: pa.RecordBatch) -> Written:
-    """Writes `batch` as `folder/PREFIX-DIGEST.arrow`. O(bytes), no copy of a large one in memory."""
+def write(folder: Path, prefix: str, batch: pa.RecordBatch, file_from: int = 0) -> Written:
+    """Writes `batch` as `folder/PREFIX-DIGEST.arrow`, if it has `file_from` bytes. O(bytes), no copy of a large one."""
+    if batch.nbytes < file_from:
+        content = batch.serialize().to_pybytes()
+        digest = xxhash.xxh3_128_hexdigest(content)
+        return Written(f"{prefix}-{digest[:16]}", len(content), digest, content)
+    return _write_file(folder, prefix, batch)
+
+
+def _write_file(folder: Path, prefix: str, batch: pa.RecordBatch) -> Written:
     aside = folder / f".{prefix}.{os.getpid()}.{threading.get_ident()}"
     try:
         content = _write_at_once(aside, batch) if batch.nbytes < _AT_ONCE else _write_through(aside, batch)
@@ -45,19 +57,22 @@ def write(folder: Path, prefix: str, batch: pa.RecordBatch) -> Written:
 
 def verify(folder: Path, segment: Segment | Written) -> None:
     """Compares the file with what the manifest says of it. O(bytes), about 10 GB/s."""
-    source = _map(folder, segment)
-    if source.size() != segment.bytes:
+    inline = segment.content is not None
+    content = pa.py_buffer(segment.content) if inline else _map(folder, segment).read_buffer()
+    if content.size != segment.bytes:
         raise StateError(
-            f"segment {folder / segment.name} is damaged: {source.size()} bytes, {segment.bytes} were written. {_CURE}"
+            f"segment {folder / segment.name} is damaged: {content.size} bytes, {segment.bytes} were written. {_CURE}"
         )
-    if xxhash.xxh3_128_hexdigest(source.read_buffer()) != segment.digest:
+    if xxhash.xxh3_128_hexdigest(content) != segment.digest:
         raise StateError(
             f"segment {folder / segment.name} is damaged: its checksum does not fit its content. {_CURE}"
         )
 
 
-def read(folder: Path, segment: Segment | Written) -> pa.RecordBatch:
-    """The segment's rows, mapped, not copied. Pages are read when they are touched."""
+def read(folder: Path, segment: Segment | Written, schema: pa.Schema) -> pa.RecordBatch:
+    """The segment's rows, mapped, not copied. Pages are read when they are touched. `schema`: of the rows."""
+    if segment.content is not None:
+        return pa.ipc.read_record_batch(pa.py_buffer(segment.content), schema)
     with pa.ipc.open_stream(_map(folder, segment).read_buffer()) as reader:
         return reader.read_next_batch()
 

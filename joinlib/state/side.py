@@ -86,15 +86,14 @@ class Side:
     def insert(self, batch: int, part: Part) -> I32:
         """Logs rows as a segment, unless they are one, then indexes them; returns their numbers in the head."""
         head, rows = self._head(), part.rows
-        name, size, digest = part.written or segment.write(
-            self.place.segments, f"{self.config.number}-{batch:08d}", rows
-        )
+        written = part.written or self._write(batch, "", rows)
         fault.point("segment", batch)
         low, high = self._span(rows)
+        name, size, digest, content = written
         token = _chain(head.run.token, digest)
         if not part.written and size >= self.tuning.small_bytes:
-            rows = segment.read(self.place.segments, segment.Written(name, size, digest))
-        numbers = head.append(Segment(name, rows.num_rows, size, digest, token, 0, low, high), rows)
+            rows = segment.read(self.place.segments, written, self.config.schema)
+        numbers = head.append(Segment(name, rows.num_rows, size, digest, token, 0, low, high, content), rows)
         self._inserted.setdefault(head.run.number, int(numbers[0]))
         fault.point("index", batch)
         return numbers.astype(np.int32)
@@ -184,7 +183,7 @@ class Side:
 
     def _read_marks(self, marks: Segment) -> tuple[I32, I32]:
         segment.verify(self.place.segments, marks)
-        batch = segment.read(self.place.segments, marks)
+        batch = segment.read(self.place.segments, marks, _MARKS)
         return batch.column("run").to_numpy(), batch.column("row").to_numpy()
 
     def _log_marks(self, batch: int) -> None:
@@ -209,11 +208,9 @@ class Side:
         self._marks = (self._write_marks(batch, runs[live], rows[live]),) if live.any() else ()
 
     def _write_marks(self, batch: int, runs: I32, rows: I32) -> Segment:
-        content = pa.record_batch([pa.array(runs, pa.int32()), pa.array(rows, pa.int32())], _MARKS)
-        name, size, digest = segment.write(
-            self.place.segments, f"{self.config.number}-{batch:08d}-marks", content
-        )
-        return Segment(name, len(rows), size, digest, 0, 0)
+        marks = pa.record_batch([pa.array(runs, pa.int32()), pa.array(rows, pa.int32())], _MARKS)
+        name, size, digest, content = self._write(batch, "-marks", marks)
+        return Segment(name, len(rows), size, digest, 0, 0, content=content)
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
@@ -228,7 +225,11 @@ class Side:
         return self.runs[-1]
 
     def _live(self, number: int) -> LiveRun:
-        return LiveRun(self.place.segments, self._index(number), self.place.skip_bits)
+        return LiveRun(self.place.segments, self.config.schema, self._index(number), self.place.skip_bits)
+
+    def _write(self, batch: int, kind: str, rows: pa.RecordBatch) -> segment.Written:
+        prefix = f"{self.config.number}-{batch:08d}{kind}"
+        return segment.write(self.place.segments, prefix, rows, self.tuning.file_bytes)
 
     def _index(self, number: int) -> Path:
         return self.place.indexes / f"{self.config.number}-{number}.index"
@@ -305,11 +306,9 @@ class Side:
 
     def _write_merged(self, batch: int, batches: list[pa.RecordBatch], old: tuple[Segment, ...]) -> Segment:
         table = pa.concat_batches(batches)
-        name, size, digest = segment.write(
-            self.place.segments, f"{self.config.number}-{batch:08d}-merged", table
-        )
-        low, high = min(s.low for s in old), max(s.high for s in old)
-        return Segment(name, table.num_rows, size, digest, 0, max(s.level for s in old) + 1, low, high)
+        name, size, digest, content = self._write(batch, "-merged", table)
+        low, high, level = min(s.low for s in old), max(s.high for s in old), max(s.level for s in old) + 1
+        return Segment(name, table.num_rows, size, digest, 0, level, low, high, content)
 
     def _merge_runs(self, batch: int) -> bool:
         """The two neighbouring sealed runs with the fewest rows become one, with an index of its own; False: none may."""

@@ -12,6 +12,7 @@ class Tuning:
     seal_bytes: int = (1 << 30) - 1  # or so many bytes (string columns of one Arrow array end at 2 GiB)
     spans: int = 8  # a head is sealed once it spans this part of the time a row is kept
     merge_segments: int = 8  # so many small segments of a head become one, and half as many segments of marks
+    file_bytes: int = 1 << 12  # fewer stand in the manifest: to make a file costs 0.1 to 1 ms
     small_bytes: int = 1 << 14  # a segment below this is small; its rows are not mapped until they are merged
     max_segments: int = 32  # live segments of a side
     max_runs: int = 12  # sealed runs of a side, before two neighbours become one

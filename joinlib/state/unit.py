@@ -55,7 +55,7 @@ class Unit:
         for side in self.sides:
             saved, retired = side.commit(batch)
             sides.append(saved)
-            kept += tuple((batch, s.name, s.bytes) for s in retired)
+            kept += tuple((batch, s.name, s.bytes) for s in retired if s.content is None)
         taken = {s.name for saved in sides for s in saved.segments} | {name for _, name, _ in kept}
         kept += tuple((batch, w.name, w.bytes) for w in sorted(offered) if w.name not in taken)
         return replace(manifest, batch=batch, sides=tuple(sides), retired=kept)

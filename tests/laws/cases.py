@@ -187,6 +187,7 @@ def tunings(draw: st.DrawFn) -> Tuning:
         hash_bits=draw(st.sampled_from([64, 64, 3])),
         seal_rows=draw(st.sampled_from([1, 3, 1000])),
         merge_segments=fan,
+        file_bytes=draw(st.sampled_from([0, 100, 1 << 12])),
         small_bytes=draw(st.sampled_from([0, 1 << 14])),
         max_segments=runs + 2 + fan + draw(st.sampled_from([0, 9])),
         max_runs=runs,

@@ -198,7 +198,7 @@ class Flow:
     def _receive(self, u: int, block: bytes | Written, schema: pa.Schema) -> pa.RecordBatch:
         if isinstance(block, Written):
             segment.verify(self._segments(u), block)
-            return segment.read(self._segments(u), block)
+            return segment.read(self._segments(u), block, schema)
         return pa.ipc.read_record_batch(pa.py_buffer(block), schema)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from joinlib.errors import InputError, NotReady, StateError
+from joinlib.state.tuning import Tuning
 from tests.spark.trial import Ran, Trial, plain
 
 pytestmark = pytest.mark.spark
@@ -77,7 +78,7 @@ def test_bad_files_are_skipped_and_counted_if_the_spec_says_so(trial: Trial) -> 
 def test_a_damaged_segment_is_named_and_never_joined(trial: Trial) -> None:
     """Cut off, or one bit turned between two runs: the error names the segment; restored, the job goes on."""
     two(trial)
-    trial.run(SQL)
+    trial.run(SQL, tuning=Tuning(file_bytes=0))
     before = trial.output(SQL)
     trial.write("orders", "2", [(k, 100 + k) for k in range(5)])
     segment = max((trial.folder / "checkpoint" / "state").rglob("*.arrow"), key=lambda p: p.stat().st_size)

@@ -85,10 +85,10 @@ def last_batches(plan: Compiled) -> list[int]:
 
 
 def manifests(spark: SparkSession, plan: Compiled, batch: int) -> list[str]:
-    """Every unit's manifest after a batch, as JSON, by unit."""
+    """Every unit's manifest after a batch, as text, by unit."""
     reader = spark.read.format("statestore").option("stateVarName", "manifest").option("batchId", batch)
     rows = reader.load(str(plan.checkpoint / "spark")).select("key.slot", "value.manifest").collect()
-    saved = {slot: bytes(manifest).decode() for slot, manifest in rows}
+    saved = {slot: bytes(manifest).decode("latin-1") for slot, manifest in rows}
     return [saved[slot] for slot in slots(plan.stage.units)]
 
 

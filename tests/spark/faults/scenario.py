@@ -34,6 +34,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 FILES, ROWS = 9, 40  # a file of each input a batch
 TUNING = {  # a head lives for three batches or so: long enough to be found half changed, and to be sealed and merged
     "spool_bytes": 300,
+    "file_bytes": 200,
     "seal_rows": 48,
     "spans": 1,
     "merge_segments": 2,
@@ -232,7 +233,6 @@ class Scenario:
             for side in (*before[unit].sides, *manifest.sides):
                 for live in side.segments:
                     segment.verify(folder, live)
-                    assert segment.read(folder, live).num_rows == live.rows
         assert sum(s.rows for m in before for s in m.sides) > 0
 
     @property
@@ -240,7 +240,7 @@ class Scenario:
         """By batch: those of all units, of the last run."""
         done = self.runs[-1].done
         assert done is not None
-        return {int(b): [decode(m.encode()) for m in all_] for b, all_ in done["manifests"].items()}
+        return {int(b): [decode(m.encode("latin-1")) for m in all_] for b, all_ in done["manifests"].items()}
 
     def _segments(self, manifest: Manifest, unit: int) -> Path:
         return self.folder / "checkpoint" / "state" / "0" / f"{unit:05d}"

@@ -17,7 +17,7 @@ UTC = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema([("$hash", pa.uint64()), ("a.v", pa.int64()), ("a.t", UTC)])
 MARKED = SideConfig(0, SCHEMA, ("a.v",), "a.t", 10, True)
 FOREVER = SideConfig(0, SCHEMA, ("a.v",), None, None, True)
-SMALL = Tuning(seal_rows=5, merge_segments=2, max_segments=8, max_runs=2, retain_batches=1)
+SMALL = Tuning(file_bytes=0, seal_rows=5, merge_segments=2, max_segments=8, max_runs=2, retain_batches=1)
 
 
 class Store:

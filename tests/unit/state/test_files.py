@@ -14,6 +14,8 @@ from joinlib.state.side import Part
 from joinlib.state.tuning import Tuning
 from tests.unit.state.sides import FOREVER, MARKED, SMALL, Store, rows, work
 
+FILES = Tuning(file_bytes=0)  # each segment is a file, however few its rows
+
 
 def names(store: Store, kind: str) -> list[str]:
     side = store.manifest.sides[0]
@@ -24,7 +26,7 @@ def names(store: Store, kind: str) -> list[str]:
 @pytest.mark.parametrize("damage", ["truncated", "empty", "bit", "missing"])
 def test_a_damaged_segment_is_named(kind: str, damage: str, tmp_path: Path) -> None:
     """Whatever has happened to a file, rows or marks: it is named and nothing is opened."""
-    store = Store(tmp_path, FOREVER, Tuning())
+    store = Store(tmp_path, FOREVER, FILES)
     store.batch(0, [1, 2, 3], mark=[2])
     for path in store.indexes.glob("*.index"):
         path.unlink()
@@ -53,18 +55,41 @@ def test_a_manifest_of_another_version_is_refused() -> None:
 
 
 def test_a_manifest_survives_encoding(tmp_path: Path) -> None:
-    """decode is the inverse of encode."""
-    store = Store(tmp_path)
+    """decode is the inverse of encode, whether rows are in files or in the manifest."""
+    store = Store(tmp_path, tuning=replace(SMALL, file_bytes=60))
     for n in range(9):
         store.batch(n, [n, n + 1], mark=[n])
     manifest = store.manifest
 
-    assert isinstance(manifest, Manifest) and manifest.retired and decode(manifest.encode()) == manifest
+    assert manifest.retired and decode(manifest.encode()) == manifest
+    assert {s.content is None for s in manifest.sides[0].segments} == {True, False}
+
+
+def test_few_rows_make_no_file(tmp_path: Path) -> None:
+    """They stand in the manifest until a merge has made them many; another process finds them there, whole or not at all."""
+    store = Store(tmp_path, FOREVER, Tuning(file_bytes=1000))
+    for n in range(8):
+        store.batch(n, [n], mark=[n])
+    assert not store.files
+    lose_indexes(store)
+    assert store.content() == [(n, True) for n in range(8)]
+
+    store.saved = store.saved[:-1] + bytes([store.saved[-1] ^ 1])
+    lose_indexes(store)
+    with pytest.raises(StateError, match="damaged"), store.open():
+        pass
+
+
+def lose_indexes(store: Store) -> None:
+    """As a new process on another executor finds it."""
+    units._open.clear()
+    for path in store.indexes.glob("*.index"):
+        path.unlink()
 
 
 def test_retired_files_are_deleted_when_no_batch_can_come_back(tmp_path: Path) -> None:
     """A merged segment stays for the batches that Spark retains, so that each of them can be opened; then it is gone."""
-    store = Store(tmp_path, FOREVER, Tuning(seal_rows=1, max_runs=1, retain_batches=3))
+    store = Store(tmp_path, FOREVER, Tuning(file_bytes=0, seal_rows=1, max_runs=1, retain_batches=3))
     saved = []
     for n in range(12):
         store.batch(n, [n])
@@ -81,7 +106,7 @@ def test_retired_files_are_deleted_when_no_batch_can_come_back(tmp_path: Path) -
 
 def test_orphans_are_swept(tmp_path: Path) -> None:
     """What attempts that died have left is gone once the batch is over and a new process has opened the unit."""
-    store = Store(tmp_path, FOREVER, Tuning())
+    store = Store(tmp_path, FOREVER, FILES)
     store.batch(0, [1])
     with store.open() as unit:
         unit.sides[0].insert(1, Part(rows([7, 8])))
@@ -96,7 +121,7 @@ def test_orphans_are_swept(tmp_path: Path) -> None:
 
 def test_a_late_attempt_sweeps_nothing_that_lives(tmp_path: Path) -> None:
     """A task of batch 1, long given up, opens an old manifest while batches 1 and 2 are committed."""
-    store = Store(tmp_path, FOREVER, Tuning())
+    store = Store(tmp_path, FOREVER, FILES)
     store.batch(0, [1])
     old = store.saved
     store.batch(1, [2])
@@ -125,7 +150,7 @@ class Work:
 
 def test_ten_thousand_tiny_batches(tmp_path: Path) -> None:
     """Manifest, files and work of a batch stay flat; rewriting costs each row a logarithm."""
-    store, work = Store(tmp_path, FOREVER, Tuning()), Work()
+    store, work = Store(tmp_path, FOREVER, FILES), Work()
     sizes, files = [], []
     for n in range(10_000):
         store.batch(n, [n], mark=[n - 1] if n % 100 == 0 else [])
@@ -144,7 +169,7 @@ def test_a_long_window_of_tiny_batches(tmp_path: Path) -> None:
     """The same where old runs take most of the room: a window of 400 batches, its head sealed every fifty."""
     hold = 400
     config = replace(MARKED, hold_us=hold, marked=False)
-    store, work = Store(tmp_path, config, Tuning()), Work()
+    store, work = Store(tmp_path, config, FILES), Work()
     sizes = []
     for n in range(1200):
         store.batch(n, [n], horizon=n - hold - 1)
@@ -166,7 +191,7 @@ def test_the_sweep_of_limits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("small_bytes", "most"), [(0, 28), (1 << 14, 8)])
 def test_small_segments_are_merged_sooner(small_bytes: int, most: int, tmp_path: Path) -> None:
     """A gather visits every segment: of small ones there are few, of large ones as many as are allowed."""
-    store = Store(tmp_path, FOREVER, Tuning(small_bytes=small_bytes))
+    store = Store(tmp_path, FOREVER, Tuning(file_bytes=0, small_bytes=small_bytes))
     counts = []
     for n in range(40):
         store.batch(n, [n])
@@ -184,7 +209,7 @@ def test_limits_that_cannot_be_kept_are_refused() -> None:
 
 def test_an_open_unit_holds_one_file_an_index(tmp_path: Path) -> None:
     """A worker serves hundreds of units: neither their locks nor their segments stay open, and nothing of a unit let go."""
-    store = Store(tmp_path, FOREVER, Tuning())
+    store = Store(tmp_path, FOREVER, FILES)
     for batch in range(3):
         store.batch(batch, [1, 2, 3], mark=[2])
     assert {p.suffix for p in _held(tmp_path)} == {".index"}

@@ -23,8 +23,8 @@ class AgainstList(RuleBasedStateMachine):
         tuning=st.sampled_from(
             [
                 SMALL,
-                Tuning(seal_rows=2, merge_segments=4, max_segments=7, max_runs=1),
-                Tuning(max_segments=30, spans=2, small_bytes=0),
+                Tuning(seal_rows=2, file_bytes=100, merge_segments=4, max_segments=7, max_runs=1),
+                Tuning(max_segments=30, spans=2, file_bytes=0, small_bytes=0),
                 Tuning(),
             ]
         )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joinlib.lookup import kernels
-from joinlib.lookup.entries import BYTES, FIRST, MOST_PIECES, NUMBER, ROW, Entries, bits_for
+from joinlib.lookup.entries import BYTES, FIRST, MOST_PIECES, NUMBER, ROW, ROWS, Entries, bits_for
 from joinlib.lookup.hashed import distinct, match, same_keys, take
 from joinlib.lookup.pieces import Pieces
 from joinlib.route.hash import exact, key_hash
@@ -46,6 +46,7 @@ class Figures:
 
     probes: int = 0
     hits: int = 0
+    expired: int = 0  # of those that were no hits: an answer was there, and was void
     queries: int = 0
 
 
@@ -98,17 +99,25 @@ class Cache:
         hits = kernels.touch(self.entries.lines, found)
         answers = [self._stored(np.flatnonzero(found >= 0), found)]
         missing = np.flatnonzero(found < 0)
-        if len(missing):
-            answers.append(self._fetched(missing, take(keys, missing), hashes[missing], fetch, now, expiry))
         known = self.figures
         self.figures = Figures(
-            known.probes + len(found), known.hits + hits, known.queries + bool(len(missing))
+            known.probes + len(found),
+            known.hits + hits,
+            known.expired + self._expired(hashes[missing], now),
+            known.queries + bool(len(missing)),
         )
+        if len(missing):
+            answers.append(self._fetched(missing, take(keys, missing), hashes[missing], fetch, now, expiry))
         if len(answers) == 1:
             return answers[0]
         return Answer(
             np.concatenate([a.positions for a in answers]), pa.concat_batches([a.rows for a in answers])
         )
+
+    @property
+    def rows(self) -> int:
+        """Rows of the table that are kept."""
+        return int(self.entries.pieces[:, ROWS].sum())
 
     @property
     def bytes(self) -> int:
@@ -144,6 +153,10 @@ class Cache:
             found[open_] = more
             open_ = open_[more >= 0]
         return found
+
+    def _expired(self, hashes: U64, now: int) -> int:
+        e = self.entries
+        return kernels.expired(e.heads, e.lines, e.bits, e.tail, now, hashes)
 
     def _stored(self, positions: I64, found: I64) -> Answer:
         """The rows of entries, each with the position of the key it was found for."""

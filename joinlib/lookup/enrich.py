@@ -19,7 +19,6 @@ from joinlib.join.config import Lookup
 from joinlib.join.match import satisfying, true
 from joinlib.join.rows import Nulls, Picked, Rows, Tuples, flat
 from joinlib.lookup.incremental import FOR_EVER, Cache
-from joinlib.lookup.postgres import PostgresTable
 from joinlib.lookup.task import TableTask
 from joinlib.lookup.used import Used
 from joinlib.lookup.version import Points, Version
@@ -93,11 +92,13 @@ class Asked:
             now.expired - before.expired,
             now.queries - before.queries,
             kept.rows,
-            kept.bytes,
+            kept.held,
             kept.budget,
         )
 
     def _fetch(self, keys: list[pa.Array]) -> pa.RecordBatch:
+        from joinlib.lookup.postgres import PostgresTable  # nobody else needs what it loads
+
         lookup, reader = self.task.lookup, self.task.reader
         assert isinstance(reader, PostgresTable)
         columns = [c for c in lookup.key_columns if c is not None]

@@ -121,8 +121,13 @@ class Cache:
 
     @property
     def bytes(self) -> int:
-        """What index and files take, at most the budget (or the least that an empty cache takes)."""
+        """What index and files may come to take, at most the budget (or the least that an empty cache takes)."""
         return self.entries.bytes
+
+    @property
+    def held(self) -> int:
+        """What they take now."""
+        return self.entries.held
 
     def check(self) -> None:
         """Every invariant, O(entries)."""

@@ -235,5 +235,6 @@ def test_figures_say_why_a_query_was_needed(tmp_path: Path) -> None:
     cache.lookup([pa.array([1, 2, 3])], fetch, now=9, expiry=19)
     assert cache.figures == Figures(probes=6, hits=2, expired=0, queries=2)
     assert cache.rows == 2
+    assert 0 < cache.held < cache.bytes / 4, "the index is for many more"
     cache.lookup([pa.array([1, 2, 3, 5])], fetch, now=10, expiry=20)
     assert cache.figures == Figures(probes=10, hits=3, expired=2, queries=3)

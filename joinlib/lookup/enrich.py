@@ -195,11 +195,14 @@ def _valid(keys: list[pa.Array]) -> npt.NDArray[np.bool_]:
 
 
 def _together(tuples: Iterator[Tuples], reads: frozenset[str]) -> Iterator[Tuples]:
-    """The same rows in as few chunks as memory allows: what the database is asked, it is asked at once."""
+    """The same rows in as few chunks as memory allows: what the database is asked, it is asked at once.
+
+    In one order of columns: joins give their sides in the order in which they were probed.
+    """
     waiting: list[pa.RecordBatch] = []
     count = 0
     for some in tuples:
-        fields = {f.name: f for p in some.parts for f in p.schema if f.name in reads}
+        fields = dict(sorted((f.name, f) for p in some.parts for f in p.schema if f.name in reads))
         # A column of no type keeps the number of rows where nothing is read.
         batch = pa.record_batch(
             [flat(some.column(n)) for n in fields] + [pa.nulls(len(some))], [*fields, "$rows"]

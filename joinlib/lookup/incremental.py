@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from joinlib import fault
 from joinlib.lookup import kernels
 from joinlib.lookup.entries import BYTES, FIRST, MOST_PIECES, NUMBER, ROW, ROWS, Entries, bits_for
 from joinlib.lookup.hashed import distinct, match, same_keys, take
@@ -213,6 +214,7 @@ class Cache:
         while len(self.entries.pieces) and not self._fits(blocks):
             blocks.insert(0, self._oldest(now))
         self._write(self._cut(_joined(blocks) if len(blocks) > 1 else new))
+        fault.point("cached", self.figures.queries)
         self._settle()
         self.entries.finish()
 

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from joinlib import fault
 from joinlib.errors import StreamJoinError
 from joinlib.lookup.load import load
 from joinlib.lookup.postgres import PostgresTable
@@ -127,6 +128,7 @@ class Versions:
                 if before is not None:
                     self._keeps(task.alias)
                     return before
+            fault.point("loaded", number)
             write(task.version(number), rows, task.lookup.range)
             kept = self._loads[task.alias].kept
             self._loads[task.alias] = Loads(number, time.monotonic() - began, time.time(), kept)

@@ -10,7 +10,9 @@ from dashboards.queries import by_unit, gauge, of, rate, ratio, share, total
 def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON."""
     says = "What does the join itself do? Matches, time in units, segments, and the cost of keeping state."
-    return house.board("joins", "Join internals", says, [_matches(), _time(), _segments(), _steps()])
+    return house.board(
+        "joins", "Join internals", says, [_matches(), _time(), _segments(), _tables(), _steps()]
+    )
 
 
 def _matches() -> Row:
@@ -108,6 +110,74 @@ def _segments() -> Row:
                 Ask(ratio(rows, gauge("streamjoin_segments")), "rows"),
                 span=8,
             ),
+        ],
+    )
+
+
+def _tables() -> Row:
+    hits, misses = (
+        rate("streamjoin_table_hits_total", "table"),
+        rate("streamjoin_table_misses_total", "table"),
+    )
+    taken = house.lines(
+        "Kept of tables",
+        "A whole table once, caches in every unit; dashed: the budget. A full cache forgets what came first.",
+        house.BYTES,
+        Ask(gauge("streamjoin_table_bytes", "table"), "{{table}}"),
+        Ask(gauge("streamjoin_table_budget_bytes", "table"), "budget"),
+        span=8,
+    )
+    return Row(
+        "Tables",
+        [
+            house.lines(
+                "Answered from what is kept",
+                "Share of lookups that asked no database. Low for long: the budget is small, or keys are always new.",
+                house.RATIO,
+                Ask(ratio(hits, f"({hits} + {misses})"), "{{table}}"),
+                span=8,
+            ).max(1),
+            house.stacked(
+                "Lookups",
+                "Rows a second whose key was looked up, of all tables. Expired: an answer was kept, and is older than refresh.",
+                house.ROWS_RATE,
+                Ask(rate("streamjoin_table_hits_total"), "kept"),
+                Ask(
+                    f"{rate('streamjoin_table_misses_total')} - {rate('streamjoin_table_expired_total')}",
+                    "asked for: new",
+                ),
+                Ask(rate("streamjoin_table_expired_total"), "asked for: expired"),
+                span=8,
+            ),
+            house.dashed(taken, "budget", house.RED),
+            house.lines(
+                "Queries",
+                "Queries a second for keys that are missing: at most one for each unit and batch.",
+                house.NUMBER,
+                Ask(rate("streamjoin_table_queries_total", "table"), "{{table}}"),
+                span=6,
+            ).decimals(2),
+            house.lines(
+                "Time to load",
+                "What loading a whole table took last.",
+                house.SECONDS,
+                Ask(gauge("streamjoin_table_load_seconds", "table"), "{{table}}"),
+                span=6,
+            ),
+            house.lines(
+                "Age of whole tables",
+                "Since the last load. More than refresh: loads fail, or find the table empty; the version of before is kept.",
+                house.SECONDS,
+                Ask(f"time() - {gauge('streamjoin_table_loaded_timestamp_seconds', 'table')}", "{{table}}"),
+                span=6,
+            ),
+            house.lines(
+                "DS with and without a rule for hot keys",
+                "Of the rows that met tables: as hashes alone would have sent them to units, and as they were sent.",
+                house.NUMBER,
+                Ask(gauge("streamjoin_route_skew", "route"), "{{route}}"),
+                span=6,
+            ).decimals(2),
         ],
     )
 

@@ -72,6 +72,7 @@ class Driver(Collector):
         registry.register(self)
         self.moment = Moment(
             sources=tuple(p.source for p in self.stage.inputs),
+            tables=tuple(lookup.table.alias for lookup in self.stage.lookups),
             phase="Waiting",
             wanted=cluster.wanted(self.executors),
             budget=cluster.memory(self.executors).state if around.place else None,
@@ -200,7 +201,14 @@ class Driver(Collector):
             self._seconds.observe(took.seconds)
             self._tell(steps=_sums(self.moment.steps, took.steps))
         there, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
-        self._tell(took=took, lag=flow.lag, there=tuple(there), leaving=leaving)
+        self._tell(
+            took=took,
+            lag=flow.lag,
+            loads=flow.loads,
+            route_skew=flow.route_skew,
+            there=tuple(there),
+            leaving=leaving,
+        )
 
     def _place(self) -> None:
         """After a batch: do units move in the next one, or stay?"""

@@ -12,7 +12,7 @@ from prometheus_client import Metric
 from jobs.view import Moment
 from joinlib.metric.export import Labels, Values, families
 from joinlib.metric.skew import ds, hottest
-from joinlib.metric.table import MAX_UNITS, PHASES, STEPS
+from joinlib.metric.table import MAX_UNITS, PHASES, ROUTES, STEPS
 from joinlib.spark.receipt import Receipt
 from joinlib.state.manifest import NEVER
 
@@ -29,6 +29,7 @@ def values(moment: Moment, units: int, now: float) -> Values:
     found = {
         **_job(moment, units),
         **_inputs(moment, units, now),
+        **_tables(moment),
         **_executors(moment),
         **(_units(moment) if units <= MAX_UNITS else {}),
     }
@@ -86,6 +87,25 @@ def _inputs(moment: Moment, units: int, now: float) -> dict[str, Samples]:
         },
         "input_skew": {(n,): ds(rows) for n, rows in spread.items()},
         "hottest_unit_ratio": {(n,): hottest(rows) for n, rows in spread.items()},
+    }
+
+
+def _tables(moment: Moment) -> dict[str, Samples]:
+    used = {(name,): u for name, u in moment.used.items()}
+    loads = {(name,): loaded for name, loaded in moment.loads.items()}
+    return {
+        "table_hits_total": {t: u.hits for t, u in used.items()},
+        "table_misses_total": {t: u.misses for t, u in used.items()},
+        "table_expired_total": {t: u.expired for t, u in used.items()},
+        "table_queries_total": {t: u.queries for t, u in used.items()},
+        "table_rows": {t: u.rows for t, u in used.items()},
+        "table_bytes": {t: u.bytes for t, u in used.items()},
+        "table_budget_bytes": {t: u.budget for t, u in used.items()},
+        "table_version": {t: u.version for t, u in used.items()},
+        "table_load_seconds": {t: loaded["seconds"] for t, loaded in loads.items()},
+        "table_loaded_timestamp_seconds": {t: loaded["at"] for t, loaded in loads.items()},
+        "table_kept_loads_total": {t: loaded["kept"] for t, loaded in loads.items()},
+        "route_skew": {(route,): moment.route_skew.get(route) for route in ROUTES},
     }
 
 

@@ -1,8 +1,10 @@
 """What has a run done so far? Sums over its batches; pure, the clock is given."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
+
+from joinlib.lookup.used import Used, later, total
 
 if TYPE_CHECKING:
     from joinlib.spark.job import Report
@@ -60,6 +62,7 @@ class Figures:
     receipts: Mapping[int, "Receipt"] = field(default_factory=dict)  # the latest of each unit
     latest: tuple["Receipt", ...] = ()  # those of the latest batch that woke a unit
     work: Mapping[int, Work] = field(default_factory=dict)  # of each unit
+    tables: tuple[Used, ...] = ()  # of each lookup of the plan, over all units
 
     @property
     def rows_in(self) -> tuple[int, ...]:
@@ -91,6 +94,7 @@ class Figures:
         """One batch later."""
         by_input = list(zip(*(r.rows_in for r in report.receipts), strict=True))
         late = list(zip(*(r.late for r in report.receipts), strict=True))
+        receipts = {**self.receipts, **{r.unit: r for r in report.receipts}}
         mark = Mark(now, _sum(self.rows_in, by_input), self.rows_out + report.rows_out)
         return replace(
             self,
@@ -99,12 +103,21 @@ class Figures:
             batch=report.batch,
             late=_sum(self.late, late),
             bad=_sum(self.bad, [(n,) for n in max((r.bad for r in report.receipts), default=())]),
-            receipts={**self.receipts, **{r.unit: r for r in report.receipts}},
+            receipts=receipts,
             latest=report.receipts or self.latest,
             work={
                 **self.work,
                 **{r.unit: self.work.get(r.unit, Work()).after(r) for r in report.receipts},
             },
+            tables=self._tables(report.receipts, receipts.values()),
+        )
+
+    def _tables(self, batch: Iterable["Receipt"], now: Iterable["Receipt"]) -> tuple[Used, ...]:
+        """Lookups of a batch are added to those before; what is kept is what every unit said last."""
+        done, kept = _totals(batch), _totals(now)
+        before = self.tables or (Used(),) * len(kept)
+        return tuple(
+            later(b, d, k) for b, d, k in zip(before, done or (Used(),) * len(kept), kept, strict=True)
         )
 
     def spread(self, at: Container[int], units: int) -> list[int]:
@@ -126,6 +139,10 @@ def beginning(inputs: int, now: float) -> Figures:
     """Before the first batch."""
     zeros = (0,) * inputs
     return Figures(now, (Mark(now, zeros, 0),), late=zeros, bad=zeros)
+
+
+def _totals(receipts: Iterable["Receipt"]) -> tuple[Used, ...]:
+    return tuple(total(of_one) for of_one in zip(*(r.tables for r in receipts), strict=True))
 
 
 def _sum(before: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[int, ...]:

@@ -43,6 +43,8 @@ class Flow(threading.Thread):
         self.flowing = threading.Event()  # the query has started
         self.job: Job | None = None  # from then on
         self.lag: Mapping[str, Mapping[str, int]] = {}  # of each source, as of the last batch
+        self.loads: Mapping[str, Mapping[str, float]] = {}  # how loading each table went
+        self.route_skew: Mapping[str, float] = {}  # DS of the batch before: by hashes alone, by the rule
         self.took = Took()  # the last batch that was committed
         self.busy = False  # rows are there, a batch is on its way
         self.error: StreamJoinError | Exception | None = None
@@ -93,7 +95,9 @@ class Flow(threading.Thread):
         """Progress is for show: a query that has just gone has none."""
         with contextlib.suppress(Exception):
             self.busy = job.query.status["isDataAvailable"]
-            self.lag = job.lag() or self.lag
+            if envelope := job.envelope():
+                self.lag, self.loads = envelope.get("lag", {}), envelope.get("loads", {})
+                self.route_skew = envelope.get("skew") or {}
             if progress := job.query.lastProgress:
                 took = {step: ms / 1000 for step, ms in progress["durationMs"].items()}
                 self.took = Took(progress["batchId"], took.pop("triggerExecution"), took)

@@ -46,7 +46,8 @@ def run(document: StreamJoin, options: Options) -> None:
     """Returns when the inputs are done or the user has stopped the run; raises what went wrong."""
     from rich.console import Console
 
-    inputs = _shown(document, of_spec(document))
+    stage = of_spec(document)
+    inputs, tables = _shown(document, stage), tuple(lookup.table.alias for lookup in stage.lookups)
     log = document.spec.checkpoint.folder / "logs" / "spark.log"
     with aside(log) as terminal:
         console = Console(
@@ -55,7 +56,7 @@ def run(document: StreamJoin, options: Options) -> None:
         plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
         flow = Flow(document, until_done=options.until_done, cores=options.cores, conf=options.conf or {})
         try:
-            scene = _watch(flow, document, inputs, Plain(console) if plain else Live(console))
+            scene = _watch(flow, document, inputs, tables, Plain(console) if plain else Live(console))
         except KeyboardInterrupt:
             _end_at_once(console, flow.flowing.is_set())
         if flow.error is None:
@@ -64,7 +65,9 @@ def run(document: StreamJoin, options: Options) -> None:
         raise _said(flow.error, log) from flow.error
 
 
-def _watch(flow: Flow, document: StreamJoin, inputs: tuple[Shown, ...], view: View) -> Scene:
+def _watch(
+    flow: Flow, document: StreamJoin, inputs: tuple[Shown, ...], tables: tuple[str, ...], view: View
+) -> Scene:
     """Shows the flow until it is over."""
     began = time.monotonic()
     figures = None
@@ -81,7 +84,15 @@ def _watch(flow: Flow, document: StreamJoin, inputs: tuple[Shown, ...], view: Vi
                 if report.sample is not None:
                     view.sample(report.batch, report.sample, report.rows_out)
             scene = Scene(
-                document.metadata.name, inputs, figures, flow.lag, flow.took, flow.busy, began, bool(asked)
+                document.metadata.name,
+                inputs,
+                figures,
+                flow.lag,
+                flow.took,
+                flow.busy,
+                began,
+                bool(asked),
+                tables,
             )
             view.update(scene)
             if not alive:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from jobs import words
 from jobs.figures import Figures, Took
+from joinlib.lookup.used import Used
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +47,7 @@ class Scene:
     busy: bool  # a batch is on its way
     began: float
     stopping: bool
+    tables: tuple[str, ...] = ()  # of each lookup, its table's name in the SQL
 
     @property
     def committed(self) -> bool:
@@ -157,6 +159,7 @@ def line(scene: Scene, figures: Figures, now: float) -> str:
         parts.append(
             "late " + ", ".join(f"{i.label} {words.number(n)}" for i, n in zip(scene.inputs, figures.late))
         )
+    parts += [f"table {kept(name, used)}" for name, used in zip(scene.tables, figures.tables)]
     if skipped := sum(scene.behind(i, "skipped") or 0 for i in scene.inputs):
         parts.append(f"skipped {skipped} files")
     if sum(figures.bad):
@@ -173,7 +176,9 @@ def picture(scene: Scene, spinner: Spinner, now: float) -> RenderableType:
         return spinner
     figures = scene.figures
     spinner.update(text=f"{scene.name}: {_doing(scene, figures, now)}")
-    return Group(spinner, _flows(scene, figures, now), _state(figures))
+    used = zip(scene.tables, figures.tables)
+    tables = [Text.assemble(("  table", "dim"), " ", kept(name, of_it)) for name, of_it in used]
+    return Group(spinner, _flows(scene, figures, now), _state(figures), *tables)
 
 
 def _doing(scene: Scene, figures: Figures, now: float) -> str:
@@ -221,6 +226,19 @@ def _state(figures: Figures) -> Text:
     return Text.from_markup(
         f"  [dim]state[/] {words.number(figures.state_rows)} rows, {words.size(figures.state_bytes)}"
         f"  [dim]index[/] {words.size(figures.index_bytes)}  [dim]watermark[/] {words.moment(figures.watermark)}"
+    )
+
+
+def kept(name: str, used: Used) -> str:
+    """What is kept of a table, and how far it suffices: `c 98.3 % of 1,200 lookups kept, 12.3 MB, 4 queries`."""
+    lookups = used.hits + used.misses
+    if used.version is not None:
+        how = f"version {used.version}" if used.version else "as it was"
+        return f"{name} {words.number(used.rows)} rows, {words.size(used.bytes)}, {how}"
+    share = f"{100 * used.hits / lookups:.1f} % of " if lookups else ""
+    return (
+        f"{name} {share}{words.number(lookups)} lookups kept, {words.size(used.bytes)},"
+        f" {words.number(used.queries)} queries"
     )
 
 

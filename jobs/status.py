@@ -56,6 +56,10 @@ def _offsets(envelope: dict[str, Any]) -> Iterator[tuple[str, str]]:
         lag = envelope.get("lag", {}).get(source, {})
         known = [f"{words.number(lag[k])} {text}" for k, text in _LAG.items() if lag.get(k) is not None]
         yield "" if at else "read", ", ".join([f"{source}: {words.number(offset)} slices", *known])
+    for at, (table, version) in enumerate(envelope.get("tables", {}).items()):
+        took = envelope.get("loads", {}).get(table)
+        loaded = f", loaded in {words.seconds(took['seconds'])}" if took else ""
+        yield "" if at else "tables", f"{table}: version {version}{loaded}"
     if envelope.get("closed"):
         yield "", "the inputs are closed: this checkpoint takes no more rows"
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from jobs import words
-from jobs.screen import Scene
+from jobs.screen import Scene, kept
 from joinlib.spec.model import StreamJoin
 
 
@@ -36,6 +36,7 @@ def summary(scene: Scene, document: StreamJoin) -> str:
     lines.append(
         f"  {'state':{width}}  {words.number(figures.state_rows):>12} rows, {words.size(figures.state_bytes)}"
     )
+    lines += [f"  {'table':{width}}  {kept(*table)}" for table in zip(scene.tables, figures.tables)]
     return "\n".join(lines)
 
 

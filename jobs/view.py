@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from jobs.figures import Figures, Took
+from joinlib.lookup.used import Used
 from joinlib.state.manifest import ALWAYS, NEVER
 
 Phase = Literal["Waiting", "Starting", "Running", "Stopping", "Failed"]
@@ -28,6 +29,9 @@ class Moment:
     steps: Mapping[str, float] = field(default_factory=dict)  # seconds of Spark's steps, in this run
     done_at: float | None = None  # when the last batch was done, of this run; seconds since 1970
     lag: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of each source
+    tables: tuple[str, ...] = ()  # of each lookup of the plan, its name in the SQL
+    loads: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of tables that are kept whole
+    route_skew: Mapping[str, float] = field(default_factory=dict)  # DS by hashes alone, and by the rule
     there: tuple[str, ...] = ()  # executors that can take tasks
     leaving: int = 0  # executors that finish what they do and go
     wanted: int = 0
@@ -74,6 +78,11 @@ class Moment:
         return sums
 
     @property
+    def used(self) -> dict[str, Used]:
+        """What lookups of each table did, and what is kept; nothing before the first batch."""
+        return dict(zip(self.tables, self.figures.tables if self.figures else (), strict=False))
+
+    @property
     def lag_rows(self) -> dict[str, int]:
         """Rows that are known but not read, by source; those of which nothing is known are left out."""
         return {name: lag["rows"] for name, lag in self.lag.items() if lag.get("rows") is not None}
@@ -113,7 +122,24 @@ def status(moment: Moment, units: int, now: float) -> dict[str, Any]:
         "watermark": watermark.isoformat() if watermark else None,
         "late": moment.by_source(figures.late) if figures else {},
         "bad": moment.by_source(figures.bad) if figures else {},
+        "tables": {name: _table(used, moment.loads.get(name)) for name, used in moment.used.items()},
+        "routeSkew": {name: round(ds, 4) for name, ds in moment.route_skew.items()},
         "configHash": moment.config_hash,
+    }
+
+
+def _table(used: Used, loads: Mapping[str, float] | None) -> dict[str, Any]:
+    return {
+        "hits": used.hits,
+        "misses": used.misses,
+        "expired": used.expired,
+        "queries": used.queries,
+        "rows": used.rows,
+        "bytes": used.bytes,
+        "budget": used.budget,
+        "version": used.version,
+        "loadSeconds": round(loads["seconds"], 3) if loads else None,
+        "keptLoads": loads["kept"] if loads else None,
     }
 
 

@@ -1,6 +1,7 @@
 """What a stage does (inputs, a tree of joins, a select list). Frozen and picklable."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -33,6 +34,11 @@ class Stage:
     def above(self) -> tuple[Expr, ...]:
         """All that is evaluated on the rows that the tree gives."""
         return (*(c.value for c in self.select), *(e for lookup in self.lookups for e in lookup.reads))
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """All columns that lookups and select list read; known once for all units and batches of a process."""
+        return frozenset(c for e in self.above for c in e.columns)
 
     @property
     def schema(self) -> pa.Schema:

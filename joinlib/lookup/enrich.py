@@ -19,8 +19,8 @@ from joinlib.join.config import Lookup
 from joinlib.join.match import satisfying, true
 from joinlib.join.rows import Nulls, Picked, Rows, Tuples, flat
 from joinlib.lookup.incremental import FOR_EVER, Cache
-from joinlib.lookup.postgres import PostgresTable
 from joinlib.lookup.task import TableTask
+from joinlib.lookup.used import Used
 from joinlib.lookup.version import Points, Version
 from joinlib.route.split import block_schema, prepare
 
@@ -37,18 +37,29 @@ class Finder(Protocol):
         """(positions of keys, aligned rows of the table) that are equal, and may hold the points. Nothing is NULL."""
         ...
 
+    def used(self) -> Used:
+        """What it was asked so far, and what it keeps."""
+        ...
+
 
 class Whole:
     """A version of a table."""
 
     asks = False
 
-    def __init__(self, version: Version) -> None:
-        self.version = version
+    def __init__(self, version: Version, number: int = 0, budget: int = 0) -> None:
+        self.version, self.number, self.budget, self._hits = version, number, budget, 0
 
     def find(self, keys: list[pa.Array], points: Points | None) -> Iterator[tuple[Positions, Rows]]:
+        self._hits += len(next(c for c in (*keys, *(points or ())) if c is not None))
         for positions, rows in self.version.probe(keys, points):
             yield positions, Picked(self.version.rows, rows)
+
+    def used(self) -> Used:
+        kept = self.version
+        return Used(
+            self._hits, rows=kept.rows.num_rows, bytes=kept.bytes, budget=self.budget, version=self.number
+        )
 
 
 class Asked:
@@ -64,6 +75,7 @@ class Asked:
         now: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
         self.task, self.cache, self.hash_bits, self.now = task, cache, hash_bits, now
+        self._before = cache.figures
 
     def find(self, keys: list[pa.Array], points: Points | None) -> Iterator[tuple[Positions, Rows]]:
         now, refresh = self.now(), self.task.lookup.caching.refresh_us
@@ -71,7 +83,22 @@ class Asked:
         if len(answer.positions):
             yield answer.positions, Picked(answer.rows)
 
+    def used(self) -> Used:
+        kept, before, now = self.cache, self._before, self.cache.figures
+        hits = now.hits - before.hits
+        return Used(
+            hits,
+            now.probes - before.probes - hits,
+            now.expired - before.expired,
+            now.queries - before.queries,
+            kept.rows,
+            kept.held,
+            kept.budget,
+        )
+
     def _fetch(self, keys: list[pa.Array]) -> pa.RecordBatch:
+        from joinlib.lookup.postgres import PostgresTable  # nobody else needs what it loads
+
         lookup, reader = self.task.lookup, self.task.reader
         assert isinstance(reader, PostgresTable)
         columns = [c for c in lookup.key_columns if c is not None]
@@ -82,8 +109,9 @@ def finder(task: TableTask, versions: Mapping[int, int], folder: Path, units: in
     """The table as a unit asks it in one batch. `folder`: of the unit, on this machine."""
     table = task.lookup.table
     if task.full:
-        folder, ranged = task.version(versions.get(table.number, 0)), task.lookup.range is not None
-        return Whole(_opened(folder, table.keys, hash_bits, ranged))
+        number, ranged = versions.get(table.number, 0), task.lookup.range is not None
+        version = _opened(task.version(number), table.keys, hash_bits, ranged)
+        return Whole(version, number, task.lookup.caching.budget)
     budget = task.lookup.caching.budget // units
     own = folder / f"table-{table.number}"
     key = (own, budget)
@@ -167,11 +195,14 @@ def _valid(keys: list[pa.Array]) -> npt.NDArray[np.bool_]:
 
 
 def _together(tuples: Iterator[Tuples], reads: frozenset[str]) -> Iterator[Tuples]:
-    """The same rows in as few chunks as memory allows: what the database is asked, it is asked at once."""
+    """The same rows in as few chunks as memory allows: what the database is asked, it is asked at once.
+
+    In one order of columns: joins give their sides in the order in which they were probed.
+    """
     waiting: list[pa.RecordBatch] = []
     count = 0
     for some in tuples:
-        fields = {f.name: f for p in some.parts for f in p.schema if f.name in reads}
+        fields = dict(sorted((f.name, f) for p in some.parts for f in p.schema if f.name in reads))
         # A column of no type keeps the number of rows where nothing is read.
         batch = pa.record_batch(
             [flat(some.column(n)) for n in fields] + [pa.nulls(len(some))], [*fields, "$rows"]

@@ -113,6 +113,11 @@ class Entries:
         """Of this file and of all pieces."""
         return bytes_for(self.bits) + int(self.pieces[:, BYTES].sum())
 
+    @property
+    def held(self) -> int:
+        """Of those what is used: pages that were never written to take nothing."""
+        return os.stat(self.path).st_blocks * 512 + int(self.pieces[:, BYTES].sum())
+
     def begin(self) -> None:
         """Says that what follows is not to be trusted until `finish`."""
         self._header[_DIRTY] = 1

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from joinlib import fault
 from joinlib.lookup import kernels
-from joinlib.lookup.entries import BYTES, FIRST, MOST_PIECES, NUMBER, ROW, Entries, bits_for
+from joinlib.lookup.entries import BYTES, FIRST, MOST_PIECES, NUMBER, ROW, ROWS, Entries, bits_for
 from joinlib.lookup.hashed import distinct, match, same_keys, take
 from joinlib.lookup.pieces import Pieces
 from joinlib.route.hash import exact, key_hash
@@ -46,6 +47,7 @@ class Figures:
 
     probes: int = 0
     hits: int = 0
+    expired: int = 0  # of those that were no hits: an answer was there, and was void
     queries: int = 0
 
 
@@ -98,12 +100,15 @@ class Cache:
         hits = kernels.touch(self.entries.lines, found)
         answers = [self._stored(np.flatnonzero(found >= 0), found)]
         missing = np.flatnonzero(found < 0)
-        if len(missing):
-            answers.append(self._fetched(missing, take(keys, missing), hashes[missing], fetch, now, expiry))
         known = self.figures
         self.figures = Figures(
-            known.probes + len(found), known.hits + hits, known.queries + bool(len(missing))
+            known.probes + len(found),
+            known.hits + hits,
+            known.expired + self._expired(hashes[missing], now),
+            known.queries + bool(len(missing)),
         )
+        if len(missing):
+            answers.append(self._fetched(missing, take(keys, missing), hashes[missing], fetch, now, expiry))
         if len(answers) == 1:
             return answers[0]
         return Answer(
@@ -111,9 +116,19 @@ class Cache:
         )
 
     @property
+    def rows(self) -> int:
+        """Rows of the table that are kept."""
+        return int(self.entries.pieces[:, ROWS].sum())
+
+    @property
     def bytes(self) -> int:
-        """What index and files take, at most the budget (or the least that an empty cache takes)."""
+        """What index and files may come to take, at most the budget (or the least that an empty cache takes)."""
         return self.entries.bytes
+
+    @property
+    def held(self) -> int:
+        """What they take now."""
+        return self.entries.held
 
     def check(self) -> None:
         """Every invariant, O(entries)."""
@@ -144,6 +159,10 @@ class Cache:
             found[open_] = more
             open_ = open_[more >= 0]
         return found
+
+    def _expired(self, hashes: U64, now: int) -> int:
+        e = self.entries
+        return kernels.expired(e.heads, e.lines, e.bits, e.tail, now, hashes)
 
     def _stored(self, positions: I64, found: I64) -> Answer:
         """The rows of entries, each with the position of the key it was found for."""
@@ -195,6 +214,7 @@ class Cache:
         while len(self.entries.pieces) and not self._fits(blocks):
             blocks.insert(0, self._oldest(now))
         self._write(self._cut(_joined(blocks) if len(blocks) > 1 else new))
+        fault.point("cached", self.figures.queries)
         self._settle()
         self.entries.finish()
 

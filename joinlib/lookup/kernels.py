@@ -80,6 +80,21 @@ def find(
 
 
 @nb.njit(cache=True, nogil=True)
+def expired(heads: I64, entries: I64, bits: int, tail: int, now: int, wanted: U64) -> int:
+    """How many of these hashes, which were not found, have an entry that is void at `now`. O(chain links)."""
+    down, mask, count = np.uint64(64 - bits), entries.shape[0] - 1, 0
+    for i in range(wanted.shape[0]):
+        sought, entry = np.int64(wanted[i]), heads[wanted[i] >> down] - 1
+        while entry >= tail:
+            line = entry & mask
+            if entries[line, HASH] == sought and entries[line, EXPIRY] <= now:
+                count += 1
+                break
+            entry = entries[line, NEXT] - 1
+    return count
+
+
+@nb.njit(cache=True, nogil=True)
 def touch(entries: I64, found: I64) -> int:
     """Notes that entries were used; returns how many of `found` there are."""
     mask, hits = entries.shape[0] - 1, 0

@@ -6,7 +6,7 @@
 
 A worker keeps one connection to a database while it asks, and gives it back when it has not asked for some seconds: servers
 have few. What may pass (a server that restarts, no connection free, a query that is too slow) is tried again for as long as
-`patience` says.
+`patience` says. The driver is loaded by whoever connects: each worker of a job without a database would pay for it.
 """
 
 import os
@@ -16,19 +16,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from adbc_driver_manager import Error, OperationalError
-from adbc_driver_postgresql import dbapi
 
 from joinlib.errors import SpecError
 from joinlib.expr.types import name as type_name
 from joinlib.lookup import retry
 from joinlib.lookup.said import said
 from joinlib.source.fit import fits, fitted
+
+if TYPE_CHECKING:
+    from adbc_driver_manager import Error
 
 T = TypeVar("T")
 _PASSING = (
@@ -104,6 +105,7 @@ class PostgresTable:
 
     def patient(self, ask: Callable[[], T]) -> T:
         """What `ask` says, asked again while the server is away; NotReady at last. SpecError for a mistake."""
+        from adbc_driver_manager import Error
 
         def attempt() -> T:
             try:
@@ -218,6 +220,8 @@ class _Slot:
         self.timer: threading.Timer | None = None
 
     def close(self) -> None:
+        from adbc_driver_manager import Error
+
         connection, self.connection = self.connection, None
         if connection is not None:
             with suppress(Error):
@@ -268,6 +272,8 @@ def _kept(config: PostgresConfig) -> Iterator[Any]:
 
 
 def _opened(config: PostgresConfig) -> Any:
+    from adbc_driver_postgresql import dbapi
+
     connection = dbapi.connect(_address(config), autocommit=True)
     with connection.cursor() as cursor:
         cursor.execute("SET TimeZone = 'UTC'")
@@ -314,8 +320,10 @@ def _escaped(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _translated(error: Error, config: PostgresConfig) -> Exception:
+def _translated(error: "Error", config: PostgresConfig) -> Exception:
     """What went wrong, in words that hold neither a secret nor a row's value: passing, or the user's to mend."""
+    from adbc_driver_manager import OperationalError
+
     state, place = str(getattr(error, "sqlstate", None) or ""), f"inputs.{config.name}"
     reason = said(str(error))
     if state.startswith(_PASSING) or (isinstance(error, OperationalError) and not state and reason.passing):

@@ -37,10 +37,10 @@ class Ranges:
     def probe(self, wanted: U64, x: U64, y: U64, limit: int = _PAIRS) -> Iterator[tuple[I32, I32]]:
         """Pairs (position, row) of equal hash with low <= x and y <= high, by their codes; `limit` at a time.
 
-        Probes are put in order, which costs 0.1 µs each: a search then begins where the one before ended, and every array
+        Probes are put in order, which costs 0.06 µs each: a search then begins where the one before ended, and every array
         is walked forward. In random order each would touch twenty lines of memory.
         """
-        by = self._by(wanted, x)
+        by = _by(wanted, x, len(self.hashes))
         wanted, x, y = wanted[by], x[by], y[by]
         at, row, near = 0, -1, 0
         room = min(limit, max(2 * len(wanted), 64))
@@ -53,16 +53,43 @@ class Ranges:
                 yield np.take(by, positions[:found]), rows[:found]
             room = limit
 
-    def _by(self, wanted: U64, x: U64) -> I32:
-        """The order of probes: by hash, then x; rows without a key have one hash."""
-        if len(wanted) and wanted.min() == wanted.max():
-            return np.argsort(x).astype(np.int32)
-        return np.lexsort((x, wanted)).astype(np.int32)
-
 
 def order(hashes: U64, lows: U64, highs: U64) -> npt.NDArray[np.intp]:
     """The order of rows: by hash, low, high. Equal lows in the order of their highs end a walk at once."""
     return np.lexsort((highs, lows, hashes))
+
+
+def _by(wanted: U64, x: U64, rows: int) -> I32:
+    """The order of probes: by hash, then x, as far as that makes searches short; searches allow for the rest.
+
+    The top bits of both and the probe's number make one word, and words are what sorts fastest: four times as fast as
+    numbers of rows by their values.
+    """
+    if not len(wanted):
+        return np.zeros(0, np.int32)
+    number = max(len(wanted) - 1, 1).bit_length()
+    one_key = wanted.min() == wanted.max()  # rows without a key have one hash
+    top = 0 if one_key else min(rows.bit_length() + 4, 64 - number)
+    low = x.min()
+    width = int(x.max() - low).bit_length()
+    room = 64 - number - top
+    words = _words(wanted, x, number, top, low, max(width - room, 0))
+    words.sort()
+    return (words & np.uint64((1 << number) - 1)).astype(np.int32)
+
+
+@nb.njit(cache=True, nogil=True)
+def _words(wanted: U64, x: U64, number: int, top: int, low: np.uint64, lost: int) -> U64:
+    """(top bits of the hash, x - low without its `lost` lowest bits, number of the probe), each."""
+    words = np.empty(wanted.shape[0], np.uint64)
+    hash_bits = ~np.uint64(0) << np.uint64(64 - top) if top else np.uint64(0)
+    for i in range(wanted.shape[0]):
+        words[i] = (
+            (wanted[i] & hash_bits)
+            | (((x[i] - low) >> np.uint64(lost)) << np.uint64(number) if lost < 64 else np.uint64(0))
+            | np.uint64(i)
+        )
+    return words
 
 
 @nb.njit(cache=True, nogil=True)
@@ -81,12 +108,24 @@ def _at_most(hashes: U64, lows: U64, row: int, sought: np.uint64, x: np.uint64) 
 
 @nb.njit(cache=True, nogil=True)
 def _behind(hashes: U64, lows: U64, near: int, sought: np.uint64, x: np.uint64) -> int:
-    """The row behind the last one that is at most (sought, x), which is not before `near`. O(log of how far)."""
+    """The row behind the last one that is at most (sought, x), looked for from `near` on. O(log of how far)."""
     step = 1
+    if near > 0 and not _at_most(hashes, lows, near - 1, sought, x):
+        high = near - 1
+        while high - step >= 0 and not _at_most(hashes, lows, high - step, sought, x):
+            high -= step
+            step *= 2
+        near = max(high - step, -1) + 1
+        return _between(hashes, lows, near, high, sought, x)
     while near + step <= hashes.shape[0] and _at_most(hashes, lows, near + step - 1, sought, x):
         near += step
         step *= 2
-    high = min(near + step - 1, hashes.shape[0])
+    return _between(hashes, lows, near, min(near + step - 1, hashes.shape[0]), sought, x)
+
+
+@nb.njit(cache=True, inline="always")
+def _between(hashes: U64, lows: U64, near: int, high: int, sought: np.uint64, x: np.uint64) -> int:
+    """The same, between two rows."""
     while near < high:
         middle = (near + high) >> 1
         if _at_most(hashes, lows, middle, sought, x):

@@ -11,6 +11,7 @@ range of hashes, is a range of pages: what a unit never asks for is never in mem
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +101,7 @@ class Version:
         wanted = key_hash(keys, self.hash_bits) if keys else np.zeros(length, np.uint64)
         return self._ranges.probe(wanted, x, y)
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """On disk, and in memory where all of it is used."""
         return sum(f.stat().st_size for f in self.folder.iterdir())

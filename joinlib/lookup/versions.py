@@ -13,8 +13,11 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from joinlib import fault
 from joinlib.errors import StreamJoinError
 from joinlib.lookup.load import load
 from joinlib.lookup.postgres import PostgresTable
@@ -22,6 +25,16 @@ from joinlib.lookup.task import TableTask
 from joinlib.lookup.version import write
 
 log = logging.getLogger("joinlib.lookup")
+
+
+@dataclass(frozen=True)
+class Loads:
+    """What loading a table has come to. `at`: seconds since 1970, the end of the last load that succeeded."""
+
+    version: int = 0
+    seconds: float = 0.0
+    at: float = 0.0
+    kept: int = 0  # loads that left the version of before in its place: they failed, or found no rows
 
 
 class Versions:
@@ -36,6 +49,7 @@ class Versions:
         self._now: dict[str, int] = {}
         self._loaded: dict[str, float] = {}  # when the last attempt began
         self._loading: dict[str, Future[int]] = {}
+        self._loads: dict[str, Loads] = dict.fromkeys(self._tasks, Loads())
         self._pool = ThreadPoolExecutor(1, "tables")  # one at a time, over one connection
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -53,6 +67,10 @@ class Versions:
             elif self._due(alias, task):
                 self._begin(alias)
         return dict(self._now)
+
+    def loads(self) -> dict[str, dict[str, Any]]:
+        """How the loads of each table went, as plain values."""
+        return {alias: asdict(loads) for alias, loads in self._loads.items() if loads.version}
 
     def ensure(self, wanted: Mapping[str, int]) -> None:
         """Each of these versions is there. One that was lost is loaded anew: a lookup may see a newer table."""
@@ -89,12 +107,17 @@ class Versions:
         try:
             self._now[alias] = self._loading.pop(alias).result()
         except StreamJoinError as error:
+            self._keeps(alias)
             log.warning("%s; its version of before is kept", error)
+
+    def _keeps(self, alias: str) -> None:
+        self._loads[alias] = replace(self._loads[alias], kept=self._loads[alias].kept + 1)
 
     def _load(self, task: TableTask, number: int) -> int:
         """Loads the table as this version; returns the version that is to be used, an older one if it is empty."""
 
         def attempt() -> int:
+            began = time.monotonic()
             rows = load(task, self._hash_bits)
             before = self._now.get(task.alias)
             if not rows.num_rows:
@@ -103,8 +126,12 @@ class Versions:
                     "%s: the table is empty%s", name, "; its version of before is kept" if before else ""
                 )
                 if before is not None:
+                    self._keeps(task.alias)
                     return before
+            fault.point("loaded", number)
             write(task.version(number), rows, task.lookup.range)
+            kept = self._loads[task.alias].kept
+            self._loads[task.alias] = Loads(number, time.monotonic() - began, time.time(), kept)
             return number
 
         return task.reader.patient(attempt) if isinstance(task.reader, PostgresTable) else attempt()

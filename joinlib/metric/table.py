@@ -21,6 +21,7 @@ EXECUTORS = ("ready", "wanted", "leaving")
 STEPS = ("latestOffset", "walCommit", "getBatch", "queryPlanning", "addBatch", "commitOffsets")
 THRESHOLDS = ("high", "low", "target")
 DIRECTIONS = ("out", "in")
+ROUTES = ("hash", "rule")
 SCALING = ("Idle", "Growing", "Shrinking")
 VERDICTS = (
     "Steady",
@@ -41,6 +42,7 @@ MAX_UNITS = 1024  # of a job with more, units are not told apart
 
 LABELS: Mapping[str, str] = {
     "input": "the name of an input in the spec",
+    "table": "the name of a table in the SQL",
     "unit": f"0 to `join.units` - 1; absent where there are more than {MAX_UNITS}",
     "executor": "Spark's id of an executor that is there",
     "phase": f"of the driver: {', '.join(PHASES)}; of scaling: {', '.join(SCALING)}",
@@ -48,6 +50,7 @@ LABELS: Mapping[str, str] = {
     "step": f"Spark's steps of a batch: {', '.join(STEPS)}",
     "threshold": ", ".join(THRESHOLDS),
     "direction": ", ".join(DIRECTIONS),
+    "route": "hash: as hashes alone would send rows; rule: as they were sent, hot keys spread",
     "verdict": ", ".join(VERDICTS),
     "namespace": "of the StreamJoin",
     "streamjoin": "the name of the StreamJoin",
@@ -129,6 +132,45 @@ METRICS: tuple[Metric, ...] = (
         "ratio",
         "Share of the fullest unit in the last batch's rows; 1/units is even.",
         "input",
+    ),
+    # its tables
+    _driver("table_hits_total", "counter", "", "Rows whose key was answered from what is kept.", "table"),
+    _driver("table_misses_total", "counter", "", "Rows whose key the database was asked for.", "table"),
+    _driver(
+        "table_expired_total",
+        "counter",
+        "",
+        "Of the misses: an answer was kept, and was too old.",
+        "table",
+    ),
+    _driver(
+        "table_queries_total",
+        "counter",
+        "",
+        "Queries for missing keys: one for a unit and batch, more only for very many rows.",
+        "table",
+    ),
+    _driver("table_rows", "gauge", "rows", "Rows of the table that are kept.", "table"),
+    _driver(
+        "table_bytes", "gauge", "bytes", "What they take: a whole table once, caches in each unit.", "table"
+    ),
+    _driver("table_budget_bytes", "gauge", "bytes", "What they may take.", "table"),
+    _driver("table_version", "gauge", "", "Of a table that is kept whole: how often it was loaded.", "table"),
+    _driver("table_load_seconds", "gauge", "seconds", "Time that its last load took.", "table"),
+    _driver("table_loaded_timestamp_seconds", "gauge", "seconds", "When that load was done.", "table"),
+    _driver(
+        "table_kept_loads_total",
+        "counter",
+        "",
+        "Loads that failed or found no rows: the version of before was kept.",
+        "table",
+    ),
+    _driver(
+        "route_skew",
+        "gauge",
+        "ratio",
+        "DS of the rows that met tables, of the batch before the last: without and with the rule for hot keys.",
+        "route",
     ),
     # its executors
     _driver(

@@ -18,17 +18,19 @@ SAMPLE = 32_768  # of a map task
 
 @dataclass
 class Census:
-    """Rows of each unit, and a sample of their hashes."""
+    """Rows of each unit as they were routed, and as hashes alone would have sent them; a sample of their hashes."""
 
     counts: I64
+    plain: I64
     reservoir: Reservoir
 
     @classmethod
     def begin(cls, units: int, seed: int) -> "Census":
-        return cls(np.zeros(units, np.int64), Reservoir(SAMPLE, seed))
+        return cls(np.zeros(units, np.int64), np.zeros(units, np.int64), Reservoir(SAMPLE, seed))
 
-    def see(self, hashes: U64, units: I64) -> None:
+    def see(self, hashes: U64, units: I64, plain: I64) -> None:
         self.counts += np.bincount(units, minlength=len(self.counts))
+        self.plain += np.bincount(plain, minlength=len(self.plain))
         self.reservoir.see(hashes)
 
     def write(self, folder: Path, name: str) -> None:
@@ -36,20 +38,20 @@ class Census:
         folder.mkdir(parents=True, exist_ok=True)
         aside = folder / f".{name}.{uuid.uuid4().hex[:8]}"
         with open(aside, "wb") as file:
-            np.savez(file, counts=self.counts, sample=self.reservoir.sample)
+            np.savez(file, counts=self.counts, plain=self.plain, sample=self.reservoir.sample)
         os.replace(aside, folder / f"{name}.npz")
 
 
-def collect(folder: Path, units: int) -> tuple[I64, U64]:
-    """Counts and sample of all files, which are gone then. A sample weighs as much as the rows it stands for."""
-    counts, parts = np.zeros(units, np.int64), []
+def collect(folder: Path, units: int) -> tuple[I64, I64, U64]:
+    """Both counts and the sample of all files, which are gone then. A sample weighs as much as the rows it stands for."""
+    counts, plain, parts = np.zeros(units, np.int64), np.zeros(units, np.int64), []
     for path in sorted(folder.glob("[!.]*.npz")) if folder.is_dir() else []:
         with np.load(path) as file:
             if len(file["counts"]) == units:
-                counts += file["counts"]
+                counts, plain = counts + file["counts"], plain + file["plain"]
                 parts.append((int(file["counts"].sum()), file["sample"]))
         path.unlink(missing_ok=True)
-    return counts, np.concatenate([np.zeros(0, np.uint64), *_even(parts)])
+    return counts, plain, np.concatenate([np.zeros(0, np.uint64), *_even(parts)])
 
 
 def _even(parts: list[tuple[int, U64]]) -> Iterable[U64]:

@@ -19,7 +19,7 @@ from joinlib.errors import SpecError
 from joinlib.source.admit import admit
 from joinlib.source.files import FileInput, FileReader, FilesConfig
 from joinlib.source.generator import GeneratorConfig, GeneratorInput, GeneratorReader
-from joinlib.source.kafka import KafkaConfig, KafkaInput, KafkaReader
+from joinlib.source.kafka import KafkaConfig
 from joinlib.source.log import Log
 from joinlib.source.parse import CsvFormat
 from joinlib.source.slices import SLICE_ROWS, Input, Reader, Slice
@@ -57,6 +57,8 @@ def make(
     if isinstance(config, GeneratorConfig):
         return GeneratorInput(config, schema, log, now)
     if isinstance(config, KafkaConfig):
+        from joinlib.source.kafka.input import KafkaInput  # the client is loaded where there is a topic
+
         return KafkaInput(config, schema, log)
     return FileInput(replace(config, path=base / config.path), schema, log)
 
@@ -66,5 +68,7 @@ def reader(config: Config, schema: pa.Schema) -> Reader:
     if isinstance(config, GeneratorConfig):
         return GeneratorReader(config, schema)
     if isinstance(config, KafkaConfig):
+        from joinlib.source.kafka.reader import KafkaReader
+
         return KafkaReader(config, schema)
     return FileReader(config, schema)

@@ -76,9 +76,9 @@ class Sender:
         if self.census is None:
             return None
         hashes, bits = rows.column(0).to_numpy(), self.units.bit_length() - 1
-        plain = tuple((u << (64 - bits)) for u in range(1, self.units))
-        homes = (self.rule or Rule(plain)).units(hashes)
-        self.census.see(hashes, homes)
+        plain = (hashes >> np.uint64(64 - bits)).astype(np.int64)  # a rule is for more units than one
+        homes = self.rule.units(hashes) if self.rule else plain
+        self.census.see(hashes, homes, plain)
         return homes if self.rule else None
 
     def _send(self, plan: InputPlan, unit: int, part: pa.RecordBatch) -> tuple[int, pa.Buffer]:

@@ -93,11 +93,12 @@ class Job:
 
     def lag(self) -> Mapping[str, Mapping[str, int]]:
         """For each source what is known but not yet read, as of the last batch."""
+        return self.envelope().get("lag", {})
+
+    def envelope(self) -> Mapping[str, Any]:
+        """The offset of the last batch, see `source`; empty before the first."""
         progress = self.query.lastProgress
-        if not progress or not progress["sources"]:
-            return {}
-        offset = _offset(progress["sources"][0]["endOffset"])
-        return offset.get("lag", {})
+        return _offset(progress["sources"][0]["endOffset"]) if progress and progress["sources"] else {}
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ from typing import Any
 
 import orjson
 
+from joinlib.lookup.used import Used
+
 DDL = "receipt STRING, block BINARY"
 
 
@@ -32,6 +34,7 @@ class Receipt:
     executor: str = ""  # Spark's id of the executor, where it is known: in a cluster
     working_set: int | None = None  # bytes of the container, where it has a control group
     memory_limit: int | None = None
+    tables: tuple[Used, ...] = ()  # of each lookup of the stage
 
     def encode(self) -> str:
         return orjson.dumps(self).decode()
@@ -41,4 +44,4 @@ def decode(text: str) -> Receipt:
     """Inverse of `Receipt.encode`."""
     raw: dict[str, Any] = orjson.loads(text)
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
-    return Receipt(**values)
+    return Receipt(**{**values, "tables": tuple(Used(**t) for t in raw["tables"])})

@@ -3,8 +3,8 @@
     driver part (a process of its own)          map tasks
     discover ─► admit ─► offset envelope ─► partitions ─► read ─► prepare ─► split ─► blocks and ticks
 
-The offset is an envelope {v, inputs, idle, closed, tables, route, lag}: everything that steers a batch rides in it, so a
-batch that is run again is the same batch.
+The offset is an envelope {v, inputs, idle, closed, tables, route}: everything that steers a batch rides in it, so a batch
+that is run again is the same batch. Beside that it holds what progress shows: {lag, loads, skew}.
 """
 
 import time
@@ -135,6 +135,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "tables": {},
             "route": None,
             "lag": {},
+            "loads": {},
+            "skew": None,
         }
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -166,9 +168,11 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if all(start[k] == value for k, value in steer.items()):
             return start
         # A new version of a table, or a new rule, alone is no reason for a batch.
-        steer |= {"tables": self._tables().current(), "route": self._route(start.get("route"))}
+        tables = self._tables()
+        route, skew = self._route(start.get("route"), start.get("skew"))
+        steer |= {"tables": tables.current() if tables else {}, "route": route}
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
-        return {**start, **steer, "lag": lag}  # the lag steers nothing: it is what progress shows
+        return {**start, **steer, "lag": lag, "loads": tables.loads() if tables else {}, "skew": skew}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Part]:
         """The batch's slices in order, cut into as many parts of like weight as there are tasks."""
@@ -186,7 +190,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if end["closed"] or p.source in end["idle"]
         )
         seen = end.get("tables", {})
-        self._tables().ensure(seen)
+        if tables := self._tables():
+            tables.ensure(seen)
         numbers = {t.alias: t.lookup.table.number for t in self.task.tables}
         route = end.get("route")
         first = ticks, tuple((numbers[alias], version) for alias, version in seen.items())
@@ -199,7 +204,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Spark will never run a batch again that ended here or before."""
         for name, known in self.inputs.items():
             known.forget(end["inputs"][name])
-        self._tables().retire(end.get("tables", {}))
+        if tables := self._tables():
+            tables.retire(end.get("tables", {}))
 
     def stop(self) -> None:
         pass
@@ -208,19 +214,25 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.inputs = {s.name: make(s.name, s.config, s.schema, self.task.logs) for s in self.task.sources}
         self.heard = dict.fromkeys(self.inputs, time.monotonic())
 
-    def _route(self, known: dict[str, Any] | None) -> dict[str, Any] | None:
-        """The rule of the next batch: a new one if the last was uneven."""
+    def _route(
+        self, known: dict[str, Any] | None, skew: dict[str, float] | None
+    ) -> tuple[dict[str, Any] | None, dict[str, float] | None]:
+        """The rule of the next batch, a new one if the last was uneven; and DS of the last, by hashes and as it was routed."""
         if not self.task.routed:
-            return None
+            return None, None
         from joinlib.route import census, hotspot
 
-        counts, sample = census.collect(self.task.census, self.task.stage.units)
-        if not len(sample) or hotspot.skew(counts.tolist()) <= self.task.tuning.skew:
-            return known
-        return hotspot.rule(sample, self.task.stage.units).encode()
+        counts, plain, sample = census.collect(self.task.census, self.task.stage.units)
+        if not len(sample):
+            return known, skew
+        skew = {"hash": hotspot.skew(plain.tolist()), "rule": hotspot.skew(counts.tolist())}
+        if skew["rule"] <= self.task.tuning.skew:
+            return known, skew
+        return hotspot.rule(sample, self.task.stage.units).encode(), skew
 
-    def _tables(self) -> "Versions":
-        if self._versions is None:
+    def _tables(self) -> "Versions | None":
+        """Of the tables that are kept whole; None where there are none."""
+        if self._versions is None and any(t.full for t in self.task.tables):
             from joinlib.lookup.versions import Versions  # only the driver's part needs it
 
             self._versions = Versions(self.task.tables, self.task.tuning.hash_bits)

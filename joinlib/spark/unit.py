@@ -50,6 +50,7 @@ class UnitTask:
         self.root = root_of(self.stage, task.tuning.hash_bits)
         operators = () if isinstance(self.root, Leaf) else self.root.operators()
         self.sides = tuple(side for op in operators for side in op.sides)
+        self.finders: list[tuple[Lookup, Finder]] = []  # once it joins
         self.before = decode(saved) if saved else empty(len(self.sides), len(self.stage.inputs))
         if self.before.batch >= batch:
             raise StateError(
@@ -92,7 +93,8 @@ class UnitTask:
             join = UnitJoin(
                 self.root, stage.inputs, stage.timed, stage.final_close, tuning, held, self.before
             )
-            found = enriched(join.run(self.batch, blocks), self._lookups(blocks, indexes), self.reads)
+            self.finders = self._lookups(blocks, indexes)
+            found = enriched(join.run(self.batch, blocks), self.finders, stage.reads)
             yield held, frames(project(found, stage.select, stage.schema), tuning.frame_rows), join
 
     def _end(self, join: UnitJoin, save: Save) -> None:
@@ -102,11 +104,6 @@ class UnitTask:
     def _lookups(self, blocks: Blocks, folder: Path) -> list[tuple[Lookup, Finder]]:
         units, bits = self.stage.units, self.task.tuning.hash_bits
         return [(t.lookup, finder(t, blocks.versions, folder, units, bits)) for t in self.task.tables]
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """All columns that lookups and select list read."""
-        return frozenset(c for e in self.stage.above for c in e.columns)
 
     def _figures(self, join: UnitJoin, held: Unit, rows_out: int, files: tuple[str, ...]) -> Receipt:
         before, after, container = self.before, join.manifest, recent()
@@ -132,4 +129,5 @@ class UnitTask:
             executor=os.environ.get("SPARK_EXECUTOR_ID", ""),
             working_set=container.working_set,
             memory_limit=container.limit,
+            tables=tuple(found.used() for _, found in self.finders),
         )

@@ -18,7 +18,7 @@ from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.duration import UNITS_US
 from joinlib.spec.inputs import SOURCES
 from joinlib.spec.kafka import SERVERS, TOPIC, VARIABLE
-from joinlib.spec.model import MAX_UNITS, Join
+from joinlib.spec.model import KEY, MAX_UNITS, RESERVED, Join
 
 MAX_NAME = 40  # NAME-driver-0 and NAME-exec-… must be names of pods and labels
 UNITS = f"self.?join.units.orValue({Join().units})"
@@ -41,6 +41,7 @@ PATTERNS = {
     r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": "is no name of a claim; write lower-case letters, digits, '-' and '.'",
     SERVERS: "is no list of brokers; write HOST:PORT, several with commas between",
     TOPIC: "is no name of a topic; write letters, digits, '.', '_' and '-', at most 249",
+    KEY: "is no entry of a Secret; write letters, digits, '.', '_' and '-'",
     VARIABLE: "is no name of an environment variable; write letters, digits and '_'",
     r"^\S+$": "is no image; write it without spaces, such as registry.example/streamjoin:1",
 }
@@ -67,7 +68,7 @@ class Rule:
 
 def rules() -> tuple[Rule, ...]:
     """All of them."""
-    return (*_names(), *_inputs(), *_amounts(), *_paths(), *_pinned())
+    return (*_names(), *_variables(), *_inputs(), *_amounts(), *_paths(), *_pinned())
 
 
 def exactly_one(place: str, fields: list[str]) -> Rule:
@@ -110,6 +111,16 @@ def _names() -> list[Rule]:
             "spec.inputs",
             "self.all(a, self.all(b, a == b || a.lowerAscii() != b.lowerAscii()))",
             "two names differ in upper and lower case only, which is the same in SQL; rename one",
+        ),
+    ]
+
+
+def _variables() -> list[Rule]:
+    return [
+        Rule(
+            "spec.env",
+            f"self.all(name, name.size() <= 253 && name.matches('{VARIABLE}') && !name.matches('{RESERVED}'))",
+            "a name is none of a variable, or one that the pods need; write letters, digits and '_', such as PGPASSWORD",
         ),
     ]
 

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.inputs import Input, Positive
+from joinlib.spec.kafka import VARIABLE
 from joinlib.spec.output import Output
 from joinlib.spec.rules import next_power_of_two, problems
 
@@ -19,6 +20,10 @@ DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[
 DnsName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 MAX_UNITS = 65_536
+KEY = r"^[A-Za-z0-9._-]{1,253}$"  # an entry of a Secret
+RESERVED = (  # variables that pods have already, and those that say which programs and libraries run
+    r"^(POD_.*|STREAMJOIN_.*|SPARK_.*|PYSPARK_.*|KUBERNETES_.*|PYTHON.*|JAVA_.*|JDK_.*|LD_.*|HOME|TMPDIR|PATH)$"
+)
 
 
 def _power_of_two(value: int) -> int:
@@ -38,6 +43,17 @@ def _identifier(value: str) -> str:
 
 
 InputName = Annotated[str, AfterValidator(_identifier)]
+
+
+def _variable(value: str) -> str:
+    if not re.match(VARIABLE, value) or re.match(RESERVED, value):
+        fix = "write letters, digits and '_', such as PGPASSWORD"
+        msg = f"{value!r} is no name of a variable, or one that the pods need; {fix}"
+        raise ValueError(msg)
+    return value
+
+
+VariableName = Annotated[str, AfterValidator(_variable)]
 
 
 class Metadata(Model):
@@ -128,6 +144,13 @@ class Volume(Model):
         return self
 
 
+class SecretKey(Model):
+    """An entry of a Secret."""
+
+    secret: DnsName = Field(description="Name of the Secret.")
+    key: Annotated[str, StringConstraints(pattern=KEY)] = Field(description="Its entry.")
+
+
 class Driver(Model):
     """The pod that plans and commits; ignored by a local run."""
 
@@ -200,6 +223,10 @@ class Spec(Model):
     checkpoint: Checkpoint = Field(description="Where the job keeps what it must not forget.")
     volumes: tuple[Volume, ...] = Field(
         default=(), description="Folders that driver and executors share; ignored by a local run."
+    )
+    env: dict[VariableName, SecretKey] = Field(
+        default_factory=dict,
+        description="Environment variables of driver and executors, each from a Secret; a local run has those of its shell.",
     )
     driver: Driver = Field(
         default_factory=Driver, description="The pod that plans and commits; ignored by a local run."

@@ -217,16 +217,50 @@ def test_a_table_is_reloaded_while_the_job_runs(trial: Trial, database: Database
     assert len(kept) <= 3, "versions that no batch asks for are deleted"
 
 
-def test_a_server_with_few_connections(trial: Trial, database: Database) -> None:
-    """Two workers, one connection: they take turns, and the result is whole."""
-    streamed(trial)
+QUERY = "ANY($1)"
+
+
+def test_a_server_with_one_connection(trial: Trial, database: Database) -> None:
+    """Driver and two workers take turns, the result is whole; a query is one for a unit and batch, however often it waits."""
+    streamed(trial, 1)
     tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, cache="incremental", refresh="1ms")
-    database.execute("ALTER ROLE joiner CONNECTION LIMIT 3", as_superuser=True)  # driver, two workers
+    database.execute("ALTER ROLE joiner CONNECTION LIMIT 1", as_superuser=True)
+    before = database.log
     try:
-        trial.run(LEFT)
+        ran = trial.run(LEFT)
     finally:
         database.execute("ALTER ROLE joiner CONNECTION LIMIT -1", as_superuser=True)
+    said = database.log[len(before) :]
     assert trial.output(LEFT) == trial.expected(LEFT, customers=CUSTOMER_ROWS)
+    receipts = [r.tables[0] for report in ran.reports for r in report.receipts]
+    assert said.count(QUERY) == sum(t.queries for t in receipts) <= len(receipts)
+    assert 0 < said.count("too many connections") < 40, "those that wait do not storm the server"
+
+
+def test_slow_queries(trial: Trial, database: Database) -> None:
+    """A query that takes too long is given up and asked again, less and less often; what waits does not pile up."""
+    streamed(trial, 1)
+    fields = {"cache": "incremental", "refresh": "1ms", "timeout": "300ms", "patience": "60s"}
+    tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, **fields)
+    plan = trial.compiled(LEFT)
+    asked: list[int] = []
+
+    def act(job: Job, reports: list[Report]) -> None:
+        until(job, lambda: len(reports) == 1)
+        with database.connected() as connection, connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("LOCK TABLE customers IN ACCESS EXCLUSIVE MODE")
+            before = database.log.count(QUERY)
+            trial.write("orders", "91", orders(300, 200))
+            time.sleep(5)
+            asked.append(database.log.count(QUERY) - before)
+            assert len(reports) == 1, "nothing comes out without an answer"
+            cursor.execute("ROLLBACK")
+        until(job, lambda: len(reports) == 2)
+
+    trial.watch(plan, act)
+    assert trial.output(LEFT) == trial.expected(LEFT, customers=CUSTOMER_ROWS)
+    assert 2 <= asked[0] <= 16, "two workers, each with one query at a time, 0.3 s and a growing pause"
 
 
 REFUSED = [

@@ -7,7 +7,5 @@ decode     messages -> rows, bad ones named           pure
 """
 
 from joinlib.source.kafka.config import KafkaConfig
-from joinlib.source.kafka.input import KafkaInput
-from joinlib.source.kafka.reader import KafkaReader
 
-__all__ = ["KafkaConfig", "KafkaInput", "KafkaReader"]
+__all__ = ["KafkaConfig"]

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from joinlib.source.parse import CsvFormat
-from joinlib.spec.kafka import About, KafkaConnection
+
+if TYPE_CHECKING:
+    from joinlib.spec.kafka import About, KafkaConnection
 
 Format = Literal["json", "arrow", "csv"]
 Starting = Literal["earliest", "latest"]
@@ -17,18 +19,18 @@ OnBad = Literal["fail", "skip", "deadLetter"]
 class KafkaConfig:
     """One input. Frozen, picklable; names where secrets lie and holds none."""
 
-    connection: KafkaConnection
+    connection: "KafkaConnection"
     topics: tuple[str, ...]
     format: Format = "json"
     starting: Starting = "earliest"
     on_missing: OnMissing = "fail"
     on_bad: OnBad = "fail"
     dead_letters: Path | None = None  # a folder; where deadLetter puts messages
-    metadata: tuple[tuple[About, str], ...] = ()  # what of a message fills which column
+    metadata: tuple[tuple["About", str], ...] = ()  # what of a message fills which column
     csv: CsvFormat = field(default_factory=lambda: CsvFormat(header=False))
     name: str = ""  # of the input, for errors and files
 
     @property
-    def filled(self) -> dict[str, About]:
+    def filled(self) -> dict[str, "About"]:
         """Columns that do not come from a message's value."""
         return {column: about for about, column in self.metadata}

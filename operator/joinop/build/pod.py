@@ -1,4 +1,4 @@
-"""What do the driver's and the executors' pods have in common? Security context, folders, volumes of the spec."""
+"""What do the driver's and the executors' pods have in common? Security context, folders; volumes and variables of the spec."""
 
 from joinlib.spec.model import Spec, Volume
 from joinop.names import Object
@@ -58,6 +58,14 @@ def folders() -> dict[str, str]:
 
 def variables(values: dict[str, str]) -> list[Object]:
     return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def secrets(spec: Spec) -> list[Object]:
+    """The spec's variables: names of Secrets only, values are read by whoever starts the pod."""
+    return [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": entry.secret, "key": entry.key}}}
+        for name, entry in sorted(spec.env.items())
+    ]
 
 
 def volumes(spec: Spec) -> list[Object]:

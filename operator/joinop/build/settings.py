@@ -24,7 +24,7 @@ def config_map(job: Job) -> Object:
 
 
 def executor(job: Job) -> Object:
-    """Executors run no code of Kubernetes' API: no token. Spark adds image, resources, environment and arguments."""
+    """Executors run no code of Kubernetes' API: no token. Spark adds image, resources, arguments and more environment."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -38,7 +38,7 @@ def executor(job: Job) -> Object:
                 {
                     "name": "executor",
                     "imagePullPolicy": job.pull_policy,
-                    "env": pod.variables(pod.folders()),
+                    "env": [*pod.variables(pod.folders()), *pod.secrets(job.spec)],
                     "securityContext": pod.container_security(),
                     "volumeMounts": pod.mounts(job.spec),
                 }

@@ -124,6 +124,7 @@ def _environment(job: Job) -> list[Object]:
     return [
         *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in downward.items()),
         *pod.variables(plain),
+        *pod.secrets(job.spec),
     ]
 
 

@@ -49,6 +49,10 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     ("spec.sql", " ", "spec.sql", "write a SELECT"),
     ("spec.sql", GONE, "spec.sql", "Required value"),
     ("spec.sqll", "x", "spec.sqll", "unknown field"),
+    ("spec.env", {"A B": {"secret": "s", "key": "k"}}, "spec.env", "such as PGPASSWORD"),
+    ("spec.env", {"SPARK_HOME": {"secret": "s", "key": "k"}}, "spec.env", "one that the pods need"),
+    ("spec.env", {"A": {"secret": "s", "key": "a/b"}}, "spec.env.A.key", "is no entry of a Secret"),
+    ("spec.env", {"A": {"secret": "s"}}, "spec.env.A.key", "Required value"),
     ("spec.inputs", {}, "spec.inputs", "at least 1"),
     (
         "spec.inputs.bad name",
@@ -209,6 +213,7 @@ FINE: list[tuple[str, Any]] = [
     (f"{FILES}.path", "/old/in"),
     ("spec.volumes", [{"mountPath": "/data/", "claim": "data"}]),
     ("spec.checkpoint.reset", "second.try"),
+    ("spec.env", {"PGPASSWORD": {"secret": "shop-login", "key": "password"}}),
     ("spec.executors.instances", 4),
     ("spec.executors", GONE),
     ("spec.executors.memory", "1113Mi"),  # with two cores

@@ -73,7 +73,7 @@ def test_the_definition_is_accepted_without_a_warning(space: Kube) -> None:
 )
 def test_what_is_wrong_is_refused(space: Kube, place: str, value: Any, field: str, fix: str) -> None:
     """The message names the field and says what to write."""
-    said = re.sub(r"\[([a-z ]+)\]", r".\1", create(space, changed(GOOD, place, value)))  # inputs[orders]
+    said = re.sub(r"\[([A-Za-z ]+)\]", r".\1", create(space, changed(GOOD, place, value)))  # inputs[orders]
 
     assert "created" not in said
     assert field in said

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import yaml
 from joinop.names import Key
@@ -16,10 +18,16 @@ from tests import prometheus
 from tests.deploy.chart.conftest import helm, render  # noqa: F401 - fixtures
 from tests.deploy.dashboards import drawing, standin
 from tests.deploy.dashboards.boards import ALERTS, ROOT
+from tests.postgres.database import PASSWORD, Database
 from tests.spark.test_driver import Driver, Drivers
 
 EXAMPLE = ROOT / "manifests" / "examples" / "06-hot-keys.yaml"
 KEY = Key("default", "hot-keys")
+_ONLY_TABLES = {  # the rest is the other driver's
+    "source_labels": ["__name__"],
+    "regex": "streamjoin_(table_.*|route_skew)",
+    "action": "keep",
+}
 LASTS_S = 36  # of the run
 
 
@@ -58,16 +66,18 @@ def local() -> str:
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """Long enough that every figure has moved."""
     folder = tmp_path_factory.mktemp("watched")
-    drivers = Drivers(folder)
+    (folder / "tables").mkdir()
+    drivers, others = Drivers(folder), Drivers(folder / "tables")
     policy = Policy(min=2, max=8, votes=3, period_s=1.0, cool_s=3.0, patience_s=20.0)
     try:
-        with standin.serving(standin.Cluster(KEY, policy, applied())) as ports:
-            driver = drivers.start(local())
+        with standin.serving(standin.Cluster(KEY, policy, applied())) as ports, _database() as database:
+            driver, tabled = drivers.start(local()), others.start(yaml.safe_dump(_tabled(database)))
             (folder / "prometheus").mkdir()
-            config = _config(driver, *ports)
+            config = _config(driver, tabled, *ports)
             with prometheus.running(folder / "prometheus", config) as found:
                 driver.until("readiness", lambda: driver.get("/readyz")[0] == 200)
                 driver.until("batches", lambda: _batches(driver) > 2)
+                tabled.until("queries", lambda: tabled.metric("streamjoin_table_queries_total"))
                 begin = time.time()
                 with suppress(pytest.skip.Exception):  # says so again to whoever wants to draw
                     drawing.prepare()
@@ -76,13 +86,50 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
                 yield Watched(found, begin, time.time())
     finally:
         drivers.end()
+        others.end()
+
+
+@contextmanager
+def _database() -> Iterator[Database]:
+    with Database() as database, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPASSWORD", PASSWORD)
+        keys = pa.array(range(5000))
+        database.fill("customers", pa.table({"id": keys, "name": pc.cast(keys, pa.string())}))
+        yield database
+
+
+def _tabled(database: Database) -> dict[str, Any]:
+    """A job of the same name that meets tables, which the example does not."""
+    table = {"schema": "id BIGINT, name STRING"}
+    asked = {**database.fields, "table": "customers"}
+    return {
+        **applied(),
+        "spec": {
+            "sql": (
+                "SELECT v.id AS id, c.name AS name, w.name AS whole FROM views v"
+                " LEFT JOIN customers c ON v.id = c.id LEFT JOIN whole w ON v.id = w.id"
+            ),
+            "inputs": {
+                "views": {
+                    "schema": "id BIGINT",
+                    "generator": {"rowsPerSecond": 500, "keys": 20000, "skew": 1.2},
+                },
+                "customers": {**table, "postgres": {**asked, "cache": "incremental", "refresh": "3s"}},
+                "whole": {**table, "postgres": {**asked, "cache": "full", "refresh": "5s"}},
+            },
+            "output": {"noop": {}},
+            "join": {"units": 4},
+            "batch": {"interval": "1s"},
+            "checkpoint": {"path": "checkpoint"},
+        },
+    }
 
 
 def _batches(driver: Driver) -> float:
     return driver.metric("streamjoin_batches_total").get((), 0)
 
 
-def _config(driver: Driver, executors: int, operator: int) -> dict[str, Any]:
+def _config(driver: Driver, tabled: Driver, executors: int, operator: int) -> dict[str, Any]:
     """As the PodMonitors make it: who a driver works for is told by the scrape, of the operator's figures by themselves."""
     job = {"namespace": KEY.namespace, "streamjoin": KEY.name}
 
@@ -95,6 +142,7 @@ def _config(driver: Driver, executors: int, operator: int) -> dict[str, Any]:
         "rule_files": [str(ALERTS)],
         "scrape_configs": [
             scrape("driver", driver.port, job),
+            {**scrape("tables", tabled.port, job), "metric_relabel_configs": [_ONLY_TABLES]},
             scrape("executors", executors, job),
             scrape("operator", operator, {}),
         ],

@@ -112,6 +112,27 @@ def test_volumes() -> None:
     ]
 
 
+def test_variables_come_from_secrets() -> None:
+    """Driver and executors have them by name of Secret and entry, beside their own; Spark keeps what a template has."""
+    env = {
+        "SHOP_PASSWORD": {"secret": "shop-login", "key": "password"},
+        "AUDIT": {"secret": "audit", "key": "uri"},
+    }
+    (driver,) = stateful_set(job(thing(env=env)))["spec"]["template"]["spec"]["containers"]
+    template = yaml.safe_load(built(given=thing(env=env))["ConfigMap/late-spec"]["data"]["executor.yaml"])
+    for container in (driver, *template["spec"]["containers"]):
+        given = [variable for variable in container["env"] if "secretKeyRef" in variable.get("valueFrom", {})]
+        assert given == [
+            {"name": "AUDIT", "valueFrom": {"secretKeyRef": {"name": "audit", "key": "uri"}}},
+            {
+                "name": "SHOP_PASSWORD",
+                "valueFrom": {"secretKeyRef": {"name": "shop-login", "key": "password"}},
+            },
+        ]
+        names_of_all = [variable["name"] for variable in container["env"]]
+        assert len(set(names_of_all)) == len(names_of_all)
+
+
 def test_driver() -> None:
     """The driver gets what the spec asks for, and knows its image, its executors' template and its token."""
     (container,) = stateful_set(job(thing(driver__cores=2, driver__memory="3Gi")))["spec"]["template"][

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -46,6 +47,12 @@ TUNING = {  # a head lives for three batches or so: long enough to be found half
 BOUND = "o.k = p.k AND p.at BETWEEN o.at - INTERVAL 6 MINUTES AND o.at + INTERVAL 9 MINUTES"
 QUERIES = {
     "inner": f"SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN payments p ON {BOUND}",
+    "tables": (
+        "SELECT o.k AS k, o.v AS ov, p.v AS pv, c.name AS name, r.label AS label"
+        f" FROM orders o JOIN payments p ON {BOUND} LEFT JOIN customers c ON o.k = c.k JOIN regions r ON o.s = r.s"
+    ),
+    "routed": "SELECT o.v AS v, c.name AS name, r.label AS label FROM orders o"
+    " LEFT JOIN customers c ON o.k = c.k LEFT JOIN regions r ON o.s = r.s",
     "full": f"SELECT o.k AS ok, p.k AS pk, o.v AS ov, p.v AS pv, p.s AS s FROM orders o FULL JOIN payments p ON {BOUND}",
 }
 Line = dict[str, Any]
@@ -150,19 +157,31 @@ class Run:
         return self._errors.read_text(errors="replace")[-3000:]
 
 
+@dataclass(frozen=True)
+class Table:
+    """One of a database that the job looks rows up in. `postgres`: the field of the input."""
+
+    schema: str
+    rows: list[tuple[Any, ...]]
+    postgres: dict[str, Any]
+
+
 @dataclass
 class Scenario:
     """The folder of one job that suffers. `runs`: all that it has been through."""
 
     folder: Path
     kind: str
+    tables: dict[str, Table] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     tuning: dict[str, int] = field(default_factory=lambda: TUNING)
 
     def __post_init__(self) -> None:
         self.trial = Trial(self.folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
         (self.folder / "faults").mkdir()
-        for seed, name in enumerate(("orders", "payments")):
+        self.streams = [name for name in ("orders", "payments") if f" {name} " in QUERIES[self.kind]]
+        self.trial.schemas |= {name: table.schema for name, table in self.tables.items()}
+        for seed, name in enumerate(self.streams):
             self.trial.input(name, SCHEMA)
             self.trial.fill(name, _made(seed), FILES)
         (self.folder / "spec.yaml").write_text(json.dumps(self._spec()))
@@ -218,7 +237,8 @@ class Scenario:
     def _check_output(self, like: "Scenario") -> None:
         """DuckDB's answer, in the same batches, and nothing staged is left."""
         sql = QUERIES[self.kind]
-        assert self.trial.output(sql) == self.trial.expected(sql)
+        tables = {name: table.rows for name, table in self.tables.items()}
+        assert self.trial.output(sql) == self.trial.expected(sql, **tables) != Counter()
         assert _batches(self.trial.out) == _batches(like.trial.out)
         staged = self.trial.out / ".staging"
         assert not staged.exists() or not list(staged.iterdir())
@@ -233,7 +253,7 @@ class Scenario:
             for side in (*before[unit].sides, *manifest.sides):
                 for live in side.segments:
                     segment.verify(folder, live)
-        assert sum(s.rows for m in before for s in m.sides) > 0
+        assert len(self.streams) == 1 or sum(s.rows for m in before for s in m.sides) > 0
 
     @property
     def manifests(self) -> dict[int, list[Manifest]]:
@@ -247,14 +267,16 @@ class Scenario:
 
     def _spec(self) -> dict[str, Any]:
         event_time = {"column": "at", "delay": "2m"}
-        inputs = {
+        inputs: dict[str, Any] = {
             name: {
                 "schema": SCHEMA,
                 "eventTime": event_time,
                 "files": {"path": name, "orderBy": "name", "maxFilesPerBatch": 1},
             }
-            for name in ("orders", "payments")
+            for name in self.streams
         }
+        for name, table in self.tables.items():
+            inputs[name] = {"schema": table.schema, "postgres": {**table.postgres, "table": name}}
         return {
             "apiVersion": "streamjoin.dev/v1alpha1",
             "kind": "StreamJoin",

@@ -6,6 +6,7 @@ from math import isclose, sqrt
 from jobs.exported import metrics, values
 from jobs.figures import Took, beginning
 from jobs.view import Moment
+from joinlib.lookup.used import Used
 from joinlib.metric.table import METRICS
 from joinlib.state.manifest import NEVER
 from tests.unit.jobs.test_figures import RECEIPT, Report
@@ -25,6 +26,7 @@ RECEIPTS = tuple(
         highest=(8_000_000, 9_000_000),
         watermark=7_000_000,
         commit_seconds=0.01,
+        tables=(Used(hits=5, misses=1, expired=1, queries=1, rows=2, bytes=20, budget=30, version=1),),
     )
     for u in range(UNITS)
 )
@@ -41,6 +43,9 @@ MOMENT = Moment(
     wanted=2,
     budget=1600,
     partitions=4,
+    tables=("t",),
+    loads={"t": {"version": 1, "seconds": 0.5, "at": 90.0, "kept": 0}},
+    route_skew={"hash": 0.5, "rule": 0.1},
 )
 
 

@@ -11,8 +11,9 @@ from rich.spinner import Spinner
 from jobs import screen, words
 from jobs.figures import Took, beginning
 from jobs.screen import Plain, Scene, Shown
+from joinlib.lookup.used import Used
 from joinlib.state.manifest import ALWAYS, NEVER
-from tests.unit.jobs.test_figures import Report, after
+from tests.unit.jobs.test_figures import RECEIPT, Report, after
 
 INPUTS = (
     Shown("flights f", "flights", exact=True, filtered=True),
@@ -53,6 +54,19 @@ def test_the_picture_shows_everything_at_80_columns() -> None:
         assert part in text
     assert "…" not in text
     assert max(map(len, lines)) <= 80
+
+
+def test_tables_are_shown() -> None:
+    """A cache by how far it suffices, a whole table by its size; in the picture, in lines and at the end."""
+    receipt = replace(
+        RECEIPT, tables=(Used(98, 2, 1, 3, 50, 4096, 10_000), Used(7, rows=9, bytes=512, version=2))
+    )
+    figures = beginning(2, 0.0).after(Report(0, (receipt,)), 1.0)
+    scene = replace(SCENE, figures=figures, tables=("customers", "p"))
+    cache = "customers 98.0 % of 100 lookups kept, 4.1 kB, 3 queries"
+    for text in ("\n".join(drawn(scene)), screen.line(scene, figures, 1.0)):
+        assert cache in text
+        assert "p 9 rows, 512 B, version 2" in text
 
 
 def test_columns_without_content_are_left_out() -> None:

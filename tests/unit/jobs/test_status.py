@@ -17,7 +17,9 @@ LAG = {
     "lag": {
         "orders": {"slices": 2, "rows": 2000, "files": 6, "skipped": 1},
         "payments": {"slices": 0, "rows": 0},
-    }
+    },
+    "tables": {"c": 3, "d": 1},
+    "loads": {"c": {"version": 3, "seconds": 0.42, "at": 1.0, "kept": 0}},
 }
 
 
@@ -57,6 +59,8 @@ def test_all_of_it(document: StreamJoin, checkpoint: Path) -> None:
         "orders: 4 slices, 2,000 rows not read yet, 6 files seen, 1 files skipped",
         "payments: 3 slices, 0 rows not read yet",
         "1 files, 1.5 kB",
+        "c: version 3, loaded in 0.42 s",
+        "d: version 1",
     ):
         assert part in text
 

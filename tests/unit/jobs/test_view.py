@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 from jobs.exported import metrics
 from jobs.figures import Took, beginning
 from jobs.view import Moment, status
+from joinlib.lookup.used import Used
 from joinlib.state.manifest import NEVER
 from tests.unit.jobs.test_figures import RECEIPT, Report
 
@@ -58,6 +59,8 @@ def test_status_of_a_driver_that_waits() -> None:
         "watermark": None,
         "late": {},
         "bad": {},
+        "tables": {},
+        "routeSkew": {},
         "configHash": None,
     }
 
@@ -70,6 +73,40 @@ def test_status_of_a_driver_that_runs() -> None:
     assert (said["stateRows"], said["stateBytes"], said["memoryLoad"], said["skew"]) == (60, 800, 0.4, 1.0)
     assert (said["lag"], said["late"]) == ({"orders": 3}, {"orders": 4, "payments": 0})
     assert said["watermark"] == "1970-01-01T00:00:00.000005+00:00"
+
+
+def test_status_of_tables() -> None:
+    """Of two units: lookups add up over batches, caches over units, a whole table is one."""
+    asked = Used(hits=8, misses=2, expired=1, queries=1, rows=3, bytes=40, budget=50)
+    whole = Used(hits=10, rows=9, bytes=90, budget=99, version=2)
+    receipts = tuple(replace(RECEIPT, unit=u, tables=(asked, whole)) for u in range(2))
+    silent = replace(
+        RECEIPT, tables=(replace(asked, hits=0, misses=0, expired=0, queries=0), Used(version=3))
+    )
+    figures = beginning(2, 0.0).after(Report(0, receipts), 1.0).after(Report(1, (silent,)), 2.0)
+    loads = {"c": {"version": 3, "seconds": 0.25, "at": 9.0, "kept": 1}}
+    moment = replace(
+        RUNNING,
+        figures=figures,
+        tables=("a", "c"),
+        loads=loads,
+        route_skew={"hash": 0.5, "rule": 0.125},
+    )
+    said = status(moment, 4, 2.0)
+    kept = {"rows": 6, "bytes": 80, "budget": 100, "version": None, "loadSeconds": None, "keptLoads": None}
+    assert said["tables"]["a"] == {"hits": 16, "misses": 4, "expired": 2, "queries": 2, **kept}
+    assert said["tables"]["c"]["version"] == 3, "the newest that a unit has seen"
+    assert (said["tables"]["c"]["hits"], said["tables"]["c"]["rows"]) == (20, 9)
+    assert (said["tables"]["c"]["loadSeconds"], said["tables"]["c"]["keptLoads"]) == (0.25, 1)
+    assert said["routeSkew"] == {"hash": 0.5, "rule": 0.125}
+    found = samples(moment)
+    assert found["streamjoin_table_hits_total", "a"] == 16
+    assert found["streamjoin_table_expired_total", "a"] == 2
+    assert found["streamjoin_table_bytes", "c"] == 90
+    assert found["streamjoin_table_version", "c"] == 3
+    assert ("streamjoin_table_version", "a") not in found, "a cache has none"
+    assert found["streamjoin_table_load_seconds", "c"] == 0.25
+    assert found["streamjoin_route_skew", "rule"] == 0.125
 
 
 def test_what_is_not_known_is_not_said() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from joinlib.errors import StateError
-from joinlib.lookup.incremental import Answer, Cache
+from joinlib.lookup.incremental import Answer, Cache, Figures
 from joinlib.lookup.version import Version, write
 from joinlib.route.hash import key_hash
 
@@ -220,3 +220,21 @@ def test_memory_stays_within_the_budget(tmp_path: Path) -> None:
         assert sum(f.stat().st_blocks * 512 for f in tmp_path.iterdir()) <= budget
     assert sum(k < 200 for k in asked) < 2 * 200
     assert cache.figures.queries == 40
+
+
+def test_figures_say_why_a_query_was_needed(tmp_path: Path) -> None:
+    """New keys and expired ones are told apart; an answer without rows is an answer; rows are those that are kept."""
+    kinds = [pa.int64()]
+    cache = Cache(tmp_path, block(kinds, [], 64).schema, ["t.k0"], 1 << 20)
+
+    def fetch(keys: list[pa.Array]) -> pa.RecordBatch:
+        return block(kinds, [((k,), "v") for k in keys[0].to_pylist() if k % 2], 64)
+
+    cache.lookup([pa.array([1, 2, 1])], fetch, now=0, expiry=10)
+    assert cache.figures == Figures(probes=3, hits=0, expired=0, queries=1)
+    cache.lookup([pa.array([1, 2, 3])], fetch, now=9, expiry=19)
+    assert cache.figures == Figures(probes=6, hits=2, expired=0, queries=2)
+    assert cache.rows == 2
+    assert 0 < cache.held < cache.bytes / 4, "the index is for many more"
+    cache.lookup([pa.array([1, 2, 3, 5])], fetch, now=10, expiry=20)
+    assert cache.figures == Figures(probes=10, hits=3, expired=2, queries=3)

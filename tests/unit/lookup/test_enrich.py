@@ -89,12 +89,11 @@ def test_lookups_are_joins(
     stage = build(sql, INPUTS, units=1)
     named = [pa.array(c, f.type) for c, f in zip(zip(*orders) if orders else [()] * 3, ORDERS)]
     batch = pa.record_batch(named, [f"o.{n}" for n in ORDERS.names])
-    reads = frozenset(c for e in stage.above for c in e.columns)
     with TemporaryDirectory() as folder:
         made = Given(Path(folder), stage, {"t": t, "u": u}, whole, budget)
         found = zip(stage.lookups, made.finders(), strict=True)
         halves = [Tuples(Picked(batch.slice(0, 3))), Tuples(Picked(batch.slice(3)))]
-        out = enriched(iter(halves), list(found), reads)
+        out = enriched(iter(halves), list(found), stage.reads)
         got = Counter(
             row
             for some_rows in out
@@ -107,6 +106,17 @@ def test_lookups_are_joins(
         columns = [pa.array(c, f.type) for c, f in zip(zip(*data) if data else [()] * 3, schema)]
         db.register(name, pa.table(columns, schema=schema))
     assert got == Counter(db.sql(sql).fetchall())
+
+
+def test_joins_give_their_sides_in_any_order(tmp_path: Path) -> None:
+    """What is asked for together is one batch all the same."""
+    stage = build("SELECT o.id, t.v FROM orders o JOIN t ON o.k = t.k AND t.s = o.s", INPUTS, units=1)
+    (finder,) = Given(tmp_path, stage, {"t": [(1, "a", 10)]}, False, 20_000).finders()
+    left = pa.record_batch([pa.array([1]), pa.array([1])], ["o.id", "o.k"])
+    right = pa.record_batch([pa.array(["a"])], ["o.s"])
+    both = [Tuples(Picked(left), Picked(right)), Tuples(Picked(right), Picked(left))]
+    found = list(enriched(iter(both), [(stage.lookups[0], finder)], stage.reads))
+    assert [v for some in found for v in some.column("t.v").to_pylist()] == [10, 10]
 
 
 class Source:
@@ -153,6 +163,8 @@ def test_versions_change_when_they_are_whole(tmp_path: Path, caplog: pytest.LogC
         assert after_refresh() == {"t": 2}
         source.rows = None
         assert after_refresh() == {"t": 2}
+    assert (versions.loads()["t"]["version"], versions.loads()["t"]["kept"]) == (2, 2)
+    assert versions.loads()["t"]["seconds"] > 0
     assert "the table is empty; its version of before is kept" in caplog.text
     assert "inputs.t: damaged; its version of before is kept" in caplog.text
     source.rows = [3]

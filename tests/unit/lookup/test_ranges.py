@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from joinlib.expr import types as t
 from joinlib.join.rows import Picked, Tuples
+from joinlib.lookup import ranges
 from joinlib.lookup.enrich import Whole, enriched
 from joinlib.lookup.load import searchable
 from joinlib.lookup.order import codes
@@ -182,3 +183,32 @@ def test_a_range_join_is_a_nested_loop(
     for name, schema in schemas.items():
         db.register(name, pa.table(columns[name], schema=schema))
     assert got == Counter(db.sql(sql.replace("HOURS", "HOUR")).fetchall())
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 1, 2**63, 2**64 - 1]), st.integers(0, 3)), min_size=1, max_size=9),
+    st.data(),
+)
+def test_a_search_may_begin_anywhere(rows: list[tuple[int, int]], data: st.DataObject) -> None:
+    """Probes are in order only nearly: from wherever the one before ended, forwards or backwards, the row is the same."""
+    rows.sort()
+    hashes, lows = (np.array(c, np.uint64) for c in zip(*rows, strict=True))
+    sought, x = data.draw(st.sampled_from([0, 1, 7, 2**63, 2**64 - 1])), data.draw(st.integers(0, 4))
+    near = data.draw(st.integers(0, len(rows)))
+    found = ranges._behind(hashes, lows, near, np.uint64(sought), np.uint64(x))
+    assert found == sum(row <= (sought, x) for row in rows)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 3, 2**63]), st.sampled_from([0, 5, 2**63, 2**64 - 1])), max_size=8)
+)
+def test_every_probe_has_its_turn(probes: list[tuple[int, int]]) -> None:
+    """Once, whatever the words that are sorted have room for; those of one key, and of few rows, by their points."""
+    wanted, x = (np.array([p[i] for p in probes], np.uint64) for i in (0, 1))
+    by = ranges._by(wanted, x, rows=1000)
+    assert sorted(by.tolist()) == list(range(len(probes)))
+    tops = [probes[i][0] >> 50 for i in by]  # for a thousand rows fourteen bits tell most hashes apart
+    assert tops == sorted(tops)
+    if len(set(wanted.tolist())) == 1:
+        rough = [probes[i][1] >> 4 for i in by]  # 64 bits less those of the number
+        assert rough == sorted(rough)

@@ -92,11 +92,12 @@ def test_a_census_is_taken_once(tmp_path: Path) -> None:
     """A task that is run again changes nothing, tasks count by their rows, another number of units is passed over."""
     for name, rows in (("a", 1000), ("a", 1000), ("b", 10)):
         census = Census.begin(2, 0)
-        census.see(np.full(rows, ord(name), np.uint64), np.zeros(rows, np.int64))
+        units = np.zeros(rows, np.int64)
+        census.see(np.full(rows, ord(name), np.uint64), units, units + 1)
         census.write(tmp_path, name)
     Census.begin(4, 0).write(tmp_path, "c")
-    counts, sample = collect(tmp_path, 2)
-    assert counts.tolist() == [1010, 0]
+    counts, plain, sample = collect(tmp_path, 2)
+    assert (counts.tolist(), plain.tolist()) == ([1010, 0], [0, 1010])
     assert np.count_nonzero(sample == ord("b")) * 100 == np.count_nonzero(sample == ord("a")) == 1000
     assert collect(tmp_path, 2)[0].tolist() == [0, 0]
-    assert collect(tmp_path / "none", 2)[1].tolist() == []
+    assert collect(tmp_path / "none", 2)[2].tolist() == []

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from joinlib.errors import StateError
-from joinlib.source.kafka import KafkaConfig, KafkaInput
+from joinlib.source.kafka import KafkaConfig
 from joinlib.source.kafka.brokers import Brokers
+from joinlib.source.kafka.input import KafkaInput
 from joinlib.source.kafka.ranges import SLICE_BYTES, Partition
 from joinlib.source.log import Log
 from joinlib.spec.kafka import KafkaConnection

@@ -9,11 +9,13 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from joinlib.lookup.used import Used, total
 from joinlib.route.hotspot import skew
 from joinlib.route.slots import slots
 from joinlib.spark import inputs
 from joinlib.spark.compiled import Compiled, compiled, with_tables
 from joinlib.spark.publish import publish
+from joinlib.spark.receipt import decode
 from joinlib.spark.source import Reader
 from joinlib.spark.unit import UnitTask
 from joinlib.spec import parse
@@ -69,6 +71,7 @@ class Bench:
         self.reader, self.saved, self.batch = Reader(self.plan.source), {}, 0
         self.offset = self.reader.initialOffset()
         self.rows_in: list[list[int]] = []  # of each batch, by unit
+        self.used: list[list[tuple[Used, ...]]] = []
 
     def write(self, name: str, made: str, file: str) -> None:
         self.db.execute(f"COPY ({made}) TO '{self.folder / name / file}.parquet' (FORMAT parquet)")
@@ -89,12 +92,14 @@ class Bench:
             sent = [row for part in parts for rows in self.reader.read(part) for row in rows.to_pylist()]
             files: list[str] = []
             self.rows_in.append([])
+            self.used.append([])
             for slot in slots(self.plan.stage.units):
                 own = [tuple(row.values()) for row in sent if row["slot"] == slot]
                 task = UnitTask(self.plan.join, slot, self.batch, 0, self.saved.get(slot))
                 receipt, _ = task.receipt(own, lambda m, slot=slot: self.saved.__setitem__(slot, m))
                 files += receipt.files
                 self.rows_in[-1].append(sum(receipt.rows_in))
+                self.used[-1].append(decode(receipt.encode()).tables)
             publish(self.folder / "out", self.batch, files)
             self.reader.commit(end)
             self.offset, self.batch = end, self.batch + 1
@@ -142,6 +147,20 @@ def test_a_new_version_alone_starts_no_batch(tmp_path: Path) -> None:
     assert [f.name for f in folders.iterdir()] == ["00000001"]
 
 
+def test_receipts_tell_of_tables(tmp_path: Path) -> None:
+    """Every row whose key is not NULL is a lookup, of each table in turn; how the load went is beside the offset."""
+    bench = Bench(tmp_path, QUERIES[1])
+    bench.run()
+    customers, prices = (total(of_one) for of_one in zip(*bench.used[0], strict=True))
+    keys = bench.db.sql(f"SELECT count(customer) FROM '{tmp_path}/orders/*.parquet'").fetchall()
+    assert keys == [(customers.hits,)]
+    assert (customers.rows, customers.version, customers.misses, customers.queries) == (25, 1, 0, 0)
+    assert (prices.rows, prices.version) == (30, 1)
+    assert prices.hits >= 200
+    assert 0 < customers.bytes < customers.budget == 256 << 20
+    assert {name: load["version"] for name, load in bench.offset["loads"].items()} == {"c": 1, "p": 1}
+
+
 def test_hot_keys_are_spread(tmp_path: Path) -> None:
     """Half of all rows have one key: from the second batch on four units share it, and the answer is that of SQL."""
     bench = Bench(tmp_path, QUERIES[0].replace(" JOIN", " LEFT JOIN"))
@@ -156,6 +175,9 @@ def test_hot_keys_are_spread(tmp_path: Path) -> None:
     assert skews[0] > 0.5
     assert max(skews[1:]) < skews[0] / 3
     assert bench.offset["route"]["hot"]
+    told = bench.offset["skew"]  # of the batch before
+    assert told["rule"] == pytest.approx(skews[2])
+    assert told["hash"] > 0.5
     planned = [Reader(bench.plan.source).partitions(starts[3], bench.offset) for _ in range(2)]
     blocks = [
         [[b.to_pylist() for b in Reader(bench.plan.source).read(p)] for p in parts] for parts in planned

@@ -17,7 +17,7 @@ POLICY = Policy(min=1, max=16, votes=3, period_s=10, cool_s=20, patience_s=60)
 
 def seen(k: int, held: float, ready: int | None = None, lag: float | None = 0, **more: int) -> Observed:
     """k executors that hold so much together, and read as fast as rows come."""
-    load = Load((held / k,) * k, (C,) * k, lag=lag, rate=100, **more)
+    load = Load(k, held, k * C, lag=lag, rate=100, **more)
     return Observed(ready=k if ready is None else ready, load=load)
 
 
@@ -45,12 +45,12 @@ def test_the_names_are_those_of_the_table_of_figures() -> None:
 
 def test_the_papers_numbers() -> None:
     """8 units of 2 GB at 1.2 GB and more each ask for so many that each holds 0.6 of its memory (figure 12)."""
-    load = Load((1.2,) * 8, (2.0,) * 8)
+    load = Load(8, 8 * 1.2, 8 * 2.0)
     assert tau(load) == pytest.approx(0.6)
     assert fitting(load, 0.6) == 8
-    load = Load((1.8,) * 8, (2.0,) * 8)  # Δ = (0.9 / 0.6 - 1) · 8 = 4
+    load = Load(8, 8 * 1.8, 8 * 2.0)  # Δ = (0.9 / 0.6 - 1) · 8 = 4
     assert fitting(load, 0.6) == 12
-    load = Load((0.45,) * 12, (2.0,) * 12)  # Δ = (0.225 / 0.6 - 1) · 12 = -7.5
+    load = Load(12, 12 * 0.45, 12 * 2.0)  # Δ = (0.225 / 0.6 - 1) · 12 = -7.5
     assert fitting(load, 0.6) == 5
 
 

@@ -33,6 +33,11 @@ class Receipt:
     working_set: int | None = None  # bytes of the container, where it has a control group
     memory_limit: int | None = None
 
+    @property
+    def held_bytes(self) -> int:
+        """What the executor maps: live segments and their indexes."""
+        return self.state_bytes + self.index_bytes
+
     def encode(self) -> str:
         return orjson.dumps(self).decode()
 

@@ -31,7 +31,7 @@ _LINE = re.compile(
     rf'\n({_PREFIX}(?:{"|".join(n.removeprefix(_PREFIX) for n in NEEDED)}))(?:{{\w+="([^"\\]*)"}})? (\S+)'
 )
 
-Figures = Mapping[str, float]  # of one driver, by the names of `_PARTS`
+Figures = Mapping[str, float]  # of one driver, by the names in `query`
 
 
 def query(job: Key) -> str:

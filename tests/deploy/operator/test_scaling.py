@@ -561,3 +561,24 @@ def test_figures_of_scaling() -> None:
         assert registry.get_sample_value(f"streamjoin_scaling_{name}", job | labels) == value
     scalings.forget(JOB)
     assert "late" not in generate_latest(registry).decode()
+
+
+def test_a_repartition_is_told() -> None:
+    """While it goes on in the message; afterwards in the number of partitions, and once as an event."""
+    given = thing(scaling__repartition=True)
+    seen, _ = settle(Seen(given, {}, (driver_pod(given),), at="2026-01-01T00:00:00Z"))
+
+    def looked(seen: Seen, **said: Any) -> tuple[Seen, Decision]:
+        return settle(dataclasses.replace(seen, reading=running(**said)))
+
+    seen, first = looked(seen, partitions=2)
+    assert first.status["executors"]["partitions"] == 2
+    seen, during = looked(seen, partitions=2, message="the state is repartitioned: 2 -> 4 partitions")
+    assert during.status["message"] == "the state is repartitioned: 2 -> 4 partitions"
+    assert during.status["phase"] == "Running"
+    seen, after = looked(seen, partitions=4)
+    assert (after.status["executors"]["partitions"], after.status["message"]) == (4, "the driver runs")
+    told = [(e.reason, e.message) for each in (first, during, after) for e in each.events]
+    assert told.count(("Repartitioned", "2 -> 4 partitions of the state")) == 1
+    _, restarted = settle(dataclasses.replace(seen, reading=None))
+    assert "partitions" not in restarted.status["executors"]

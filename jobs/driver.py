@@ -195,6 +195,8 @@ class Driver(Collector):
             self._seconds.observe(took.seconds)
             self._tell(steps=_sums(self.moment.steps, took.steps))
         there, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
+        if pool:
+            pool.warm()  # at once: what rehearses has no room for the next batch
         self._tell(took=took, lag=flow.lag, there=tuple(there), leaving=leaving)
         self._fit(flow)
 

@@ -35,6 +35,8 @@ def _lines(document: StreamJoin, checkpoint: Path) -> Iterator[tuple[str, str]]:
     yield "checkpoint", f"{near(checkpoint)}, id {identity['id']}"
     begun = batches.begun(checkpoint / "spark")
     yield "batch", _batch(begun, batches.done(checkpoint / "spark"))
+    if (partitions := batches.partitions(checkpoint / "spark")) is not None:
+        yield "partitions", f"{partitions} of the state: tasks that can join at once"
     if begun is not None:
         yield from _offsets(_envelope(checkpoint / "spark" / "offsets" / str(begun)))
     yield "state", _amount(checkpoint / "state", "*/*/*", "files")

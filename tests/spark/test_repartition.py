@@ -49,11 +49,11 @@ def partitions_of(plan: Compiled) -> int | None:
 
 
 def test_any_sequence_of_batches_and_repartitions(trial: Trial) -> None:
-    """More, fewer, one, several in a row, none: the output is DuckDB's answer, and each batch comes once."""
+    """More, fewer, one, several in a row, the same again: the output is DuckDB's answer, and each batch comes once."""
     inputs(trial)
     plan = trial.compiled(INNER, join={"units": 8})
     assert not repartition(trial, plan, 4), "nothing was begun"
-    for number, changes in enumerate([[4], [8, 1], [], [2, 2], [8]]):
+    for number, changes in enumerate([[4], [8, 1], [2, 2]]):
         pour(trial, number)
         trial.run_plan(plan)
         assert trial.output(INNER) == trial.expected(INNER)
@@ -140,8 +140,9 @@ def test_killed_before_and_in_the_middle(job: Scenario) -> None:
     assert job.trial.output(QUERIES["full"]) == job.trial.expected(QUERIES["full"])
 
 
-def test_refusals(trial: Trial) -> None:
+def test_refusals(tmp_path: Path) -> None:
     """Nothing is touched, and Spark is not started: a number that does not fit, no batch yet, a run that lives."""
+    trial = Trial(tmp_path, None)  # type: ignore[arg-type]
     inputs(trial)
     document = trial.spec(INNER, join={"units": 8})
     for number in (0, 3, 16):
@@ -149,10 +150,10 @@ def test_refusals(trial: Trial) -> None:
             command(document, number)
     with pytest.raises(SpecError, match="no finished batch"):
         command(document, 4)
-    assert not (trial.folder / "checkpoint").exists()
-    pour(trial, 0)
-    trial.run(INNER, join={"units": 8})
-    lock = Lock(trial.folder / "checkpoint")
+    assert not (tmp_path / "checkpoint").exists()
+    (tmp_path / "checkpoint" / "spark" / "commits").mkdir(parents=True)
+    (tmp_path / "checkpoint" / "spark" / "commits" / "0").touch()
+    lock = Lock(tmp_path / "checkpoint")
     with pytest.raises(NotReady, match="in use by another run"):
         command(document, 4)
     lock.release()

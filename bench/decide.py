@@ -1,6 +1,8 @@
-"""How much of a core does a period's decision take for 1 000 executors? From Prometheus' answer to the status.
+"""How much of a core does a period's decision take for 1 000 executors? From the figures' text to the status.
 
 PYTHONPATH=.:operator python bench/decide.py
+
+Prometheus adds up: its answer is as long for one executor as for a thousand. Without one the driver's own /metrics are read.
 """
 
 import statistics
@@ -9,50 +11,65 @@ from itertools import pairwise
 
 import orjson
 from joinop import measure, remember
-from joinop.names import Key
 
 from joinlib.scale import Observed, Policy, State, step
 
-EXECUTORS, SCRAPES, ROUNDS = 1000, 8, 20
+EXECUTORS, ROUNDS = 1000, 20
+SUMS = {"ready": EXECUTORS, "said": EXECUTORS, "known": EXECUTORS, "held": 9e11, "capacity": 2e12}
+SUMS |= {"lag": 0, "rate": 1e6, "partitions": 1024}
+EACH = (
+    "state_bytes",
+    "capacity_bytes",
+    "state_rows",
+    "units",
+    "memory_load",
+    "working_set_bytes",
+    "memory_limit_bytes",
+)
 
 
-def answer(at: float) -> bytes:
-    """As Prometheus says it: every series with eight scrapes."""
+def answered(at: float) -> bytes:
+    """As Prometheus says it."""
     target = {"instance": "10.0.0.1:8080", "job": "drivers", "namespace": "shop", "streamjoin": "orders"}
-
-    def series(name: str, value: float, **labels: str) -> object:
-        values = [[at - 15 * back, str(value)] for back in reversed(range(SCRAPES))]
-        return {"metric": {"__name__": name, **target, **labels}, "values": values}
-
     found = [
-        series(name, 9e8, executor=str(e))
-        for name in ("streamjoin_executor_state_bytes", "streamjoin_executor_capacity_bytes")
-        for e in range(EXECUTORS)
+        {"metric": {**target, "figure": name}, "value": [at, str(value)]}
+        for name, value in {"at": at, **SUMS}.items()
     ]
-    found += [series("streamjoin_executors", EXECUTORS, state="ready"), series("streamjoin_partitions", 1024)]
-    found += [series(f"streamjoin_{n}", 1, input="a") for n in ("lag_rows", "input_rate")]
-    return orjson.dumps({"status": "success", "data": {"resultType": "matrix", "result": found}})
+    return orjson.dumps({"status": "success", "data": {"resultType": "vector", "result": found}})
+
+
+def exposed() -> bytes:
+    """As the driver says it, with all that it says of executors."""
+    lines = [f'streamjoin_executor_{name}{{executor="{e}"}} 9e+08' for name in EACH for e in range(EXECUTORS)]
+    lines += [f'streamjoin_executors{{state="ready"}} {EXECUTORS}', "streamjoin_partitions 1024"]
+    lines += [f'streamjoin_{name}{{input="a"}} 1' for name in ("lag_rows", "input_rate")]
+    return "\n".join([*lines, ""]).encode()
 
 
 def main() -> None:
     policy, state, parts = Policy(min=1, max=2000), State(wanted=EXECUTORS), []
-    body = answer(time.time())
+    answer, text = answered(time.time()), exposed()
     for number in range(ROUNDS):
         times = [time.thread_time()]
-        said = orjson.loads(body)
+        load = measure.load(measure.of_prometheus(orjson.loads(answer)))
         times.append(time.thread_time())
-        load = measure.load(measure.of_prometheus(said))
-        assert not isinstance(load, str), load
-        times.append(time.thread_time())
-        state = step(state, policy, Observed(EXECUTORS, 0, load), 60.0 * number)
+        state = step(
+            state, policy, Observed(EXECUTORS, 0, None if isinstance(load, str) else load), 60.0 * number
+        )
         times.append(time.thread_time())
         remember.read({"scaling": remember.written(state)})
         times.append(time.thread_time())
+        said = measure.load(measure.of_text(text.decode()))
+        times.append(time.thread_time())
+        assert not isinstance(load, str), load
+        assert not isinstance(said, str), said
         parts.append([1000 * (b - a) for a, b in pairwise(times)])
-    names = ("JSON", "loads of the samples", "decision", "status, there and back")
+    names = ("Prometheus' answer", "decision", "status, there and back", "or: the driver's answer")
     for name, column in zip(names, zip(*parts, strict=True), strict=True):
         print(f"{name:24} {statistics.median(column):6.2f} ms")
-    print(f"{Key('shop', 'orders')}: {EXECUTORS} executors, {len(body) / 1e6:.1f} MB from Prometheus")
+    print(
+        f"{EXECUTORS} executors; {len(answer) / 1e3:.1f} kB from Prometheus, {len(text) / 1e3:.0f} kB from the driver"
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from prometheus_client import CollectorRegistry, Histogram, Metric, generate_lat
 from prometheus_client.registry import Collector
 
 from jobs.cluster import clear_executors, lease_of
-from jobs.exported import held_bytes, metrics
+from jobs.exported import metrics
 from jobs.figures import beginning
 from jobs.flow import Flow
 from jobs.guard import Guard
@@ -37,6 +37,7 @@ from jobs.view import Moment, Phase, status
 from joinlib.errors import InputError, NotReady, SpecError, StateError
 from joinlib.metric.table import BY_NAME
 from joinlib.plan import of_spec
+from joinlib.route.slots import fitting
 from joinlib.spark import cluster
 from joinlib.spark.placement import REST, Placement
 from joinlib.spec import load
@@ -103,14 +104,8 @@ class Driver(Collector):
         with self._scaling:
             self._tell(wanted=total)
             if self._pool is not None:
-                self._pool.want(total, self._held())
-
-    def _held(self) -> Mapping[str, int]:
-        """Bytes of state by executor."""
-        held: dict[str, int] = {}
-        for receipt in self.moment.figures.receipts.values() if self.moment.figures else ():
-            held[receipt.executor] = held.get(receipt.executor, 0) + held_bytes(receipt)
-        return held
+                figures = self.moment.figures
+                self._pool.want(total, figures.held_by_executor() if figures else {})
 
     # --- the run -----------------------------------------------------------------------------------------------------
 
@@ -201,6 +196,8 @@ class Driver(Collector):
             self._seconds.observe(took.seconds)
             self._tell(steps=_sums(self.moment.steps, took.steps))
         there, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
+        if pool:
+            pool.warm()  # at once: what rehearses has no room for the next batch
         self._tell(
             took=took,
             lag=flow.lag,
@@ -209,6 +206,23 @@ class Driver(Collector):
             there=tuple(there),
             leaving=leaving,
         )
+        self._fit(flow)
+
+    def _fit(self, flow: Flow) -> None:
+        """Has the state a partition for each core, once all executors are there? More only where the spec allows it."""
+        moment, job = self.moment, flow.job
+        if job is None or moment.partitions is None or flow.repartitions:
+            return
+        if job.partitions != moment.partitions:
+            log.info("state repartitioned: %d -> %d partitions", moment.partitions, job.partitions)
+            self._tell(partitions=job.partitions, message="")
+            self._placement = Placement()  # nobody knows yet where they lie
+        if not moment.ready or moment.ready != moment.wanted or moment.leaving or self.stopping.is_set():
+            return
+        needed = fitting(self.stage.units, moment.ready * self.executors.cores)
+        if needed > job.partitions and load(self.file).spec.scaling.repartition:
+            self._tell(message=f"the state is repartitioned: {job.partitions} -> {needed} partitions")
+            flow.repartition(needed)
 
     def _place(self) -> None:
         """After a batch: do units move in the next one, or stay?"""

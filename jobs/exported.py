@@ -13,7 +13,6 @@ from jobs.view import Moment
 from joinlib.metric.export import Labels, Values, families
 from joinlib.metric.skew import ds, hottest
 from joinlib.metric.table import MAX_UNITS, PHASES, ROUTES, STEPS
-from joinlib.spark.receipt import Receipt
 from joinlib.state.manifest import NEVER
 
 Samples = Mapping[Labels, float | None]
@@ -125,7 +124,7 @@ def _executors(moment: Moment) -> dict[str, Samples]:
     there = moment.there or tuple(sorted({r.executor for r in receipts if r.executor}))
     placed = moment.known and all(r.executor in there for r in receipts)
     held = {e: [r for r in receipts if r.executor == e] for e in there}
-    loads = {e: sum(map(held_bytes, units)) for e, units in held.items()} if placed else {}
+    loads = {e: sum(r.held_bytes for r in units) for e, units in held.items()} if placed else {}
     newest = {e: max(units, key=lambda r: r.batch) for e, units in held.items() if units}
     return {
         "executor_state_bytes": {(e,): load for e, load in loads.items()},
@@ -144,14 +143,9 @@ def _units(moment: Moment) -> dict[str, Samples]:
     receipts, work = moment.figures.receipts, moment.figures.work
     return {
         "unit_state_rows": {(str(u),): r.state_rows for u, r in receipts.items()},
-        "unit_state_bytes": {(str(u),): held_bytes(r) for u, r in receipts.items()},
+        "unit_state_bytes": {(str(u),): r.held_bytes for u, r in receipts.items()},
         "unit_rows_in_total": {(str(u),): w.rows_in for u, w in work.items()},
         "unit_rows_out_total": {(str(u),): w.rows_out for u, w in work.items()},
         "unit_seconds_total": {(str(u),): w.seconds for u, w in work.items()},
         "unit_commit_seconds_total": {(str(u),): w.commit_seconds for u, w in work.items()},
     }
-
-
-def held_bytes(receipt: Receipt) -> int:
-    """What an executor maps of a unit."""
-    return receipt.state_bytes + receipt.index_bytes

@@ -86,6 +86,18 @@ class Figures:
         return sum(r.index_bytes for r in self.receipts.values())
 
     @property
+    def held_bytes(self) -> int:
+        """What all executors map."""
+        return sum(r.held_bytes for r in self.receipts.values())
+
+    def held_by_executor(self) -> dict[str, int]:
+        """What each executor maps that a unit was joined on last."""
+        held: dict[str, int] = {}
+        for receipt in self.receipts.values():
+            held[receipt.executor] = held.get(receipt.executor, 0) + receipt.held_bytes
+        return held
+
+    @property
     def watermark(self) -> int | None:
         """µs, of the unit that is furthest behind."""
         return min((r.watermark for r in self.receipts.values()), default=None)

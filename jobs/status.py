@@ -16,6 +16,7 @@ from typing import Any
 from jobs import words
 from jobs.summary import near
 from joinlib.errors import StateError
+from joinlib.spark import batches
 from joinlib.spec.model import StreamJoin
 
 
@@ -32,8 +33,10 @@ def _lines(document: StreamJoin, checkpoint: Path) -> Iterator[tuple[str, str]]:
     holder = _holder(checkpoint / "lock")
     yield "job", f"{identity['name']}, {f'running (process {holder})' if holder else 'not running'}"
     yield "checkpoint", f"{near(checkpoint)}, id {identity['id']}"
-    begun, done = _latest(checkpoint / "spark" / "offsets"), _latest(checkpoint / "spark" / "commits")
-    yield "batch", _batch(begun, done)
+    begun = batches.begun(checkpoint / "spark")
+    yield "batch", _batch(begun, batches.done(checkpoint / "spark"))
+    if (partitions := batches.partitions(checkpoint / "spark")) is not None:
+        yield "partitions", f"{partitions} of the state: tasks that can join at once"
     if begun is not None:
         yield from _offsets(_envelope(checkpoint / "spark" / "offsets" / str(begun)))
     yield "state", _amount(checkpoint / "state", "*/*/*", "files")
@@ -70,11 +73,6 @@ _LAG = {
     "skipped": "files skipped",
     "lost": "messages gone before they were read",
 }
-
-
-def _latest(folder: Path) -> int | None:
-    """The highest batch of a log of Spark."""
-    return max((int(f.name) for f in folder.glob("*") if f.name.isdigit()), default=None)
 
 
 def _envelope(file: Path) -> dict[str, Any]:

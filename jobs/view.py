@@ -53,8 +53,7 @@ class Moment:
     @property
     def held_bytes(self) -> int:
         """Live segments and their indexes: what executors map."""
-        units = self.figures.receipts.values() if self.figures else ()
-        return sum(r.state_bytes + r.index_bytes for r in units)
+        return self.figures.held_bytes if self.figures else 0
 
     @property
     def memory_load(self) -> float | None:

@@ -1,7 +1,8 @@
 """How unevenly do rows fall on units? The measure DS of BS-Join, Equation 3."""
 
 from collections.abc import Sequence
-from math import sqrt
+
+from joinlib.route.hotspot import skew
 
 
 def ds(rows: Sequence[int]) -> float | None:
@@ -9,12 +10,7 @@ def ds(rows: Sequence[int]) -> float | None:
 
     A single hot unit of n makes it √n, its greatest value.
     """
-    if not rows or not (total := sum(rows)):
-        return None
-    n, mean = len(rows), total / len(rows)
-    if n == 1:
-        return 0.0
-    return sqrt(sum((r - mean) ** 2 for r in rows) / (n - 1)) / mean
+    return skew(rows) if sum(rows) else None
 
 
 def hottest(rows: Sequence[int]) -> float | None:

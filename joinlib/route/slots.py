@@ -6,6 +6,8 @@ slots fill `units` partitions, and every smaller power of two, with the same num
 
 from functools import cache
 
+from joinlib.errors import SpecError
+
 
 @cache
 def slots(units: int) -> tuple[int, ...]:
@@ -16,6 +18,19 @@ def slots(units: int) -> tuple[int, ...]:
         found.setdefault(_murmur3(candidate) % units, candidate)
         candidate += 1
     return tuple(found[unit] for unit in range(units))
+
+
+def fitting(units: int, tasks: int) -> int:
+    """The fewest partitions with which so many tasks can join at once: a power of two, at most the units."""
+    return min(units, 1 << max(tasks - 1, 0).bit_length())
+
+
+def check(units: int, partitions: int) -> None:
+    """Refuses a number of partitions that units cannot be spread over evenly."""
+    if not 1 <= partitions <= units or partitions & (partitions - 1):
+        raise SpecError(
+            f"{partitions} state partitions: write a power of two from 1 to join.units, which is {units}"
+        )
 
 
 def _murmur3(value: int, seed: int = 42) -> int:

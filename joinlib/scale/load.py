@@ -12,19 +12,20 @@ _ROUNDING = 1e-9  # what adding floats up may be off
 
 @dataclass(frozen=True)
 class Load:
-    """Complete figures of one moment: of every executor that is there."""
+    """Complete figures of one moment: sums over every executor that is there."""
 
-    held: tuple[float, ...]  # MLV: bytes of state that each holds
-    capacity: tuple[float, ...]  # C: bytes that each may hold
+    executors: int  # k
+    held: float  # Σ MLV: bytes of state that they hold
+    capacity: float  # k·C: bytes that they may hold
     lag: float | None = None  # rows that are there but not read; None: not known
     rate: float | None = None  # rows read a second
     partitions: int | None = None  # tasks that can join at once; None: not known
 
     def __post_init__(self) -> None:
         """A figure that is missing must not look like one."""
-        assert self.held and len(self.held) == len(self.capacity)
-        assert all(isfinite(h) and h >= 0 for h in self.held)
-        assert all(isfinite(c) and c > 0 for c in self.capacity)
+        assert self.executors > 0
+        assert isfinite(self.held) and self.held >= 0
+        assert isfinite(self.capacity) and self.capacity > 0
 
     def useful(self, cores: int) -> int | None:
         """Executors beyond which some would have nothing to do."""
@@ -49,11 +50,11 @@ class Observed:
 
 def tau(load: Load) -> float:
     """The memory load of all executors together."""
-    return sum(load.held) / sum(load.capacity)
+    return load.held / load.capacity
 
 
 def fitting(load: Load, target: float) -> int:
     """k + Δ, rounded up: with as many executors the load is at most Ψ."""
-    k = len(load.held)
+    k = load.executors
     delta = (tau(load) / target - 1) * k
     return max(1, ceil(k + delta - _ROUNDING))

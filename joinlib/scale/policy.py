@@ -22,6 +22,9 @@ class Policy:
     cool_s: float = (
         120.0  # after a change nothing is decided: units spread, and a cold executor makes a slow batch
     )
+    repartition: bool = (
+        False  # the state may get more partitions, for executors that had nothing to do otherwise
+    )
     patience_s: float = 300.0  # for executors to come or go
     grow: float = 4.0  # a step leads to at most so many times the executors
     shrink: float = 0.5  # and to no fewer than this part of them
@@ -51,4 +54,5 @@ def of_spec(spec: Spec) -> Policy:
         period_s=period_s,
         cool_s=2 * period_s if scaling.cool_down_us is None else scaling.cool_down_us / 1e6,
         patience_s=scaling.patience_us / 1e6,
+        repartition=scaling.repartition,
     )

@@ -24,7 +24,7 @@ def due(state: State, policy: Policy, now: float) -> bool:
 
 
 def step(state: State, policy: Policy, seen: Observed, now: float) -> State:
-    """What is to be remembered after a period. Cost: O(executors)."""
+    """What is to be remembered after a period. Cost: a constant."""
     wanted = state.wanted if state.wanted is not None else policy.min
     load = None if seen.load is None else tau(seen.load)
     state = replace(state, wanted=wanted, at=now, load=load, blind=seen.load is None)
@@ -67,7 +67,7 @@ class _Step:
         if ready is None:  # without a driver nothing comes or goes: time stands still
             later = replace(state, deadline=self.now + self.policy.patience_s)
             return self._say(later, "Waiting", f"for the driver: {self.seen.why}")
-        if ready == wanted and not self.seen.leaving:
+        if ready == wanted and not self.seen.leaving and self._all_useful(wanted):
             return self._say(self._cooled(state), "Settled", f"{state.before} -> {wanted} executors")
         if state.deadline is not None and self.now < state.deadline:
             return self._say(state, "Waiting", self._progress(wanted))
@@ -86,7 +86,15 @@ class _Step:
 
     def _progress(self, wanted: int) -> str:
         leaving = f", {self.seen.leaving} on their way out" if self.seen.leaving else ""
-        return f"{self.seen.ready} of {wanted} executors work{leaving}"
+        few = "" if self._all_useful(wanted) else ", the state has too few partitions for them"
+        return f"{self.seen.ready} of {wanted} executors work{leaving}{few}"
+
+    def _all_useful(self, executors: int) -> bool:
+        """Has each something to do? Where the state gets more partitions for them, it may be about to."""
+        if not self.policy.repartition or self.seen.load is None:
+            return True
+        useful = self.seen.load.useful(self.policy.cores)
+        return useful is None or useful >= executors
 
     # --- the requesting phase ----------------------------------------------------------------------------------------
 
@@ -94,8 +102,8 @@ class _Step:
         load, wanted = self.seen.load, _wanted(state)
         if load is None:
             return self._blind(state, self.seen.why)
-        if len(load.held) != wanted or self.seen.ready != wanted:
-            return self._blind(state, f"{len(load.held)} of {wanted} executors have said what they hold")
+        if load.executors != wanted or self.seen.ready != wanted:
+            return self._blind(state, f"{load.executors} of {wanted} executors have said what they hold")
         if self.now < state.cool_until:
             return self._say(_unvoted(state), "Cooling", f"{state.cool_until - self.now:.0f} s more")
         high, low, now = self.policy.high, self.policy.low, tau(load)
@@ -112,7 +120,7 @@ class _Step:
 
     def _vote(self, state: State, load: Load, direction: Direction, why: str) -> State:
         k, policy = _wanted(state), self.policy
-        useful = load.useful(policy.cores)
+        useful = None if policy.repartition else load.useful(policy.cores)
         ideal = fitting(load, policy.target)
         wanted = policy.within(min(ideal, max(useful, k)) if useful is not None else ideal)
         if wanted <= k if direction == "out" else wanted >= k:
@@ -134,7 +142,9 @@ class _Step:
         if ideal == k:
             return f"{k} fit best"
         if useful is not None and useful <= k < min(ideal, self.policy.max):
-            return f"{k} executors have all of the state's partitions"
+            return (
+                f"{k} executors have all of the state's partitions; scaling.repartition: true allows for more"
+            )
         return f"min is {self.policy.min}, max {self.policy.max}"
 
     def _say(self, state: State, verdict: Verdict, reason: str, votes: int | None = None) -> State:

@@ -22,10 +22,11 @@ import pyarrow as pa
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from joinlib import errors, fault
 from joinlib.errors import NotReady, StreamJoinError
-from joinlib.spark import receipt, session
+from joinlib.spark import batches, receipt, repartition, session
 from joinlib.spark.api import stateful
 from joinlib.spark.compiled import Compiled, with_tables
 from joinlib.spark.identity import identify
@@ -79,17 +80,15 @@ Commit = Callable[[DataFrame, int], None]
 class Job:
     """A job that is running. Make it by `started`."""
 
-    def __init__(self, plan: Compiled, spark: SparkSession, query: StreamingQuery, partitions: int) -> None:
-        self.plan, self.spark, self.query, self.partitions = plan, spark, query, partitions
+    def __init__(self, opened: "Opened", until_done: bool) -> None:
+        self._opened, self._until_done = opened, until_done
+        self.plan, self.spark = opened.plan, opened.spark
+        self.query = opened.query(until_done=until_done)
+        self.partitions = batches.partitions(self.plan.checkpoint / "spark") or opened.partitions
 
     def wait(self, seconds: float) -> bool:
         """Waits; true when the query has ended. Raises what ended it."""
-        try:
-            return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions
-        except _JVM_GONE as error:
-            raise NotReady(f"Spark's JVM died (killed, or out of memory); {_GO_ON}") from error
-        except Exception as error:
-            raise translate(str(error)) from error
+        return _ended(self.query, seconds)
 
     def lag(self) -> Mapping[str, Mapping[str, int]]:
         """For each source what is known but not yet read, as of the last batch."""
@@ -99,6 +98,63 @@ class Job:
         """The offset of the last batch, see `source`; empty before the first."""
         progress = self.query.lastProgress
         return _offset(progress["sources"][0]["endOffset"]) if progress and progress["sources"] else {}
+
+    def repartition(self, partitions: int) -> None:
+        """Between two batches; the query then goes on. Raises what went wrong: the job must be started anew."""
+        self.stop()
+        if self._opened.repartition(partitions):
+            self.partitions = partitions
+        self.query = self._opened.query(until_done=self._until_done)
+
+    def stop(self) -> None:
+        """Ends the query between two batches."""
+        _stop(self.query, self.plan.source.stop)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A checkpoint that is ours, and a session; no query runs. Make it by `opened`."""
+
+    plan: Compiled
+    spark: SparkSession
+    partitions: int  # of a checkpoint that has none yet
+    commit: Commit
+
+    def query(self, *, until_done: bool) -> StreamingQuery:
+        """The query, going on where it was."""
+        self.plan.source.stop.unlink(missing_ok=True)
+        interval = f"{self.plan.document.spec.batch.interval_us // 1000} milliseconds"
+        writer = self._writer()
+        return (
+            writer.trigger(availableNow=True) if until_done else writer.trigger(processingTime=interval)
+        ).start()
+
+    def repartition(self, partitions: int) -> bool:
+        """Whether there was something to do. Only a checkpoint with a batch that is done has partitions."""
+        self._settle()
+        return repartition.change(self.spark, self.plan.checkpoint, partitions)
+
+    def _settle(self) -> None:
+        """Runs the batch that was begun and is not done, and only that: its results may be in the output already."""
+        if batches.cut_off(self.plan.checkpoint / "spark") is None:
+            return
+        self.plan.source.stop.touch()
+        query = self._writer().start()
+        try:
+            while batches.cut_off(self.plan.checkpoint / "spark") is not None:
+                _ended(query, 0.1)
+        finally:
+            with contextlib.suppress(*_JVM_GONE):
+                _stop(query, self.plan.source.stop)
+
+    def _writer(self) -> DataStreamWriter:
+        rows = self.spark.readStream.format(NAME).load()
+        return (
+            stateful(rows, self.plan.join, receipt.DDL)
+            .writeStream.queryName(self.plan.document.metadata.name)
+            .option("checkpointLocation", str(self.plan.checkpoint / "spark"))
+            .foreachBatch(self.commit)
+        )
 
 
 @contextlib.contextmanager
@@ -118,6 +174,37 @@ def started(
     A session that is given is used and left running, a `lock` is released with the job. `before_commit` is called right
     before each batch is published.
     """
+    with opened(
+        plan,
+        on_batch,
+        until_done=until_done,
+        cores=cores,
+        conf=conf,
+        spark=spark,
+        lock=lock,
+        before_commit=before_commit,
+    ) as ready:
+        job = Job(ready, until_done)
+        try:
+            yield job
+        finally:
+            with contextlib.suppress(*_JVM_GONE):
+                job.stop()
+
+
+@contextlib.contextmanager
+def opened(
+    plan: Compiled,
+    on_batch: OnBatch,
+    *,
+    cores: int,
+    until_done: bool = False,
+    conf: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
+    lock: Lock | None = None,
+    before_commit: BeforeCommit = lambda: None,
+) -> Iterator[Opened]:
+    """The checkpoint of a plan, locked, and a session for it. A repartition that was cut off is done first."""
     lock = lock or Lock(plan.checkpoint)
     try:
         identity = identify(plan.checkpoint, plan.document.metadata.name, plan.stage)
@@ -132,12 +219,9 @@ def started(
         try:
             session.warm_workers(own, cores)
             lock.hold_in_jvm(own)
-            query = _start(plan, own, _committer(plan, before_commit, on_batch), until_done)
-            try:
-                yield Job(plan, own, query, _pinned(plan.checkpoint / "spark") or partitions)
-            finally:
-                with contextlib.suppress(*_JVM_GONE):
-                    _stop(query, plan.source.stop)
+            own.dataSource.register(data_source(plan.source))
+            repartition.finish(own, plan.checkpoint)
+            yield Opened(plan, own, partitions, _committer(plan, before_commit, on_batch))
         finally:
             if spark is None:
                 with contextlib.suppress(*_JVM_GONE):
@@ -158,19 +242,14 @@ def _addressed(plan: Compiled, identity: str) -> Compiled:
     return replace(plan, join=replace(plan.join, emit=replace(emit, kafka=target)))
 
 
-def _start(plan: Compiled, spark: SparkSession, commit: Commit, until_done: bool) -> StreamingQuery:
-    plan.source.stop.unlink(missing_ok=True)
-    spark.dataSource.register(data_source(plan.source))
-    rows = spark.readStream.format(NAME).load()
-    writer = (
-        stateful(rows, plan.join, receipt.DDL)
-        .writeStream.queryName(plan.document.metadata.name)
-        .option("checkpointLocation", str(plan.checkpoint / "spark"))
-        .foreachBatch(commit)
-    )
-    interval = f"{plan.document.spec.batch.interval_us // 1000} milliseconds"
-    writer = writer.trigger(availableNow=True) if until_done else writer.trigger(processingTime=interval)
-    return writer.start()
+def _ended(query: StreamingQuery, seconds: float) -> bool:
+    """Waits; true when the query has ended. Raises what ended it."""
+    try:
+        return bool(query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions
+    except _JVM_GONE as error:
+        raise NotReady(f"Spark's JVM died (killed, or out of memory); {_GO_ON}") from error
+    except Exception as error:
+        raise translate(str(error)) from error
 
 
 def _stop(query: StreamingQuery, stop: Path, patience_s: float = 60.0) -> None:
@@ -202,17 +281,6 @@ def _sample(blocks: list[bytes], plan: Compiled) -> pa.Table | None:
     if not blocks:
         return None
     return pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in blocks]).slice(0, plan.join.emit.show)
-
-
-def _pinned(checkpoint: Path) -> int | None:
-    """The state partitions that a checkpoint was begun with: Spark keeps to them. None: it is not begun."""
-    batches = [int(f.name) for f in (checkpoint / "offsets").glob("*") if f.name.isdigit()]
-    if not batches:
-        return None
-    with contextlib.suppress(OSError, ValueError, KeyError, IndexError, TypeError):
-        _, metadata, *_ = (checkpoint / "offsets" / str(max(batches))).read_text().splitlines()
-        return int(json.loads(metadata)["conf"]["spark.sql.shuffle.partitions"])
-    return None
 
 
 def _offset(raw: Any) -> dict[str, Any]:

@@ -36,6 +36,11 @@ class Receipt:
     memory_limit: int | None = None
     tables: tuple[Used, ...] = ()  # of each lookup of the stage
 
+    @property
+    def held_bytes(self) -> int:
+        """What the executor maps: live segments and their indexes."""
+        return self.state_bytes + self.index_bytes
+
     def encode(self) -> str:
         return orjson.dumps(self).decode()
 

@@ -8,14 +8,11 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LINGER_S = 0.2
 _TASKS = 2  # for each slot
@@ -59,7 +56,7 @@ def rehearse(spark: SparkSession, slots: int) -> None:
     session.conf.set("spark.sql.adaptive.enabled", "false")  # it would make one task of these
     session.conf.set("spark.sql.shuffle.partitions", str(tasks))
     rows = session.range(0, 8 * tasks, 1, tasks).mapInArrow(_linger, "id BIGINT")
-    rows.groupBy("id").transformWithStateInPandas(
+    rows.groupBy("id").transformWithState(
         _Rehearsal(), outputStructType="id BIGINT", outputMode="Append", timeMode="None"
     ).collect()
 
@@ -78,9 +75,9 @@ class _Rehearsal(StatefulProcessor):
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name
         self,
         key: Any,
-        rows: Iterator["pd.DataFrame"],
+        rows: Iterator[Row],
         timerValues: Any,  # noqa: N803
-    ) -> Iterator["pd.DataFrame"]:
+    ) -> Iterator[Row]:
         import joinlib.spark.unit  # noqa: F401 - loaded for the tasks that follow
 
         self.saved.get()

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, Res
 
 from joinlib.broker import PATIENCE_S
 from joinlib.errors import SpecError
+from joinlib.spark import batches
 from joinlib.spark.channel import Channel
 from joinlib.spark.task import KafkaTarget
 
@@ -81,11 +82,6 @@ def _a_broker(probe: Channel, admin: AdminClient) -> str:
 
 def _cut_off(spark: Path) -> tuple[int, float]:
     """The batch that was begun and not finished, and how many seconds ago; -1, 0 if there is none."""
-    begun, done = _last(spark / "offsets"), _last(spark / "commits")
-    if begun == done:
+    if (begun := batches.cut_off(spark)) is None:
         return -1, 0.0
     return begun, time.time() - (spark / "offsets" / str(begun)).stat().st_mtime
-
-
-def _last(folder: Path) -> int:
-    return max((int(f.name) for f in folder.glob("*") if f.name.isdigit()), default=-1)

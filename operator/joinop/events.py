@@ -45,6 +45,7 @@ def between(before: Object, after: Object, change: Change) -> Iterator[Event]:
     elif old.get("Degraded", {}).get("status") == "True":
         yield Event("Normal", "Recovered", f"no longer: {old['Degraded'].get('message', '')}")
     yield from _scaled(before, after)
+    yield from _repartitioned(before, after)
     for title, reason, message in (
         ("Ready", "Running", "the driver runs"),
         ("Scaling", "Scaling", new["Scaling"]["message"]),
@@ -62,6 +63,13 @@ def _scaled(before: Object, after: Object) -> Iterator[Event]:
         return
     kind, wanted = _SCALED[new["verdict"]], new.get("wanted")
     yield Event(kind, str(new["verdict"]), f"{wanted} executors are wanted: {new.get('reason', '')}")
+
+
+def _repartitioned(before: Object, after: Object) -> Iterator[Event]:
+    """The state has another number of partitions."""
+    old, new = ((status.get("executors") or {}).get("partitions") for status in (before, after))
+    if old and new and old != new:
+        yield Event("Normal", "Repartitioned", f"{old} -> {new} partitions of the state")
 
 
 def _suspends(change: Change) -> bool:

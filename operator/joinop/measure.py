@@ -1,15 +1,17 @@
-"""What do a job's executors hold? Samples of one scrape of its driver in, their loads out, or why they are not known. Pure.
+"""What do a job's executors hold, together? Figures of one scrape of its driver in, their load out, or why there is none. Pure.
 
-The samples come from Prometheus or from the driver itself; they are the same figures. Those of a series that has ended, or of a
-driver that was replaced, belong to an older scrape and do not count.
+    driver's /metrics ─► Prometheus adds up ─┐
+                    └──► added up here ──────┴► a few sums and counts ─► load
+
+Prometheus adds up only what was scraped together with the newest number of executors: series that have ended, and those of a
+driver that was replaced, belong to an older scrape. What is counted shows whether the sums are complete.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from math import isfinite
-from typing import Any, NamedTuple
-
-from prometheus_client.parser import text_string_to_metric_families
+from typing import Any
 
 from joinlib.metric.table import BY_NAME
 from joinlib.scale import Load
@@ -22,100 +24,105 @@ _LAG = BY_NAME["streamjoin_lag_rows"].name
 _RATE = BY_NAME["streamjoin_input_rate"].name
 _PARTITIONS = BY_NAME["streamjoin_partitions"].name
 NEEDED = (_THERE, _HELD, _CAPACITY, _LAG, _RATE, _PARTITIONS)
-_LABEL = {name: next(iter(BY_NAME[name].labels), None) for name in NEEDED}  # none has two
+
+# Drivers write no label twice and nothing that must be escaped; a general reader takes 20 times as long.
+_PREFIX = "streamjoin_"
+_LINE = re.compile(
+    rf'\n({_PREFIX}(?:{"|".join(n.removeprefix(_PREFIX) for n in NEEDED)}))(?:{{\w+="([^"\\]*)"}})? (\S+)'
+)
+
+Figures = Mapping[str, float]  # of one driver, by the names in `query`
 
 
-class Sample(NamedTuple):
-    """One figure at one moment."""
-
-    name: str
-    label: str  # the value of its only label, if it has one
-    value: float
-    at: float = 0.0  # seconds since 1970
-    scraped: frozenset[tuple[str, str]] = frozenset()  # labels of the target that it was scraped from
-
-
-def query(job: Key, seconds: float) -> str:
-    """PromQL: the raw samples of the last seconds, with the times at which they were scraped."""
-    names = "|".join(NEEDED)
+def query(job: Key) -> str:
+    """PromQL for an instant: one sample for each of the figures and each target that there is, of its newest scrape."""
     chosen = f"namespace={json.dumps(job.namespace)},streamjoin={json.dumps(job.name)}"
-    return f'{{__name__=~"{names}",{chosen}}}[{max(1, round(seconds * 1000))}ms]'
+    there = f'{_THERE}{{{chosen},state="ready"}}'
+
+    def scraped(name: str) -> str:
+        """The figures of the scrape in which the executors were counted last."""
+        figure, own = f"{name}{{{chosen}}}", ",".join((*BY_NAME[name].labels, "state"))
+        return f"({figure} and timestamp({figure}) == ignoring({own}) group_left timestamp({there}))"
+
+    held, capacity = scraped(_HELD), scraped(_CAPACITY)
+    lag, rate = scraped(_LAG), scraped(_RATE)
+    known = f"({held} >= 0 < Inf and {capacity} > 0 < Inf)"  # NaN is neither
+    parts = {
+        "at": f"sum without(state) (timestamp({there}))",
+        "ready": f"sum without(state) ({there})",
+        "said": f"count without(executor) ({held})",
+        "known": f"count without(executor) {known}",
+        "held": f"sum without(executor) {known}",
+        "capacity": f"sum without(executor) ({capacity} and {known})",
+        "lag": f"sum without(input) ({lag})",
+        "rate": f"sum without(input) ({rate})",
+        "unknown": f"count without(input) ({rate} unless {lag} >= 0)",
+        "partitions": f"{scraped(_PARTITIONS)}",
+    }
+    return " or ".join(f'label_replace({part}, "figure", "{name}", "", "")' for name, part in parts.items())
 
 
-def of_prometheus(answer: Mapping[str, Any]) -> list[Sample]:
-    """The samples of an answer to `query`. ValueError if it is none."""
+def of_prometheus(answer: Mapping[str, Any]) -> Figures:
+    """The figures of the target that was scraped last, of an answer to `query`. ValueError if it is none."""
     data = answer.get("data")
-    if answer.get("status") != "success" or not isinstance(data, dict) or data.get("resultType") != "matrix":
+    if answer.get("status") != "success" or not isinstance(data, dict) or data.get("resultType") != "vector":
         raise ValueError(str(answer.get("error") or "it is no answer to a query"))
+    targets: dict[frozenset[tuple[str, str]], dict[str, float]] = {}
     try:
-        return [_last(series["metric"], series["values"]) for series in data["result"]]
+        for series in data["result"]:
+            labels = {k: v for k, v in series["metric"].items() if k != "__name__"}
+            name = labels.pop("figure")
+            targets.setdefault(frozenset(labels.items()), {})[name] = float(series["value"][1])
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ValueError("it is no matrix of samples") from error
+        raise ValueError("it is no vector of samples") from error
+    order = sorted(targets.items(), key=lambda target: (target[1].get("at", 0.0), sorted(target[0])))
+    return order[-1][1] if order else {}
 
 
-def _last(labels: dict[str, str], values: list[tuple[float, str]]) -> Sample:
-    """The newest sample of a series: they are in order of time."""
-    name, (at, value) = labels.pop("__name__"), values[-1]
-    own = _LABEL.get(name)
-    label = labels.pop(own, "") if own else ""
-    return Sample(name, label, float(value), float(at), frozenset(labels.items()))
+def of_text(exposition: str) -> Figures:
+    """The same figures of a driver's /metrics: all of now. ValueError if it cannot be read. Cost: 2 µs an executor."""
+    by_name: dict[str, dict[str, float]] = {name: {} for name in NEEDED}
+    for name, label, value in _LINE.findall("\n" + exposition):
+        by_name[name][label] = float(value)
+    held, capacity, lag, rate = (by_name[name] for name in (_HELD, _CAPACITY, _LAG, _RATE))
+    known = [e for e in held if _is_number(held[e]) and _is_number(capacity.get(e)) and capacity[e] > 0]
+    found = {
+        "ready": by_name[_THERE].get("ready"),
+        "said": len(held),
+        "known": len(known),
+        "held": sum(held[e] for e in known),
+        "capacity": sum(capacity[e] for e in known),
+        "lag": sum(lag.values()) if lag else None,
+        "rate": sum(rate.values()) if rate else None,
+        "unknown": sum(not _is_number(lag.get(name)) for name in rate),
+        "partitions": by_name[_PARTITIONS].get(""),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
-def of_text(exposition: str) -> list[Sample]:
-    """The samples of a driver's /metrics: all of now. ValueError if it cannot be read."""
-    families = text_string_to_metric_families(exposition)
-    return [
-        Sample(s.name, next(iter(s.labels.values()), ""), s.value)
-        for family in families
-        for s in family.samples
-        if s.name in NEEDED
-    ]
-
-
-def load(samples: Iterable[Sample]) -> Load | str:
-    """The loads of all executors, or why they are not known."""
-    newest = _newest(list(samples))
-    ready = newest.get(_THERE, {}).get("ready")
+def load(figures: Figures) -> Load | str:
+    """The load of all executors, or why it is not known."""
+    ready, known, said = (figures.get(name) for name in ("ready", "known", "said"))
     if ready is None or not isfinite(ready):
         return "the driver's figures are not there"
     if ready < 1:
         return "no executor works yet"
-    held, capacity = newest.get(_HELD, {}), newest.get(_CAPACITY, {})
-    known = [e for e in held if _is_number(held[e]) and _is_number(capacity.get(e)) and capacity[e] > 0]
-    if len(known) != ready or len(held) != ready:
-        return f"{len(known)} of {ready:.0f} executors have said what they hold"
-    lag, rate, partitions = newest.get(_LAG, {}), newest.get(_RATE, {}), newest.get(_PARTITIONS, {}).get("")
+    if known != ready or said != ready:
+        return f"{known or 0:.0f} of {ready:.0f} executors have said what they hold"
+    partitions = _number(figures.get("partitions"))
     return Load(
-        held=tuple(held[e] for e in known),
-        capacity=tuple(capacity[e] for e in known),
-        lag=_sum(lag) if rate.keys() <= lag.keys() else None,
-        rate=_sum(rate),
-        partitions=int(partitions) if _is_number(partitions) and partitions else None,
+        executors=int(ready),
+        held=figures["held"],
+        capacity=figures["capacity"],
+        lag=None if figures.get("unknown") else _number(figures.get("lag")),
+        rate=_number(figures.get("rate")),
+        partitions=int(partitions) if partitions else None,
     )
 
 
-def scraped_at(samples: Iterable[Sample]) -> float | None:
-    """When the newest of them were scraped."""
-    return max((s.at for s in samples), default=None)
-
-
-def _newest(samples: list[Sample]) -> dict[str, dict[str, float]]:
-    """Figures of the newest scrape: name -> label -> value."""
-    there = [sample for sample in samples if sample.name == _THERE]
-    if not there:
-        return {}
-    last = max(there, key=lambda sample: (sample.at, sorted(sample.scraped)))
-    found: dict[str, dict[str, float]] = {}
-    for sample in samples:
-        if sample.at == last.at and sample.scraped == last.scraped:
-            found.setdefault(sample.name, {})[sample.label] = sample.value
-    return found
+def _number(value: float | None) -> float | None:
+    return value if _is_number(value) else None
 
 
 def _is_number(value: float | None) -> bool:
     return value is not None and isfinite(value) and value >= 0
-
-
-def _sum(figures: Mapping[str, float]) -> float | None:
-    values = figures.values()
-    return sum(values) if figures and all(map(_is_number, values)) else None

@@ -18,7 +18,7 @@ from joinop.body import whole
 from joinop.names import Key
 
 _TIMEOUT_S = 10.0
-_BODY_MAX = 32 << 20  # 1000 executors, three series each, a minute of samples at 1 s
+_BODY_MAX = 1 << 20  # ten series for each driver that has been within some minutes
 
 
 class Prometheus:
@@ -34,16 +34,16 @@ class Prometheus:
     async def load(self, job: Key, fresh_s: float) -> Load | str:
         """The loads of a job's executors, as of a scrape in the last seconds, or why they are not known. Never raises."""
         try:
-            answer, now = await self._ask(measure.query(job, 2 * fresh_s))
-            samples = measure.of_prometheus(answer)
+            answer, now = await self._ask(measure.query(job))
+            figures = measure.of_prometheus(answer)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             return f"Prometheus cannot be asked: {str(error) or type(error).__name__}"
-        at = measure.scraped_at(samples)
+        at = figures.get("at")
         if at is None:
             return "Prometheus has no figures of this job: it must scrape its driver, with the labels namespace and streamjoin"
         if now - at > fresh_s:
             return f"Prometheus' figures are {now - at:.0f} s old: it must scrape every {fresh_s / 2:.0f} s"
-        return measure.load(samples)
+        return measure.load(figures)
 
     async def _ask(self, query: str) -> tuple[dict[str, object], float]:
         """The answer, and the server's time."""

@@ -187,7 +187,12 @@ def _message(view: View) -> str:
         return view.problem.message.partition("\n")[0][:_MESSAGE_MAX]
     if view.suspended:
         return "suspended: no pods, all state is kept"
-    return "the driver runs" if view.ready else _starting(view)
+    return _doing(view) if view.ready else _starting(view)
+
+
+def _doing(view: View) -> str:
+    """What a driver that runs has to say of it, such as that the state gets more partitions."""
+    return str(view.said.body.get("message") or "" if view.said else "")[:_MESSAGE_MAX] or "the driver runs"
 
 
 def _starting(view: View) -> str:
@@ -265,7 +270,12 @@ def _ready_executors(view: View) -> int:
 def _executors(view: View) -> Object:
     selector = names.text(names.match(view.name, "executor"))
     return _without_none(
-        {"ready": _ready_executors(view), "wanted": wanted(view, view.scaling), "selector": selector}
+        {
+            "ready": _ready_executors(view),
+            "wanted": wanted(view, view.scaling),
+            "partitions": None if view.said is None else view.said.count("partitions"),
+            "selector": selector,
+        }
     )
 
 

@@ -53,17 +53,22 @@ class _Panels(html.parser.HTMLParser):
 def prepare() -> None:
     """What drawing needs and is not here yet: half a minute for each the first time."""
     page()
-    _needed("chromium", "chromium")
+    needed("chromium", "chromium")
 
 
 def page() -> Path:
     """The folder of the page, built: once for each version of it, and kept."""
-    modules = _kept("grafana", _INSTALLED, _install)
-    return _kept("page", (*_INSTALLED, *_DRAWN), lambda folder: _bundle(modules, folder))
+    modules = packages("grafana", PAGE)
+    return _kept("page", PAGE, (*_INSTALLED, *_DRAWN), lambda folder: _bundle(modules, folder))
 
 
-def _kept(what: str, files: tuple[str, ...], make: Any) -> Path:
-    digest = hashlib.sha256(b"".join((PAGE / name).read_bytes() for name in files)).hexdigest()[:16]
+def packages(what: str, source: Path) -> Path:
+    """A folder with the npm packages of `source`'s lock: once for each version of it, and kept."""
+    return _kept(what, source, _INSTALLED, lambda folder: _install(source, folder))
+
+
+def _kept(what: str, source: Path, files: tuple[str, ...], make: Any) -> Path:
+    digest = hashlib.sha256(b"".join((source / name).read_bytes() for name in files)).hexdigest()[:16]
     folder = CACHE / f"{what}-{digest}"
     if not folder.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -76,11 +81,11 @@ def _kept(what: str, files: tuple[str, ...], make: Any) -> Path:
     return folder
 
 
-def _install(folder: Path) -> None:
+def _install(source: Path, folder: Path) -> None:
     """Exactly what the lock says; nothing that is installed may run."""
     for name in _INSTALLED:
-        shutil.copy(PAGE / name, folder)
-    command = [_needed("npm", "npm", "nodejs"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        shutil.copy(source / name, folder)
+    command = [needed("npm", "npm", "nodejs"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
     done = subprocess.run(
         command,
         cwd=folder,
@@ -100,7 +105,7 @@ def _bundle(modules: Path, folder: Path) -> None:
         shutil.copy(PAGE / name, folder)
     for name in ("package.json", "node_modules"):
         (folder / name).symlink_to(modules / name)
-    command = [_needed("npm", "npm", "nodejs"), "run", "-s", "build", "--", f"--outfile={folder / 'page.js'}"]
+    command = [needed("npm", "npm", "nodejs"), "run", "-s", "build", "--", f"--outfile={folder / 'page.js'}"]
     done = subprocess.run(
         command,
         cwd=folder,
@@ -113,7 +118,7 @@ def _bundle(modules: Path, folder: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def _needed(name: str, *packages: str) -> str:
+def needed(name: str, *packages: str) -> str:
     """A program, of Debian's packages if need be; skips where there is no way to get it."""
     if not shutil.which(name, path=_PATH) and os.geteuid() == 0 and shutil.which("apt-get"):
         for command in (["update", "-q"], ["install", "-qy", "--no-install-recommends", *packages]):
@@ -137,7 +142,7 @@ def draw(board: dict[str, Any], folder: Path, name: str) -> list[Drawn]:
     (here / "board.js").write_text(f"window.BOARD = {json.dumps(board)};")
     height = max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in board["dashboard"]["panels"]) * 34 + 70
     command = [
-        _needed("chromium", "chromium"),
+        needed("chromium", "chromium"),
         "--headless",
         "--no-sandbox",  # CI is root
         "--disable-gpu",

@@ -63,7 +63,7 @@ class Cluster(Collector):
         self.ready += sum(at <= now for at in self.coming)
         self.coming = [at for at in self.coming if at > now]
         before = {"scaling": remember.written(self.state)}
-        load = Load(self.held(now), (CAPACITY,) * self.ready, lag=0, rate=1)
+        load = Load(self.ready, sum(self.held(now)), self.ready * CAPACITY, lag=0, rate=1)
         self.state = step(self.state, self.policy, Observed(self.ready, 0, load), now)
         self.scalings.told(self.key, self.thing, before, {"scaling": remember.written(self.state)})
         wanted = self.state.wanted or self.ready

@@ -6,9 +6,11 @@ Prometheus and driver are real HTTP servers on ports of their own; time is given
 import asyncio
 import dataclasses
 import json
+import subprocess
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from joinlib.metric.table import BY_NAME, METRICS
 from joinlib.scale import Load, Observed, Policy, State, step
 from joinlib.spec.status import Status
+from tests import prometheus
 from tests.deploy.operator.things import driver_pod, executor_pod, running, settle, thing
 
 JOB = Key("shop", "late")
@@ -55,22 +58,6 @@ def scrape(at: float, executors: int = 2, held: str = "900", lag: str = "0", **t
     ]
 
 
-def answer(*found: Object) -> Object:
-    return {"status": "success", "data": {"resultType": "matrix", "result": list(found)}}
-
-
-def of(*found: Object) -> Load | str:
-    return measure.load(measure.of_prometheus(answer(*found)))
-
-
-# --- figures -------------------------------------------------------------------------------------------------------------
-
-
-def test_complete_figures() -> None:
-    """Two executors, each with load and capacity, and what the gates need."""
-    assert of(*scrape(NOW)) == Load((900, 900), (1000, 1000), lag=0, rate=10, partitions=4)
-
-
 def without(name: str, **labels: str) -> list[Object]:
     return [
         s
@@ -79,65 +66,125 @@ def without(name: str, **labels: str) -> list[Object]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("found", "why"),
-    [
-        ([], "not there"),
-        (without("streamjoin_executors"), "not there"),
-        (without("streamjoin_executor_state_bytes", executor="2"), "1 of 2"),
-        (without("streamjoin_executor_capacity_bytes", executor="2"), "1 of 2"),
-        (without("streamjoin_executor_state_bytes"), "0 of 2"),
-        (scrape(NOW, held="NaN"), "0 of 2"),
-        (scrape(NOW, held="+Inf"), "0 of 2"),
-        (scrape(NOW, executors=0), "no executor"),
-        (
-            [*without("streamjoin_executors"), series("streamjoin_executors", "3", NOW, state="ready")],
-            "2 of 3",
-        ),
-        (
-            [*without("streamjoin_executors"), series("streamjoin_executors", "1", NOW, state="ready")],
-            "2 of 1",
-        ),
-    ],
-)
-def test_figures_that_are_not_complete(found: list[Object], why: str) -> None:
-    """Missing, not a number, too few, too many: no load is made of them, and the reason is said."""
-    load = of(*found)
-    assert isinstance(load, str)
-    assert why in load
+def counted(number: str) -> list[Object]:
+    return [*without("streamjoin_executors"), series("streamjoin_executors", number, NOW, state="ready")]
 
 
-def test_only_the_newest_scrape_counts() -> None:
-    """Executor 3 is gone; another driver had its own figures before: neither is added to what is there now."""
-    gone = series("streamjoin_executor_state_bytes", "5000", NOW - 5, executor="3")
-    before = scrape(NOW - 5, executors=4, held="7", instance="10.0.0.9:7070")
-    assert of(*scrape(NOW), gone, *before) == of(*scrape(NOW))
+# --- figures, as a real Prometheus adds them up --------------------------------------------------------------------------
+
+COMPLETE = Load(2, 1800, 2000, lag=0, rate=10, partitions=4)
+BEFORE = scrape(NOW - 5, executors=4, held="7", instance="10.0.0.9:7070")
+GONE = series("streamjoin_executor_state_bytes", "5000", NOW - 5, executor="3")
+CASES: dict[str, tuple[list[Object], Load | str]] = {
+    "complete": (scrape(NOW), COMPLETE),
+    "empty": ([], "no figures of this job"),
+    "not-counted": (without("streamjoin_executors"), "no figures of this job"),
+    "one-silent": (without("streamjoin_executor_state_bytes", executor="2"), "1 of 2"),
+    "one-without-capacity": (without("streamjoin_executor_capacity_bytes", executor="2"), "1 of 2"),
+    "all-silent": (without("streamjoin_executor_state_bytes"), "0 of 2"),
+    "nan": (scrape(NOW, held="NaN"), "0 of 2"),
+    "infinite": (scrape(NOW, held="+Inf"), "0 of 2"),
+    "negative": (scrape(NOW, held="-1"), "0 of 2"),
+    "no-executor": (scrape(NOW, executors=0), "no executor"),
+    "too-few": (counted("3"), "2 of 3"),
+    "too-many": (counted("1"), "2 of 1"),
+    "stale": (scrape(NOW - 150), "old"),
+    "executor-gone": ([*scrape(NOW), GONE], COMPLETE),
+    "driver-replaced": ([*scrape(NOW), *BEFORE], COMPLETE),
+    "lag-of-one-input": (
+        [*scrape(NOW), series("streamjoin_input_rate", "10", NOW, input="shipments")],
+        replace(COMPLETE, lag=None, rate=20),
+    ),
+    "lag-is-nan": (scrape(NOW, lag="NaN"), replace(COMPLETE, lag=None)),
+    "no-lag": (without("streamjoin_lag_rows"), replace(COMPLETE, lag=None)),
+    "no-partitions": (without("streamjoin_partitions"), replace(COMPLETE, partitions=None)),
+}
 
 
-def test_a_lag_that_is_not_known_is_not_zero() -> None:
-    """Of one input of two."""
-    more = series("streamjoin_input_rate", "10", NOW, input="shipments")
-    load = of(*scrape(NOW), more)
-    assert isinstance(load, Load)
-    assert (load.lag, load.rate) == (None, 20)
-
-
-def test_the_driver_says_the_same() -> None:
-    """Without a Prometheus the same figures are read from /metrics."""
+def exposed(found: list[Object], later: float, **labels: str) -> list[str]:
+    """Lines of OpenMetrics, with their times."""
     lines = []
-    for found in scrape(NOW):
-        labels = {k: v for k, v in found["metric"].items() if k not in {*TARGET, "__name__"}}
-        inner = ",".join(f'{k}="{v}"' for k, v in labels.items())
-        lines.append(f"{found['metric']['__name__']}{{{inner}}} {found['values'][-1][1]}")
-    assert measure.load(measure.of_text("\n".join(lines) + "\n")) == of(*scrape(NOW))
+    for each in found:
+        metric = {**each["metric"], **labels}
+        name = metric.pop("__name__")
+        inner = ",".join(f'{k}="{v}"' for k, v in sorted(metric.items()))
+        lines += [f"{name}{{{inner}}} {value} {at + later:.3f}" for at, value in each["values"]]
+    return sorted(lines)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[prometheus.Prometheus]:
+    """A Prometheus that has all cases, each as a job."""
+    folder = tmp_path_factory.mktemp("kept")
+    later = time.time() - NOW
+    each = (exposed(found, later, streamjoin=name) for name, (found, _) in CASES.items())
+    lines = sorted(line for lines in each for line in lines)
+    (folder / "figures").write_text("\n".join([*lines, "# EOF", ""]))
+    made = [prometheus.program("promtool"), "tsdb", "create-blocks-from", "openmetrics", "figures", "data"]
+    subprocess.run(made, cwd=folder, check=True, capture_output=True)
+    with prometheus.running(folder, {"scrape_configs": []}) as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_prometheus_adds_up(name: str, kept: prometheus.Prometheus) -> None:
+    """Missing, not a number, too few, too many, old, of another driver: no load is made of it, and the reason is said."""
+
+    async def run() -> Load | str:
+        one = Prometheus(kept.url)
+        try:
+            return await one.load(Key("shop", name), fresh_s=120)
+        finally:
+            await one.close()
+
+    found, wanted = asyncio.run(run()), CASES[name][1]
+    assert (wanted in str(found)) if isinstance(wanted, str) else found == wanted
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, (_, said) in CASES.items() if said != "old" and n != "driver-replaced"]
+)
+def test_the_driver_says_the_same(name: str) -> None:
+    """Without a Prometheus the same figures are read from /metrics, with the same result."""
+    newest = [each for each in CASES[name][0] if each["values"][-1][0] == NOW]
+    lines = []
+    for each in newest:
+        labels = {k: v for k, v in each["metric"].items() if k not in {*TARGET, "__name__"}}
+        inner = "".join(f'{{{k}="{v}"}}' for k, v in labels.items())  # one at most
+        lines.append(f"{each['metric']['__name__']}{inner} {each['values'][-1][1]}")
+    found, wanted = measure.load(measure.of_text("\n".join(lines) + "\n")), CASES[name][1]
+    if isinstance(wanted, str):
+        assert isinstance(found, str)
+        assert wanted in found or "not there" in found
+    else:
+        assert found == wanted
 
 
 def test_every_figure_that_is_asked_for_is_in_the_table() -> None:
-    """And has at most one label of its own."""
+    """And has at most one label of its own; names of jobs cannot leave their quotes."""
     assert all(len(BY_NAME[name].labels) <= 1 for name in measure.NEEDED)
-    assert measure.query(JOB, 10) == (
-        '{__name__=~"' + "|".join(measure.NEEDED) + '",namespace="shop",streamjoin="late"}[10000ms]'
-    )
+    assert all(name in measure.query(JOB) for name in measure.NEEDED)
+    assert r'streamjoin="a\"b"' in measure.query(Key("shop", 'a"b'))
+
+
+def answer(*found: Object) -> Object:
+    return {"status": "success", "data": {"resultType": "vector", "result": list(found)}}
+
+
+def added_up(at: float, **figures: float | str) -> Object:
+    """Prometheus' answer to the query."""
+    known = {
+        "at": at,
+        "ready": 2,
+        "said": 2,
+        "known": 2,
+        "held": 1800,
+        "capacity": 2000,
+        "lag": 0,
+        "rate": 10,
+    }
+    found = {**known, "partitions": 4, **figures}
+    return answer(*({"metric": {"figure": k, **TARGET}, "value": [at, str(v)]} for k, v in found.items()))
 
 
 @pytest.mark.parametrize(
@@ -146,11 +193,11 @@ def test_every_figure_that_is_asked_for_is_in_the_table() -> None:
         {},
         {"status": "error", "error": "out of order"},
         {"status": "success"},
-        {"status": "success", "data": {"resultType": "vector", "result": []}},
-        answer({"metric": {}, "values": []}),
-        answer({"metric": {"__name__": "streamjoin_partitions"}, "values": [1]}),
-        answer({"metric": {"__name__": "streamjoin_partitions"}, "values": [[1, "x"]]}),
-        {"status": "success", "data": {"resultType": "matrix", "result": None}},
+        {"status": "success", "data": {"resultType": "matrix", "result": []}},
+        answer({"metric": {}, "value": []}),
+        answer({"metric": {"figure": "held"}, "value": [1]}),
+        answer({"metric": {"figure": "held"}, "value": [1, "x"]}),
+        {"status": "success", "data": {"resultType": "vector", "result": None}},
     ],
 )
 def test_answers_that_are_none(said: Object) -> None:
@@ -183,11 +230,11 @@ def ask(handler: Handler, fresh_s: float = 10, token: Path | None = None) -> Loa
 
     async def run() -> Load | str:
         async with serving(handler) as port:
-            prometheus = Prometheus(f"http://127.0.0.1:{port}/", token)
+            one = Prometheus(f"http://127.0.0.1:{port}/", token)
             try:
-                return await prometheus.load(JOB, fresh_s)
+                return await one.load(JOB, fresh_s)
             finally:
-                await prometheus.close()
+                await one.close()
 
     return asyncio.run(run())
 
@@ -208,11 +255,11 @@ def test_a_prometheus_that_works(tmp_path: Path) -> None:
     async def handler(request: web.Request) -> web.Response:
         got["query"] = str((await request.post())["query"])
         got["authorization"] = request.headers.get("Authorization", "")
-        return web.json_response(answer(*scrape(time.time())))
+        return web.json_response(added_up(time.time()))
 
     (tmp_path / "token").write_text("secret\n")
     assert isinstance(ask(handler, token=tmp_path / "token"), Load)
-    assert got == {"query": measure.query(JOB, 20), "authorization": "Bearer secret"}
+    assert got == {"query": measure.query(JOB), "authorization": "Bearer secret"}
 
 
 @pytest.mark.parametrize(
@@ -224,8 +271,8 @@ def test_a_prometheus_that_works(tmp_path: Path) -> None:
         (says([1]), "no answer"),
         (says({"status": "error", "error": "query timed out"}, 422), "query timed out"),
         (says("{}", 401), "401"),
-        (says(lambda: answer(*scrape(time.time() - 60))), "old"),
-        (says(lambda: answer(*scrape(time.time(), held="NaN"))), "0 of 2"),
+        (says(lambda: added_up(time.time() - 60)), "old"),
+        (says(lambda: added_up(time.time(), known=0)), "0 of 2"),
     ],
     ids=["empty", "gateway", "html", "list", "refused", "token", "stale", "nan"],
 )
@@ -240,11 +287,11 @@ def test_a_prometheus_that_is_down() -> None:
     """Nobody listens."""
 
     async def run() -> Load | str:
-        prometheus = Prometheus("http://127.0.0.1:9")
+        one = Prometheus("http://127.0.0.1:9")
         try:
-            return await prometheus.load(JOB, 10)
+            return await one.load(JOB, 10)
         finally:
-            await prometheus.close()
+            await one.close()
 
     found = asyncio.run(run())
     assert isinstance(found, str)
@@ -267,7 +314,7 @@ def test_a_driver_with_large_figures() -> None:
             finally:
                 await drivers.close()
 
-    assert asyncio.run(run()) == Load((5,), (5,))
+    assert asyncio.run(run()) == Load(1, 5, 5)
 
 
 # --- the memory in the status --------------------------------------------------------------------------------------------
@@ -279,7 +326,7 @@ POLICY = Policy(min=1, max=16, votes=2, period_s=5, cool_s=5, patience_s=20)
     st.lists(
         st.one_of(
             st.builds(
-                lambda k, held: Observed(k, 0, Load((held / k,) * k, (1000.0,) * k, 0, 1, 16)),
+                lambda k, held: Observed(k, 0, Load(k, held, k * 1000.0, 0, 1, 16)),
                 st.integers(1, 8),
                 st.integers(0, 9000),
             ),
@@ -353,7 +400,7 @@ class Life:
         view = view_of(seen)
         if is_due(view):
             k = max(self.there, 1)
-            load = self.load or Load((self.held / k,) * k, (1000.0,) * k, 0, 1, 16)
+            load = self.load or Load(k, self.held, k * 1000.0, 0, 1, 16)
             seen = dataclasses.replace(seen, observed=observed(view, load))
         decision = decide(seen, Config())
         if decision.executors is not None and asked and self.driver is not None:
@@ -514,3 +561,24 @@ def test_figures_of_scaling() -> None:
         assert registry.get_sample_value(f"streamjoin_scaling_{name}", job | labels) == value
     scalings.forget(JOB)
     assert "late" not in generate_latest(registry).decode()
+
+
+def test_a_repartition_is_told() -> None:
+    """While it goes on in the message; afterwards in the number of partitions, and once as an event."""
+    given = thing(scaling__repartition=True)
+    seen, _ = settle(Seen(given, {}, (driver_pod(given),), at="2026-01-01T00:00:00Z"))
+
+    def looked(seen: Seen, **said: Any) -> tuple[Seen, Decision]:
+        return settle(dataclasses.replace(seen, reading=running(**said)))
+
+    seen, first = looked(seen, partitions=2)
+    assert first.status["executors"]["partitions"] == 2
+    seen, during = looked(seen, partitions=2, message="the state is repartitioned: 2 -> 4 partitions")
+    assert during.status["message"] == "the state is repartitioned: 2 -> 4 partitions"
+    assert during.status["phase"] == "Running"
+    seen, after = looked(seen, partitions=4)
+    assert (after.status["executors"]["partitions"], after.status["message"]) == (4, "the driver runs")
+    told = [(e.reason, e.message) for each in (first, during, after) for e in each.events]
+    assert told.count(("Repartitioned", "2 -> 4 partitions of the state")) == 1
+    _, restarted = settle(dataclasses.replace(seen, reading=None))
+    assert "partitions" not in restarted.status["executors"]

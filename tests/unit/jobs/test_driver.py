@@ -1,10 +1,15 @@
 """What a driver takes from its environment, and how it says what went wrong."""
 
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from jobs.driver import one_line
+from jobs.driver import Driver, one_line
 from jobs.surroundings import surroundings
 from joinlib.errors import SpecError
+from joinlib.spec import load
 
 POD = {
     "POD_NAME": "late-driver-0",
@@ -49,3 +54,77 @@ def test_one_line() -> None:
     )
     assert one_line(KeyboardInterrupt()) == "KeyboardInterrupt"  # type: ignore[arg-type]
     assert len(one_line(SpecError("x" * 5000))) == 2000
+
+
+SPEC = """
+apiVersion: streamjoin.dev/v1alpha1
+kind: StreamJoin
+metadata: {name: driven}
+spec:
+  sql: SELECT a.k FROM a JOIN b ON a.k = b.k
+  inputs:
+    a: {schema: "k BIGINT", generator: {rowsPerSecond: 5}}
+    b: {schema: "k BIGINT", generator: {rowsPerSecond: 5}}
+  output: {noop: {}}
+  join: {units: 8}
+  checkpoint: {path: checkpoint}
+  executors: {min: 1, max: 4, cores: 2}
+  scaling: {repartition: REPARTITION}
+"""
+
+
+@dataclass
+class Query:
+    """Stands for a flow whose query runs."""
+
+    partitions: int
+    asked: list[int] = field(default_factory=list)
+
+    @property
+    def job(self) -> "Query":
+        return self
+
+    @property
+    def repartitions(self) -> bool:
+        return bool(self.asked)
+
+    def repartition(self, partitions: int) -> None:
+        self.asked.append(partitions)
+
+
+def fitted(tmp_path: Path, repartition: str = "true", **moment: Any) -> tuple[Driver, Query]:
+    """A driver whose state has two partitions, after a look at its executors."""
+    file, query = tmp_path / "spec.yaml", Query(2)
+    file.write_text(SPEC.replace("REPARTITION", repartition))
+    driver = Driver(file, load(file), surroundings({}))
+    driver._tell(partitions=2, **moment)
+    driver._fit(query)  # type: ignore[arg-type]
+    return driver, query
+
+
+def test_the_state_gets_a_partition_for_each_core(tmp_path: Path) -> None:
+    """Once all executors are there: six cores, eight partitions. It is said while it goes on, and when it is over."""
+    driver, query = fitted(tmp_path, wanted=3, there=("1", "2", "3"))
+    assert query.asked == [8]
+    assert driver.moment.message == "the state is repartitioned: 2 -> 8 partitions"
+    driver._fit(query)  # type: ignore[arg-type]
+    assert query.asked == [8], "once"
+    query.asked, query.partitions = [], 8
+    driver._fit(query)  # type: ignore[arg-type]
+    assert (query.asked, driver.moment.partitions, driver.moment.message) == ([], 8, "")
+
+
+@pytest.mark.parametrize(
+    ("repartition", "moment"),
+    [
+        ("false", {"wanted": 3, "there": ("1", "2", "3")}),
+        ("true", {"wanted": 3, "there": ("1", "2")}),
+        ("true", {"wanted": 2, "there": ("1", "2"), "leaving": 1}),
+        ("true", {"wanted": 1, "there": ("1",)}),
+        ("true", {"wanted": 0}),
+    ],
+    ids=["not allowed", "still coming", "one leaves", "enough", "on this machine"],
+)
+def test_the_state_keeps_its_partitions(tmp_path: Path, repartition: str, moment: dict[str, Any]) -> None:
+    """A query is not stopped without need."""
+    assert fitted(tmp_path, repartition, **moment)[1].asked == []

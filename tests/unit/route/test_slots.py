@@ -2,7 +2,8 @@
 
 import pytest
 
-from joinlib.route.slots import _murmur3, slots
+from joinlib.errors import SpecError
+from joinlib.route.slots import _murmur3, check, fitting, slots
 
 
 @pytest.mark.parametrize("units", [2**n for n in range(11)])
@@ -22,3 +23,18 @@ def test_slots_are_spark_s() -> None:
     assert slots(8) == (12, 6, 5, 1, 25, 15, 2, 0)
     assert _murmur3(0) == 933211791
     assert _murmur3(1) == -559580957
+
+
+def test_partitions_for_tasks() -> None:
+    """The next power of two: each task has one, and units never share out unevenly. Never more than there are units."""
+    assert [fitting(8, tasks) for tasks in (0, 1, 2, 3, 4, 5, 8, 9)] == [1, 1, 2, 4, 4, 8, 8, 8]
+    for units in (1, 8, 64):
+        for tasks in range(100):
+            check(units, fitting(units, tasks))
+
+
+@pytest.mark.parametrize("partitions", [-1, 0, 3, 6, 16])
+def test_partitions_that_do_not_fit(partitions: int) -> None:
+    """Units would not lie evenly, or some partitions would have none."""
+    with pytest.raises(SpecError, match="power of two"):
+        check(8, partitions)

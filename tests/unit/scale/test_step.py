@@ -17,7 +17,7 @@ POLICY = Policy(min=1, max=16, votes=3, period_s=10, cool_s=20, patience_s=60)
 
 def seen(k: int, held: float, ready: int | None = None, lag: float | None = 0, **more: int) -> Observed:
     """k executors that hold so much together, and read as fast as rows come."""
-    load = Load((held / k,) * k, (C,) * k, lag=lag, rate=100, **more)
+    load = Load(k, held, k * C, lag=lag, rate=100, **more)
     return Observed(ready=k if ready is None else ready, load=load)
 
 
@@ -45,12 +45,12 @@ def test_the_names_are_those_of_the_table_of_figures() -> None:
 
 def test_the_papers_numbers() -> None:
     """8 units of 2 GB at 1.2 GB and more each ask for so many that each holds 0.6 of its memory (figure 12)."""
-    load = Load((1.2,) * 8, (2.0,) * 8)
+    load = Load(8, 8 * 1.2, 8 * 2.0)
     assert tau(load) == pytest.approx(0.6)
     assert fitting(load, 0.6) == 8
-    load = Load((1.8,) * 8, (2.0,) * 8)  # Δ = (0.9 / 0.6 - 1) · 8 = 4
+    load = Load(8, 8 * 1.8, 8 * 2.0)  # Δ = (0.9 / 0.6 - 1) · 8 = 4
     assert fitting(load, 0.6) == 12
-    load = Load((0.45,) * 12, (2.0,) * 12)  # Δ = (0.225 / 0.6 - 1) · 12 = -7.5
+    load = Load(12, 12 * 0.45, 12 * 2.0)  # Δ = (0.225 / 0.6 - 1) · 12 = -7.5
     assert fitting(load, 0.6) == 5
 
 
@@ -311,3 +311,29 @@ def test_never_out_of_range_and_never_stuck(moments: list[Observed], k: int) -> 
         assert state.wanted is not None
         state, now = step(state, POLICY, seen(state.wanted, 4800), now), now + 10
     assert (state.wanted, state.phase) == (8, "Idle") or 0.3 <= 4.8 / (state.wanted or 1) <= 0.8
+
+
+# --- partitions ----------------------------------------------------------------------------------------------------------
+
+MORE = replace(POLICY, repartition=True)
+
+
+def test_executors_without_a_partition_are_not_added() -> None:
+    """They would have nothing to do, unless the state may get more partitions for them."""
+    over = seen(2, 1800, partitions=2)
+    state = play(State(wanted=2), *[over] * 3)
+    assert (state.wanted, verdicts(state)) == (2, ["AtLimit"])
+    assert "scaling.repartition: true" in state.decisions[-1].reason
+    assert play(State(wanted=2), *[over] * 3, policy=MORE).wanted == 3
+
+
+def test_a_growth_is_not_settled_before_the_state_has_partitions_for_all() -> None:
+    """The driver repartitions once executors are there; until then, and no longer than anything else, it is waited for."""
+    state = play(State(wanted=2), *[seen(2, 1800, partitions=2)] * 3, policy=MORE)
+    state = play(state, *[seen(3, 1800, partitions=2)] * 2, policy=MORE, start=30)
+    assert (state.phase, verdicts(state)[-1]) == ("Growing", "Waiting")
+    assert "too few partitions" in state.decisions[-1].reason
+    late = play(state, *[seen(3, 1800, partitions=2)] * 6, policy=MORE, start=50)
+    assert (late.wanted, late.phase, verdicts(late)[-2:]) == (3, "Idle", ["RolledBack", "Cooling"])
+    state = play(state, seen(3, 1800, partitions=4), policy=MORE, start=50)
+    assert (state.wanted, state.phase, verdicts(state)[-1]) == (3, "Idle", "Settled")

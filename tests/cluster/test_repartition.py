@@ -1,0 +1,37 @@
+"""More executors than the state has partitions: it gets more, while driver, executors and output go on."""
+
+from tests.cluster.jobs import Store, expected, job
+from tests.cluster.kube import Kube
+from tests.cluster.test_runs import running
+
+NAME = "grown"
+
+
+def _driver(space: Kube) -> tuple[str, int]:
+    pod = space.get("pod", f"{NAME}-driver-0")
+    return pod["metadata"]["uid"], sum(c["restartCount"] for c in pod["status"]["containerStatuses"])
+
+
+def test_the_state_gets_a_partition_for_each_executor(space: Kube, store: Store) -> None:
+    """A third executor comes, two partitions become four, each has something to do; the answer is DuckDB's."""
+    document = job(
+        NAME,
+        rows=12_000,
+        rate=100,
+        join={"units": 8},
+        executors={"min": 1, "max": 3, "cores": 1, "memory": "1280Mi", "instances": 1},
+        scaling={"repartition": True},
+    )
+    space.apply(document)
+    running(space, NAME, 1)
+    space.until("two partitions", lambda: space.get("sj", NAME)["status"]["executors"]["partitions"] == 2, 90)
+    space.until("there are results", lambda: store.output(NAME), 90)
+    driver = _driver(space)
+    space.run("scale", "sj", NAME, "--replicas=3")
+    space.until("four", lambda: space.get("sj", NAME)["status"]["executors"]["partitions"] == 4, 240)
+    assert _driver(space) == driver, "the driver goes on"
+    told = [e["message"] for e in space.every("events") if e["reason"] == "Repartitioned"]
+    assert told == ["2 -> 4 partitions of the state"]
+    running(space, NAME, 3)
+    space.until("the output is complete", lambda: store.output(NAME) == expected(document), 180)
+    assert _driver(space) == driver

@@ -21,10 +21,7 @@ from typing import Any
 import yaml
 from data import FULL, INPUTS, ensure
 from streamjoin_join import spec
-
-from joinlib.spark.compiled import compiled
-from joinlib.spark.job import Report, default_cores, started
-from joinlib.spec import load
+from timed import run_to_end
 
 SHAPE = replace(FULL, rows=5_500_000, keys=2_500_000, files=11)  # the last file of each is held back
 
@@ -32,23 +29,16 @@ SHAPE = replace(FULL, rows=5_500_000, keys=2_500_000, files=11)  # the last file
 def go_on(file: Path) -> dict[str, Any]:
     """Runs the job until nothing is left to read; what its first batch saw, and when."""
     launched = float(os.environ.get("BENCH_LAUNCHED", time.time()))
-    cores = default_cores()
-    reports: list[tuple[float, Report]] = []
-    with started(
-        compiled(load(file), cores), lambda r: reports.append((time.time(), r)), until_done=True, cores=cores
-    ) as job:
-        begun = time.time()
-        while not job.wait(0.05):
-            pass
-    at, first = reports[0]
+    ran = run_to_end(file)
+    at, first = ran.reports[0]
     return {
-        "batches": len(reports),
+        "batches": len(ran.reports),
         "seconds_from_launch": round(at - launched, 2),
-        "seconds_from_query": round(at - begun, 2),
+        "seconds_from_query": round(at - ran.begun, 2),
         "first_batch_rows": first.rows_in,
         "first_batch_results": first.rows_out,
         "state_rows_before": sum(r.state_rows for r in first.receipts) - first.rows_in,
-        "results": sum(r.rows_out for _, r in reports),
+        "results": ran.results,
     }
 
 

@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-from joinlib.spark.compiled import compiled
-from joinlib.spark.job import Report, default_cores, started
-from joinlib.spec import load
+from timed import run_to_end
 
 QUERY = Path(__file__).parent / "query.sql"
 SCHEMA = "k BIGINT, v BIGINT, s STRING"
@@ -48,24 +45,15 @@ def run(data: Path, work: Path, units: int) -> dict[str, Any]:
     work.mkdir(parents=True, exist_ok=True)
     file = work / "bench.yaml"
     file.write_text(yaml.safe_dump(spec(data, work, units), sort_keys=False))
-    cores = default_cores()
-    reports: list[tuple[float, Report]] = []
-    with started(
-        compiled(load(file), cores), lambda r: reports.append((time.time(), r)), until_done=True, cores=cores
-    ) as job:
-        begun = time.time()
-        while not job.wait(0.05):
-            pass
-        ended = time.time()
-        took = {p["batchId"]: p["durationMs"]["triggerExecution"] / 1000 for p in job.query.recentProgress}
-    last = reports[-1][1].receipts
+    ran = run_to_end(file)
+    last = ran.reports[-1][1].receipts
     return {
         "system": "streamjoin",
-        "rows": sum(r.rows_in for _, r in reports),
-        "results": sum(r.rows_out for _, r in reports),
-        "seconds_total": ended - begun,
-        "seconds_first_result": reports[0][0] - launched,
-        "batches": [{"rows": r.rows_in, "seconds": took[r.batch]} for _, r in reports],
+        "rows": sum(r.rows_in for _, r in ran.reports),
+        "results": ran.results,
+        "seconds_total": ran.ended - ran.begun,
+        "seconds_first_result": ran.reports[0][0] - launched,
+        "batches": [{"rows": r.rows_in, "seconds": ran.seconds[r.batch]} for _, r in ran.reports],
         "state_mb": sum(r.state_bytes + r.index_bytes for r in last) / 1e6,
         "disk_mb": megabytes(work / "checkpoint"),
         "notes": f"{units} units; state: segments (mapped) and indexes",

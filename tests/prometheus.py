@@ -50,9 +50,9 @@ def _downloaded(folder: Path) -> Path | None:
     folder.chmod(0o777)  # apt's own user writes there
     if not shutil.which("apt-get"):
         return None
-    for prepare in ([], ["apt-get", "update", "-q"]):
-        if prepare:
-            subprocess.run(prepare, check=False, capture_output=True, timeout=120)
+    for update in (False, True):
+        if update:
+            subprocess.run([Path(__file__).with_name("apt")], check=False, capture_output=True, timeout=280)
         fetch = ["apt-get", "download", "-q", "prometheus"]
         subprocess.run(fetch, cwd=folder, check=False, capture_output=True, timeout=120)
         if found := [*folder.glob("prometheus_*.deb")]:

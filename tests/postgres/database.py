@@ -145,17 +145,12 @@ def _programs() -> Path:
     """The folder of the newest server that is installed."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda p: int(p.parts[4]))
     if not found:
-        assert os.getuid() == 0, "PostgreSQL is missing; apt-get install postgresql"
-        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "update", "-q"], check=True)
+        assert os.getuid() == 0, "PostgreSQL is missing; install Debian's package postgresql"
         # Its package would start a server of its own: it is told to make no cluster.
         Path("/etc/postgresql-common").mkdir(exist_ok=True)
         with open("/etc/postgresql-common/createcluster.conf", "a") as conf:
             conf.write("create_main_cluster = false\n")
-        subprocess.run(
-            ["apt-get", "install", "-q", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold",
-             "postgresql"], check=True, env=quiet,
-        )  # fmt: skip
+        subprocess.run([Path(__file__).parents[1] / "apt", "postgresql"], check=True)
         return _programs()
     return found[-1].parent
 

@@ -120,12 +120,10 @@ def _bundle(modules: Path, folder: Path) -> None:
 
 def needed(name: str, *packages: str) -> str:
     """A program, of Debian's packages if need be; skips where there is no way to get it."""
-    if not shutil.which(name, path=_PATH) and os.geteuid() == 0 and shutil.which("apt-get"):
-        for command in (["update", "-q"], ["install", "-qy", "--no-install-recommends", *packages]):
-            environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-            subprocess.run(
-                ["apt-get", *command], env=environment, check=False, capture_output=True, timeout=280
-            )
+    if not shutil.which(name, path=_PATH):
+        subprocess.run(
+            [Path(__file__).parents[2] / "apt", *packages], check=False, capture_output=True, timeout=500
+        )
     found = shutil.which(name, path=_PATH)
     if found is None:
         pytest.skip(f"there is no {name}, and Debian's packages {', '.join(packages)} cannot be installed")

@@ -76,7 +76,7 @@ class Range:
 class Lookup:
     """A table that is looked up for what the tree, and the lookups before, give."""
 
-    kind: Literal["inner", "left"]
+    kind: Literal["inner", "left", "semi", "anti"]
     table: InputPlan  # how its rows become columns; its keys equal `probe`, position by position
     probe: tuple[Expr, ...]
     key_columns: tuple[str | None, ...]  # of each key the table's own column that it is; None: it is computed

@@ -143,18 +143,25 @@ def _each(tuples: Iterator[Tuples], lookup: Lookup, found: Finder) -> Iterator[T
 
 
 def look_up(tuples: Tuples, lookup: Lookup, found: Finder) -> Iterator[Tuples]:
-    """One lookup: INNER gives what matches, LEFT also what does not, with NULLs."""
+    """One lookup: INNER gives what matches, LEFT also what does not, with NULLs; SEMI and ANTI sort rows out."""
     keys, points, whole = _wanted(tuples, lookup)
     places = np.flatnonzero(whole)
-    matched = np.zeros(len(tuples), np.bool_)
+    matched, widens = np.zeros(len(tuples), np.bool_), lookup.kind in ("inner", "left")
     for positions, rows in found.find(keys, points):
         at = places[positions]
+        if lookup.predicate is None and not widens:
+            matched[at] = True
+            continue
         longer = Tuples(*tuples.take(at).parts, rows)
         if lookup.predicate is not None:
             mask = true(lookup.predicate.evaluate(longer.column, len(longer)))
             longer, at = longer.filter(mask), at[mask]
         matched[at] = True
-        yield from _out(longer, lookup)
+        if widens:
+            yield from _out(longer, lookup)
+    if not widens:
+        kept = np.flatnonzero(matched == (lookup.kind == "semi"))
+        yield from _out(tuples.take(kept), lookup)
     if lookup.kind == "left":
         alone = np.flatnonzero(~matched)
         nulls = Nulls(lookup.table.schema, len(alone))

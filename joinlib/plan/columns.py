@@ -69,7 +69,7 @@ def need(query: Query, tree: Node | Scan, times: frozenset[str]) -> Need:
         values += [*lookup.probe, *(c.value for c in (*lookup.predicate, *lookup.where))]
     columns = frozenset(c for v in values for c in v.columns)
     # A stream alone is routed by the key of its first lookup; INNER, that finds nothing for a NULL.
-    come_out = not (isinstance(tree, Scan) and query.lookups[0].kind == "inner")
+    come_out = not (isinstance(tree, Scan) and query.lookups[0].kind in ("inner", "semi"))
     return Need(columns, times, frozenset(_null_keys(tree, come_out)))
 
 

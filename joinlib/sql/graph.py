@@ -8,7 +8,7 @@ import pyarrow as pa
 from joinlib.expr import Expr
 
 Kind = Literal["inner", "left", "full", "semi", "anti"]
-LookupKind = Literal["inner", "left"]
+LookupKind = Literal["inner", "left", "semi", "anti"]
 Place = tuple[int, int]  # line, column
 
 

@@ -4,7 +4,8 @@
         = (orders o LEFT JOIN ships s ON o.id = s.order_id), then customers by o.customer
 
 That gives the same rows, because a lookup reads only what it is given: it commutes with every join to whose condition its
-columns are nothing. So a table stands on the right of INNER or LEFT joins, and no join of streams may ask for its columns.
+columns are nothing. So a table stands on the right of INNER, LEFT, SEMI or ANTI joins ([NOT] EXISTS, IN), and no join of
+streams may ask for its columns.
 """
 
 from collections.abc import Callable
@@ -62,13 +63,14 @@ def _out(tree: Tree, at: At) -> tuple[Tree, list[_Asked]]:
     if tree.kind == "inner":
         return _inner(tree, at)
     left, right = tree.children
-    if tree.kind == "left" and isinstance(right, Scan) and _is_table(right):
+    if tree.kind != "full" and isinstance(right, Scan) and _is_table(right):
         streams, asked = _out(left, at)
-        return streams, [*asked, _Asked("left", right, tree.on, tree.where)]
+        return streams, [*asked, _Asked(tree.kind, right, tree.on, tree.where)]
     if tree.kind == "full" or _tables(right):
         for table in (*_tables(right), *_tables(left)):
             raise SqlError(
-                f"{table.alias} is a table, which is joined by INNER JOIN or LEFT JOIN, after the joins of streams",
+                f"{table.alias} is a table, which is joined by INNER, LEFT, SEMI or ANTI JOIN, or alone in EXISTS, after the"
+                " joins of streams",
                 *at(table),
             )
         return tree, []

@@ -39,6 +39,8 @@ QUERIES = [
         " LEFT JOIN prices p ON p.item = o.item AND o.id BETWEEN p.low AND p.high"
     ),
     "SELECT o.id, p.price FROM orders o JOIN prices p ON o.id >= p.low AND o.id < p.high",
+    "SELECT o.id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM customers c WHERE c.id = o.customer AND c.name <> 'n3')",
+    "SELECT o.id, s.carrier FROM orders o LEFT JOIN ships s ON o.id = s.id WHERE o.customer IN (SELECT id FROM customers c WHERE 1 = 1)",
     "SELECT o.id, s.carrier, c.name FROM orders o JOIN customers c ON o.customer = c.id JOIN ships s ON o.id = s.id",
     "SELECT o.id, s.carrier, c.name FROM customers c RIGHT JOIN orders o ON o.customer = c.id LEFT JOIN ships s ON o.id = s.id",
 ]

@@ -82,7 +82,7 @@ class Query:
     partitions: int
     asked: list[int] = field(default_factory=list)
     flowing: Event = field(default_factory=Event)
-    took: Took = Took()
+    took: Took = field(default_factory=Took)
     lag: dict[str, Any] = field(default_factory=dict)
     loads: dict[str, Any] = field(default_factory=dict)
     route_skew: Any = None

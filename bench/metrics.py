@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROWS, BATCH, UNITS = 6_000_000, 200_000, 32  # rows of both inputs; of a batch
+ROWS, BATCH, UNITS = 4_000_000, 200_000, 32  # rows of both inputs; of a batch
 SPEC = f"""
 apiVersion: streamjoin.dev/v1alpha1
 kind: StreamJoin

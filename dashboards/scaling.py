@@ -38,13 +38,18 @@ def _decisions() -> Row:
         load = house.dashed(load, name, color)
     wanted = house.steps(
         "Executors",
-        "Wanted by scaling, wanted of Spark by the driver, there, and on their way out.",
+        "Wanted by scaling, wanted of Spark by the driver, there, and on their way out. Cores beyond the state's partitions "
+        "have nothing to do: scaling.repartition adds partitions.",
         house.NUMBER,
         Ask(gauge("streamjoin_scaling_executors"), "scaling wants"),
         Ask(gauge("streamjoin_executors", "state"), "{{state}}"),
+        Ask(gauge("streamjoin_partitions"), "partitions"),
         span=12,
     )
-    return Row("Load and executors", [load, house.dashed(wanted, "scaling wants", "purple")])
+    return Row(
+        "Load and executors",
+        [load, house.dashed(house.dashed(wanted, "scaling wants", "purple"), "partitions", "#9fa7b3")],
+    )
 
 
 def _votes() -> Row:

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from jobs.driver import Driver, one_line
+from jobs.figures import Took
 from jobs.surroundings import surroundings
 from joinlib.errors import SpecError
 from joinlib.spec import load
@@ -79,6 +81,15 @@ class Query:
 
     partitions: int
     asked: list[int] = field(default_factory=list)
+    flowing: Event = field(default_factory=Event)
+    took: Took = field(default_factory=Took)
+    lag: dict[str, Any] = field(default_factory=dict)
+    loads: dict[str, Any] = field(default_factory=dict)
+    route_skew: Any = None
+
+    def reports(self, seconds: float) -> list[Any]:
+        """No batch has ended."""
+        return []
 
     @property
     def job(self) -> "Query":
@@ -90,6 +101,31 @@ class Query:
 
     def repartition(self, partitions: int) -> None:
         self.asked.append(partitions)
+
+
+@dataclass
+class Pool:
+    """Stands for executors, of which one has just come."""
+
+    rehearsals: int = 0
+
+    def ready(self) -> list[str]:
+        return ["1", "2"]
+
+    def leaving(self) -> list[str]:
+        return []
+
+    def warm(self) -> list[str]:
+        self.rehearsals += 1
+        return ["1"]
+
+
+def test_a_new_executor_rehearses_at_once(tmp_path: Path) -> None:
+    """In the midst of a batch: at its end it would be too late, as the next one begins at once."""
+    driver, query = fitted(tmp_path, wanted=2)
+    pool = driver._pool = Pool()  # type: ignore[assignment]
+    driver._look(query)  # type: ignore[arg-type]
+    assert (pool.rehearsals, driver.moment.there) == (1, ("1", "2"))
 
 
 def fitted(tmp_path: Path, repartition: str = "true", **moment: Any) -> tuple[Driver, Query]:

@@ -10,6 +10,7 @@ A stored row is in a `Run`, which is sealed, or in the `Head` until then. Law: w
 """
 
 from joinlib.index.comparisons import Op
+from joinlib.index.head import Head
 from joinlib.index.permuted import Run, build
 
-__all__ = ["Op", "Run", "build"]
+__all__ = ["Head", "Op", "Run", "build"]

@@ -125,11 +125,11 @@ class Run:
             assert np.array_equal(perm[place], n)
         # Groups follow each other, values ascend within each.
         assert self.starts[0] == 0 and self.starts[-1] == self.rows
-        assert self.groups is None or np.all(np.diff(self.groups) > 0)
+        assert self.groups is None or np.all(self.groups[1:] > self.groups[:-1])
         within = np.ones(max(self.rows - 1, 0), bool)
         within[self.starts[1:-1] - 1] = False
         for values in self.values:
-            assert np.all(np.diff(values.astype(object))[within] >= 0)
+            assert np.all((values[1:] >= values[:-1])[within])
         # A row is in the same group in every dimension.
         group = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
         for perm in self.perms:
@@ -187,20 +187,18 @@ def sealed(shape: Shape, keys: list[I64], equal: I64 | None) -> Run:
     if equal is not None:
         groups, firsts = np.unique(equal[orders[0]], return_index=True)
         starts = np.append(firsts, rows).astype(np.int32)
-        groups = _frozen(groups)
     values = np.empty((len(keys), rows), np.int64)
     for d, (key, order) in enumerate(zip(keys, orders)):
         np.take(key, order, out=values[d])
-    return Run(
-        shape,
-        *(_frozen(a) for a in (values, orders[0].astype(np.int32), perms, places)),
-        groups=groups,
-        starts=_frozen(starts),
-    )
+    return frozen(Run(shape, values, orders[0].astype(np.int32), perms, places, groups, starts))
+
+
+def frozen(run: Run) -> Run:
+    """With read-only arrays, as those of a file that is mapped: kernels are compiled for one kind of array."""
+    return Run.of(run.arrays())
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Read-only, as a file that is mapped: kernels are compiled for one kind of array."""
     plain = np.asarray(array).view()
     plain.flags.writeable = False
     return plain

@@ -146,9 +146,9 @@ def _ones(bits: Bits, at: int, end: int) -> int:
             full = end >> 9
             for block in range(at >> 9, full):
                 matches += bits.counts[block]
-            at = full << 9
+            at = int(full << 9)
         else:
-            matches += np.int64(ones(_word(bits.words, at, end)))
+            matches += int(ones(_word(bits.words, at, end)))
             at = (at & ~63) + 64
     return matches
 

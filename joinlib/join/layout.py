@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from joinlib.expr import Expr
-from joinlib.join.config import Bound, Join, Kind, Leaf
+from joinlib.join.config import Bound, Index, Join, Kind, Leaf, Meet
 from joinlib.join.reach import Bounds, Holding, Reach, all_bounds, closure, columns
 from joinlib.join.rows import HASH
 from joinlib.route.config import InputPlan
@@ -34,6 +34,8 @@ class Operator:
     predicate: Expr | None
     where: Expr | None
     schema: pa.Schema  # what its parent, or the select list, reads of it; "$hash" first
+    index: Index = "hash"
+    meets: tuple[Meet, ...] = ()
 
     def operators(self) -> Iterator["Operator"]:
         """This one and all below it, children first."""
@@ -44,18 +46,28 @@ class Operator:
 
 
 def layout(
-    tree: Join, inputs: tuple[InputPlan, ...], select: tuple[Expr, ...], hash_bits: int = 64
+    tree: Join,
+    inputs: tuple[InputPlan, ...],
+    select: tuple[Expr, ...],
+    hash_bits: int = 64,
+    index: Index = "hash",
 ) -> Operator:
     """The operators of a stage. Side numbers count in the order of the tree, children first."""
     types = {c.name: c.value.type for i in inputs for c in i.columns}
-    maker = _Maker(inputs, types, columns(all_bounds(tree)), hash_bits)
+    maker = _Maker(inputs, types, columns(all_bounds(tree)), hash_bits, index)
     return maker.make(tree, {c for e in select for c in e.columns}, ())
 
 
 class _Maker:
     def __init__(
-        self, inputs: tuple[InputPlan, ...], types: dict[str, pa.DataType], timed: set[str], hash_bits: int
+        self,
+        inputs: tuple[InputPlan, ...],
+        types: dict[str, pa.DataType],
+        timed: set[str],
+        hash_bits: int,
+        index: Index,
     ) -> None:
+        self.index: Index = index
         self.inputs, self.types, self.timed, self.hash_bits = inputs, types, timed, hash_bits
         self.holding = Holding(inputs)
         self.delays: dict[str, int] = {}  # event-time columns of joins' outputs
@@ -86,7 +98,18 @@ class _Maker:
             [pa.field(HASH, pa.uint64())] + [pa.field(n, self.types[n]) for n in names if n in above]
         )
         unique = exact([self.types[k] for k in join.keys[0]], self.hash_bits)
-        return Operator(join.kind, children, sides, unique, join.bounds, join.predicate, join.where, schema)
+        return Operator(
+            join.kind,
+            children,
+            sides,
+            unique,
+            join.bounds,
+            join.predicate,
+            join.where,
+            schema,
+            self.index,
+            join.meets,
+        )
 
     def _schema(self, child: Operator | Leaf, needed: set[str]) -> pa.Schema:
         if isinstance(child, Operator):
@@ -140,6 +163,7 @@ def _certain(child: Operator | Leaf, schema: pa.Schema) -> set[str]:
 def _read(join: Join) -> set[str]:
     """The columns that a join itself reads."""
     exprs = [e for e in (join.predicate, join.where) if e is not None]
+    exprs += [value for meet in join.meets for value in (meet.left, meet.right)]
     return (
         {c for e in exprs for c in e.columns}
         | {k for ks in join.keys for k in ks}

@@ -6,8 +6,9 @@ from joinlib.join.config import Bound
 from joinlib.join.layout import Operator
 from joinlib.join.match import same_keys, satisfying, within
 from joinlib.join.rows import Stored, Tuples, flat
+from joinlib.join.theta import candidates
 from joinlib.state.manifest import ALWAYS
-from joinlib.state.run import LiveRun, time_values
+from joinlib.state.run import I32, I64, LiveRun, time_values
 from joinlib.state.side import Side
 
 
@@ -25,7 +26,7 @@ class Prober:
         for live in list(self.sides[side].runs):
             if not live.run.rows or self._apart(tuples, bounds, live, side):
                 continue
-            for positions, numbers, ends in live.probe(tuples.hashes(), self.pairs):
+            for positions, numbers, ends in self._candidates(tuples, live, side):
                 longer = Tuples(*tuples.take(positions).parts, Stored(live, numbers, ends))
                 if not op.exact:
                     longer = same_keys(longer, op.sides[min(bound)].keys, op.sides[side].keys)
@@ -34,6 +35,11 @@ class Prober:
                     longer = satisfying(longer, op.predicate)
                 if len(longer):
                     yield live, longer
+
+    def _candidates(self, tuples: Tuples, live: LiveRun, side: int) -> Iterator[tuple[I32, I32, I64]]:
+        if self.operator.index == "hash":
+            return live.probe(tuples.hashes(), self.pairs)
+        return candidates(self.operator, side, tuples, live, self.pairs)
 
     def _bounds(self, bound: frozenset[int], side: int) -> tuple[Bound, ...]:
         """The time bounds that can be checked once `side` is there; those of the first side alone wait for a second."""

@@ -6,6 +6,7 @@ from joinlib.expr.types import name
 from joinlib.expr.types import name as name_of
 from joinlib.join.config import Caching, Join, Leaf, Lookup
 from joinlib.join.stage import Stage
+from joinlib.plan.biclique import figures, routes, warnings, why
 from joinlib.plan.holds import Hold, holds, said, signed
 from joinlib.route.config import InputPlan
 from joinlib.spec.duration import text as duration
@@ -21,6 +22,8 @@ def explain(stage: Stage) -> str:
         lines += _indent(_input(plan, _reasons(stage, plan), "stores" if joined else "passes"))
     if joined:
         lines += ["", "Joins", *_indent(_tree(stage, stage.tree, kept))]
+    if stage.route is not None:
+        lines += ["", "Route", *_indent(routes(stage)), *_indent(figures(stage))]
     if stage.lookups:
         lines += ["", "Tables", *_indent(line for lookup in stage.lookups for line in _lookup(lookup))]
     columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
@@ -150,7 +153,9 @@ def _type(stage: Stage, column: str) -> object:
 
 def _why(stage: Stage) -> Iterator[str]:
     joins = list(_joins(stage.tree))
-    if joins:
+    if stage.route is not None:
+        yield from why(stage, joins[0])
+    elif joins:
         yield f"one stage: all joins share a key, so all rows of a key meet in one of the {stage.units} units"
     else:
         first = stage.lookups[0].table
@@ -175,6 +180,7 @@ def _why(stage: Stage) -> Iterator[str]:
 
 def _warnings(stage: Stage, kept: dict[int, tuple[Hold, ...]]) -> Iterator[str]:
     for join in _joins(stage.tree):
+        yield from warnings(stage, join)
         alone = kept[id(join)] if join.kind == "full" else kept[id(join)][:1]
         if join.kind in ("left", "full", "anti") and any(h.time is None for h in alone):
             yield "rows without a partner come out only when the inputs are closed: nothing bounds the time"

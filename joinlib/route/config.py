@@ -46,6 +46,27 @@ class InputPlan:
         return self.time and self.time.removeprefix(f"{self.alias}.")
 
 
+@dataclass(frozen=True)
+class Group:
+    """The units that store one input: [first, first + units), in equal subgroups. All are powers of two."""
+
+    first: int
+    units: int
+    subgroups: int  # d (or e) of join-biclique
+
+
+@dataclass(frozen=True)
+class Biclique:
+    """The groups of a stage's two inputs, by their numbers."""
+
+    groups: tuple[Group, Group]
+
+    @property
+    def skip_bits(self) -> int:
+        """Top bits of a key's hash that have chosen its unit, whichever input it is of."""
+        return min(g.subgroups for g in self.groups).bit_length() - 1
+
+
 def read_columns(plans: Iterable[InputPlan]) -> list[str]:
     """The columns of one source that the inputs over it need, each once."""
     return list(dict.fromkeys(c for p in plans for c in p.read))

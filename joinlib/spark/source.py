@@ -31,6 +31,7 @@ from joinlib.state.tuning import Tuning
 
 if TYPE_CHECKING:
     from joinlib.lookup.versions import Versions
+    from joinlib.route.biclique import Rules
     from joinlib.route.census import Census
     from joinlib.route.hotspot import Rule
 
@@ -70,6 +71,11 @@ class SourceTask:
         return isinstance(self.stage.tree, Leaf) and bool(self.stage.inputs[0].keys) and self.stage.units > 1
 
     @property
+    def split(self) -> bool:
+        """ContRand: a hot key's rows lie over several units, so it must be known which keys are hot."""
+        return self.stage.route is not None and bool(self.stage.inputs[0].keys) and self.stage.units > 1
+
+    @property
     def census(self) -> Path:
         """Where map tasks say what they have seen."""
         return self.logs / "census"
@@ -89,7 +95,7 @@ class Part(InputPartition):
     reads: tuple[tuple[str, tuple[Slice, ...]], ...]
     ticks: tuple[Tick, ...]
     versions: tuple[tuple[int, int], ...] = ()  # (number of a lookup, version of its table)
-    route: dict[str, Any] | None = None  # the rule that splits hot keys; None: the hashes' top bits
+    route: dict[str, Any] | None = None  # the rule, or rules, that split hot keys; None: the hashes' top bits
 
 
 def data_source(task: SourceTask) -> type[DataSource]:
@@ -210,6 +216,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _route(self, known: dict[str, Any] | None) -> dict[str, Any] | None:
         """The rule of the next batch: a new one if the last was uneven."""
+        if self.task.split:
+            return self._hot(known)
         if not self.task.routed:
             return None
         from joinlib.route import census, hotspot
@@ -218,6 +226,15 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not len(sample) or hotspot.skew(counts.tolist()) <= self.task.tuning.skew:
             return known
         return hotspot.rule(sample, self.task.stage.units).encode()
+
+    def _hot(self, known: dict[str, Any] | None) -> dict[str, Any]:
+        """Which keys lie over several units from the next batch on, and which did (ContRand)."""
+        from joinlib.route import biclique, census, contrand
+
+        stage, rules = self.task.stage, biclique.decode(known)
+        assert stage.route is not None
+        samples = [census.collect(self.task.census / str(p.number), stage.units)[1] for p in stage.inputs]
+        return contrand.following(rules, stage.route, samples).encode()
 
     def _tables(self) -> "Versions":
         if self._versions is None:
@@ -255,7 +272,9 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         stage = self.task.stage
         rule, census = self._census(part)
-        sender = Sender(stage.units, spool(self.task.state, self.task.tuning), rule, census)
+        rules, censuses = self._hot_keys(part)
+        written = spool(self.task.state, self.task.tuning)
+        sender = Sender(stage.units, written, rule, census, stage.route, rules, censuses)
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
         for name, slices in part.reads:
             plans = [p for p in stage.inputs if p.source == name]
@@ -265,6 +284,10 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if census is not None and census.counts.any():
             name, slices = part.reads[0]
             census.write(self.task.census, f"{name}-{slices[0].index}")
+        for number, seen in enumerate(censuses):
+            if seen.counts.any():
+                name, slices = part.reads[0]
+                seen.write(self.task.census / str(number), f"{name}-{slices[0].index}")
         if part.ticks:
             yield sender.ticks(part.ticks)
         if part.versions:
@@ -278,6 +301,15 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return hotspot.decode(part.route), census.Census.begin(
             self.task.stage.units, part.reads[0][1][0].index
         )
+
+    def _hot_keys(self, part: Part) -> tuple["Rules | None", tuple["Census", ...]]:
+        if not self.task.split or not part.reads:
+            return None, ()
+        from joinlib.route import biclique, census
+
+        seed, units = part.reads[0][1][0].index, self.task.stage.units
+        seen = tuple(census.Census.begin(units, seed) for _ in self.task.stage.inputs)
+        return biclique.decode(part.route), seen
 
 
 def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:

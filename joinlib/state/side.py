@@ -51,6 +51,8 @@ class Part:
 
     rows: pa.RecordBatch
     written: segment.Written | None = None
+    stored: bool = True  # False: they only look for partners
+    probing: bool = True  # False: they are only stored, and look for partners in other units
 
 
 class Side:

@@ -68,9 +68,11 @@ def keys(column: Column, floats: bool) -> I64:
         raise TypeError(
             f"a column of {column.dtype} is compared with {'doubles' if floats else 'integers'}: cast one"
         )
-    if not floats:
-        return np.ascontiguousarray(column, np.int64)
-    numbers = column + 0.0
-    numbers[np.isnan(numbers)] = np.nan  # one NaN of many, a positive one
-    bits = numbers.view(np.int64)
-    return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    if floats:
+        numbers = column + 0.0
+        numbers[np.isnan(numbers)] = np.nan  # one NaN of many, a positive one
+        bits = numbers.view(np.int64)
+        column = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    made = np.ascontiguousarray(column, np.int64).view()
+    made.flags.writeable = False  # kernels are compiled for one kind of array
+    return made

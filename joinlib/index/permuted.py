@@ -20,13 +20,16 @@ import numpy.typing as npt
 
 from joinlib.index import scans, sweeps
 from joinlib.index.comparisons import Column, Op, Shape
+from joinlib.index.frames import Frames
 from joinlib.index.spans import Spans, effort, search
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 Pairs = tuple[I64, I64]
 
-PAIRS = 1 << 20  # in a frame
+PAIRS = (
+    1 << 18
+)  # in a frame; memory for larger arrays is mapped anew each time, which doubles the cost of a pair
 _OPS = tuple(Op)
 # ns, measured: a position walked to find pairs, or counted; a bit flipped; a block of the summary; a bit that is checked
 _WALK, _COUNT, _FLIP, _BLOCK, _CHECK = 1.0, 0.15, 1.5, 0.5, 3.0
@@ -63,15 +66,16 @@ class Run:
         narrow, swept = self._choose(spans, by, _WALK)
         rows, by = self._rows(alive), by[swept]
         bits = sweeps.Bits.of(self.rows) if swept else None
-        room, k, step = max(1, min(limit, int(narrow))), 0, -1
+        frames, k, step = Frames(max(1, min(limit, int(narrow)))), 0, -1
         while k < len(by):
-            probe, row = np.empty(room, np.int64), np.empty(room, np.int64)
+            probe, row = frames.take()
             if bits:
                 found, k, step = sweeps.pairs(rows, spans, by, swept, bits, k, step, probe, row)
             else:
                 found, k, step = scans.pairs(rows, spans, by, k, step, probe, row)
             if found:
                 yield probe[:found], row[:found]
+            del probe, row  # or they would count as read
 
     def count(
         self, columns: Sequence[Column], equal: I64 | None = None, alive: tuple[int, int] | None = None

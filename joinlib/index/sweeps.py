@@ -24,7 +24,7 @@ I32 = npt.NDArray[np.int32]
 U64 = npt.NDArray[np.uint64]
 
 BLOCK = 512
-_ALL = np.uint64(2**64 - 1)
+_ALL, _ONE = np.uint64(2**64 - 1), np.uint64(1)
 
 
 class Bits(NamedTuple):
@@ -78,6 +78,18 @@ def _word(words: U64, at: int, end: int) -> np.uint64:
     return word
 
 
+@nb.njit(cache=True, inline="always")
+def _matching(word: np.uint64, base: int, places: I32, spans: Spans, i: int) -> np.uint64:
+    """The bits of those rows that satisfy the other comparisons too."""
+    left = word
+    while left:
+        bit = left & (~left + _ONE)
+        if not keeps(places, spans, i, base + int(lowest(left)), 0):
+            word ^= bit
+        left ^= bit
+    return word
+
+
 @nb.njit(cache=True, nogil=True)
 def pairs(
     rows: Rows,
@@ -90,9 +102,9 @@ def pairs(
     out_probe: I64,
     out_row: I64,
 ) -> tuple[int, int, int]:
-    """As `scans.pairs`."""
+    """As `scans.pairs`. Positions are unsigned where it is hot: no code for those counted from the end."""
     order, places, lows, highs = rows.order, rows.places, spans.lows, spans.highs
-    found, room = 0, out_row.shape[0]
+    found, room = np.uint64(0), np.uint64(out_row.shape[0])
     plain = spans.hole_of.shape[0] == 0 and lows.shape[0] == 2
     while k < by.shape[0]:
         i = by[k]
@@ -106,19 +118,20 @@ def pairs(
                 at = (at | (BLOCK - 1)) + 1
                 continue
             word, base = _word(bits.words, at, end), at & ~63
-            while word:
-                p = base + np.int64(lowest(word))
-                if plain or keeps(places, spans, i, p, 0):
-                    if found == room:
-                        return found, k, p
-                    out_probe[found] = i
-                    out_row[found] = order[p]
-                    found += 1
-                word &= word - np.uint64(1)
+            if not plain:
+                word = _matching(word, base, places, spans, i)
+            full = min(found + ones(word), room)
+            while found < full:
+                out_probe[found] = i
+                out_row[found] = order[np.uint64(base) + lowest(word)]
+                word &= word - _ONE
+                found += _ONE
+            if word:
+                return int(found), k, base + int(lowest(word))
             at = base + 64
         k += 1
         step = -1
-    return found, k, step
+    return int(found), k, step
 
 
 @nb.njit(cache=True, nogil=True)
@@ -155,15 +168,13 @@ def _ones(bits: Bits, at: int, end: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def _checked(bits: Bits, places: I32, spans: Spans, i: int) -> int:
-    """The rows that are set and satisfy the other comparisons."""
+    """The bits that are set in the probe's span of dimension 0 and satisfy the other comparisons."""
     at, end, matches = spans.lows[0, i], spans.highs[0, i], 0
     while at < end:
         if bits.counts[at >> 9] == 0:
             at = (at | (BLOCK - 1)) + 1
             continue
         word, base = _word(bits.words, at, end), at & ~63
-        while word:
-            matches += keeps(places, spans, i, base + np.int64(lowest(word)), 0)
-            word &= word - np.uint64(1)
+        matches += int(ones(_matching(word, base, places, spans, i)))
         at = base + 64
     return matches

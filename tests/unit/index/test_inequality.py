@@ -19,7 +19,11 @@ INTEGERS = [-(2**63), -1, 0, 1, 2, 2**63 - 1]
 HASHES = [-(2**63), 0, 7]
 FLOATS = [-math.inf, -1.0, -0.0, 0.0, 5e-324, 1.0, math.inf, math.nan, -math.nan]
 BIGGER = {Op.LT: (1,), Op.LE: (0, 1), Op.GT: (-1,), Op.GE: (-1, 0), Op.NE: (-1, 1)}  # sign of stored - probe
-COSTS = {"cheapest": {}, "scan": {"_FLIP": 1e18, "_BLOCK": 1e18}, "sweep": {"_FLIP": 0.0, "_BLOCK": 0.0, "_CHECK": 1e-9}}
+COSTS = {
+    "cheapest": {},
+    "scan": {"_FLIP": 1e18, "_BLOCK": 1e18},
+    "sweep": {"_FLIP": 0.0, "_BLOCK": 0.0, "_CHECK": 1e-9},
+}
 
 
 def holds(x, op, y):
@@ -199,8 +203,8 @@ def test_a_run_survives_in_files(tmp_path: Path):
 
 
 def test_a_huge_output_takes_the_memory_of_a_frame():
-    """A cross product of 25 M pairs comes in frames, none is made before it is asked for."""
-    many = np.zeros(5000, np.int64)
+    """A cross product of 4 M pairs comes in frames, none is made before it is asked for."""
+    many = np.zeros(2000, np.int64)
     run = build([many, many.copy()], [Op.LE, Op.GE])
     next(run.probe([many, many], limit=1000))
     tracemalloc.start()
@@ -208,8 +212,19 @@ def test_a_huge_output_takes_the_memory_of_a_frame():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert found == 25_000_000
-    assert peak < 2_000_000
+    assert found == 4_000_000
+    assert peak < 1_000_000
+
+
+def test_a_frame_that_is_held_is_not_written_again():
+    """Readers may keep frames, or parts of them: each stays what it was, the others' memory is used again."""
+    run = build([np.zeros(100, np.int64)], [Op.LE])
+    slices = [(p[1:3], r[1:3]) for p, r in run.probe([np.zeros(4, np.int64)], limit=10)]
+    homes = {r.__array_interface__["data"][0] for _, r in run.probe([np.zeros(4, np.int64)], limit=10)}
+
+    assert [r.tolist() for _, r in slices] == [[at % 100 + 1, at % 100 + 2] for at in range(0, 400, 10)]
+    assert [p.tolist() for p, _ in slices] == [[at // 100] * 2 for at in range(0, 400, 10)]
+    assert len(homes) == 2
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from joinlib.join.stage import OutputColumn, Stage
 from joinlib.plan.columns import Need, input_plan, key_column, need
 from joinlib.plan.operator import Choice, chosen, present
 from joinlib.plan.source import SourceInput
+from joinlib.plan.window import counted
 from joinlib.route.config import StoredColumn
 from joinlib.sql import KeyClass, Node, RangeEnd, Scan, Table, TimeBound, analyse
 from joinlib.sql import Lookup as AskedLookup
@@ -30,12 +31,15 @@ def build(
     retention_us: int | None = None,
     strategy: str = "auto",
     subgroups: int | None = None,
+    window_rows: int | None = None,
 ) -> Stage:
     """The stage that answers the query over these inputs, by name."""
     _check(units, retention_us, strategy)
     tables = {n: Table(n, i.schema, i.time, i.role == "stream") for n, i in inputs.items()}
     query = analyse(sql, tables)
     tree = query.tree if retention_us is None else _retained(query.tree, retention_us)
+    if window_rows is not None:
+        tree = counted(tree, window_rows, inputs)
     choice = chosen(tree, units, strategy, subgroups)
     times = frozenset(c for b in _bounds(tree) for c in (b.left, b.right))
     wanted = need(query, tree, times)

@@ -8,7 +8,7 @@ from joinlib.join.config import Caching, Join, Leaf, Lookup
 from joinlib.join.stage import Stage
 from joinlib.plan.biclique import figures, routes, warnings, why
 from joinlib.plan.holds import Hold, holds, said, signed
-from joinlib.route.config import InputPlan
+from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.spec.duration import text as duration
 
 _TITLES = {"inner": "INNER", "left": "LEFT", "full": "FULL", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}
@@ -49,7 +49,9 @@ def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]
         value = "" if column.value.column else f" = {column.value.sql}"
         label = verb if at == 0 else "      "
         yield f"  {label}  {column.name}{value}, {name(column.value.type)}: {reasons[column.name]}"
-    if plan.time is not None:
+    if plan.numbered:
+        yield "  window  by the number of each row, which its source gives"
+    elif plan.time is not None:
         idle = "" if plan.idle_us is None else f"; silent for {duration(plan.idle_us)}, it is not waited for"
         yield f"  time    {plan.time}; rows up to {duration(plan.delay_us)} behind the latest are taken{idle}"
     if plan.keep_null_keys:
@@ -115,7 +117,7 @@ def _tree(stage: Stage, tree: Join | Leaf, kept: dict[int, tuple[Hold, ...]]) ->
     for position in zip(*tree.keys, strict=True):
         yield f"  key     {' = '.join(position)}, {name(_type(stage, position[0]))}"
     for bound in tree.bounds:
-        yield f"  time    {said(bound)}"
+        yield f"  {'window' if bound.left.endswith(ORDINAL) else 'time  '}  {said(bound)}"
     yield from _conditions(tree)
     for label, hold in zip((_label(stage, i) for i in tree.inputs), kept[id(tree)], strict=True):
         yield f"  keeps   {label} {hold}"
@@ -172,10 +174,16 @@ def _why(stage: Stage) -> Iterator[str]:
         yield f"each batch is joined in the order {order}, against what is stored of the others"
     if any(i.filter is not None for i in stage.inputs):
         yield "conditions on one input are decided while it is read: what fails is never stored"
+    if joins:
+        yield _dropped(stage)
+
+
+def _dropped(stage: Stage) -> str:
+    if any(i.numbered for i in stage.inputs):
+        return "a window of rows says how long a row can find partners; it moves as the slower input does"
     if stage.timed:
-        yield "a time bound says how long a row can find partners: after that it is dropped"
-    elif joins:
-        yield "nothing compares event times, so no row is ever late and none is dropped"
+        return "a time bound says how long a row can find partners: after that it is dropped"
+    return "nothing compares event times, so no row is ever late and none is dropped"
 
 
 def _warnings(stage: Stage, kept: dict[int, tuple[Hold, ...]]) -> Iterator[str]:

@@ -8,7 +8,7 @@ batch that is run again is the same batch.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,8 @@ from joinlib.join.watermark import Tick
 from joinlib.lookup.task import TableTask
 from joinlib.route.config import read_columns
 from joinlib.source import Config, Input, KafkaConfig, Slice, admit, make, reader
+from joinlib.source.files import FileInput
+from joinlib.source.generator import GeneratorInput
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
 
@@ -95,6 +97,7 @@ class Part(InputPartition):
     reads: tuple[tuple[str, tuple[Slice, ...]], ...]
     ticks: tuple[Tick, ...]
     versions: tuple[tuple[int, int], ...] = ()  # (number of a lookup, version of its table)
+    first: tuple[tuple[str, int], ...] = ()  # of sources whose rows are numbered: the number of its first row
     route: dict[str, Any] | None = None  # the rule, or rules, that split hot keys; None: the hashes' top bits
 
 
@@ -197,9 +200,20 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         route = end.get("route")
         first = ticks, tuple((numbers[alias], version) for alias, version in seen.items())
         return [
-            Part(_by_source(group), *(first if at == 0 else ((), ())), route)
+            Part(_by_source(group), *(first if at == 0 else ((), ())), self._numbers(group), route)
             for at, group in enumerate(groups)
         ]
+
+    def _numbers(self, group: list[tuple[str, Slice]]) -> tuple[tuple[str, int], ...]:
+        """The number of the first row of each source of a part, where rows are numbered."""
+        wanted = {p.source for p in self.task.stage.inputs if p.numbered}
+        firsts = {name: s.index for name, s in reversed(group) if name in wanted}
+        found = []
+        for name, index in firsts.items():
+            known = self.inputs[name]
+            assert isinstance(known, FileInput | GeneratorInput)  # the planner has refused others
+            found.append((name, known.rows_before(index)))
+        return tuple(found)
 
     def commit(self, end: Offset) -> None:
         """Spark will never run a batch again that ended here or before."""
@@ -268,7 +282,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, part: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Exchange rows of one part."""
         from joinlib.spark.exchange import Sender  # only tasks need them, and they are slow to load
-        from joinlib.spark.splitter import exchange_rows, spool
+        from joinlib.spark.splitter import exchange_rows, numbered, spool
 
         stage = self.task.stage
         rule, census = self._census(part)
@@ -278,7 +292,10 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
         for name, slices in part.reads:
             plans = [p for p in stage.inputs if p.source == name]
-            batches = enumerate(readers[name].read_many(slices, read_columns(plans)), slices[0].index << 20)
+            rows = readers[name].read_many(slices, read_columns(plans))
+            batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, slices[0].index << 20)
+            if name in (first := dict(part.first)):
+                batches = numbered(batches, first[name])
             bits, bad = self.task.tuning.hash_bits, partial(getattr, readers[name], "bad")
             yield from exchange_rows(batches, plans, sender, bits, bad)
         if census is not None and census.counts.any():

@@ -20,8 +20,9 @@ from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
 from joinlib.join.watermark import Tick
 from joinlib.route.biclique import BOTH, PROBE, Rules, routed
-from joinlib.route.config import InputPlan
+from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.route.split import block_schema, prepare, split
+from joinlib.spark.splitter import with_numbers
 from joinlib.state import segment
 from joinlib.state import unit as units
 from joinlib.state.manifest import NEVER, Manifest, decode, empty
@@ -77,6 +78,7 @@ class Flow:
         self.sides = [s for op in self.root.operators() for s in op.sides]
         self.units = {u: empty(len(self.sides), len(stage.inputs)).encode() for u in range(stage.units)}
         self.done = 0
+        self.read = [0] * len(stage.inputs)  # rows of each input so far
         self.largest = 0  # rows of one frame
 
     def run(self, batches: Sequence[Batch], close: bool = True) -> Counter[tuple[object, ...]]:
@@ -127,9 +129,13 @@ class Flow:
             table = rows.get(plan.source)
             if table is None or not table.num_rows:
                 continue
+            if plan.numbered:
+                table = with_numbers(table, self.read[plan.number])
+                self.read[plan.number] += table.num_rows
             half = table.num_rows // 2  # two map tasks; units receive their blocks in any order
             for sequence, part in reversed(list(enumerate((table.slice(0, half), table.slice(half))))):
-                block = prepare(plan, part.select(plan.read), self.done, self.tuning.hash_bits)
+                names = [*plan.read, *([ORDINAL] if plan.numbered else [])]
+                block = prepare(plan, part.select(names), self.done, self.tuning.hash_bits)
                 for u, role, piece in self._split(plan, block, sequence):
                     sent = self._send(u, plan.number, piece, 10**9 if role == PROBE else self.spooled_rows)
                     blocks[u].append((plan.number, sequence, sent, role))

@@ -4,6 +4,7 @@ import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
@@ -18,7 +19,7 @@ from joinlib.route.hash import key_hash
 from joinlib.state.side import Part
 from joinlib.state.tuning import Tuning
 from tests.laws.cases import DAY, KEYS, UTC, Case, bounds, cases, holds
-from tests.laws.harness import Flow, counted
+from tests.laws.harness import Flow, counted, cut
 from tests.laws.oracle import Condition, Query, compared, near, odd, same
 
 INF = float("inf")
@@ -190,3 +191,55 @@ def test_the_order_of_inputs_is_one_for_all_units(
     found = Flow(stage, tmp_path).run([{"a": row, "b": row}])
 
     assert found.total() == {None: 1, "missed": 0, "duplicated": 2}[broken]
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_windows_of_rows(data: st.DataObject) -> None:
+    """Rows match only if their numbers are less than the window apart, however the inputs are cut; what has left it is dropped."""
+    window = data.draw(st.sampled_from([1, 2, 5, 40]))
+    on = data.draw(
+        st.sampled_from(["a.v <= b.v", "a.v + b.v = 3", "a.v = b.v", "a.v <> b.v AND ABS(a.v - b.v) <= 2"])
+    )
+    lengths = [data.draw(st.integers(0, 30)) for _ in "ab"]
+    values = [[data.draw(st.integers(0, 4)) for _ in range(n)] for n in lengths]
+    batches = data.draw(st.sampled_from([1, 3, 12]))
+    cuts = [[*sorted(data.draw(st.integers(0, n)) for _ in range(batches - 1)), n] for n in lengths]
+    seal = data.draw(st.sampled_from([1, 2, 7, 50]))
+    source = SourceInput(pa.schema([("v", pa.int64())]), numbered=True)
+    sql = f"SELECT a.v AS av, b.v AS bv FROM a JOIN b ON {on}"
+    stage = build(
+        sql, {"a": source, "b": source}, units=data.draw(st.sampled_from([1, 4])), window_rows=window
+    )
+    tables = [pa.record_batch([pa.array(v, pa.int64())], source.schema) for v in values]
+    parts = [cut(t, c) for t, c in zip(tables, cuts)]
+    test = {"<=": lambda x, y: x <= y, "+": lambda x, y: x + y == 3, "=": lambda x, y: x == y}.get(
+        on.split()[1], lambda x, y: x != y and abs(x - y) <= 2
+    )
+    expected = counted(
+        [
+            (x, y)
+            for i, x in enumerate(values[0])
+            for j, y in enumerate(values[1])
+            if abs(i - j) < window and test(x, y)
+        ]
+    )
+
+    with TemporaryDirectory() as folder:
+        flow = Flow(stage, Path(folder), replace(SEALS, seal_rows=seal))
+        assert flow.run([{"a": x, "b": y} for x, y in zip(*parts)], close=False) == expected
+        assert set(flow.late.values()) == {0}
+
+
+def test_rows_that_have_left_the_window_are_dropped(tmp_path: Path) -> None:
+    """However much has flowed, no more is stored than the window and what is not yet sealed."""
+    source = SourceInput(pa.schema([("v", pa.int64())]), numbered=True)
+    stage = build(
+        "SELECT a.v AS av FROM a JOIN b ON a.v < b.v", {"a": source, "b": source}, units=2, window_rows=20
+    )
+    flow = Flow(stage, tmp_path, replace(SEALS, seal_rows=7))
+    rows = pa.record_batch([pa.array(range(10))], source.schema)
+    for _ in range(30):
+        flow.batch({"a": rows, "b": rows})
+
+    assert sum(side.rows for m in flow.manifests for side in m.sides) < 200

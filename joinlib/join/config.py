@@ -39,7 +39,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Meet:
-    """`left sign right + shift` of every pair that matches: so candidates are found; predicate and bounds say it exactly."""
+    """`left sign right + shift` of every pair that matches: so an index finds it, and perhaps some that do not match."""
 
     left: Expr  # of the first input, in the type in which they meet
     sign: str  # < <= > >= <>
@@ -61,7 +61,8 @@ class Join:
     bounds: tuple[Bound, ...]  # retention is among them
     predicate: Expr | None
     where: Expr | None
-    meets: tuple[Meet, ...] = ()  # an inner join without a key: what an index finds
+    meets: tuple[Meet, ...] = ()  # an inner join without a key: what an index finds, all bounds among it
+    residual: Expr | None = None  # what of the predicate is left to check; with a key all of it
 
 
 @dataclass(frozen=True)

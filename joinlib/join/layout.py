@@ -36,6 +36,7 @@ class Operator:
     schema: pa.Schema  # what its parent, or the select list, reads of it; "$hash" first
     index: Index = "hash"
     meets: tuple[Meet, ...] = ()
+    residual: Expr | None = None  # of the predicate, what is to be checked of pairs that were found
 
     def operators(self) -> Iterator["Operator"]:
         """This one and all below it, children first."""
@@ -109,6 +110,7 @@ class _Maker:
             schema,
             self.index,
             join.meets,
+            join.predicate if self.index == "hash" else join.residual,
         )
 
     def _schema(self, child: Operator | Leaf, needed: set[str]) -> pa.Schema:

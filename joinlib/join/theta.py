@@ -3,7 +3,8 @@
     scan      every pair is looked at, by comparing words
     sorted    each segment of a run is a sealed run of SPO-Join: sorted words, permutations, offsets (index.inequality)
 
-Law: every pair that matches is found, once; time bounds and predicate are checked on what is found. Frames are bounded.
+Law: every pair that matches is found, once, and none that a time bound forbids; what the words cannot say of the predicate is
+checked on what is found. Frames are bounded.
 """
 
 from collections.abc import Iterator

@@ -179,4 +179,5 @@ def _join(
         predicate=all_of([c.value for c in tree.predicate]),
         where=all_of([c.value for c in tree.where]),
         meets=choice.meets,
+        residual=all_of([c.value for c in tree.predicate if c not in choice.decided]),
     )

@@ -12,7 +12,7 @@ from joinlib.expr import Expr
 from joinlib.expr.compare import Comparison
 from joinlib.expr.logic import is_null, negate
 from joinlib.join.config import Bound, Index, Meet
-from joinlib.plan.theta import meets
+from joinlib.plan.theta import decides, meets
 from joinlib.route.config import Biclique, Group
 from joinlib.sql import Node, Scan
 from joinlib.sql.graph import Clause, aliases
@@ -26,6 +26,7 @@ class Choice:
     index: Index = "hash"
     meets: tuple[Meet, ...] = ()
     keyless: tuple[Clause, ...] | None = None  # the join's conditions, where it has no key
+    decided: tuple[Clause, ...] = ()  # those that the index says exactly
 
 
 def chosen(tree: Node | Scan, units: int, strategy: str, subgroups: int | None = None) -> Choice:
@@ -47,7 +48,9 @@ def chosen(tree: Node | Scan, units: int, strategy: str, subgroups: int | None =
             "join.strategy inequality needs a comparison of a column of one input with one of the other; write biclique"
         )
     sorts = found and strategy != "biclique"
-    return Choice(halves(units), "sorted" if sorts else "scan", found, tree.predicate)
+    left = min(tree.children[0].aliases)
+    decided = tuple(c for c in tree.predicate if decides(c.value, left))
+    return Choice(halves(units), "sorted" if sorts else "scan", found, tree.predicate, decided)
 
 
 def _keyed(tree: Node, units: int, strategy: str, subgroups: int | None) -> Choice:

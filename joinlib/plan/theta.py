@@ -4,8 +4,9 @@
     ABS(a.x - b.x) <= c          a.x <= b.x + c  and  a.x >= b.x - c
     b.t - a.t between l and h    a.t <= b.t - l  and  a.t >= b.t - h       (the time bounds)
 
-Law: what they find contains every pair that matches; the predicate and the bounds decide. So a type of more than 64 bits,
-whose words tie where its values differ, is asked with <= instead of <.
+Law: what they find contains every pair that matches; comparisons of 64 bits and time bounds are just what they say, others
+are checked on what is found. So a type of more than 64 bits, whose words tie where its values differ, is asked with <= instead
+of <, and a band of doubles is rounded outwards.
 """
 
 import math
@@ -30,6 +31,15 @@ def meets(predicate: Iterable[Expr], bounds: Iterable[Bound], left: str) -> tupl
     """What an index can find of these conditions. `left`: the alias of the first input."""
     found = [meet for clause in predicate for meet in _meets(clause, left)]
     return (*found, *(meet for bound in bounds for meet in _times(bound, left)))
+
+
+def decides(clause: Expr, left: str) -> bool:
+    """Does the index say just what the clause says? Comparisons of types that fit 64 bits; their NULLs are never stored."""
+    node = clause.node
+    if not isinstance(node, Comparison) or any(len(aliases(side)) != 1 for side in (node.left, node.right)):
+        return False
+    kind = t.common(node.left.type, node.right.type)
+    return kind is not None and exact(kind) and bool(list(_meets(clause, left)))
 
 
 def _meets(clause: Expr, left: str) -> Iterator[Meet]:

@@ -212,7 +212,7 @@ def turned(part: Run | Head) -> Run | Head:
     return head
 
 
-def work(number: int, units: int, plan: dict[str, int], start: Any, answers: Any) -> None:
+def work(number: int, units: int, plan: dict[str, Any], start: Any, answers: Any) -> None:
     unit = Unit(number, units, plan["window"], plan["delta"])
     rows = plan["window"] + plan["rows"]
     miles, fares = trips(rows, 4)
@@ -232,40 +232,65 @@ def work(number: int, units: int, plan: dict[str, int], start: Any, answers: Any
     answers.put((taken, matches, max(unit.dropped_ms)))
 
 
+def stand(number: int, units: int, plan: dict[str, Any], start: Any, answers: Any) -> None:
+    """A peer over a window that does not move: nothing is inserted."""
+    miles, fares = trips(plan["window"] + plan["rows"], 4)
+    starts = range(number * plan["delta"], plan["window"], units * plan["delta"])
+    parts = [plan["peer"](*(c[at : at + plan["delta"]] for c in (miles, fares))) for at in starts]
+    for part in parts:
+        part.count(miles[:1], fares[:1])
+    taken, matches = [], 0
+    start.wait()
+    for at in range(plan["window"], plan["window"] + plan["rows"], plan["batch"]):
+        begin, batch = time.perf_counter(), slice(at, at + plan["batch"])
+        matches += sum(int(part.count(miles[batch], fares[batch]).sum()) for part in parts)
+        taken.append(time.perf_counter() - begin)
+        start.wait()
+    answers.put((taken, matches, 0.0))
+
+
+def together(target: Callable[..., None], plan: dict[str, Any]) -> dict[str, Any]:
+    """Two units that take a batch at a time; a batch is done when both have done it."""
+    context = multiprocessing.get_context("spawn")
+    barrier, answers = context.Barrier(2), context.Queue()
+    units = [context.Process(target=target, args=(u, 2, plan, barrier, answers)) for u in range(2)]
+    for unit in units:
+        unit.start()
+    got = [answers.get() for _ in units]
+    for unit in units:
+        unit.join()
+    latency = 1e3 * np.array([taken for taken, _, _ in got]).max(axis=0)
+    return {
+        "rows/s": 1e3 * plan["rows"] / latency.sum(),
+        "match rate": sum(m for _, m, _ in got) / plan["rows"] / plan["window"] / plan.get("roles", 1),
+        "latency ms": dict(zip(("p50", "p75", "p95", "max"), np.percentile(latency, (50, 75, 95, 100)))),
+        "latencies ms": np.round(latency, 3).tolist(),
+        "longest drop ms": max(d for _, _, d in got),
+    }
+
+
 def q3(quick: bool) -> dict[str, Any]:
     """Rows/s when every batch waits for the slower of two units, and the latency of a batch."""
     scale = 20 if quick else 1
-    found: dict[str, Any] = {}
-    context = multiprocessing.get_context("spawn")
-    for roles in (1, 2):
-        for name, delta in (("δ1 = slide", 100_000), ("δ2 = slide / units", 50_000)):
+    rows, slide = 1_000_000 // scale, 100_000 // scale
+    plans: dict[str, tuple[Callable[..., None], dict[str, Any]]] = {}
+    for roles, role in ((1, "trip1"), (2, "trip1 and trip2")):
+        for name, delta in (("δ1 = slide", slide), ("δ2 = slide / units", slide // 2)):
             for batch in (1000, 10_000):
-                plan = {
-                    "window": 1_000_000 // scale,
-                    "delta": delta // scale,
-                    "rows": 400_000 // scale,
-                    "batch": batch if not quick else batch // 10,
-                    "roles": roles,
-                }
-                barrier, answers = context.Barrier(2), context.Queue()
-                units = [context.Process(target=work, args=(u, 2, plan, barrier, answers)) for u in range(2)]
-                for unit in units:
-                    unit.start()
-                got = [answers.get() for _ in units]
-                for unit in units:
-                    unit.join()
-                latency = np.array([taken for taken, _, _ in got]).max(axis=0)
-                key = f"{name}, batch {batch}, new trip as {'trip1' if roles == 1 else 'trip1 and trip2'}"
-                found[key] = {
-                    "rows/s": plan["rows"] / latency.sum(),
-                    "match rate": sum(m for _, m, _ in got) / plan["rows"] / plan["window"] / roles,
-                    "latency ms": dict(
-                        zip(("p50", "p75", "p95", "max"), np.percentile(latency * 1e3, (50, 75, 95, 100)))
-                    ),
-                    "latencies ms": np.round(latency * 1e3, 3).tolist(),
-                    "longest drop ms": max(d for _, _, d in got),
-                }
-                print(key, {k: v for k, v in found[key].items() if k != "latencies ms"}, flush=True)
+                plan = {"window": rows, "delta": delta, "rows": 4 * slide, "batch": batch, "roles": roles}
+                plans[f"{name}, batch {batch}, new trip as {role}"] = (work, plan)
+    for name, peer, few in (
+        ("split join (nested loop)", Nested, 4000),
+        ("chain index (CSS-trees, hash set)", CssTree, 400),
+        ("CSS-trees, bit array", CssBits, 400),
+        ("PO-Join, bits anew each tuple", PerTuple, 1000),
+    ):
+        plan = {"window": rows, "delta": slide, "rows": few, "batch": few // 4, "peer": peer}
+        plans[f"{name}, a window that stands still"] = (stand, plan)
+    found = {}
+    for name, (target, plan) in plans.items():
+        found[name] = together(target, plan)
+        print(name, {k: v for k, v in found[name].items() if k != "latencies ms"}, flush=True)
     return found
 
 

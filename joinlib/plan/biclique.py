@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import isqrt
 
-from joinlib.join.config import Join
+from joinlib.join.config import Join, Meet
 from joinlib.join.stage import Stage
 from joinlib.plan.estimate import LARGE, said, share
 from joinlib.route.config import Biclique, Group
@@ -75,13 +75,17 @@ def why(stage: Stage, join: Join) -> Iterator[str]:
         yield "hot keys are found from what came; a row probes every unit in which an older rule may have put a partner"
         return
     if stage.index == "sorted":
-        how = ", ".join(
-            dict.fromkeys(f"{m.left.sql or '…'} {m.sign} {m.right.sql or '…'}" for m in join.meets)
-        )
+        times = {c for b in join.bounds for c in (b.left, b.right)}
+        found = (m for m in join.meets if m.left.sql not in times)
+        how = ", ".join(f"{m.left.sql} {m.sign} {m.right.sql}{_shift(m)}" for m in found) or "time"
         yield f"no equality, but comparisons: stored rows are sorted, and found by permutation and offset arrays ({how})"
     else:
         yield "no equality that tells a row's unit, and no comparison to sort by: every stored row is looked at"
     yield f"by the textbook {said(join)} match, of those kept at the same time: rows probe everywhere, and are stored once"
+
+
+def _shift(meet: Meet) -> str:
+    return "" if not meet.shift else f" {'-' if meet.shift < 0 else '+'} {abs(meet.shift):g}"
 
 
 def warnings(stage: Stage, join: Join) -> Iterator[str]:

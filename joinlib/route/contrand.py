@@ -1,7 +1,7 @@
 """Which keys are hot, and over how many units should each lie? From samples of what came (BiStream, section 3.2.2).
 
-    a key's share of its input * units = the units' worth of rows it has       over half of one: it is hot
-    hot                                                                        twice as many units, the next power of two
+    a key's share of its input * units = the units' worth of rows it has       over a quarter of one: it is hot
+    hot                                          four times as many units, the next power of two
 
 Law: pure, and it settles: the same samples lead to the same rules, and then to no new ones. Samples only steer cost.
 """
@@ -15,7 +15,7 @@ from joinlib.route.config import Biclique, Group
 from joinlib.route.hash import U64
 
 _ENOUGH = 1_000  # rows of a sample: with fewer nothing is concluded
-_HOT, _STILL_HOT = 0.5, 0.25  # of a unit's even share: a key becomes hot, and stays so
+_HOT, _STILL_HOT = 0.25, 0.125  # of a unit's even share: a key becomes hot, and stays so
 _KEYS = 64  # hot keys of an input at once
 _EVER = (
     1_024  # that were hot at some time: their rows may still be where they were put, so they are remembered
@@ -51,8 +51,8 @@ def hot(group: Group, sample: U64, now: Mapping[int, int]) -> dict[int, int]:
 
 
 def _subgroups(group: Group, worth: float, now: int | None) -> int:
-    """So that no unit has more than half its even share of this key; as now, if that is near enough."""
-    if now is not None and 0.25 < worth / (group.units // now) < 0.75:
+    """So that no unit has more than a quarter of its even share of this key; as now, if that is near enough."""
+    if now is not None and 0.125 < worth / (group.units // now) < 0.375:
         return now
-    width = 1 << max(int(np.ceil(np.log2(2 * worth))), 0)
+    width = 1 << max(int(np.ceil(np.log2(4 * worth))), 0)
     return max(group.units // width, 1)

@@ -37,7 +37,8 @@ def _window(axis: plt.Axes, found: dict[str, Any], what: str) -> None:
 
 
 def _streams(axis: plt.Axes, found: dict[str, Any]) -> None:
-    axis.barh(list(found), [f["rows/s"] for f in found.values()])
+    cases = {k: f for k, f in found.items() if isinstance(f, dict)}
+    axis.barh(list(cases), [f["rows/s"] for f in cases.values()])
     axis.axvline(6167, color="black", linestyle=":", label="the paper's best mean, 20 processing elements")
     axis.set(xscale="log", xlabel="rows/s, two processes", title="Q3, window 1 M, slide 100 000, counted")
     axis.tick_params("y", labelsize=7)

@@ -16,6 +16,7 @@ Array = npt.NDArray[Any]
 
 NODE = 16  # keys of a node of a CSS-tree: two lines of the processor's cache
 ROOM = 1 << 18
+BLOCK = 256
 
 
 @nb.njit(cache=True, nogil=True)
@@ -32,13 +33,19 @@ def _nested_count(x: Array, y: Array, p: Array, q: Array) -> Array:
 @nb.njit(cache=True, nogil=True)
 def _nested_pairs(x: Array, y: Array, p: Array, q: Array, probes: Array, rows: Array) -> int:
     found = total = np.uint64(0)
-    last = np.uint64(probes.shape[0] - 1)
+    room = np.uint64(probes.shape[0] - BLOCK)
     for i in range(p.shape[0]):
         a, b = p[i], q[i]
-        for row in range(x.shape[0]):  # written always, kept if it matches: no branch to be mistaken in
-            probes[found], rows[found] = i, row
-            found += np.uint64((x[row] < a) & (y[row] > b))
-            if found == last:
+        for start in range(0, x.shape[0], BLOCK):
+            end, some = min(start + BLOCK, x.shape[0]), 0
+            for row in range(start, end):
+                some += (x[row] < a) & (y[row] > b)
+            if some == 0:
+                continue
+            for row in range(start, end):  # written always, kept if it matches: no branch to be mistaken in
+                probes[found], rows[found] = i, row
+                found += np.uint64((x[row] < a) & (y[row] > b))
+            if found >= room:
                 total += found
                 found = np.uint64(0)
     return total + found
@@ -233,5 +240,5 @@ class DuckDB:
 
     def pairs(self, p: Array, q: Array) -> Any:
         self._give(p, q)
-        for _ in self.database.execute(f"SELECT i, row {self.query}").to_arrow_reader(ROOM):
+        for _ in self.database.sql(f"SELECT i, row {self.query}").to_arrow_reader(ROOM):
             pass

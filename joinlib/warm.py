@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from joinlib.index import nested
 from joinlib.index.chains import Chains
 from joinlib.index.inequality import Head, Op
 from joinlib.index.kernels import group
@@ -41,8 +42,9 @@ def warm() -> None:
 
 
 def _inequalities() -> None:
-    """Few probes are scanned, many are swept."""
+    """Few probes are scanned, many are swept; where nothing can be sorted every row is looked at."""
     many = np.arange(64)
+    list(nested.pairs([many], [many], ["<"], 64, 64, 16))
     head = Head([Op.LT, Op.GT])
     for _ in range(2):
         head.insert([many, many[::-1]])

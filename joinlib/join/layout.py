@@ -126,9 +126,9 @@ class _Maker:
         time = min(bounded, key=lambda x: bounded[x], default=None)
         marked = (join.kind != "inner" and at == 0) or join.kind == "full"
         self.sides += 1
-        return SideConfig(
-            self.sides - 1, schemas[at], join.keys[at], time, bounded.get(time) if time else None, marked
-        )
+        hold = bounded.get(time) if time else None
+        compared = _compared(join) if self.index == "sorted" else ""
+        return SideConfig(self.sides - 1, schemas[at], join.keys[at], time, hold, marked, compared)
 
     def _delay(self, side: SideConfig, times: list[str], hi: Reach) -> None:
         """How far behind the watermark the event times of `side` can be in the join's output."""
@@ -150,6 +150,13 @@ class _Maker:
                 return None
             longest = max(longest, min(reach))
         return longest
+
+
+def _compared(join: Join) -> str:
+    """A text that is another one if stored rows would be sorted in another way."""
+    predicate = "" if join.predicate is None else join.predicate.sql
+    bounds = sorted((b.left, b.right, b.low_us is None, b.high_us is None) for b in join.bounds)
+    return f"1 {[(m.sign, str(m.left.type)) for m in join.meets]} {bounds} {predicate}"
 
 
 def _certain(child: Operator | Leaf, schema: pa.Schema) -> set[str]:

@@ -41,7 +41,7 @@ class Prober:
     def _candidates(self, tuples: Tuples, live: LiveRun, side: int) -> Iterator[tuple[I32, I32, I64]]:
         if self.operator.index == "hash":
             return live.probe(tuples.hashes(), self.pairs)
-        return candidates(self.operator, side, tuples, live, self.pairs)
+        return candidates(self.operator, side, tuples, live, self.sides[side].sorted, self.pairs)
 
     def _bounds(self, bound: frozenset[int], side: int) -> tuple[Bound, ...]:
         """The time bounds that can be checked once `side` is there; those of the first side alone wait for a second."""
@@ -71,7 +71,9 @@ class Prober:
                 return None
             if high is not None and live.run.low > last + high:
                 return None
-            if (low is None or live.run.low >= last + low) and (high is None or live.run.high <= first + high):
+            if (low is None or live.run.low >= last + low) and (
+                high is None or live.run.high <= first + high
+            ):
                 left.pop()
         return tuple(left)
 

@@ -19,12 +19,15 @@ from joinlib.join.layout import Operator
 from joinlib.join.rows import Tuples
 from joinlib.join.words import I64, words
 from joinlib.state.run import I32, LiveRun
+from joinlib.state.sorted import SortedIndexes
 
 Found = Iterator[tuple[I32, I32, I64]]
 _UP = (">", ">=")
 
 
-def candidates(op: Operator, side: int, tuples: Tuples, live: LiveRun, limit: int) -> Found:
+def candidates(
+    op: Operator, side: int, tuples: Tuples, live: LiveRun, indexes: SortedIndexes, limit: int
+) -> Found:
     """(position, row, where each segment's rows end) of the pairs of `tuples` with stored rows of `side` that may match."""
     signs = [m.sign if side == 1 else MIRROR[m.sign] for m in op.meets]
     probes = [
@@ -37,7 +40,7 @@ def candidates(op: Operator, side: int, tuples: Tuples, live: LiveRun, limit: in
         first = live.starts[at]
         ends = np.where(np.arange(len(live.batches)) >= at, 1, 0)
         found = (
-            _sorted(op, side, live, at).probe(probes, limit=limit)
+            _sorted(op, side, live, at, indexes).probe(probes, limit=limit)
             if op.index == "sorted"
             else pairs(probes, stored_words(op, side, batch), signs, len(tuples), batch.num_rows, limit)
         )
@@ -52,10 +55,8 @@ def stored_words(op: Operator, side: int, batch: pa.RecordBatch) -> list[I64]:
     return [once[v.node] for v in values]
 
 
-def _sorted(op: Operator, side: int, live: LiveRun, at: int) -> Run:
-    """The index of one segment, made when it is first asked for."""
-    name = live.run.segments[at].name
-    if name not in live.sorted:
-        signs = [m.sign if side == 1 else MIRROR[m.sign] for m in op.meets]
-        live.sorted[name] = build(stored_words(op, side, live.batches[at]), [Op(s) for s in signs])
-    return live.sorted[name]
+def _sorted(op: Operator, side: int, live: LiveRun, at: int, indexes: SortedIndexes) -> Run:
+    signs = [Op(m.sign if side == 1 else MIRROR[m.sign]) for m in op.meets]
+    return indexes.of(
+        live.run.segments[at].name, lambda: build(stored_words(op, side, live.batches[at]), signs)
+    )

@@ -67,6 +67,8 @@ def _keyed(tree: Node, units: int, strategy: str, subgroups: int | None) -> Choi
             "join.strategy biclique is for the INNER join of two inputs: where partners may lie in several units, none can"
             " say that a row has no other; write auto"
         )
+    if subgroups is not None and (subgroups < 1 or subgroups & (subgroups - 1)):
+        raise SpecError(f"join.subgroups is {subgroups}; it must be a power of two")
     return Choice(shared(units, subgroups or units))
 
 

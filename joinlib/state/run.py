@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.index.chains import Chains
-from joinlib.index.inequality import Run as SealedRun
 from joinlib.index.kernels import group
 from joinlib.state import segment
 from joinlib.state.manifest import ALWAYS, Run, Segment
@@ -32,7 +31,6 @@ class LiveRun:
         self.run = Run(0, False, ())
         self.batches: list[pa.RecordBatch] = []
         self.starts: I32 = np.zeros(1, np.int32)
-        self.sorted: dict[str, SealedRun] = {}  # of segments, by name, where rows are found by comparison
 
     def open(self, run: Run) -> None:
         """Makes index and rows be those of `run`, with as little work as possible."""
@@ -74,9 +72,6 @@ class LiveRun:
 
     def _set(self, run: Run, batches: list[pa.RecordBatch]) -> None:
         self.run, self.batches = run, batches
-        if self.sorted:
-            alive = {s.name for s in run.segments}
-            self.sorted = {name: index for name, index in self.sorted.items() if name in alive}
         self.starts = np.array([*accumulate((s.rows for s in run.segments), initial=0)], np.int32)
 
     def _catch_up(self) -> None:

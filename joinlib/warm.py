@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from joinlib.index import nested
 from joinlib.index.chains import Chains
+from joinlib.index.inequality import Head, Op
 from joinlib.index.kernels import group
 from joinlib.lookup.hashed import Hashed
 from joinlib.lookup.incremental import Cache
@@ -23,6 +25,7 @@ def warm() -> None:
     block = pa.record_batch([pa.array(hashes)], ["$hash"])
     list(split(block, 1))
     frozen = block.column(0).to_numpy()
+    _inequalities()
     with tempfile.TemporaryDirectory() as folder:
         chains = Chains(Path(folder) / "index", 0)
         chains.insert(frozen)
@@ -36,6 +39,19 @@ def warm() -> None:
             Path(folder) / "cache", pa.schema([("$hash", pa.uint64()), ("k", pa.int64())]), ["k"], 1
         )
         cache.lookup(keys[:1], lambda asked: pa.record_batch([key_hash(asked), *asked], ["$hash", "k"]), 0)
+
+
+def _inequalities() -> None:
+    """Few probes are scanned, many are swept; where nothing can be sorted every row is looked at."""
+    many = np.arange(64)
+    list(nested.pairs([many], [many], ["<"], 64, 64, 16))
+    head = Head([Op.LT, Op.GT])
+    for _ in range(2):
+        head.insert([many, many[::-1]])
+    for part in (head, head.seal()):
+        for asked in (many[:1], many):
+            part.count([asked, asked])
+            list(part.probe([asked, asked]))
 
 
 if __name__ == "__main__":

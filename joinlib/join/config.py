@@ -3,7 +3,8 @@
     SELECT ... FROM a JOIN b USING (k) LEFT JOIN c USING (k)
         = Join("left", (Join("inner", (Leaf(0), Leaf(1))), Leaf(2)))
 
-All nodes of a stage share one key class, so all rows of a key meet in one unit and no exchange is needed.
+All nodes of a stage share one key class, so all rows of a key meet in one unit and no exchange is needed. The inner join of
+two inputs may have no key at all: then rows meet as join-biclique has it (`route.biclique`).
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ Kind = Literal["inner", "left", "full", "semi", "anti"]  # RIGHT is LEFT with it
 
 
 CacheMode = Literal["full", "incremental", "auto"]
+Index = Literal["hash", "sorted", "scan"]  # by key hash, by order, or every row
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,16 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class Meet:
+    """`left sign right + shift` of every pair that matches: so an index finds it, and perhaps some that do not match."""
+
+    left: Expr  # of the first input, in the type in which they meet
+    sign: str  # < <= > >= <>
+    right: Expr  # of the second
+    shift: int | float = 0
+
+
+@dataclass(frozen=True)
 class Join:
     """One operator. All but "inner" have exactly two inputs; semi and anti emit the columns of the first only.
 
@@ -49,6 +61,8 @@ class Join:
     bounds: tuple[Bound, ...]  # retention is among them
     predicate: Expr | None
     where: Expr | None
+    meets: tuple[Meet, ...] = ()  # an inner join without a key: what an index finds, all bounds among it
+    residual: Expr | None = None  # what of the predicate is left to check; with a key all of it
 
 
 @dataclass(frozen=True)

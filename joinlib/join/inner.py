@@ -2,6 +2,10 @@
 
 Inputs are taken in a fixed order: the batch of input i is probed against the inputs before it as they are *after* the
 batch and those behind it as they were *before*, then inserted. The sum over i is exactly the increment of the join.
+
+That is also the order-consistent protocol of join-biclique (BiStream, section 3.2.3) at the grain of batches: every unit takes
+rows in the one global order (batch, input), so of a pair whose rows are stored in different units only the later one finds
+the other: none is missed, none is found twice.
 """
 
 from collections.abc import Iterator
@@ -16,8 +20,10 @@ def inner(prober: Prober, batch: int, arrived: list[list[Part]]) -> Iterator[Tup
     for me, parts in enumerate(arrived):
         others = [i for i in range(len(arrived)) if i != me]
         for part in parts:
-            yield from _expand(prober, Tuples(Picked(part.rows)), frozenset([me]), others)
-            prober.sides[me].insert(batch, part)
+            if part.probing:
+                yield from _expand(prober, Tuples(Picked(part.rows)), frozenset([me]), others)
+            if part.stored:
+                prober.sides[me].insert(batch, part)
 
 
 def _expand(prober: Prober, tuples: Tuples, bound: frozenset[int], remaining: list[int]) -> Iterator[Tuples]:

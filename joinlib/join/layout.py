@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from joinlib.expr import Expr
-from joinlib.join.config import Bound, Join, Kind, Leaf
+from joinlib.join.config import Bound, Index, Join, Kind, Leaf, Meet
 from joinlib.join.reach import Bounds, Holding, Reach, all_bounds, closure, columns
 from joinlib.join.rows import HASH
 from joinlib.route.config import InputPlan
@@ -34,6 +34,9 @@ class Operator:
     predicate: Expr | None
     where: Expr | None
     schema: pa.Schema  # what its parent, or the select list, reads of it; "$hash" first
+    index: Index = "hash"
+    meets: tuple[Meet, ...] = ()
+    residual: Expr | None = None  # of the predicate, what is to be checked of pairs that were found
 
     def operators(self) -> Iterator["Operator"]:
         """This one and all below it, children first."""
@@ -44,18 +47,28 @@ class Operator:
 
 
 def layout(
-    tree: Join, inputs: tuple[InputPlan, ...], select: tuple[Expr, ...], hash_bits: int = 64
+    tree: Join,
+    inputs: tuple[InputPlan, ...],
+    select: tuple[Expr, ...],
+    hash_bits: int = 64,
+    index: Index = "hash",
 ) -> Operator:
     """The operators of a stage. Side numbers count in the order of the tree, children first."""
     types = {c.name: c.value.type for i in inputs for c in i.columns}
-    maker = _Maker(inputs, types, columns(all_bounds(tree)), hash_bits)
+    maker = _Maker(inputs, types, columns(all_bounds(tree)), hash_bits, index)
     return maker.make(tree, {c for e in select for c in e.columns}, ())
 
 
 class _Maker:
     def __init__(
-        self, inputs: tuple[InputPlan, ...], types: dict[str, pa.DataType], timed: set[str], hash_bits: int
+        self,
+        inputs: tuple[InputPlan, ...],
+        types: dict[str, pa.DataType],
+        timed: set[str],
+        hash_bits: int,
+        index: Index,
     ) -> None:
+        self.index: Index = index
         self.inputs, self.types, self.timed, self.hash_bits = inputs, types, timed, hash_bits
         self.holding = Holding(inputs)
         self.delays: dict[str, int] = {}  # event-time columns of joins' outputs
@@ -86,7 +99,19 @@ class _Maker:
             [pa.field(HASH, pa.uint64())] + [pa.field(n, self.types[n]) for n in names if n in above]
         )
         unique = exact([self.types[k] for k in join.keys[0]], self.hash_bits)
-        return Operator(join.kind, children, sides, unique, join.bounds, join.predicate, join.where, schema)
+        return Operator(
+            join.kind,
+            children,
+            sides,
+            unique,
+            join.bounds,
+            join.predicate,
+            join.where,
+            schema,
+            self.index,
+            join.meets,
+            join.predicate if self.index == "hash" else join.residual,
+        )
 
     def _schema(self, child: Operator | Leaf, needed: set[str]) -> pa.Schema:
         if isinstance(child, Operator):
@@ -101,9 +126,9 @@ class _Maker:
         time = min(bounded, key=lambda x: bounded[x], default=None)
         marked = (join.kind != "inner" and at == 0) or join.kind == "full"
         self.sides += 1
-        return SideConfig(
-            self.sides - 1, schemas[at], join.keys[at], time, bounded.get(time) if time else None, marked
-        )
+        hold = bounded.get(time) if time else None
+        compared = _compared(join) if self.index == "sorted" else ""
+        return SideConfig(self.sides - 1, schemas[at], join.keys[at], time, hold, marked, compared)
 
     def _delay(self, side: SideConfig, times: list[str], hi: Reach) -> None:
         """How far behind the watermark the event times of `side` can be in the join's output."""
@@ -127,6 +152,13 @@ class _Maker:
         return longest
 
 
+def _compared(join: Join) -> str:
+    """A text that is another one if stored rows would be sorted in another way."""
+    predicate = "" if join.predicate is None else join.predicate.sql
+    bounds = sorted((b.left, b.right, b.low_us is None, b.high_us is None) for b in join.bounds)
+    return f"1 {[(m.sign, str(m.left.type)) for m in join.meets]} {bounds} {predicate}"
+
+
 def _certain(child: Operator | Leaf, schema: pa.Schema) -> set[str]:
     """The columns that no outer join has filled with NULLs."""
     if isinstance(child, Leaf):
@@ -140,6 +172,7 @@ def _certain(child: Operator | Leaf, schema: pa.Schema) -> set[str]:
 def _read(join: Join) -> set[str]:
     """The columns that a join itself reads."""
     exprs = [e for e in (join.predicate, join.where) if e is not None]
+    exprs += [value for meet in join.meets for value in (meet.left, meet.right)]
     return (
         {c for e in exprs for c in e.columns}
         | {k for ks in join.keys for k in ks}

@@ -6,8 +6,9 @@ from joinlib.join.config import Bound
 from joinlib.join.layout import Operator
 from joinlib.join.match import same_keys, satisfying, within
 from joinlib.join.rows import Stored, Tuples, flat
+from joinlib.join.theta import candidates
 from joinlib.state.manifest import ALWAYS
-from joinlib.state.run import LiveRun, time_values
+from joinlib.state.run import I32, I64, LiveRun, time_values
 from joinlib.state.side import Side
 
 
@@ -23,17 +24,24 @@ class Prober:
         bounds = self._bounds(bound, side)
         last = len(bound) + 1 == len(self.sides)
         for live in list(self.sides[side].runs):
-            if not live.run.rows or self._apart(tuples, bounds, live, side):
+            undecided = self._undecided(tuples, bounds, live, side) if live.run.rows else None
+            if undecided is None:
                 continue
-            for positions, numbers, ends in live.probe(tuples.hashes(), self.pairs):
+            for positions, numbers, ends in self._candidates(tuples, live, side):
                 longer = Tuples(*tuples.take(positions).parts, Stored(live, numbers, ends))
                 if not op.exact:
                     longer = same_keys(longer, op.sides[min(bound)].keys, op.sides[side].keys)
-                longer = within(longer, bounds)
+                if op.index == "hash":
+                    longer = within(longer, undecided)
                 if last:
-                    longer = satisfying(longer, op.predicate)
+                    longer = satisfying(longer, op.residual)
                 if len(longer):
                     yield live, longer
+
+    def _candidates(self, tuples: Tuples, live: LiveRun, side: int) -> Iterator[tuple[I32, I32, I64]]:
+        if self.operator.index == "hash":
+            return live.probe(tuples.hashes(), self.pairs)
+        return candidates(self.operator, side, tuples, live, self.sides[side].sorted, self.pairs)
 
     def _bounds(self, bound: frozenset[int], side: int) -> tuple[Bound, ...]:
         """The time bounds that can be checked once `side` is there; those of the first side alone wait for a second."""
@@ -42,21 +50,32 @@ class Prober:
         known = [(b, {b.left, b.right}) for b in self.operator.bounds]
         return tuple(b for b, names in known if names <= before | own and (names & own or len(bound) == 1))
 
-    def _apart(self, tuples: Tuples, bounds: tuple[Bound, ...], live: LiveRun, side: int) -> bool:
-        """Whether every row of the run lies outside the time bounds of every tuple: then it need not be searched."""
+    def _undecided(
+        self, tuples: Tuples, bounds: tuple[Bound, ...], live: LiveRun, side: int
+    ) -> tuple[Bound, ...] | None:
+        """The bounds that some of the run's rows may break: others need no check (BiStream, section 3.3).
+
+        None: every row of the run lies outside the bounds of every tuple, so it need not be searched.
+        """
         config = self.operator.sides[side]
-        own, names = config.time, config.schema.names
+        own, names, left = config.time, config.schema.names, []
         for bound in bounds:
             other = bound.left if own == bound.right else bound.right
+            left.append(bound)
             if own not in (bound.left, bound.right) or other in names or live.run.high == ALWAYS:
                 continue
             low, high = (bound.low_us, bound.high_us) if own == bound.right else _flip(bound)
             times = time_values(flat(tuples.column(other)))
-            if low is not None and live.run.high < int(times.min()) + low:
-                return True
-            if high is not None and live.run.low > int(times.max()) + high:
-                return True
-        return False
+            first, last = int(times.min()), int(times.max())
+            if low is not None and live.run.high < first + low:
+                return None
+            if high is not None and live.run.low > last + high:
+                return None
+            if (low is None or live.run.low >= last + low) and (
+                high is None or live.run.high <= first + high
+            ):
+                left.pop()
+        return tuple(left)
 
 
 def _flip(bound: Bound) -> tuple[int | None, int | None]:

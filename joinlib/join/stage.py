@@ -6,8 +6,8 @@ from functools import cached_property
 import pyarrow as pa
 
 from joinlib.expr import Expr
-from joinlib.join.config import Join, Leaf, Lookup
-from joinlib.route.config import InputPlan
+from joinlib.join.config import Index, Join, Leaf, Lookup
+from joinlib.route.config import Biclique, InputPlan
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,15 @@ class Stage:
     final_close: bool  # an outer or anti join is in the tree: closing the inputs is final
     units: int  # power of two
     lookups: tuple[Lookup, ...] = ()  # after the tree, one after the other
+    route: Biclique | None = (
+        None  # None: by the top bits of the key's hash, which stores and probes in one unit
+    )
+    index: Index = "hash"  # how stored rows are found
+
+    @property
+    def skip_bits(self) -> int:
+        """Top bits of a key's hash that are equal in all rows of a unit."""
+        return self.units.bit_length() - 1 if self.route is None else self.route.skip_bits
 
     @property
     def above(self) -> tuple[Expr, ...]:

@@ -20,6 +20,7 @@ from joinlib.join.outer import alone, outer, released
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples, concat
 from joinlib.join.watermark import Tick, advance, horizon
+from joinlib.route.biclique import BOTH, PROBE, STORE
 from joinlib.route.config import InputPlan
 from joinlib.route.split import block_schema
 from joinlib.state.manifest import Manifest
@@ -29,16 +30,18 @@ from joinlib.state.side import Part
 from joinlib.state.tuning import Tuning
 from joinlib.state.unit import Unit
 
+Block = tuple[int, int, pa.RecordBatch, int]
+
 
 @dataclass(frozen=True)
 class Blocks:
     """What a unit receives in one batch."""
 
-    rows: Sequence[tuple[int, int, pa.RecordBatch]]  # (input, sequence, block)
+    rows: Sequence[Block]  # (input, sequence, block, role)
     ticks: Sequence[Tick]
-    written: Mapping[tuple[int, int], Written] = field(
+    written: Mapping[tuple[int, int, int], Written] = field(
         default_factory=dict
-    )  # blocks that are segments already
+    )  # blocks that are segments already, by (input, sequence, role)
     versions: Mapping[int, int] = field(default_factory=dict)  # of tables, by the number of their lookup
 
 
@@ -90,13 +93,15 @@ class UnitJoin:
     def _arrived(self, blocks: Blocks, watermark: int) -> tuple[list[list[Part]], list[int]]:
         """The batch's rows of each input, without those behind the watermark; and how many those were."""
         arrived, late = [], []
-        ordered = sorted(blocks.rows, key=lambda r: (r[0], r[1]))
+        ordered = sorted(blocks.rows, key=lambda r: (r[0], r[3], r[1]))
         for plan in self.inputs:
-            own = [
-                (rows, blocks.written.get((n, sequence))) for n, sequence, rows in ordered if n == plan.number
+            parts = [
+                part
+                for role in (BOTH, STORE, PROBE)
+                for part in _parts(
+                    [b for b in ordered if b[0] == plan.number and b[3] == role], role, blocks, plan
+                )
             ]
-            small = concat([rows for rows, written in own if written is None], block_schema(plan))
-            parts = [Part(small), *(Part(rows, written) for rows, written in own if written is not None)]
             kept = [self._in_time(part, plan, watermark) for part in parts]
             arrived.append([part for part in kept if part.rows.num_rows])
             late.append(_rows(parts) - _rows(kept))
@@ -106,7 +111,7 @@ class UnitJoin:
         if not self.timed or plan.time is None or not part.rows.num_rows:
             return part
         mask = time_values(part.rows.column(plan.time)) >= watermark
-        return part if mask.all() else Part(part.rows.filter(pa.array(mask)))
+        return part if mask.all() else replace(part, rows=part.rows.filter(pa.array(mask)), written=None)
 
     def _operate(
         self, op: Operator, batch: int, arrived: list[list[Part]], before: int, after: int
@@ -159,8 +164,19 @@ def _matchable(part: Part, op: Operator, at: int) -> tuple[Part, pa.RecordBatch]
     valid = columns[0].is_valid()
     for column in columns[1:]:
         valid = pc.and_(valid, column.is_valid())
-    return Part(rows.filter(valid)), rows.filter(pc.invert(valid))
+    return replace(part, rows=rows.filter(valid), written=None), rows.filter(pc.invert(valid))
+
+
+def _parts(own: list[Block], role: int, blocks: Blocks, plan: InputPlan) -> Iterator[Part]:
+    """The blocks of one input and role: small ones together, and those that are segments already."""
+    small = [rows for number, sequence, rows, _ in own if (number, sequence, role) not in blocks.written]
+    if small:
+        yield Part(concat(small, block_schema(plan)), None, role != PROBE, role != STORE)
+    for number, sequence, rows, _ in own:
+        if (written := blocks.written.get((number, sequence, role))) is not None:
+            yield Part(rows, written, role != PROBE, role != STORE)
 
 
 def _rows(parts: Sequence[Part]) -> int:
-    return sum(part.rows.num_rows for part in parts)
+    """How many rows are stored here: every row is, in one unit."""
+    return sum(part.rows.num_rows for part in parts if part.stored)

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib.errors import StateError
+from joinlib.index.order import codes
 from joinlib.join.config import Range
 from joinlib.lookup.hashed import I32, U64, Hashed, Keys, same_keys, take
-from joinlib.lookup.order import codes
 from joinlib.lookup.ranges import Ranges, order
 from joinlib.route.hash import exact, key_hash
 

@@ -11,14 +11,16 @@ from joinlib.expr.logic import all_of
 from joinlib.join.config import Bound, Caching, Join, Leaf, Lookup, Range
 from joinlib.join.stage import OutputColumn, Stage
 from joinlib.plan.columns import Need, input_plan, key_column, need
+from joinlib.plan.operator import Choice, chosen, present
 from joinlib.plan.source import SourceInput
+from joinlib.plan.window import counted
 from joinlib.route.config import StoredColumn
 from joinlib.sql import KeyClass, Node, RangeEnd, Scan, Table, TimeBound, analyse
 from joinlib.sql import Lookup as AskedLookup
 from joinlib.sql.bounds import intersect
 from joinlib.sql.graph import kept
 
-STRATEGIES = ("auto", "multiway")
+STRATEGIES = ("auto", "multiway", "biclique", "inequality")
 
 
 def build(
@@ -28,20 +30,26 @@ def build(
     units: int,
     retention_us: int | None = None,
     strategy: str = "auto",
+    subgroups: int | None = None,
+    window_rows: int | None = None,
 ) -> Stage:
     """The stage that answers the query over these inputs, by name."""
     _check(units, retention_us, strategy)
     tables = {n: Table(n, i.schema, i.time, i.role == "stream") for n, i in inputs.items()}
     query = analyse(sql, tables)
     tree = query.tree if retention_us is None else _retained(query.tree, retention_us)
+    if window_rows is not None:
+        tree = counted(tree, window_rows, inputs)
+    choice = chosen(tree, units, strategy, subgroups)
     times = frozenset(c for b in _bounds(tree) for c in (b.left, b.right))
     wanted = need(query, tree, times)
     plans = tuple(
-        input_plan(i, s, inputs[s.table.name], query.classes, wanted) for i, s in enumerate(query.scans)
+        input_plan(i, present(s, choice), inputs[s.table.name], query.classes, wanted)
+        for i, s in enumerate(query.scans)
     )
     return Stage(
         inputs=plans,
-        tree=_join(tree, {s.alias: i for i, s in enumerate(query.scans)}, query.classes),
+        tree=_join(tree, {s.alias: i for i, s in enumerate(query.scans)}, query.classes, choice),
         select=tuple(OutputColumn(name, value) for name, value in query.select),
         timed=bool(times),
         final_close=_waits(tree),
@@ -50,6 +58,8 @@ def build(
             _lookup(number, asked, inputs[asked.scan.table.name], wanted)
             for number, asked in enumerate(query.lookups)
         ),
+        route=choice.route,
+        index=choice.index,
     )
 
 
@@ -152,7 +162,9 @@ def _waits(tree: Node | Scan) -> bool:
     return tree.kind in ("left", "full", "anti") or any(_waits(c) for c in tree.children)
 
 
-def _join(tree: Node | Scan, numbers: Mapping[str, int], classes: tuple[KeyClass, ...]) -> Join | Leaf:
+def _join(
+    tree: Node | Scan, numbers: Mapping[str, int], classes: tuple[KeyClass, ...], choice: Choice
+) -> Join | Leaf:
     if isinstance(tree, Scan):
         return Leaf(numbers[tree.alias])
 
@@ -161,9 +173,11 @@ def _join(tree: Node | Scan, numbers: Mapping[str, int], classes: tuple[KeyClass
 
     return Join(
         kind=tree.kind,
-        inputs=tuple(_join(c, numbers, classes) for c in tree.children),
+        inputs=tuple(_join(c, numbers, classes, choice) for c in tree.children),
         keys=tuple(keys(h) for h in tree.holders),
         bounds=tuple(Bound(b.left, b.right, b.low_us, b.high_us) for b in tree.bounds),
         predicate=all_of([c.value for c in tree.predicate]),
         where=all_of([c.value for c in tree.where]),
+        meets=choice.meets,
+        residual=all_of([c.value for c in tree.predicate if c not in choice.decided]),
     )

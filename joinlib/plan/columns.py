@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from joinlib.expr import Expr, ref
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
 from joinlib.plan.source import SourceInput
-from joinlib.route.config import InputPlan, StoredColumn
+from joinlib.route.config import ORDINAL, InputPlan, StoredColumn
 from joinlib.sql import KeyClass, Node, Query, Scan
 
 
@@ -30,9 +32,12 @@ def input_plan(
 ) -> InputPlan:
     """The input's reading, filter and stored columns; `more` of them than its keys and what is needed."""
     keys = [key_column(scan.alias, i, c) for i, c in enumerate(classes)]
-    time = f"{scan.alias}.{source.time}" if source.time else None
+    ordinal = f"{scan.alias}.{ORDINAL}"
+    time = ordinal if ordinal in need.times else f"{scan.alias}.{source.time}" if source.time else None
     time = time if time in need.times else None
     plain = [ref(f"{scan.alias}.{f.name}", f.type) for f in scan.table.schema]
+    if time == ordinal:
+        plain.append(ref(ordinal, pa.int64()))
     wanted = [StoredColumn(e.sql, e) for e in plain if e.sql in need.columns or e.sql == time]
     stored = {c.name: c for c in (*keys, *wanted, *more)}
     filter = all_of([c.value for c in scan.filter])
@@ -45,8 +50,8 @@ def input_plan(
         columns=tuple(stored.values()),
         keys=tuple(k.name for k in keys),
         time=time,
-        delay_us=source.delay_us,
-        idle_us=source.idle_us,
+        delay_us=0 if time == ordinal else source.delay_us,
+        idle_us=None if time == ordinal else source.idle_us,
         keep_null_keys=scan.alias in need.null_keys,
     )
 

@@ -6,8 +6,9 @@ from joinlib.expr.types import name
 from joinlib.expr.types import name as name_of
 from joinlib.join.config import Caching, Join, Leaf, Lookup
 from joinlib.join.stage import Stage
+from joinlib.plan.biclique import figures, routes, warnings, why
 from joinlib.plan.holds import Hold, holds, said, signed
-from joinlib.route.config import InputPlan
+from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.spec.duration import text as duration
 
 _TITLES = {"inner": "INNER", "left": "LEFT", "full": "FULL", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}
@@ -21,6 +22,8 @@ def explain(stage: Stage) -> str:
         lines += _indent(_input(plan, _reasons(stage, plan), "stores" if joined else "passes"))
     if joined:
         lines += ["", "Joins", *_indent(_tree(stage, stage.tree, kept))]
+    if stage.route is not None:
+        lines += ["", "Route", *_indent(routes(stage)), *_indent(figures(stage))]
     if stage.lookups:
         lines += ["", "Tables", *_indent(line for lookup in stage.lookups for line in _lookup(lookup))]
     columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
@@ -46,7 +49,9 @@ def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]
         value = "" if column.value.column else f" = {column.value.sql}"
         label = verb if at == 0 else "      "
         yield f"  {label}  {column.name}{value}, {name(column.value.type)}: {reasons[column.name]}"
-    if plan.time is not None:
+    if plan.numbered:
+        yield "  window  by the number of each row, which its source gives"
+    elif plan.time is not None:
         idle = "" if plan.idle_us is None else f"; silent for {duration(plan.idle_us)}, it is not waited for"
         yield f"  time    {plan.time}; rows up to {duration(plan.delay_us)} behind the latest are taken{idle}"
     if plan.keep_null_keys:
@@ -112,7 +117,7 @@ def _tree(stage: Stage, tree: Join | Leaf, kept: dict[int, tuple[Hold, ...]]) ->
     for position in zip(*tree.keys, strict=True):
         yield f"  key     {' = '.join(position)}, {name(_type(stage, position[0]))}"
     for bound in tree.bounds:
-        yield f"  time    {said(bound)}"
+        yield f"  {'window' if bound.left.endswith(ORDINAL) else 'time  '}  {said(bound)}"
     yield from _conditions(tree)
     for label, hold in zip((_label(stage, i) for i in tree.inputs), kept[id(tree)], strict=True):
         yield f"  keeps   {label} {hold}"
@@ -150,7 +155,9 @@ def _type(stage: Stage, column: str) -> object:
 
 def _why(stage: Stage) -> Iterator[str]:
     joins = list(_joins(stage.tree))
-    if joins:
+    if stage.route is not None:
+        yield from why(stage, joins[0])
+    elif joins:
         yield f"one stage: all joins share a key, so all rows of a key meet in one of the {stage.units} units"
     else:
         first = stage.lookups[0].table
@@ -167,14 +174,21 @@ def _why(stage: Stage) -> Iterator[str]:
         yield f"each batch is joined in the order {order}, against what is stored of the others"
     if any(i.filter is not None for i in stage.inputs):
         yield "conditions on one input are decided while it is read: what fails is never stored"
+    if joins:
+        yield _dropped(stage)
+
+
+def _dropped(stage: Stage) -> str:
+    if any(i.numbered for i in stage.inputs):
+        return "a window of rows says how long a row can find partners; it moves as the slower input does"
     if stage.timed:
-        yield "a time bound says how long a row can find partners: after that it is dropped"
-    elif joins:
-        yield "nothing compares event times, so no row is ever late and none is dropped"
+        return "a time bound says how long a row can find partners: after that it is dropped"
+    return "nothing compares event times, so no row is ever late and none is dropped"
 
 
 def _warnings(stage: Stage, kept: dict[int, tuple[Hold, ...]]) -> Iterator[str]:
     for join in _joins(stage.tree):
+        yield from warnings(stage, join)
         alone = kept[id(join)] if join.kind == "full" else kept[id(join)][:1]
         if join.kind in ("left", "full", "anti") and any(h.time is None for h in alone):
             yield "rows without a partner come out only when the inputs are closed: nothing bounds the time"

@@ -24,7 +24,13 @@ def fingerprint(stage: Stage) -> dict[str, Any]:
         "units": stage.units,
         "inputs": [_input(i) for i in stage.inputs],
         "tree": _tree(stage.tree),
+        "route": _route(stage),
     }
+
+
+def _route(stage: Stage) -> list[list[int]] | None:
+    """Which units store which input; the index is no part of it: it can be made anew."""
+    return None if stage.route is None else [[g.first, g.units, g.subgroups] for g in stage.route.groups]
 
 
 def _input(plan: InputPlan) -> dict[str, Any]:
@@ -75,6 +81,8 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
         return
     if old["units"] != new["units"]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
+    if old.get("route") != new["route"]:
+        yield "rows were routed in another way (join.strategy, join.subgroups); set it back, or start a new checkpoint"
     names = [[(i["alias"], i["source"]) for i in plan["inputs"]] for plan in (old, new)]
     if names[0] != names[1]:
         was, now = (", ".join(s if a == s else f"{s} {a}" for a, s in n) for n in names)

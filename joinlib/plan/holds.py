@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from joinlib.join.config import Bound, Join, Leaf
 from joinlib.join.stage import Stage
+from joinlib.route.config import ORDINAL
 from joinlib.spec.duration import text as duration
 
 
@@ -18,6 +19,8 @@ class Hold:
     def __str__(self) -> str:
         if self.time is None or self.hold_us is None:
             return "for ever"
+        if self.time.endswith(ORDINAL):
+            return f"until {self.hold_us} rows more have come"
         if self.hold_us < 0:
             return f"until the watermark is {duration(-self.hold_us)} before {self.time}"
         return f"until the watermark is {duration(self.hold_us)} past {self.time}"
@@ -47,6 +50,12 @@ def signed(hold_us: int | None) -> str:
 
 def said(bound: Bound) -> str:
     """A time bound as an inequality."""
+    if bound.left.endswith(ORDINAL):
+        return f"rows whose numbers in {_alias(bound.left)} and {_alias(bound.right)} differ by at most {bound.high_us}"
     low = "" if bound.low_us is None else f"{signed(bound.low_us)} <= "
     high = "" if bound.high_us is None else f" <= {signed(bound.high_us)}"
     return f"{low}{bound.right} - {bound.left}{high}"
+
+
+def _alias(column: str) -> str:
+    return column.partition(".")[0]

@@ -21,6 +21,7 @@ class SourceInput:
     delay_us: int = 0  # how far rows may be behind the highest event time
     idle_us: int | None = None  # silent for so long: out of the watermark's minimum
     role: Role = "stream"
+    numbered: bool = False  # every row has a number that does not depend on how it is read
     caching: Caching = Caching()  # noqa: RUF009 - frozen; of a table
 
     def __post_init__(self) -> None:

@@ -17,6 +17,8 @@ def of_spec(spec: StreamJoin | Spec) -> Stage:
         units=spec.join.units,
         retention_us=spec.join.retention_us,
         strategy=spec.join.strategy,
+        subgroups=spec.join.subgroups,
+        window_rows=spec.join.window.rows if spec.join.window else None,
     )
 
 
@@ -30,6 +32,7 @@ def source(given: Input) -> SourceInput:
         idle_us=time.idle_us if time else None,
         role="stream" if given.is_stream else "table",
         caching=caching(given),
+        numbered=given.generator is not None or (given.files is not None and given.files.format == "parquet"),
     )
 
 

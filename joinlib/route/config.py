@@ -7,6 +7,8 @@ import pyarrow as pa
 
 from joinlib.expr import Expr
 
+ORDINAL = "$ordinal"  # a column that the source makes: the number of each row in its input, from 0 on
+
 
 @dataclass(frozen=True)
 class StoredColumn:
@@ -30,7 +32,9 @@ class InputPlan:
     filter: Expr | None
     columns: tuple[StoredColumn, ...]
     keys: tuple[str, ...]  # names among columns; position i of every input is the same key class, same type
-    time: str | None  # name among columns: event time, timestamp('us', 'UTC') or timestamp('us')
+    time: (
+        str | None
+    )  # name among columns: event time, timestamp('us', 'UTC') or timestamp('us'); or the row's number
     delay_us: int  # how far rows may be behind the highest event time
     idle_us: int | None  # silent for so long: out of the watermark's minimum
     keep_null_keys: bool  # an outer or anti join wants rows whose key is NULL: they come out unmatched
@@ -41,9 +45,35 @@ class InputPlan:
         return pa.schema([pa.field(c.name, c.value.type) for c in self.columns])
 
     @property
+    def numbered(self) -> bool:
+        """Its rows are stored with their numbers, by which they expire."""
+        return self.time == f"{self.alias}.{ORDINAL}"
+
+    @property
     def source_time(self) -> str | None:
         """The source's column that holds the event time."""
         return self.time and self.time.removeprefix(f"{self.alias}.")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The units that store one input: [first, first + units), in equal subgroups. All are powers of two."""
+
+    first: int
+    units: int
+    subgroups: int  # d (or e) of join-biclique
+
+
+@dataclass(frozen=True)
+class Biclique:
+    """The groups of a stage's two inputs, by their numbers."""
+
+    groups: tuple[Group, Group]
+
+    @property
+    def skip_bits(self) -> int:
+        """Top bits of a key's hash that have chosen its unit, whichever input it is of."""
+        return min(g.subgroups for g in self.groups).bit_length() - 1
 
 
 def read_columns(plans: Iterable[InputPlan]) -> list[str]:

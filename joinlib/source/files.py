@@ -98,6 +98,10 @@ class FileInput:
             "skipped": self.skipped,
         }
 
+    def rows_before(self, slices: int) -> int:
+        """Rows of the first so many slices; of Parquet exactly."""
+        return self._known.rows_before(slices)
+
     @property
     def skipped(self) -> int:
         """Files left out because they could not be read."""

@@ -94,7 +94,7 @@ class GeneratorInput:
 
     def lag(self, start: int = 0) -> dict[str, int]:
         known = self._known if self._config.rows or self._config.rows_per_second else start  # no end, no lag
-        return {"slices": known - start, "rows": self._rows(known) - self._rows(start)}
+        return {"slices": known - start, "rows": self.rows_before(known) - self.rows_before(start)}
 
     @cached_property
     def _start_ns(self) -> int:
@@ -117,10 +117,10 @@ class GeneratorInput:
         return due // self._config.slice_rows
 
     def _slice(self, index: int) -> Slice:
-        start, stop = self._rows(index), self._rows(index + 1)
+        start, stop = self.rows_before(index), self.rows_before(index + 1)
         return Slice(index, stop - start, stop - start, mtime_ns=self._start_ns, start=start, stop=stop)
 
-    def _rows(self, slices: int) -> int:
+    def rows_before(self, slices: int) -> int:
         """Rows of the first so many slices."""
         rows = slices * self._config.slice_rows
         return rows if self._config.rows is None else min(rows, self._config.rows)

@@ -117,7 +117,7 @@ def _exchange(df: DataFrame, plans: list[InputPlan], task: JoinTask) -> DataFram
             (start + at, pa.record_batch(b.columns, b.schema.names).cast(schema))
             for at, b in enumerate(batches)
         )
-        sender = Sender(task.stage.units, spool(task.state, task.tuning))
+        sender = Sender(task.stage.units, spool(task.state, task.tuning), route=task.stage.route)
         yield from exchange_rows(rows, plans, sender, task.tuning.hash_bits)
 
     return columns.mapInArrow(split, DDL)

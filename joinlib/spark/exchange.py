@@ -16,8 +16,9 @@ import pyarrow as pa
 from joinlib import fault
 from joinlib.join.unit import Blocks
 from joinlib.join.watermark import Tick
+from joinlib.route.biclique import BOTH, PROBE, Rules, Sent, routed
 from joinlib.route.census import Census
-from joinlib.route.config import InputPlan
+from joinlib.route.config import Biclique, InputPlan
 from joinlib.route.hotspot import Rule
 from joinlib.route.slots import slots
 from joinlib.route.split import block_schema, split
@@ -27,6 +28,7 @@ from joinlib.state import segment
 from joinlib.state.segment import Written
 
 _BLOCK, _TICK, _IDLE, _CLOSED, _FILE, _TABLE = 0, 1, 2, 4, 8, 16
+_ROLE = 32  # times the role of a block: stored and probing, or only one of them
 
 
 @dataclass(frozen=True)
@@ -46,30 +48,61 @@ class Sender:
     """
 
     def __init__(
-        self, units: int, spool: Spool | None = None, rule: Rule | None = None, census: Census | None = None
+        self,
+        units: int,
+        spool: Spool | None = None,
+        rule: Rule | None = None,
+        census: Census | None = None,
+        route: Biclique | None = None,
+        rules: Rules | None = None,
+        censuses: Sequence[Census] = (),
     ) -> None:
         self.units, self.slots, self.spool = units, slots(units), spool
         self.rule, self.census = rule, census  # only where nothing is stored
+        self.route, self.rules, self.censuses = route, rules or Rules(), censuses  # only of join-biclique
 
     def blocks(self, plan: InputPlan, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         """Rows that are prepared, split by unit; None if there are none."""
-        parts = list(split(rows, self.units, self._homes(rows)))
+        parts = self._parts(plan, sequence, rows)
         if not parts:
             return None
         count = len(parts)
-        sent = [self._send(plan, unit, part) for unit, part in parts]
+        sent = self._sent(plan, parts)
         return pa.record_batch(
             [
-                pa.array([self.slots[unit] for unit, _ in parts], pa.int32()),
+                pa.array([self.slots[part.unit] for part in parts], pa.int32()),
                 pa.array([plan.number] * count, pa.int32()),
                 pa.array([sequence] * count, pa.int64()),
                 pa.array([0] * count, pa.int64()),
-                pa.array([part.num_rows for _, part in parts], pa.int64()),
+                pa.array([part.rows.num_rows for part in parts], pa.int64()),
                 pa.array([flags for flags, _ in sent], pa.int32()),
                 _binary([data for _, data in sent]),
             ],
             schema=SCHEMA,
         )
+
+    def _parts(self, plan: InputPlan, sequence: int, rows: pa.RecordBatch) -> list[Sent]:
+        if self.route is None:
+            return [Sent(unit, BOTH, part) for unit, part in split(rows, self.units, self._homes(rows))]
+        parts = list(routed(rows, self.route, plan.number, self.rules, sequence))
+        if self.censuses:
+            stored = np.repeat([p.unit for p in parts], [p.rows.num_rows * (p.role != PROBE) for p in parts])
+            self.censuses[plan.number].see(rows.column(0).to_numpy(), stored, stored)
+        return parts
+
+    def _sent(self, plan: InputPlan, parts: list[Sent]) -> list[tuple[int, pa.Buffer]]:
+        """Rows that probe many units are written for all of them once."""
+        once: dict[int, pa.Buffer] = {}
+        found = []
+        for part in parts:
+            if part.role == PROBE:
+                if id(part.rows) not in once:
+                    once[id(part.rows)] = part.rows.serialize()
+                flags, data = _BLOCK, once[id(part.rows)]
+            else:
+                flags, data = self._send(plan, part.unit, part.rows)
+            found.append((flags | _ROLE * part.role, data))
+        return found
 
     def _homes(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64] | None:
         """The units that the rule chooses, counted; None: those of the hashes' top bits."""
@@ -126,8 +159,10 @@ def receive(arrived: Iterable[Sequence[Any]], inputs: Sequence[InputPlan], folde
         elif flags & _FILE:
             written = Written(*orjson.loads(block))
             segment.verify(folder, written)
-            rows.append((number, sequence, segment.read(folder, written, schemas[number])))
-            files[number, sequence] = written
+            role = flags // _ROLE
+            rows.append((number, sequence, segment.read(folder, written, schemas[number]), role))
+            files[number, sequence, role] = written
         else:
-            rows.append((number, sequence, pa.ipc.read_record_batch(pa.py_buffer(block), schemas[number])))
+            found = pa.ipc.read_record_batch(pa.py_buffer(block), schemas[number])
+            rows.append((number, sequence, found, flags // _ROLE))
     return Blocks(rows, ticks, files, versions)

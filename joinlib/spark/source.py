@@ -8,7 +8,7 @@ that is run again is the same batch. Beside that it holds what progress shows: {
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,11 +26,14 @@ from joinlib.join.watermark import Tick
 from joinlib.lookup.task import TableTask
 from joinlib.route.config import read_columns
 from joinlib.source import Config, Input, KafkaConfig, Slice, admit, make, reader
+from joinlib.source.files import FileInput
+from joinlib.source.generator import GeneratorInput
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
 
 if TYPE_CHECKING:
     from joinlib.lookup.versions import Versions
+    from joinlib.route.biclique import Rules
     from joinlib.route.census import Census
     from joinlib.route.hotspot import Rule
 
@@ -70,6 +73,11 @@ class SourceTask:
         return isinstance(self.stage.tree, Leaf) and bool(self.stage.inputs[0].keys) and self.stage.units > 1
 
     @property
+    def split(self) -> bool:
+        """ContRand: a hot key's rows lie over several units, so it must be known which keys are hot."""
+        return self.stage.route is not None and bool(self.stage.inputs[0].keys) and self.stage.units > 1
+
+    @property
     def census(self) -> Path:
         """Where map tasks say what they have seen."""
         return self.logs / "census"
@@ -89,7 +97,8 @@ class Part(InputPartition):
     reads: tuple[tuple[str, tuple[Slice, ...]], ...]
     ticks: tuple[Tick, ...]
     versions: tuple[tuple[int, int], ...] = ()  # (number of a lookup, version of its table)
-    route: dict[str, Any] | None = None  # the rule that splits hot keys; None: the hashes' top bits
+    first: tuple[tuple[str, int], ...] = ()  # of sources whose rows are numbered: the number of its first row
+    route: dict[str, Any] | None = None  # the rule, or rules, that split hot keys; None: the hashes' top bits
 
 
 def data_source(task: SourceTask) -> type[DataSource]:
@@ -196,9 +205,20 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         route = end.get("route")
         first = ticks, tuple((numbers[alias], version) for alias, version in seen.items())
         return [
-            Part(_by_source(group), *(first if at == 0 else ((), ())), route)
+            Part(_by_source(group), *(first if at == 0 else ((), ())), self._numbers(group), route)
             for at, group in enumerate(groups)
         ]
+
+    def _numbers(self, group: list[tuple[str, Slice]]) -> tuple[tuple[str, int], ...]:
+        """The number of the first row of each source of a part, where rows are numbered."""
+        wanted = {p.source for p in self.task.stage.inputs if p.numbered}
+        firsts = {name: s.index for name, s in reversed(group) if name in wanted}
+        found = []
+        for name, index in firsts.items():
+            known = self.inputs[name]
+            assert isinstance(known, FileInput | GeneratorInput)  # the planner has refused others
+            found.append((name, known.rows_before(index)))
+        return tuple(found)
 
     def commit(self, end: Offset) -> None:
         """Spark will never run a batch again that ended here or before."""
@@ -218,6 +238,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, known: dict[str, Any] | None, skew: dict[str, float] | None
     ) -> tuple[dict[str, Any] | None, dict[str, float] | None]:
         """The rule of the next batch, a new one if the last was uneven; and DS of the last, by hashes and as it was routed."""
+        if self.task.split:
+            return self._hot(known), skew
         if not self.task.routed:
             return None, None
         from joinlib.route import census, hotspot
@@ -229,6 +251,15 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if skew["rule"] <= self.task.tuning.skew:
             return known, skew
         return hotspot.rule(sample, self.task.stage.units).encode(), skew
+
+    def _hot(self, known: dict[str, Any] | None) -> dict[str, Any]:
+        """Which keys lie over several units from the next batch on, and which did (ContRand)."""
+        from joinlib.route import biclique, census, contrand
+
+        stage, rules = self.task.stage, biclique.decode(known)
+        assert stage.route is not None
+        samples = [census.collect(self.task.census / str(p.number), stage.units)[2] for p in stage.inputs]
+        return contrand.following(rules, stage.route, samples).encode()
 
     def _tables(self) -> "Versions | None":
         """Of the tables that are kept whole; None where there are none."""
@@ -263,20 +294,29 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, part: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Exchange rows of one part."""
         from joinlib.spark.exchange import Sender  # only tasks need them, and they are slow to load
-        from joinlib.spark.splitter import exchange_rows, spool
+        from joinlib.spark.splitter import exchange_rows, numbered, spool
 
         stage = self.task.stage
         rule, census = self._census(part)
-        sender = Sender(stage.units, spool(self.task.state, self.task.tuning), rule, census)
+        rules, censuses = self._hot_keys(part)
+        written = spool(self.task.state, self.task.tuning)
+        sender = Sender(stage.units, written, rule, census, stage.route, rules, censuses)
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
         for name, slices in part.reads:
             plans = [p for p in stage.inputs if p.source == name]
-            batches = enumerate(readers[name].read_many(slices, read_columns(plans)), slices[0].index << 20)
+            rows = readers[name].read_many(slices, read_columns(plans))
+            batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, slices[0].index << 20)
+            if name in (first := dict(part.first)):
+                batches = numbered(batches, first[name])
             bits, bad = self.task.tuning.hash_bits, partial(getattr, readers[name], "bad")
             yield from exchange_rows(batches, plans, sender, bits, bad)
         if census is not None and census.counts.any():
             name, slices = part.reads[0]
             census.write(self.task.census, f"{name}-{slices[0].index}")
+        for number, seen in enumerate(censuses):
+            if seen.counts.any():
+                name, slices = part.reads[0]
+                seen.write(self.task.census / str(number), f"{name}-{slices[0].index}")
         if part.ticks:
             yield sender.ticks(part.ticks)
         if part.versions:
@@ -290,6 +330,15 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return hotspot.decode(part.route), census.Census.begin(
             self.task.stage.units, part.reads[0][1][0].index
         )
+
+    def _hot_keys(self, part: Part) -> tuple["Rules | None", tuple["Census", ...]]:
+        if not self.task.split or not part.reads:
+            return None, ()
+        from joinlib.route import biclique, census
+
+        seed, units = part.reads[0][1][0].index, self.task.stage.units
+        seen = tuple(census.Census.begin(units, seed) for _ in self.task.stage.inputs)
+        return biclique.decode(part.route), seen
 
 
 def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from joinlib.join.watermark import Tick
-from joinlib.route.config import InputPlan
+from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.route.split import prepare
 from joinlib.spark.exchange import Sender, Spool
 from joinlib.state.manifest import NEVER
@@ -45,6 +46,21 @@ def exchange_rows(
     ]
     if ticks:
         yield sender.ticks(ticks)
+
+
+def numbered(
+    batches: Iterable[tuple[int, pa.RecordBatch]], first: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batches with a column of their rows' numbers, counted on from `first`."""
+    for sequence, rows in batches:
+        yield sequence, with_numbers(rows, first)
+        first += rows.num_rows
+
+
+def with_numbers(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    """The rows with a column of their numbers."""
+    numbers = pa.array(np.arange(first, first + rows.num_rows))
+    return pa.record_batch([*rows.columns, numbers], names=[*rows.schema.names, ORDINAL])
 
 
 def spool(state: Path, tuning: Tuning) -> Spool | None:

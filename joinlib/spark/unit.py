@@ -37,7 +37,7 @@ def root_of(stage: Stage, hash_bits: int) -> Operator | Leaf:
     """The stage's operators; a leaf where nothing is joined but tables are looked up."""
     if isinstance(stage.tree, Leaf):
         return stage.tree
-    return layout(stage.tree, stage.inputs, stage.above, hash_bits)
+    return layout(stage.tree, stage.inputs, stage.above, hash_bits, stage.index)
 
 
 class UnitTask:
@@ -89,7 +89,7 @@ class UnitTask:
         segments = unit_folder(self.task.state, self.unit)
         indexes = local_folder(self.task.state) / segments.name
         blocks = receive(arrived, stage.inputs, segments)
-        with hold(segments, indexes, stage.units.bit_length() - 1, self.sides, tuning, self.before) as held:
+        with hold(segments, indexes, stage.skip_bits, self.sides, tuning, self.before) as held:
             join = UnitJoin(
                 self.root, stage.inputs, stage.timed, stage.final_close, tuning, held, self.before
             )

@@ -71,6 +71,14 @@ class Metadata(Model):
     )
 
 
+class Window(Model):
+    """Which rows of one input are near enough to one of another; time bounds in the SQL and retention say it in time."""
+
+    rows: Positive = Field(
+        description="Row number i of one input matches the rows i - rows + 1 to i + rows - 1 of another."
+    )
+
+
 class Join(Model):
     """How the state is laid out and how long it is kept."""
 
@@ -84,6 +92,14 @@ class Join(Model):
         default=None,
         alias="retention",
         description="Rows match only if their event times are no further apart than this.",
+    )
+    subgroups: Annotated[int, Field(ge=1, le=MAX_UNITS), AfterValidator(_power_of_two)] | None = Field(
+        default=None,
+        description="Strategy biclique with an equality: parts of the units among which keys are hashed, a power of two;"
+        " within one, rows lie at random. Absent: one for each unit.",
+    )
+    window: Window | None = Field(
+        default=None, description="Rows match only if they came this near to each other."
     )
 
 

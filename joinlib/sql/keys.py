@@ -38,14 +38,23 @@ class Edge:
 
 
 def link(tree: Tree, unusable: list[str]) -> list[Linked]:
-    """The classes that hold for every input of the tree; `unusable` gathers why equalities were of no use."""
+    """The classes that hold for every input of the tree; `unusable` gathers why equalities were of no use.
+
+    None for an inner join of two inputs that something else relates: any predicate will do.
+    """
     assert isinstance(tree, Joined)
     below = [[] if isinstance(c, Scan) else link(c, unusable) for c in tree.children]
     edges = [e for c in tree.on if (e := _edge(c, tree, below, unusable))]
     found = list(_groups(edges, tree) if tree.kind == "inner" else _pairs(edges, tree))
-    if not found:
+    if not found and not _related(tree):
         raise _no_class(tree, edges, unusable)
     return found
+
+
+def _related(tree: Joined) -> bool:
+    """Whether some condition speaks of both inputs of an inner join of two."""
+    two = tree.kind == "inner" and len(tree.children) == 2 and all(isinstance(c, Scan) for c in tree.children)
+    return two and any(clause.aliases == tree.aliases for clause in tree.on)
 
 
 def _edge(clause: Clause, tree: Joined, below: list[list[Linked]], unusable: list[str]) -> Edge | None:
@@ -172,9 +181,20 @@ def _no_class(tree: Joined, edges: list[Edge], unusable: list[str]) -> SqlError:
             "later version; until then join the inputs that share a key, and join the result in a second query",
             *tree.place,
         )
+    return SqlError(_unrelated(tree), *tree.place)
+
+
+def _unrelated(tree: Joined) -> str:
     left, right = (min(c.aliases) for c in tree.children[:2])
-    return SqlError(
-        f"nothing says that a column of {left} equals one of {right}. Joins without equality come with a later "
-        f"version; write ON {left}.key = {right}.key",
-        *tree.place,
+    nothing = f"nothing says that a column of {left} equals one of {right}"
+    if len(tree.aliases) > 2:
+        return f"{nothing}. Without equality no more than two inputs are joined; write ON {left}.key = {right}.key"
+    if tree.kind != "inner":
+        return (
+            f"{nothing}. Without equality partners may lie in every unit, and none can say that a row has no other: only"
+            f" INNER JOIN can do without; write ON {left}.key = {right}.key"
+        )
+    return (
+        f"nothing relates {left} to {right}, every row would match every other; write a condition on both, as"
+        f" ON {left}.key = {right}.key or {left}.x BETWEEN {right}.low AND {right}.high"
     )

@@ -18,6 +18,7 @@ from joinlib import fault
 from joinlib.state import segment
 from joinlib.state.manifest import ALWAYS, NEVER, Run, Segment, SideManifest
 from joinlib.state.run import I32, LiveRun, time_values
+from joinlib.state.sorted import SortedIndexes
 from joinlib.state.tuning import Tuning
 
 _MARKS = pa.schema([pa.field("run", pa.int32()), pa.field("row", pa.int32())])
@@ -33,6 +34,7 @@ class SideConfig:
     time: str | None  # the column by which rows expire
     hold_us: int | None  # a row at t is needed until the watermark is beyond t + hold; None: for ever
     marked: bool  # rows come out unmatched, or once when first matched
+    compared: str = ""  # what stored rows are sorted by, and how; empty: they are found by their hashes
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Part:
 
     rows: pa.RecordBatch
     written: segment.Written | None = None
+    stored: bool = True  # False: they only look for partners
+    probing: bool = True  # False: they are only stored, and look for partners in other units
 
 
 class Side:
@@ -59,6 +63,7 @@ class Side:
     def __init__(self, config: SideConfig, place: Place, tuning: Tuning) -> None:
         self.config, self.place, self.tuning = config, place, tuning
         self.runs: list[LiveRun] = []
+        self.sorted = SortedIndexes(place.indexes, config.number, config.compared)
         self._known: dict[int, LiveRun] = {}
         self._marks: tuple[Segment, ...] = ()
         self._next_run = 0
@@ -140,6 +145,8 @@ class Side:
         for live in self.runs:
             live.chains.finish(live.run.token, self._marks_token)
         manifest = SideManifest(tuple(live.run for live in self.runs), self._marks, self._next_run)
+        if self.config.compared and self._retired:
+            self.sorted.keep({s.name for s in manifest.segments})
         alive = {
             s.name for s in manifest.segments
         }  # a merge that changed nothing makes the name it started from
@@ -159,7 +166,8 @@ class Side:
     @property
     def index_bytes(self) -> int:
         """What the indexes take on the executor."""
-        return sum(live.chains.allocated_bytes for live in self.runs)
+        chains = sum(live.chains.allocated_bytes for live in self.runs)
+        return chains + (self.sorted.bytes if self.config.compared else 0)
 
     # --- marks -------------------------------------------------------------------------------------------------------
 
@@ -236,6 +244,8 @@ class Side:
 
     def _forget_indexes(self) -> None:
         wanted = {self._index(live.run.number) for live in self.runs}
+        if self.config.compared:
+            self.sorted.keep({s.name for live in self.runs for s in live.run.segments})
         for path in self.place.indexes.glob(f"{self.config.number}-*"):
             if path not in wanted:
                 path.unlink(missing_ok=True)

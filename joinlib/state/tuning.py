@@ -10,7 +10,9 @@ class Tuning:
     hash_bits: int = 64  # fewer: collisions are forced
     seal_rows: int = 1 << 24  # a head with so many rows is sealed
     seal_bytes: int = (1 << 30) - 1  # or so many bytes (string columns of one Arrow array end at 2 GiB)
-    spans: int = 8  # a head is sealed once it spans this part of the time a row is kept
+    spans: int = (
+        10  # a head is sealed once it spans this part of the time a row is kept (BiStream's archive period)
+    )
     merge_segments: int = 8  # so many small segments of a head become one, and half as many segments of marks
     file_bytes: int = 1 << 12  # fewer stand in the manifest: to make a file costs 0.1 to 1 ms
     small_bytes: int = 1 << 14  # a segment below this is small; its rows are not mapped until they are merged

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from joinlib.join.stage import Stage
 from joinlib.plan.build import build
 from joinlib.plan.source import SourceInput
+from joinlib.route.biclique import Rules
 from joinlib.state.tuning import Tuning
 from tests.laws.harness import Batch, Flow, Trouble, cut
 from tests.laws.oracle import Condition, Query, Row, Tree, apart, differ, missing, same
@@ -52,6 +53,9 @@ class Case:
     tuning: Tuning
     trouble: Trouble
     spooled_rows: int
+    strategy: str = "auto"
+    subgroups: int | None = None
+    rules: tuple[Rules, ...] = (Rules(),)  # of ContRand, by batch
 
     @property
     def schema(self) -> pa.Schema:
@@ -59,7 +63,10 @@ class Case:
 
     def stage(self) -> Stage:
         source = SourceInput(self.schema, "t", self.delay_s * SECOND)
-        return build(self.query.sql, dict.fromkeys(self.rows, source), units=self.units)
+        inputs = dict.fromkeys(self.rows, source)
+        return build(
+            self.query.sql, inputs, units=self.units, strategy=self.strategy, subgroups=self.subgroups
+        )
 
     def batches(self) -> list[Batch]:
         parts = {name: cut(self.table(rows), self.cuts[name]) for name, rows in self.rows.items()}
@@ -82,6 +89,7 @@ class Case:
         """The rows that are not late, batch by batch, and how many are: the watermark once more, in its plainest form."""
         timed = [i.alias for i in stage.inputs if i.time is not None]
         keys = {i.alias: () if i.keep_null_keys else tuple(k[2:] for k in i.keys) for i in stage.inputs}
+        keys = {n: (*k, *self.query.compared.get(n, ())) for n, k in keys.items()}
         taken: dict[str, list[tuple[object, ...]]] = {name: [] for name in self.rows}
         late = dict.fromkeys(self.rows, 0)
         highest: dict[str, int | None] = dict.fromkeys(timed)
@@ -109,7 +117,7 @@ def holds(case: Case, check: Callable[[Flow], None] = lambda _: None) -> None:
     stage = case.stage()
     taken, late = case.punctual(stage)
     with TemporaryDirectory() as folder:
-        flow = Flow(stage, Path(folder), case.tuning, case.trouble, case.spooled_rows)
+        flow = Flow(stage, Path(folder), case.tuning, case.trouble, case.spooled_rows, case.rules)
         result = flow.run(case.batches())
         check(flow)
     expected = case.query.nested_loop({name: [case.plain(r) for r in rows] for name, rows in taken.items()})

@@ -19,7 +19,10 @@ from joinlib.join.rows import flat
 from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
 from joinlib.join.watermark import Tick
+from joinlib.route.biclique import BOTH, PROBE, Rules, routed
+from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.route.split import block_schema, prepare, split
+from joinlib.spark.splitter import with_numbers
 from joinlib.state import segment
 from joinlib.state import unit as units
 from joinlib.state.manifest import NEVER, Manifest, decode, empty
@@ -27,7 +30,7 @@ from joinlib.state.segment import Written
 from joinlib.state.tuning import Tuning
 
 Batch = Mapping[str, pa.RecordBatch]  # source -> its rows
-Block = tuple[int, int, bytes | Written]  # input, sequence, and the rows or the file that holds them
+Block = tuple[int, int, bytes | Written, int]  # input, sequence, the rows or the file that holds them, role
 SMALL = Tuning(seal_rows=5, merge_segments=2, max_segments=8, max_runs=2, retain_batches=1, probe_pairs=3)
 
 
@@ -59,8 +62,10 @@ class Flow:
         tuning: Tuning = SMALL,
         trouble: Trouble = CALM,
         spooled_rows: int = 1000,
+        rules: Sequence[Rules] = (Rules(),),
     ) -> None:
-        """`spooled_rows`: so large a block is written as a segment where it is made."""
+        """`spooled_rows`: so large a block is written as a segment where it is made. `rules`: of each batch, the last for ever."""
+        self.rules = rules
         self.stage, self.folder, self.tuning, self.trouble, self.spooled_rows = (
             stage,
             folder,
@@ -68,10 +73,12 @@ class Flow:
             trouble,
             spooled_rows,
         )
-        self.root = layout(stage.tree, stage.inputs, tuple(c.value for c in stage.select), tuning.hash_bits)
+        select = tuple(c.value for c in stage.select)
+        self.root = layout(stage.tree, stage.inputs, select, tuning.hash_bits, stage.index)
         self.sides = [s for op in self.root.operators() for s in op.sides]
         self.units = {u: empty(len(self.sides), len(stage.inputs)).encode() for u in range(stage.units)}
         self.done = 0
+        self.read = [0] * len(stage.inputs)  # rows of each input so far
         self.largest = 0  # rows of one frame
 
     def run(self, batches: Sequence[Batch], close: bool = True) -> Counter[tuple[object, ...]]:
@@ -122,11 +129,16 @@ class Flow:
             table = rows.get(plan.source)
             if table is None or not table.num_rows:
                 continue
+            if plan.numbered:
+                table = with_numbers(table, self.read[plan.number])
+                self.read[plan.number] += table.num_rows
             half = table.num_rows // 2  # two map tasks; units receive their blocks in any order
             for sequence, part in reversed(list(enumerate((table.slice(0, half), table.slice(half))))):
-                block = prepare(plan, part.select(plan.read), self.done, self.tuning.hash_bits)
-                for u, piece in split(block, self.stage.units):
-                    blocks[u].append((plan.number, sequence, self._send(u, plan.number, piece)))
+                names = [*plan.read, *([ORDINAL] if plan.numbered else [])]
+                block = prepare(plan, part.select(names), self.done, self.tuning.hash_bits)
+                for u, role, piece in self._split(plan, block, sequence):
+                    sent = self._send(u, plan.number, piece, 10**9 if role == PROBE else self.spooled_rows)
+                    blocks[u].append((plan.number, sequence, sent, role))
             top = (
                 pc.max(table.column(plan.time.partition(".")[2]).view(pa.int64())).as_py()
                 if plan.time
@@ -135,8 +147,18 @@ class Flow:
             ticks.append(Tick(plan.number, NEVER if top is None else top, table.num_rows))
         return blocks, ticks
 
-    def _send(self, u: int, number: int, piece: pa.RecordBatch) -> bytes | Written:
-        if piece.num_rows < self.spooled_rows:
+    def _split(
+        self, plan: InputPlan, block: pa.RecordBatch, sequence: int
+    ) -> list[tuple[int, int, pa.RecordBatch]]:
+        if self.stage.route is None:
+            return [(u, BOTH, piece) for u, piece in split(block, self.stage.units)]
+        rules = self.rules[min(self.done, len(self.rules) - 1)]
+        return [
+            tuple(s) for s in routed(block, self.stage.route, plan.number, rules, self.done * 2 + sequence)
+        ]
+
+    def _send(self, u: int, number: int, piece: pa.RecordBatch, spooled_rows: int) -> bytes | Written:
+        if piece.num_rows < spooled_rows:
             return piece.serialize().to_pybytes()
         self._segments(u).mkdir(parents=True, exist_ok=True)
         return segment.write(self._segments(u), f"in{number}-{self.done:08d}", piece)
@@ -168,10 +190,10 @@ class Flow:
     ) -> tuple[list[tuple[object, ...]], bytes]:
         """One task's work on one unit. `frames`: it is killed after so many."""
         schemas = [block_schema(p) for p in self.stage.inputs]
-        rows = [(i, s, self._receive(u, b, schemas[i])) for i, s, b in data]
-        written = {(i, s): b for i, s, b in data if isinstance(b, Written)}
+        rows = [(i, s, self._receive(u, b, schemas[i]), role) for i, s, b, role in data]
+        written = {(i, s, role): b for i, s, b, role in data if isinstance(b, Written)}
         manifest = decode(saved)
-        bits = self.stage.units.bit_length() - 1
+        bits = self.stage.skip_bits
         folders = self._segments(u), self.folder / "indexes" / f"{u:05d}"
         out: list[tuple[object, ...]] = []
         with units.hold(*folders, bits, self.sides, self.tuning, manifest) as unit:

@@ -3,6 +3,7 @@
 A condition is told twice, as SQL and as a function, so that it can be drawn at random.
 """
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ class Condition:
 
     sql: str
     test: Callable[[Row], bool | None]
+    keyed: bool = False  # an equality
+    compared: tuple[str, ...] = ()  # columns whose NULLs are dropped where they are read, if there is no key
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,14 @@ class Query:
     select: tuple[str, ...]
     tree: "Tree"
     where: tuple[Condition, ...] = ()
+
+    @property
+    def compared(self) -> dict[str, tuple[str, ...]]:
+        """Columns of each input that a join without a key compares."""
+        assert isinstance(self.tree, tuple)
+        on = self.tree[3]
+        named = [] if any(c.keyed for c in on) else [n.split(".") for c in on for n in c.compared]
+        return {alias: tuple(c for a, c in named if a == alias) for alias, _ in named}
 
     @property
     def sql(self) -> str:
@@ -106,7 +117,46 @@ def same(left: str, right: str) -> Condition:
         a, b = row.get(left), row.get(right)
         return a is not None and b is not None and (a == b or (a != a and b != b))
 
-    return Condition(f"{left} = {right}", test)
+    return Condition(f"{left} = {right}", test, keyed=True)
+
+
+_SIGNS: dict[str, Callable[[object, object], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "<>": operator.ne,
+}  # fmt: skip
+
+
+def compared(left: str, sign: str, right: str) -> Condition:
+    """As Spark has it: NaN equals NaN and is greater than every number."""
+
+    def test(row: Row) -> bool | None:
+        a, b = row.get(left), row.get(right)
+        return None if a is None or b is None else _SIGNS[sign](_rank(a), _rank(b))
+
+    return Condition(f"{left} {sign} {right}", test, compared=(left, right))
+
+
+def _rank(value: object) -> tuple[bool, object]:
+    return (True, 0) if value != value else (False, value)
+
+
+def near(left: str, right: str, by: float) -> Condition:
+    """A band."""
+
+    def test(row: Row) -> bool | None:
+        a, b = row.get(left), row.get(right)
+        return None if a is None or b is None else abs(a - b) <= by  # type: ignore[operator]
+
+    return Condition(f"ABS({left} - {right}) <= {by}", test)
+
+
+def odd(left: str, right: str) -> Condition:
+    """Of both sides at once: nothing can be sorted by it."""
+
+    def test(row: Row) -> bool | None:
+        a, b = row.get(left), row.get(right)
+        return None if a is None or b is None else (a + b) % 2 == 1  # type: ignore[operator]
+
+    return Condition(f"({left} + {right}) % 2 = 1", test)
 
 
 def apart(left: str, right: str, low_s: int | None, high_s: int | None) -> Condition:

@@ -17,7 +17,7 @@ from tests.deploy.chart.documents import BAD, FINE, GOOD, changed
 pytestmark = pytest.mark.cluster
 
 MANIFESTS = ROOT / "manifests"
-EXAMPLES = sorted([*MANIFESTS.glob("0*.yaml"), *(MANIFESTS / "examples").glob("*.yaml")])
+EXAMPLES = sorted([*MANIFESTS.glob("[0-9]*.yaml"), *(MANIFESTS / "examples").glob("*.yaml")])
 
 
 @pytest.fixture

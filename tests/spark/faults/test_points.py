@@ -26,6 +26,16 @@ def test_every_point(job: Scenario, undisturbed: Callable[[str], Scenario]) -> N
     job.check(like=undisturbed(job.kind))
 
 
+@pytest.mark.parametrize("job", ["band", "hot"], indirect=True)
+def test_join_biclique(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
+    """A join whose rows are stored in one unit and probe others dies while it sends, joins and writes."""
+    assert job.begin("spooled:0", "segment:2", "joined:3", "collected:4", conf=RETRYING).end() == -9
+    assert job.begin("published:6").end() == -9
+    job.finish()
+
+    job.check(like=undisturbed(job.kind))
+
+
 @pytest.mark.parametrize("job", ["inner"], indirect=True)
 def test_local_run_ends_with_a_clear_error(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
     """Without a cluster a run ends when a worker or the JVM dies, says so in one line, and goes on when run again; an inner join."""

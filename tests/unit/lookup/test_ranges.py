@@ -16,11 +16,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from joinlib.expr import types as t
+from joinlib.index.order import codes
 from joinlib.join.rows import Picked, Tuples
 from joinlib.lookup import ranges
 from joinlib.lookup.enrich import Whole, enriched
 from joinlib.lookup.load import searchable
-from joinlib.lookup.order import codes
 from joinlib.lookup.ranges import Ranges, order
 from joinlib.lookup.skiplist import Ideal, Random, level
 from joinlib.lookup.version import Version, write

@@ -29,6 +29,9 @@ INPUTS = {
 BOUNDED = "SELECT o.id, s.carrier FROM orders o {} JOIN ships s ON o.id = s.order_id AND s.at BETWEEN o.at AND o.at + INTERVAL 1 HOUR"
 PLAIN = "SELECT o.id, s.carrier FROM orders o {} JOIN ships s ON o.id = s.order_id"
 
+BELOW = "SELECT o.id FROM orders o JOIN ships s ON o.id < s.order_id"
+ODD = "SELECT o.id FROM orders o JOIN ships s ON (o.id + s.order_id) % 2 = 1"
+
 
 def plan(sql: str, retention_us: int | None = None, units: int = 8) -> Stage:
     return build(sql, INPUTS, units=units, retention_us=retention_us)
@@ -192,7 +195,13 @@ def test_retention_skips_times_that_may_be_null() -> None:
     ("sql", "options", "message"),
     [
         (PLAIN.format("INNER"), {"units": 12}, "join.units is 12; it must be a power of two"),
-        (PLAIN.format("INNER"), {"units": 8, "strategy": "biclique"}, "join.strategy is 'biclique'"),
+        (PLAIN.format("INNER"), {"units": 8, "strategy": "quick"}, "join.strategy is 'quick'"),
+        (PLAIN.format("LEFT"), {"units": 8, "strategy": "biclique"}, "for the INNER join of two inputs"),
+        (PLAIN.format("INNER"), {"units": 8, "strategy": "inequality"}, "for joins without equality"),
+        (PLAIN.format("INNER"), {"units": 8, "subgroups": 2}, "join.subgroups is for join.strategy biclique"),
+        (BELOW, {"units": 8, "strategy": "multiway"}, "this join has none"),
+        (BELOW, {"units": 8, "subgroups": 2}, "has no key to tell subgroups by"),
+        (ODD, {"units": 8, "strategy": "inequality"}, "needs a comparison"),
         ("SELECT o.id FROM orders o JOIN untimed u USING (id)", {"units": 8, "retention_us": 1}, "input untimed an eventTime"),
     ],
 )  # fmt: skip

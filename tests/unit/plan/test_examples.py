@@ -7,7 +7,7 @@ import pytest
 from joinlib.plan import explain, fingerprint, of_spec
 from joinlib.spec import load
 
-MANIFESTS = sorted((Path(__file__).parents[3] / "manifests").glob("0*.yaml"))
+MANIFESTS = sorted((Path(__file__).parents[3] / "manifests").glob("[0-9]*.yaml"))
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=[p.stem for p in MANIFESTS])

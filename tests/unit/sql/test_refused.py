@@ -72,7 +72,7 @@ REFUSED = [
     ("SELECT rand() AS r FROM orders o JOIN ships s ON o.id = s.id", (1, 8), "from run to run"),
     (O_S + " WHERE o.day < current_date", (1, 75), "from run to run"),
     ("SELECT a.i FROM orders a(i) JOIN ships s ON a.i = s.id", (1, 17), "name them in the select list"),
-    ("SELECT o.id FROM orders o, ships s WHERE o.amount > s.id", (1, 28), "write ON o.key = s.key"),
+    ("SELECT o.id FROM orders o, ships s WHERE o.amount > 3", (1, 28), "write a condition on both"),
     (O_S + " WHERE o.at < now()", (1, 74), "from run to run"),
     ("SELECT uper(o.customer) AS c FROM orders o JOIN ships s ON o.id = s.id", (1, 8), "did you mean upper?"),
     (
@@ -93,9 +93,18 @@ REFUSED = [
         "a subquery stands",
     ),
     # joins
-    ("SELECT o.id FROM orders o JOIN ships s ON o.amount > s.id", (1, 32), "write ON o.key = s.key"),
-    ("SELECT o.id FROM orders o CROSS JOIN ships s", (1, 38), "Joins without equality"),
-    ("SELECT o.id FROM orders o LEFT JOIN ships s", (1, 37), "Joins without equality"),
+    (
+        "SELECT o.id FROM orders o LEFT JOIN ships s ON o.amount > s.id",
+        (1, 37),
+        "only INNER JOIN can do without",
+    ),
+    (
+        "SELECT o.id FROM orders o JOIN ships s ON o.amount > s.id JOIN pays p ON p.sum > s.id",
+        (1, 64),
+        "no more than two inputs",
+    ),
+    ("SELECT o.id FROM orders o CROSS JOIN ships s", (1, 38), "every row would match every other"),
+    ("SELECT o.id FROM orders o LEFT JOIN ships s", (1, 37), "only INNER JOIN can do without"),
     ("SELECT o.id FROM orders o NATURAL JOIN ships s", (1, 40), "write USING (...)"),
     ("SELECT o.id FROM orders o JOIN ships s USING (day)", (1, 47), "s has no column day"),
     (O_S + " JOIN pays p ON p.ref = s.carrier", (1, 66), "have no key in common"),
@@ -133,7 +142,7 @@ REFUSED = [
     ),
     ("SELECT id FROM orders WHERE id NOT IN (SELECT id FROM ships)", (1, 29), "write NOT EXISTS"),
     ("SELECT id FROM orders WHERE id IN (SELECT id, at FROM ships)", (1, 29), "IN compares 1 values with 2"),
-    ("SELECT id FROM orders WHERE EXISTS (SELECT 1 FROM ships)", (1, 44), "Joins without equality"),
+    ("SELECT id FROM orders WHERE EXISTS (SELECT 1 FROM ships)", (1, 44), "only INNER JOIN can do without"),
     # text that is no SQL
     ("SELECT o.id FROM orders o JOIN ships s ON (o.id = s.id", (1, 53), "Expecting )"),
     ("SELECT 'abc FROM orders", (1, 8), "a quote is not closed"),

@@ -1,0 +1,78 @@
+"""What is compared, and numbers that are compared in its stead.
+
+Law: a < b as SQL orders them if and only if key(a) < key(b). NaN is the greatest and equals itself, -0.0 equals 0.0.
+"""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+I64 = npt.NDArray[np.int64]
+Column = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+
+class Op(enum.Enum):
+    """The probe's value OP the stored value."""
+
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    NE = "<>"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Comparison i compares with dimension `of[i]` of the stored rows: a band is two comparisons with one dimension."""
+
+    ops: tuple[Op, ...]
+    of: tuple[int, ...]
+    floats: tuple[bool, ...]  # by dimension
+
+    @classmethod
+    def like(cls, columns: Sequence[Column], ops: Sequence[Op]) -> "Shape":
+        """Comparisons whose columns are one and the same array share a dimension."""
+        if not ops or len(columns) != len(ops):
+            raise ValueError(
+                f"{len(ops)} comparisons, but {len(columns)} columns: one each, and at least one"
+            )
+        firsts: list[Column] = []
+        of = []
+        for column in columns:
+            same = [d for d, first in enumerate(firsts) if first is column]
+            of.append(same[0] if same else len(firsts))
+            firsts += [] if same else [column]
+        return cls(tuple(ops), tuple(of), tuple(c.dtype.kind == "f" for c in firsts))
+
+    @property
+    def dimensions(self) -> int:
+        return len(self.floats)
+
+    def stored(self, columns: Sequence[Column]) -> list[I64]:
+        """The keys of each dimension, from one column a comparison."""
+        return [keys(columns[self.of.index(d)], self.floats[d]) for d in range(self.dimensions)]
+
+    def probing(self, columns: Sequence[Column]) -> list[I64]:
+        """The keys of each comparison."""
+        if len(columns) != len(self.ops):
+            raise ValueError(f"{len(self.ops)} comparisons are probed with {len(columns)} columns")
+        return [keys(c, self.floats[d]) for c, d in zip(columns, self.of)]
+
+
+def keys(column: Column, floats: bool) -> I64:
+    """Integers in the order of the values, shape (rows,)."""
+    if column.dtype != (np.float64 if floats else np.int64):
+        raise TypeError(
+            f"a column of {column.dtype} is compared with {'doubles' if floats else 'integers'}: cast one"
+        )
+    if floats:
+        numbers = column + 0.0
+        numbers[np.isnan(numbers)] = np.nan  # one NaN of many, a positive one
+        bits = numbers.view(np.int64)
+        column = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    made = np.ascontiguousarray(column, np.int64).view()
+    made.flags.writeable = False  # kernels are compiled for one kind of array
+    return made

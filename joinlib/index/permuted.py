@@ -1,0 +1,208 @@
+"""A sealed run of an inequality join: sorted values, permutation and offset arrays (SPO-Join, sections 3.3 and 3.4).
+
+    row      0  1  2  3          values[0]  1 3 3 5      sorted by the first column: its positions are those of the bit arrays
+    a        5  3  1  3          order      2 1 3 0      the row at each of them
+    b        7  9  8  2          values[1]  2 7 8 9
+                                 perms[0]   2 3 0 1      position by a of the row at each position by b
+                                 places[0]  2 3 0 1      position by b of the row at each position by a
+
+Law: a probe returns exactly the pairs that a nested loop would, each once. Rows are numbered in the order of their arrival, so
+those that are alive are a range of numbers, and expired ones never match: the false positives of the paper do not happen.
+Cost: building O(n log n); 8 d + 4 + 8 (d - 1) bytes a row for d dimensions. Probing: the cheaper of `scans` and `sweeps`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from joinlib.index import scans, sweeps
+from joinlib.index.comparisons import Column, Op, Shape
+from joinlib.index.frames import Frames
+from joinlib.index.spans import Spans, effort, search
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+Pairs = tuple[I64, I64]
+
+PAIRS = (
+    1 << 18
+)  # in a frame; memory for larger arrays is mapped anew each time, which doubles the cost of a pair
+_OPS = tuple(Op)
+# ns, measured: a position walked to find pairs, or counted; a bit flipped; a block of the summary; a bit that is checked
+_WALK, _COUNT, _FLIP, _BLOCK, _CHECK = 1.0, 0.15, 1.5, 0.5, 3.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """Rows of one seal. `groups`: hashes of the equality, ascending; rows of group g are at [starts[g], starts[g + 1])."""
+
+    shape: Shape
+    values: I64  # (dimensions, rows), ascending within each group
+    order: I32
+    perms: I32  # (dimensions - 1, rows)
+    places: I32
+    groups: I64 | None
+    starts: I32
+
+    @property
+    def rows(self) -> int:
+        return len(self.order)
+
+    def probe(
+        self,
+        columns: Sequence[Column],
+        equal: I64 | None = None,
+        limit: int = PAIRS,
+        alive: tuple[int, int] | None = None,
+    ) -> Iterator[Pairs]:
+        """Pairs (probe, row) that satisfy every comparison, in frames of at most `limit`.
+
+        `alive`: only rows alive[0] <= row < alive[1].
+        """
+        spans, by = self._spans(columns, equal)
+        narrow, swept = self._choose(spans, by, _WALK)
+        rows, by = self._rows(alive), by[swept]
+        bits = sweeps.Bits.of(self.rows) if swept else None
+        frames, k, step = Frames(max(1, min(limit, int(narrow)))), 0, -1
+        while k < len(by):
+            probe, row = frames.take()
+            if bits:
+                found, k, step = sweeps.pairs(rows, spans, by, swept, bits, k, step, probe, row)
+            else:
+                found, k, step = scans.pairs(rows, spans, by, k, step, probe, row)
+            if found:
+                yield probe[:found], row[:found]
+            del probe, row  # or they would count as read
+
+    def count(
+        self, columns: Sequence[Column], equal: I64 | None = None, alive: tuple[int, int] | None = None
+    ) -> I64:
+        """The number of matches of each probe, shape (probes,)."""
+        spans, by = self._spans(columns, equal)
+        _, swept = self._choose(spans, by, _COUNT)
+        rows = self._rows(alive)
+        if swept:
+            return sweeps.count(rows, spans, by[swept], swept, sweeps.Bits.of(self.rows))
+        return scans.count(rows, spans, by[0])
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All there is to keep; `Run.of` takes it back, also from a memory-mapped file."""
+        kept: dict[str, npt.NDArray[Any]] = {
+            "ops": np.array([_OPS.index(op) for op in self.shape.ops], np.int32),
+            "of": np.array(self.shape.of, np.int32),
+            "floats": np.array(self.shape.floats, np.int32),
+            "values": self.values,
+            "order": self.order,
+            "perms": self.perms,
+            "places": self.places,
+            "starts": self.starts,
+        }
+        if self.groups is not None:
+            kept["groups"] = self.groups
+        return kept
+
+    @classmethod
+    def of(cls, arrays: dict[str, npt.NDArray[Any]]) -> "Run":
+        """The run whose `arrays()` these are; nothing is copied."""
+        shape = Shape(
+            tuple(_OPS[i] for i in arrays["ops"]),
+            tuple(arrays["of"].tolist()),
+            tuple(bool(f) for f in arrays["floats"]),
+        )
+        values, order, perms, places, starts = (
+            _frozen(arrays[name]) for name in ("values", "order", "perms", "places", "starts")
+        )
+        groups = _frozen(arrays["groups"]) if "groups" in arrays else None
+        return cls(shape, values, order, perms, places, groups, starts)
+
+    def check(self) -> None:
+        """Every invariant, O(rows)."""
+        n = np.arange(self.rows)
+        # Each array of positions names every row once.
+        for positions in (self.order, *self.perms, *self.places):
+            assert np.array_equal(np.sort(positions), n)
+        # A permutation and its places undo each other.
+        for perm, place in zip(self.perms, self.places):
+            assert np.array_equal(perm[place], n)
+        # Groups follow each other, values ascend within each.
+        assert self.starts[0] == 0 and self.starts[-1] == self.rows
+        assert self.groups is None or np.all(self.groups[1:] > self.groups[:-1])
+        within = np.ones(max(self.rows - 1, 0), bool)
+        within[self.starts[1:-1] - 1] = False
+        for values in self.values:
+            assert np.all((values[1:] >= values[:-1])[within])
+        # A row is in the same group in every dimension.
+        group = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        for perm in self.perms:
+            assert np.array_equal(group, group[perm])
+
+    def _rows(self, alive: tuple[int, int] | None) -> scans.Rows:
+        first, stop = alive or (0, self.rows)
+        return scans.Rows(self.order, self.perms, self.places, first, stop)
+
+    def _spans(self, columns: Sequence[Column], equal: I64 | None) -> tuple[Spans, I64]:
+        wanted = self.shape.probing(columns)
+        if (equal is None) != (self.groups is None):
+            raise ValueError("hashes of the equality are for both, the run and its probes, or for none")
+        group = np.zeros(len(wanted[0]), np.int64)
+        if equal is not None and self.groups is not None:
+            group = np.searchsorted(self.groups, equal)
+            group[np.append(self.groups, 0)[group] != equal] = -1
+            group[group == len(self.groups)] = -1
+        return search(self.shape, self.values, self.starts, group, wanted)
+
+    def _choose(self, spans: Spans, by: I64, walk: float) -> tuple[float, int]:
+        """How many positions `scans` would look at, and the dimension to sweep instead if that is cheaper (0: it is not)."""
+        narrow, widths, moves = effort(spans.lows, spans.highs, by)
+        if len(widths) == 1 or not self.rows:
+            return narrow, 0
+        plain = len(widths) == 2 and not len(spans.hole_of)
+        checks = 0.0 if plain else _CHECK * widths[0] / self.rows
+        costs = _FLIP * moves[1:] + _BLOCK * (widths[0] / sweeps.BLOCK + by.shape[1]) + checks * widths[1:]
+        best = int(np.argmin(costs))
+        return narrow, best + 1 if costs[best] < (walk if plain else _CHECK) * narrow else 0
+
+
+def build(columns: Sequence[Column], ops: Sequence[Op], equal: I64 | None = None) -> Run:
+    """A run over rows that are numbered as they are given. Row y matches probe x if x[i] ops[i] columns[i][y] for every i.
+
+    Columns that are one and the same array are one dimension: `x - c <= y <= x + c` is (GE, LE) with it twice, and one range.
+    Rows with NULL are left out by the caller. `equal`: hashes; pairs of unequal hash never match.
+    """
+    shape = Shape.like(columns, ops)
+    return sealed(shape, shape.stored(columns), equal)
+
+
+def sealed(shape: Shape, keys: list[I64], equal: I64 | None) -> Run:
+    """The run of rows with these keys, one array a dimension. Sorts are stable: two attempts write the same bytes."""
+    rows = len(keys[0])
+    orders = [np.argsort(k, kind="stable") if equal is None else np.lexsort((k, equal)) for k in keys]
+    position = np.empty(rows, np.int32)
+    position[orders[0]] = np.arange(rows, dtype=np.int32)
+    perms = np.empty((len(keys) - 1, rows), np.int32)
+    places = np.empty_like(perms)
+    for perm, place, order in zip(perms, places, orders[1:]):
+        perm[:] = position[order]
+        place[perm] = np.arange(rows, dtype=np.int32)
+    groups, starts = None, np.array([0, rows], np.int32)
+    if equal is not None:
+        groups, firsts = np.unique(equal[orders[0]], return_index=True)
+        starts = np.append(firsts, rows).astype(np.int32)
+    values = np.empty((len(keys), rows), np.int64)
+    for d, (key, order) in enumerate(zip(keys, orders)):
+        np.take(key, order, out=values[d])
+    return frozen(Run(shape, values, orders[0].astype(np.int32), perms, places, groups, starts))
+
+
+def frozen(run: Run) -> Run:
+    """With read-only arrays, as those of a file that is mapped: kernels are compiled for one kind of array."""
+    return Run.of(run.arrays())
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    plain = np.asarray(array).view()
+    plain.flags.writeable = False
+    return plain

@@ -1,0 +1,126 @@
+"""Between which positions of each sorted dimension do the matches of a probe lie?
+
+    values of a dimension   1 3 3 5 8      probe x > y, x = 3: span [0, 1)      probe x <> y, x = 3: hole [1, 3)
+
+Rows are sorted by (equality, value): the rows of one equality are one range of positions, the same in every dimension.
+Cost: O(m log m) to sort m probes and O(log of how far) a probe, because a search begins where the one before ended.
+"""
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from joinlib.index.comparisons import Op, Shape
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+F64 = npt.NDArray[np.float64]
+
+_LOWER = (Op.LE, Op.GT, Op.NE)  # they need the first position that is not below the probe,
+_UPPER = (Op.LT, Op.GE, Op.NE)  # they the first that is above it
+
+
+class Spans(NamedTuple):
+    """Probe i: lows[d, i] <= position in d < highs[d, i] for every dimension d, and in no hole.
+
+    A tuple, so that kernels take it.
+    """
+
+    lows: I32  # (dimensions, probes)
+    highs: I32
+    hole_of: I32  # the dimension of each hole
+    hole_lows: I32  # (holes, probes)
+    hole_highs: I32
+
+
+def search(
+    shape: Shape, values: I64, starts: I32, group: I64, wanted: list[I64]
+) -> tuple[Spans, npt.NDArray[np.int64]]:
+    """The spans of all probes, and in each dimension the probes in the order of their keys, shape (dimensions, probes).
+
+    `group`: the number of each probe's equality, -1 where no row has it.
+    """
+    probes, holes = len(group), [c for c, op in enumerate(shape.ops) if op is Op.NE]
+    lows, highs = np.empty((2, shape.dimensions, probes), np.int32)
+    lows[:] = np.where(group < 0, 0, starts[group])
+    highs[:] = np.where(group < 0, 0, starts[group + 1])
+    hole_lows, hole_highs = np.empty((2, len(holes), probes), np.int32)
+    by = np.empty((shape.dimensions, probes), np.int64)
+    for c, (op, d) in enumerate(zip(shape.ops, shape.of)):
+        rank = np.argsort(wanted[c]) if len(starts) == 2 else np.lexsort((wanted[c], group))
+        if shape.of.index(d) == c:
+            by[d] = rank
+        if op in _LOWER:
+            low = bounds(values[d], starts, group, rank, wanted[c], False)
+        if op in _UPPER:
+            high = bounds(values[d], starts, group, rank, wanted[c], True)
+        if op is Op.NE:
+            hole_lows[holes.index(c)], hole_highs[holes.index(c)] = low, high
+        elif op in (Op.LT, Op.LE):
+            np.maximum(lows[d], low if op is Op.LE else high, out=lows[d])
+        else:
+            np.minimum(highs[d], low if op is Op.GT else high, out=highs[d])
+    np.maximum(lows, highs, out=highs)
+    return Spans(lows, highs, np.array([shape.of[c] for c in holes], np.int32), hole_lows, hole_highs), by
+
+
+@nb.njit(cache=True, nogil=True)
+def bounds(values: I64, starts: I32, group: I64, by: I64, x: I64, upper: bool) -> I32:
+    """For each probe the first position of its group whose value is not below x (`upper`: is above x)."""
+    found = np.zeros(x.shape[0], np.int32)
+    near, last = 0, -1
+    for k in range(by.shape[0]):
+        i = by[k]
+        g = group[i]
+        if g < 0:
+            continue
+        if g != last:
+            near, last = starts[g], g
+        end, sought, step = starts[g + 1], x[i], 1
+        while near + step <= end and _before(values[near + step - 1], sought, upper):
+            near += step
+            step *= 2
+        high = min(near + step - 1, end)
+        while near < high:
+            middle = (near + high) >> 1
+            if _before(values[middle], sought, upper):
+                near = middle + 1
+            else:
+                high = middle
+        found[i] = near
+    return found
+
+
+@nb.njit(cache=True, inline="always")
+def _before(value: int, sought: int, upper: bool) -> bool:
+    return value < sought or (upper and value == sought)
+
+
+@nb.njit(cache=True, nogil=True)
+def effort(lows: I32, highs: I32, by: I64) -> tuple[float, F64, F64]:
+    """What finding the matches would look at.
+
+    Positions when each probe takes its narrowest span; in every dimension, the widths of all spans, and how far their ends move
+    from probe to probe.
+    """
+    dimensions, probes = lows.shape
+    narrow, widths, moves = 0.0, np.zeros(dimensions), np.zeros(dimensions)
+    for i in range(probes):
+        least = highs[0, i] - lows[0, i]
+        for d in range(dimensions):
+            width = highs[d, i] - lows[d, i]
+            widths[d] += width
+            least = min(least, width)
+        narrow += least
+    for d in range(1, dimensions):
+        low, high = 0, 0
+        for k in range(probes):
+            i = by[d, k]
+            if lows[d, i] >= high or highs[d, i] <= low:
+                moves[d] += high - low + highs[d, i] - lows[d, i]
+            else:
+                moves[d] += abs(lows[d, i] - low) + abs(highs[d, i] - high)
+            low, high = lows[d, i], highs[d, i]
+    return narrow, widths, moves

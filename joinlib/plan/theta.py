@@ -1,0 +1,159 @@
+"""Which conditions of a join without equality can an index find? Comparisons of a value of one input with one of the other.
+
+    a.x < b.y                    a.x < b.y
+    ABS(a.x - b.x) <= c          a.x <= b.x + c  and  a.x >= b.x - c
+    b.t - a.t between l and h    a.t <= b.t - l  and  a.t >= b.t - h       (the time bounds)
+
+Law: what they find contains every pair that matches; comparisons of 64 bits and time bounds are just what they say, others
+are checked on what is found. So a type of more than 64 bits, whose words tie where its values differ, is asked with <= instead
+of <, and a band of doubles is rounded outwards.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from joinlib.expr import Expr, Node, Ref
+from joinlib.expr import types as t
+from joinlib.expr.cast import cast
+from joinlib.expr.compare import MIRROR, Comparison
+from joinlib.expr.nodes import Call, Literal, compute
+from joinlib.join.config import Bound, Meet
+from joinlib.sql.graph import aliases
+
+_LOOSE = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">="}
+
+
+def meets(predicate: Iterable[Expr], bounds: Iterable[Bound], left: str) -> tuple[Meet, ...]:
+    """What an index can find of these conditions. `left`: the alias of the first input."""
+    found = [meet for clause in predicate for meet in _meets(clause, left)]
+    return (*found, *(meet for bound in bounds for meet in _times(bound, left)))
+
+
+def decides(clause: Expr, left: str) -> bool:
+    """Does the index say just what the clause says? Comparisons of types that fit 64 bits; their NULLs are never stored."""
+    node = clause.node
+    if not isinstance(node, Comparison) or any(len(aliases(side)) != 1 for side in (node.left, node.right)):
+        return False
+    kind = t.common(node.left.type, node.right.type)
+    return kind is not None and exact(kind) and bool(list(_meets(clause, left)))
+
+
+def _meets(clause: Expr, left: str) -> Iterator[Meet]:
+    node = clause.node
+    if not isinstance(node, Comparison) or node.sign in ("=", "<=>"):
+        return
+    sides = aliases(node.left), aliases(node.right)
+    if len(sides[0]) == 1 and len(sides[1]) == 1 and sides[0] != sides[1]:
+        yield from _plain(node, left)
+    elif not sides[1]:
+        yield from _band(node.left, node.sign, node.operands[1], left)
+    elif not sides[0]:
+        yield from _band(node.right, MIRROR[node.sign], node.operands[0], left)
+
+
+def _plain(node: Comparison, left: str) -> Iterator[Meet]:
+    kind = t.common(node.left.type, node.right.type)
+    assert kind is not None
+    one, two, sign = node.left, node.right, node.sign
+    if aliases(one) != {left}:
+        one, two, sign = two, one, MIRROR[sign]
+    if not exact(kind):
+        if sign == "<>":
+            return
+        sign = _LOOSE[sign]
+    if ordered(kind):
+        yield Meet(cast(one, kind), sign, cast(two, kind))
+
+
+def _band(value: Expr, sign: str, limit: Node, left: str) -> Iterator[Meet]:
+    """ABS(one - two) <= limit, in whole numbers or doubles."""
+    if sign not in ("<", "<=") or not isinstance(limit, Literal) or limit.value.as_py() is None:
+        return
+    node = value.node
+    inner = _argument(node, "abs_checked")
+    if inner is None or not isinstance(inner, Call) or inner.parameters != ("subtract_checked",):
+        return
+    kind = value.type
+    sides = [_side(argument, kind) for argument in inner.arguments]
+    if None in sides or not (t.is_integer(kind) or kind in (t.DOUBLE, t.FLOAT)):
+        return
+    one, two = (s for s in sides if s is not None)
+    if aliases(one) == aliases(two):
+        return
+    if aliases(one) != {left}:
+        one, two = two, one
+    reach = _reach(limit.value.as_py(), kind)
+    if reach is not None:
+        yield Meet(one, "<=", two, reach)
+        yield Meet(one, ">=", two, -reach)
+
+
+def _argument(node: Node, kernel: str) -> Node | None:
+    known = isinstance(node, Call) and node.kernel is compute and node.parameters == (kernel,)
+    return node.arguments[0] if known else None  # type: ignore[attr-defined]
+
+
+def _side(node: Node, kind: pa.DataType) -> Expr | None:
+    """A node that reads one input, as an expression."""
+    names = _columns(node)
+    if names is None or len({n.partition(".")[0] for n in names}) != 1:
+        return None
+    return Expr(", ".join(dict.fromkeys(names)), tuple(dict.fromkeys(names)), kind, node)
+
+
+def _columns(node: Node) -> list[str] | None:
+    """The columns a node reads; None: it is not made of columns, constants and kernels alone."""
+    if isinstance(node, Ref):
+        return [node.name]
+    if isinstance(node, Literal):
+        return []
+    if not isinstance(node, Call):
+        return None
+    below = [_columns(argument) for argument in node.arguments]
+    return None if None in below else [name for names in below if names for name in names]
+
+
+def _reach(limit: object, kind: pa.DataType) -> int | float | None:
+    """The limit in the type of what it limits, rounded outwards."""
+    if not isinstance(limit, int | float | Decimal) or not -(2**63) < limit < 2**63:
+        return None
+    if t.is_integer(kind):
+        return math.floor(limit)
+    # A difference that was rounded to the limit may be half a step more; FLOAT's steps are 2^29 times as large.
+    return math.nextafter(float(limit), math.inf) if kind == t.DOUBLE else float(limit) * (1 + 2**-22) + 1e-44
+
+
+def _times(bound: Bound, left: str) -> Iterator[Meet]:
+    """The bound names its columns in the order of the text, which may be either."""
+    one, two = _time(bound.left), _time(bound.right)
+    for limit, sign in ((bound.low_us, "<="), (bound.high_us, ">=")):
+        if limit is None:
+            continue
+        if bound.left.partition(".")[0] == left:
+            yield Meet(one, sign, two, -limit)
+        else:
+            yield Meet(two, MIRROR[sign], one, limit)
+
+
+def _time(name: str) -> Expr:
+    return Expr(name, (name,), t.TIMESTAMP, Ref(name))
+
+
+def ordered(kind: pa.DataType) -> bool:
+    """Is there a 64-bit word in the same order?"""
+    return not t.is_nested(kind) and (
+        t.is_number(kind)
+        or t.is_string(kind)
+        or pt.is_binary(kind)
+        or pt.is_boolean(kind)
+        or pt.is_temporal(kind)
+    )
+
+
+def exact(kind: pa.DataType) -> bool:
+    """Do words differ where values do?"""
+    return not (t.is_decimal(kind) or t.is_string(kind) or pt.is_binary(kind))

@@ -1,0 +1,42 @@
+"""Count windows. Row i of one input matches rows i - n + 1 to i + n - 1 of another: numbers are to them what event times are
+to time windows, so everything that time bounds do (expiry, sealing, dropping whole runs) holds for them.
+
+Numbers are given by the source, before any filter, and follow from its offset: a batch that is run again numbers its rows again
+in the same way, and the answer does not depend on how the stream was cut into batches.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+
+from joinlib.errors import SpecError
+from joinlib.plan.source import SourceInput
+from joinlib.route.config import ORDINAL
+from joinlib.sql import Node, Scan, TimeBound
+
+
+def counted(tree: Node | Scan, rows: int, inputs: Mapping[str, SourceInput]) -> Node | Scan:
+    """The tree under a window of so many rows; SpecError where that cannot be."""
+    if rows < 1:
+        raise SpecError(f"join.window.rows is {rows}; it must be positive")
+    if isinstance(tree, Scan):
+        raise SpecError("join.window is for joins of streams, and this query joins none; leave it out")
+    if tree.kind != "inner" or any(isinstance(c, Node) for c in tree.children):
+        raise SpecError(
+            "join.window.rows is for INNER joins: a row without a partner would come out when rows enough have come, of an"
+            " input that may have stopped; bound the time instead"
+        )
+    if tree.bounds:
+        raise SpecError(
+            "join.window.rows and a bound on event times: rows would expire by two clocks; leave one out (join.retention is one"
+            " too)"
+        )
+    scans = [c for c in tree.children if isinstance(c, Scan)]
+    for scan in scans:
+        if not inputs[scan.table.name].numbered:
+            raise SpecError(
+                f"join.window.rows needs inputs whose rows have numbers (parquet files, generators), and {scan.table.name} has"
+                " none: what is read in several partitions, or as text, is in no one order; bound the time instead"
+            )
+    pairs = combinations([f"{s.alias}.{ORDINAL}" for s in scans], 2)
+    return replace(tree, bounds=tuple(TimeBound(a, b, 1 - rows, rows - 1) for a, b in pairs))

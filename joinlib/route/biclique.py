@@ -1,0 +1,144 @@
+"""Join-biclique: where is a row stored, and which units does it visit to find its partners? (BiStream, sections 3.1 and 3.2.)
+
+    units     R1 R2 | R3 R4   S1 S2 | S3 S4        each input is stored once, in units of its own, in d (and e) subgroups
+    r of R     ●                ◦  ◦               stored in one unit of its subgroup, at random; probes all of S's subgroup
+    s of S     ◦  ◦             ●                  and the other way round (ContRand, algorithm 1)
+
+d = e = 1 is random routing, for any predicate; as many subgroups as units is hashing. A *hot* key has fewer subgroups than
+the others, so it lies over more units: a rule says which. Subgroups nest: those of a rule with fewer contain those of one
+with more. So the union of all rules under which a row may have been stored is, for each key, the one with the fewest.
+
+Law: two rows that match meet in exactly one unit (the earlier one is stored there, in the order of batches and inputs),
+whatever the rules are and were.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joinlib.route.config import Biclique, Group
+from joinlib.route.hash import U64, spread
+
+I64 = npt.NDArray[np.int64]
+BOTH, STORE, PROBE = 0, 1, 2  # what a unit does with the rows of a block
+_ORDER_BITS = 14
+_DRAW = 0x5DEECE66D  # tells the choice of a unit from the hashes of rows without a key
+
+
+@dataclass(frozen=True)
+class Rules:
+    """For each input its hot keys, by hash, with the number of their subgroups.
+
+    `store` is for rows that come now; `probe` holds the fewest of all rules under which rows may be stored.
+    """
+
+    store: tuple[Mapping[int, int], ...] = ({}, {})
+    probe: tuple[Mapping[int, int], ...] = ({}, {})
+    number: int = field(default=0)  # how many rules there were
+
+    def then(self, store: Sequence[Mapping[int, int]]) -> "Rules":
+        """These rules, and from now on others for new rows."""
+        probe = tuple(_fewest(old, new) for old, new in zip(self.probe, store, strict=True))
+        return Rules(tuple(dict(s) for s in store), probe, self.number + 1)
+
+    def encode(self) -> dict[str, Any]:
+        """Plain values, for the source's offset."""
+        return {
+            "number": self.number,
+            "store": [sorted(map(list, s.items())) for s in self.store],
+            "probe": [sorted(map(list, p.items())) for p in self.probe],
+        }
+
+
+def decode(raw: Mapping[str, Any] | None) -> Rules:
+    """Inverse of `Rules.encode`; None: nothing is hot."""
+    if not raw:
+        return Rules()
+    store, probe = (tuple(dict(one) for one in raw[name]) for name in ("store", "probe"))
+    return Rules(store, probe, raw["number"])
+
+
+def _fewest(old: Mapping[int, int], new: Mapping[int, int]) -> dict[int, int]:
+    return {key: min(x[key] for x in (old, new) if key in x) for key in {**old, **new}}
+
+
+def subgroup(group: Group, hashes: U64, hot: Mapping[int, int]) -> tuple[I64, I64]:
+    """For each row the first unit of its key's subgroup, and how many units that has. O(rows)."""
+    counts = np.full(len(hashes), group.subgroups, np.int64)
+    if hot:
+        keys = np.array(sorted(hot), np.uint64)
+        fewer = np.array([min(hot[key], group.subgroups) for key in sorted(hot)], np.int64)
+        at = np.minimum(np.searchsorted(keys, hashes), len(keys) - 1)
+        counts = np.where(keys[at] == hashes, fewer[at], counts)
+    bits = np.log2(counts).astype(np.uint64)  # powers of two: exact
+    part = np.where(bits == 0, np.uint64(0), hashes >> (np.uint64(64) - np.maximum(bits, np.uint64(1))))
+    width = group.units // counts
+    return group.first + part.astype(np.int64) * width, width
+
+
+def homes(group: Group, hashes: U64, hot: Mapping[int, int], seed: int) -> I64:
+    """The unit that stores each row: any of its subgroup. Pure: the same rows of the same seed go the same ways."""
+    first, width = subgroup(group, hashes, hot)
+    draw = spread(len(hashes), seed ^ _DRAW)
+    return first + (draw & (width - 1).astype(np.uint64)).astype(np.int64)
+
+
+class Sent(NamedTuple):
+    """Rows for a unit, and what it does with them."""
+
+    unit: int
+    role: int
+    rows: pa.RecordBatch
+
+
+def routed(block: pa.RecordBatch, route: Biclique, number: int, rules: Rules, seed: int) -> Iterator[Sent]:
+    """Every copy of the rows of input `number`, by unit; each in the order of their hashes. O(copies log copies)."""
+    if not block.num_rows:
+        return
+    block = block.take(
+        pa.array(np.argsort(block.column(0).to_numpy() >> np.uint64(64 - _ORDER_BITS), kind="stable"))
+    )
+    hashes = block.column(0).to_numpy()
+    home = homes(route.groups[number], hashes, rules.store[number], seed)
+    first, width = subgroup(route.groups[1 - number], hashes, rules.probe[1 - number])
+    if width.min() == width.max() and (first == first[0]).all():
+        yield from _everywhere(block, home, int(first[0]), int(width[0]))
+        return
+    rows = np.repeat(np.arange(len(hashes)), width)
+    units = np.repeat(first, width) + _counted(width)
+    at_home = home[rows] == units
+    stored_only = np.flatnonzero((home < first) | (home >= first + width))
+    rows = np.concatenate([rows, stored_only])
+    units = np.concatenate([units, home[stored_only]])
+    roles = np.concatenate([np.where(at_home, BOTH, PROBE), np.full(len(stored_only), STORE)])
+    places = 3 * units + roles
+    order = np.argsort(places, kind="stable")
+    ends = np.flatnonzero(np.diff(places[order], append=-1)) + 1
+    for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        unit, role = divmod(int(places[order[start]]), 3)
+        yield Sent(unit, role, block.take(pa.array(np.sort(rows[order[start:end]]))))
+
+
+def _everywhere(block: pa.RecordBatch, home: I64, first: int, width: int) -> Iterator[Sent]:
+    """All rows probe the same units: one batch for all of them, cut only where a unit stores some of them as well."""
+    for unit in range(first, first + width):
+        here = home == unit
+        if not here.any():
+            yield Sent(unit, PROBE, block)
+        elif here.all():
+            yield Sent(unit, BOTH, block)
+        else:
+            yield Sent(unit, BOTH, block.filter(pa.array(here)))
+            yield Sent(unit, PROBE, block.filter(pa.array(~here)))
+    for unit in np.unique(home[(home < first) | (home >= first + width)]).tolist():
+        yield Sent(unit, STORE, block.filter(pa.array(home == unit)))
+
+
+def _counted(widths: I64) -> I64:
+    """0, 1, … within each width: [2, 3] -> [0, 1, 0, 1, 2]."""
+    ends = np.cumsum(widths)
+    return np.arange(ends[-1]) - np.repeat(ends - widths, widths)

@@ -1,0 +1,71 @@
+"""The sorted index of a segment, in a file of the executor's local folder that every worker process maps.
+
+A segment never changes, so neither does its index: made when it is first asked for, gone with its segment. The file is named by
+the segment, which is named by its content, and by what is compared. It is a cache: one that is missing or cut off is made anew.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from joinlib.index.inequality import Run
+
+_NAMES = ("ops", "of", "floats", "values", "order", "perms", "places", "starts")
+
+
+class SortedIndexes:
+    """Those of one side of one join. `number` is the side's, `compared` says what is compared, and how."""
+
+    def __init__(self, folder: Path, number: int, compared: str = "") -> None:
+        self.folder, self.number = folder, number
+        self._prefix = f"s{number}-{xxhash.xxh3_64_hexdigest(compared.encode())}-"
+        self._open: dict[str, Run] = {}
+
+    def of(self, segment: str, make: Callable[[], Run]) -> Run:
+        """The index of a segment. O(1) once it is open, O(n log n) where it must be made."""
+        if segment not in self._open:
+            path = self.folder / f"{self._prefix}{segment}"
+            found = _read(path)
+            if found is None:
+                _write(path, make())
+                found = _read(path)
+                assert found is not None
+            self._open[segment] = found
+        return self._open[segment]
+
+    def keep(self, alive: set[str]) -> None:
+        """Deletes those of segments that are no more, whoever has made them. O(files)."""
+        self._open = {name: run for name, run in self._open.items() if name in alive}
+        for path in self.folder.glob(f"s{self.number}-*"):
+            if path.name.split("-", 2)[2] not in alive or not path.name.startswith(self._prefix):
+                path.unlink(missing_ok=True)
+
+    @property
+    def bytes(self) -> int:
+        """What they take on the executor."""
+        return sum(path.stat().st_size for path in self.folder.glob(f"{self._prefix}*"))
+
+
+def _write(path: Path, run: Run) -> None:
+    arrays = run.arrays()
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    with pa.OSFile(str(aside), "wb") as file:
+        for name in _NAMES:
+            array = np.ascontiguousarray(arrays[name])
+            pa.ipc.write_tensor(
+                pa.Tensor.from_numpy(array.reshape(-1, run.rows) if array.ndim == 2 else array), file
+            )
+    os.replace(aside, path)
+
+
+def _read(path: Path) -> Run | None:
+    try:
+        with pa.memory_map(str(path)) as file:
+            return Run.of({name: pa.ipc.read_tensor(file).to_numpy() for name in _NAMES})
+    except (FileNotFoundError, pa.ArrowInvalid, OSError):
+        return None

@@ -1,0 +1,243 @@
+"""Runs and heads of inequality joins against a nested loop: every comparison, ties, NaN, infinities, equality, expiry."""
+
+import math
+import tracemalloc
+from dataclasses import dataclass
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joinlib.index import permuted
+from joinlib.index.comparisons import keys
+from joinlib.index.inequality import Head, Op, Run, build
+
+INTEGERS = [-(2**63), -1, 0, 1, 2, 2**63 - 1]
+HASHES = [-(2**63), 0, 7]
+FLOATS = [-math.inf, -1.0, -0.0, 0.0, 5e-324, 1.0, math.inf, math.nan, -math.nan]
+BIGGER = {Op.LT: (1,), Op.LE: (0, 1), Op.GT: (-1,), Op.GE: (-1, 0), Op.NE: (-1, 1)}  # sign of stored - probe
+COSTS = {
+    "cheapest": {},
+    "scan": {"_FLIP": 1e18, "_BLOCK": 1e18},
+    "sweep": {"_FLIP": 0.0, "_BLOCK": 0.0, "_CHECK": 1e-9},
+}
+
+
+def holds(x, op, y):
+    """As SQL orders doubles: NaN is the greatest and equals itself."""
+    a, b = (math.isnan(x), 0 if math.isnan(x) else x), (math.isnan(y), 0 if math.isnan(y) else y)
+    return (b > a) - (b < a) in BIGGER[op]
+
+
+def pairs(found, limit):
+    frames = [(p.tolist(), r.tolist()) for p, r in found]
+    assert all(0 < len(p) == len(r) <= limit for p, r in frames), "a frame is empty or too large"
+    return sorted((i, row) for p, r in frames for i, row in zip(p, r))
+
+
+@dataclass(frozen=True)
+class Join:
+    """Comparison i of column i of the probes with the stored column of[i]; with equality if `keyed`."""
+
+    ops: list[Op]
+    of: list[int]
+    stored: list[np.ndarray]
+    stored_hashes: np.ndarray
+    probes: list[np.ndarray]
+    probe_hashes: np.ndarray
+    keyed: bool
+
+    @property
+    def rows(self):
+        return len(self.stored_hashes)
+
+    @property
+    def asked(self):
+        return self.probes, self.probe_hashes if self.keyed else None
+
+    def given(self, rows=slice(None)):
+        """Arguments of `Head.insert`: columns of one dimension are one array."""
+        made = [column[rows] for column in self.stored]
+        return [made[o] for o in self.of], self.stored_hashes[rows] if self.keyed else None
+
+    def build(self):
+        columns, equal = self.given()
+        return build(columns, self.ops, equal)
+
+    def matches(self, alive):
+        """Pairs of every probe with the rows from alive[0] to alive[1], by a nested loop."""
+        stored, probes = ([c.tolist() for c in columns] for columns in (self.stored, self.probes))
+        return [
+            (i, row)
+            for i in range(len(self.probe_hashes))
+            for row in range(*alive)
+            if (not self.keyed or self.probe_hashes[i] == self.stored_hashes[row])
+            and all(holds(p[i], op, stored[o][row]) for p, op, o in zip(probes, self.ops, self.of))
+        ]
+
+
+@st.composite
+def joins(draw, rows=12):
+    ops = draw(st.lists(st.sampled_from(Op), min_size=1, max_size=3))
+    of = [draw(st.integers(0, i)) for i in range(len(ops))]
+    of = [of.index(o) for o in of]
+    domains = [draw(st.sampled_from([INTEGERS, FLOATS])) for _ in ops]
+
+    def column(domain, size):
+        drawn = draw(st.lists(st.sampled_from(domain), min_size=size, max_size=size))
+        return np.array(drawn, type(domain[0]))
+
+    many, few = draw(st.integers(0, rows)), draw(st.integers(0, 8))
+    stored, probes = ([column(domains[o], size) for o in of] for size in (many, few))
+    return Join(ops, of, stored, column(HASHES, many), probes, column(HASHES, few), draw(st.booleans()))
+
+
+def cost(patch, name):
+    for constant, value in COSTS[name].items():
+        patch.setattr(permuted, constant, value)
+
+
+@settings(max_examples=300, deadline=None)
+@given(joins(), st.sampled_from([1, 2, 7, 1000]), st.sampled_from(list(COSTS)), st.data())
+def test_a_run_finds_what_a_nested_loop_finds(join, limit, way, data):
+    """Every comparison and mixture, any frame, scanned or swept, only of the rows that are alive."""
+    alive = tuple(sorted(data.draw(st.lists(st.integers(0, join.rows), min_size=2, max_size=2))))
+    alive = data.draw(st.sampled_from([(0, join.rows), alive]))
+    run, want = join.build(), join.matches(alive)
+
+    run.check()
+    assert run.shape.dimensions == len(set(join.of)), "a band is one dimension"
+    with pytest.MonkeyPatch.context() as patch:
+        cost(patch, way)
+        found = pairs(run.probe(*join.asked, limit, alive), limit)
+        counts = run.count(*join.asked, alive).tolist()
+    assert found == want
+    assert counts == [sum(i == p for p, _ in want) for i in range(len(join.probe_hashes))]
+
+
+@settings(max_examples=80, deadline=None)
+@given(joins(rows=60), st.sampled_from([1, 2, 7, 50]), st.sampled_from([1, 3, 20]), st.data())
+def test_seals_and_expiry_do_not_change_the_matches(join, seal, batch, data):
+    """Rows come in batches, every `seal` rows become a run, the oldest rows expire one by one: the window is exact."""
+    head, runs = Head(join.ops), []
+    for start, stop in pairwise(sorted({*range(0, join.rows, batch), *range(0, join.rows, seal), join.rows})):
+        head.insert(*join.given(slice(start, stop)))
+        if head.rows >= seal:
+            runs.append(head.seal())
+    expired = data.draw(st.integers(0, join.rows))
+    want = join.matches((expired, join.rows))
+
+    base, found, count = 0, [], 0
+    for part in [*runs, head]:
+        alive = (max(expired - base, 0), part.rows)
+        found += [(i, base + row) for i, row in pairs(part.probe(*join.asked, 7, alive), 7)]
+        count += part.count(*join.asked, alive).sum()
+        base += part.rows
+
+    assert sorted(found) == want
+    assert count == len(want)
+
+
+@settings(max_examples=80, deadline=None)
+@given(joins(rows=30), st.lists(st.integers(0, 30), max_size=5))
+def test_a_seal_writes_what_a_build_writes(join, cuts):
+    """However the rows came, the arrays are the same to the byte: two attempts of a batch agree."""
+    head = Head(join.ops)
+    for start, stop in pairwise([0, *sorted(min(c, join.rows) for c in cuts), join.rows]):
+        head.insert(*join.given(slice(start, stop)))
+    sealed = head.seal()
+    sealed.check()
+    one, other = sealed.arrays(), join.build().arrays()
+
+    assert head.rows == 0
+    assert one.keys() == other.keys()
+    assert all(np.array_equal(one[k], other[k]) and one[k].dtype == other[k].dtype for k in one)
+
+
+@pytest.mark.parametrize("way", list(COSTS))
+def test_blocks_of_bits_are_counted_and_passed_over(way, monkeypatch):
+    """Runs of several blocks of the summary, with ties, two and three comparisons, some rows dead."""
+    draw, rows = np.random.default_rng(1), 3000
+    cost(monkeypatch, way)
+    for ops in [*product(Op, Op), (Op.LT, Op.GT, Op.LE), (Op.GE, Op.NE, Op.LT)]:
+        stored = [draw.integers(0, 40, rows) for _ in ops]
+        probes = [draw.integers(-1, 41, 9) for _ in ops]
+        match = np.ones((9, rows), bool)
+        for p, op, s in zip(probes, ops, stored):
+            match &= np.isin(np.sign(s[None, :] - p[:, None]), BIGGER[op])
+        for alive in ((0, rows), (700, 2900)):
+            live = match.copy()
+            live[:, : alive[0]] = live[:, alive[1] :] = False
+            run = build(stored, ops)
+
+            assert run.count(probes, alive=alive).tolist() == live.sum(1).tolist()
+            assert pairs(run.probe(probes, limit=1000, alive=alive), 1000) == list(
+                zip(*(x.tolist() for x in np.nonzero(live)))
+            )
+
+
+@given(st.lists(st.floats() | st.sampled_from(FLOATS), min_size=2, max_size=2))
+def test_keys_are_in_the_order_of_doubles(numbers):
+    """Comparing keys is comparing values, NaN and both zeros among them."""
+    (x, y), (a, b) = numbers, keys(np.array(numbers), True).tolist()
+
+    assert [op for op in Op if holds(x, op, y)] == [op for op in Op if (b > a) - (b < a) in BIGGER[op]]
+
+
+def test_a_run_survives_in_files(tmp_path: Path):
+    """What is written and mapped again is the same run, and probes it without a copy."""
+    stored, equal = [np.array([3, 1, 2]), np.array([0.5, math.nan, -math.inf])], np.array([1, 2, 1])
+    run = build(stored, [Op.LT, Op.NE], equal)
+    for name, array in run.arrays().items():
+        np.save(tmp_path / f"{name}.npy", array)
+    mapped = Run.of({p.stem: np.load(p, mmap_mode="r") for p in tmp_path.iterdir()})
+    asked = [np.array([0, 2]), np.array([0.5, 7.0])], np.array([1, 1])
+
+    mapped.check()
+    assert mapped.shape == run.shape
+    assert np.may_share_memory(mapped.values, mapped.values.base)
+    assert pairs(mapped.probe(*asked), 9) == pairs(run.probe(*asked), 9) == [(0, 2), (1, 0)]
+
+
+def test_a_huge_output_takes_the_memory_of_a_frame():
+    """A cross product of 4 M pairs comes in frames, none is made before it is asked for."""
+    many = np.zeros(2000, np.int64)
+    run = build([many, many.copy()], [Op.LE, Op.GE])
+    next(run.probe([many, many], limit=1000))
+    tracemalloc.start()
+    found = sum(len(p) for p, _ in run.probe([many, many], limit=1000))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert found == 4_000_000
+    assert peak < 1_000_000
+
+
+def test_a_frame_that_is_held_is_not_written_again():
+    """Readers may keep frames, or parts of them: each stays what it was, the others' memory is used again."""
+    run = build([np.zeros(100, np.int64)], [Op.LE])
+    slices = [(p[1:3], r[1:3]) for p, r in run.probe([np.zeros(4, np.int64)], limit=10)]
+    homes = {r.__array_interface__["data"][0] for _, r in run.probe([np.zeros(4, np.int64)], limit=10)}
+
+    assert [r.tolist() for _, r in slices] == [[at % 100 + 1, at % 100 + 2] for at in range(0, 400, 10)]
+    assert [p.tolist() for p, _ in slices] == [[at // 100] * 2 for at in range(0, 400, 10)]
+    assert len(homes) == 2
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda run: build([np.zeros(1)], []), "one each"),
+        (lambda run: list(run.probe([np.zeros(1)])), "2 comparisons are probed with 1"),
+        (lambda run: run.count([np.zeros(1, np.int64), np.zeros(1)]), "cast one"),
+        (lambda run: run.count([np.zeros(1), np.zeros(1)], np.zeros(1, np.int64)), "or for none"),
+        (lambda run: Head([Op.LT]).seal(), "nothing to seal"),
+    ],
+)
+def test_misuse_is_loud(mistake, message):
+    """Columns that do not fit the comparisons, or a seal of nothing."""
+    with pytest.raises((TypeError, ValueError), match=message):
+        mistake(build([np.zeros(3), np.ones(3)], [Op.LT, Op.GT]))

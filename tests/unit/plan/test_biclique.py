@@ -1,0 +1,132 @@
+"""What is chosen for a join without equality, why, and what `plan` says of it."""
+
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from joinlib.errors import SpecError
+from joinlib.plan import SourceInput, Stage, build, compare, explain, fingerprint
+from joinlib.route.config import Group
+
+TIMESTAMP = pa.timestamp("us", "UTC")
+SCHEMA = pa.schema([("k", pa.int64()), ("x", pa.float64()), ("name", pa.string()), ("at", TIMESTAMP)])
+INPUTS = {
+    "r": SourceInput(SCHEMA, "at", numbered=True),
+    "s": SourceInput(SCHEMA, "at", numbered=True),
+    "plain": SourceInput(pa.schema([("k", pa.int64())])),
+}
+MINUTE = 60_000_000
+
+
+def plan(on: str, join: str = "JOIN", units: int = 8, **options: object) -> Stage:
+    return build(f"SELECT r.k AS k FROM r {join} s ON {on}", INPUTS, units=units, **options)  # type: ignore[arg-type]
+
+
+def met(stage: Stage) -> list[tuple[str, str, str, float]]:
+    return [(m.left.sql, m.sign, m.right.sql, m.shift) for m in stage.tree.meets]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("on", "expected", "residual"),
+    [
+        ("r.k < s.k", [("r.k", "<", "s.k", 0)], False),
+        ("s.k < r.k", [("r.k", ">", "s.k", 0)], False),
+        ("r.k <> s.k", [("r.k", "<>", "s.k", 0)], False),
+        ("r.name < s.name", [("r.name", "<=", "s.name", 0)], True),
+        ("r.name <> s.name AND r.k >= s.k", [("r.k", ">=", "s.k", 0)], True),
+        ("ABS(r.k - s.k) <= 3", [("r.k", "<=", "s.k", 3), ("r.k", ">=", "s.k", -3)], True),
+        ("3 >= ABS(s.k - r.k)", [("r.k", "<=", "s.k", 3), ("r.k", ">=", "s.k", -3)], True),
+        ("r.k BETWEEN s.k AND s.k + 1", [("r.k", ">=", "s.k", 0), ("r.k", "<=", "(s.k + 1)", 0)], False),
+        (
+            "s.at BETWEEN r.at AND r.at + INTERVAL 1 MINUTE AND r.x < s.x",
+            [("r.x", "<", "s.x", 0), ("r.at", "<=", "s.at", 0), ("r.at", ">=", "s.at", -MINUTE)],
+            False,
+        ),
+        ("(r.k + s.k) % 2 = 0", [], True),
+        ("ABS(r.k - s.x * r.x) <= 3", [], True),
+    ],
+)
+def test_what_an_index_finds(on: str, expected: list[tuple[str, str, str, float]], residual: bool) -> None:
+    """Comparisons of one input with the other, bands and time bounds; what they do not say exactly is checked."""
+    stage = plan(on)
+
+    assert met(stage) == expected
+    assert stage.index == ("sorted" if expected else "scan")
+    assert (stage.tree.residual is not None) == residual  # type: ignore[union-attr]
+    assert pickle.loads(pickle.dumps(stage)) == stage
+
+
+def test_the_strategy_overrides() -> None:
+    """Biclique looks at every row even where it could sort; with an equality it is ContRand."""
+    assert plan("r.k < s.k", strategy="biclique").index == "scan"
+    keyed = plan("r.k = s.k", strategy="biclique", subgroups=4)
+    assert keyed.index == "hash"
+    assert keyed.route is not None and keyed.route.groups == (Group(0, 8, 4), Group(0, 8, 4))
+    assert plan("r.k = s.k").route is None
+
+
+def test_rows_that_match_nothing_are_not_stored() -> None:
+    """A NULL that is compared is dropped where it is read."""
+    stage = plan("r.k < s.k AND r.x <> s.x")
+
+    assert stage.inputs[0].filter is not None
+    assert stage.inputs[0].filter.sql == "((NOT (r.k IS NULL)) AND (NOT (r.x IS NULL)))"
+
+
+def test_the_plan_says_what_it_costs_and_why() -> None:
+    """Equations 1, 2, 5 and 6 with the numbers of units put in, the estimate, and the warning."""
+    text = explain(plan("r.k < s.k", units=16))
+
+    assert "r is stored in one of units 0 to 7, at random, and probes 8 units, all of them" in text
+    assert "state      r + s (eq. 1); in a join-matrix of 4 x 4: 4 r + 4 s (eq. 2)" in text
+    assert "traffic    9 r + 9 s (eq. 5); in the matrix 4 r + 4 s (eq. 6)" in text
+    assert "by the textbook about 33% of all pairs match" in text
+    assert "about 33% of all pairs may match: the result may be very much larger" in text
+    assert "may be very much larger" not in explain(plan("ABS(r.k - s.k) <= 1"))
+    assert "every stored row is looked at" in explain(plan("(r.k + s.k) % 2 = 0"))
+    assert "hot key" in explain(plan("r.k = s.k", strategy="biclique"))
+
+
+def test_windows_of_rows() -> None:
+    """Row numbers stand for times: stored, bounded, and told as rows."""
+    stage = plan("r.k < s.k", window_rows=100)
+    text = explain(stage)
+
+    assert [i.time for i in stage.inputs] == ["r.$ordinal", "s.$ordinal"]
+    assert "rows whose numbers in r and s differ by at most 99" in text
+    assert "keeps   r until 99 rows more have come" in text
+
+
+@pytest.mark.parametrize(
+    ("on", "join", "options", "message"),
+    [
+        ("r.k = s.k", "LEFT JOIN", {"window_rows": 5}, "is for INNER joins"),
+        ("r.k = s.k AND s.at >= r.at", "JOIN", {"window_rows": 5}, "rows would expire by two clocks"),
+        ("r.k = s.k", "JOIN", {"window_rows": 5, "retention_us": 9}, "rows would expire by two clocks"),
+        ("r.k = s.k", "JOIN", {"window_rows": 0}, "it must be positive"),
+        ("r.k < s.k", "JOIN", {"retention_us": -1}, "it must be positive"),
+        ("r.k = s.k", "JOIN", {"strategy": "biclique", "subgroups": 3}, "power of two"),
+    ],
+)
+def test_windows_that_make_no_sense(on: str, join: str, options: dict[str, object], message: str) -> None:
+    """Refused with the reason."""
+    with pytest.raises(SpecError, match=message):
+        plan(on, join, **options)
+
+
+def test_a_window_needs_numbers_or_times() -> None:
+    """An input that has neither is named."""
+    sql = "SELECT r.k AS k FROM r JOIN plain p ON r.k < p.k"
+    with pytest.raises(SpecError, match="plain has none"):
+        build(sql, INPUTS, units=2, window_rows=5)
+    with pytest.raises(SpecError, match="give input plain an eventTime"):
+        build(sql, INPUTS, units=2, retention_us=5)
+
+
+def test_a_checkpoint_keeps_its_route() -> None:
+    """Rows that lie elsewhere would not be found; another index is made anew and finds them."""
+    hashed, split = (fingerprint(plan("r.k = s.k", strategy=s)) for s in ("auto", "biclique"))
+    assert any("routed in another way" in why for why in compare(hashed, split))
+    sorts, scans = (fingerprint(plan("r.k < s.k", strategy=s)) for s in ("inequality", "biclique"))
+    assert compare(sorts, scans) == []

@@ -5,6 +5,7 @@
 With     the driver: receipts become figures, HTTP, /metrics read every second (Prometheus would read every 15)
 Without  a flow alone: receipts are thrown away, nobody listens
 
+Counted from the end of the first batch: what is loaded at the start, such as the HTTP server, is no cost of a batch.
 Besides, of the runs with figures: CPU of what only they need, by the clocks of its threads. Runs differ by some percent
 whatever one does, so this is the sharper number.
 """
@@ -72,8 +73,12 @@ def with_figures(file: Path) -> dict[str, float]:
     driver = module.Driver(file, load(file), surroundings({"STREAMJOIN_PORT": str(port)}))
     threading.Thread(target=_scraper, args=(port, driver.stopping), daemon=True).start()
 
+    before = [0.0, 0.0]  # CPU and batches, when the first batch was done
+
     def stop() -> None:
-        while driver.moment.figures is None or sum(driver.moment.figures.rows_in) < ROWS:
+        while (figures := driver.moment.figures) is None or sum(figures.rows_in) < ROWS:
+            if figures is not None and figures.batches and not before[0]:
+                before[:] = _cpu(), figures.batches
             time.sleep(0.1)
         driver.stopping.set()
 
@@ -83,7 +88,8 @@ def with_figures(file: Path) -> dict[str, float]:
     driver.run()
     assert driver.moment.figures is not None
     return {
-        "batches": driver.moment.figures.batches,
+        "batches": driver.moment.figures.batches - before[1],
+        "before": before[0],
         "figures": after.seconds,
         "exposition": scrape.seconds,
         "scrapes": scrape.calls,
@@ -103,14 +109,17 @@ def without(file: Path) -> dict[str, float]:
     from joinlib.spec import load
 
     flow, rows, batches = Flow(load(file), until_done=False, cores=None, conf={}), 0, 0
+    before = 0.0, 0
     flow.start()
     while rows < ROWS:
         for report in flow.reports(0.5):
             rows, batches = rows + report.rows_in, batches + 1
+        if batches and not before[1]:
+            before = _cpu(), batches
         assert flow.is_alive(), flow.error
     flow.stop()
     flow.join()
-    return {"batches": batches}
+    return {"batches": batches - before[1], "before": before[0]}
 
 
 def measured(mode: str) -> dict[str, float]:
@@ -182,6 +191,6 @@ def _row(values: list[float]) -> str:
 if __name__ == "__main__":
     if sys.argv[1:2] in (["with"], ["without"]):
         outcome = (with_figures if sys.argv[1] == "with" else without)(Path(sys.argv[2]))
-        print(json.dumps({**outcome, "cpu": _cpu()}), flush=True)
+        print(json.dumps({**outcome, "cpu": _cpu() - outcome["before"]}), flush=True)
         os._exit(0)
     main(int(sys.argv[1]) if sys.argv[1:] else 3)

@@ -38,7 +38,7 @@ CONF = {
     "spark.locality.wait": "10s",
     "spark.decommission.enabled": "true",
 }
-BEFORE, AFTER = 8, 20  # batches
+BEFORE, AFTER = 5, 12  # batches
 
 
 def main(mode: str) -> None:

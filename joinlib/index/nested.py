@@ -11,7 +11,13 @@ import numpy.typing as npt
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
-_KEPT = {"<": (1, 0, 0), "<=": (1, 1, 0), ">": (0, 0, 1), ">=": (0, 1, 1), "<>": (1, 0, 1)}  # less, same, more
+_KEPT = {
+    "<": (1, 0, 0),
+    "<=": (1, 1, 0),
+    ">": (0, 0, 1),
+    ">=": (0, 1, 1),
+    "<>": (1, 0, 1),
+}  # less, same, more
 
 
 def pairs(

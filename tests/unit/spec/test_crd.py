@@ -17,7 +17,9 @@ from joinlib.spec.crd import crd, walk
 from joinlib.spec.model import Executors
 
 ROOT = Path(__file__).parents[3]
-EXAMPLES = sorted([*(ROOT / "manifests").glob("[0-9]*.yaml"), *(ROOT / "manifests" / "examples").glob("*.yaml")])
+EXAMPLES = sorted(
+    [*(ROOT / "manifests").glob("[0-9]*.yaml"), *(ROOT / "manifests" / "examples").glob("*.yaml")]
+)
 SCHEMA = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 NODES = dict(walk(SCHEMA))
 MINE = {place: node for place, node in NODES.items() if place and not place.startswith("metadata")}

@@ -93,7 +93,11 @@ REFUSED = [
         "a subquery stands",
     ),
     # joins
-    ("SELECT o.id FROM orders o LEFT JOIN ships s ON o.amount > s.id", (1, 37), "only INNER JOIN can do without"),
+    (
+        "SELECT o.id FROM orders o LEFT JOIN ships s ON o.amount > s.id",
+        (1, 37),
+        "only INNER JOIN can do without",
+    ),
     (
         "SELECT o.id FROM orders o JOIN ships s ON o.amount > s.id JOIN pays p ON p.sum > s.id",
         (1, 64),

@@ -43,6 +43,7 @@ def _lines(axis: plt.Axes, models: list[dict[str, Any]], field: str, title: str)
         xticks=[4, 16, 64],
         xticklabels=["4", "16", "64"],
     )
+    axis.minorticks_off()
     axis.legend()
 
 

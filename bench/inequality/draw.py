@@ -1,4 +1,4 @@
-"""results/inequality.json as plots: `python bench/inequality/draw.py` writes results/inequality.png."""
+"""results/inequality.json as plots and tables: `python bench/inequality/draw.py` writes results/inequality.png and .md."""
 
 import json
 from pathlib import Path
@@ -21,6 +21,52 @@ def main() -> None:
     _streams(axes[1, 0], results["q3"])
     _latency(axes[1, 1], results["q3"])
     figure.savefig(HERE / "inequality.png", dpi=110)
+    (HERE / "inequality.md").write_text("\n\n".join(_tables(results)) + "\n")
+
+
+def _tables(results: dict[str, Any]) -> list[str]:
+    """Markdown, a table a part."""
+    cases = {k: v for k, v in results["window"].items() if isinstance(v, dict)}
+    systems = [k for k in next(iter(cases.values())) if k != "match rate"]
+    thousands = [
+        [
+            name,
+            *(f"{cases[c][name]['count'] / 1e3:,.1f} / {cases[c][name]['pairs'] / 1e3:,.1f}" for c in cases),
+        ]
+        for name in systems
+    ]
+    streams = [
+        [
+            name,
+            f"{case['rows/s']:,.0f}",
+            f"{case['match rate']:.2%}",
+            *(f"{case['latency ms'][p]:,.1f}" for p in ("p50", "p75", "p95", "max")),
+            f"{case['longest drop ms']:.2f}",
+        ]
+        for name, case in results["q3"].items()
+        if isinstance(case, dict)
+    ]
+    seals = [
+        [f"{int(rows):,}", *(f"{x:,.2f}" for x in case.values())]
+        for rows, case in results["seal"].items()
+        if isinstance(case, dict)
+    ]
+    bands = [
+        [name, f"{case['count'] / 1e6:.2f}", f"{case['pairs'] / 1e6:.2f}"]
+        for name, case in results["band"].items()
+        if isinstance(case, dict)
+    ]
+    return [
+        _table(["1 000 probes/s, count / pairs", *(f"{c}" for c in cases)], thousands),
+        _table(["Q3", "rows/s", "match rate", "p50 ms", "p75", "p95", "max", "longest drop ms"], streams),
+        _table(["rows", *results["seal"]["100000"]], seals),
+        _table([f"band, {results['band']['rows']:,} rows", "count, M probes/s", "pairs, M probes/s"], bands),
+    ]
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _window(axis: plt.Axes, found: dict[str, Any], what: str) -> None:
@@ -29,11 +75,12 @@ def _window(axis: plt.Axes, found: dict[str, Any], what: str) -> None:
     for at, system in enumerate(systems):
         places = np.arange(len(cases)) + at / (len(systems) + 1)
         axis.bar(places, [found[c][system][what] for c in cases], 1 / (len(systems) + 1), label=system)
-    axis.set_xticks(np.arange(len(cases)) + 0.4, cases)
+    axis.set_xticks(np.arange(len(cases)) + 0.4, [c.replace(" ", "\n") for c in cases])
+    axis.set_ylim(top=3e7)  # room for the legend
     axis.set(yscale="log", ylabel="probes/s, one core")
     title = {"count": "matches counted", "pairs": "pairs made"}[what]
     axis.set_title(f"Window of {found['rows']:,} rows, batches of {found['batch']:,}: {title}")
-    axis.legend(fontsize=7, ncols=2)
+    axis.legend(fontsize=7, ncols=3, loc="upper center")
 
 
 def _streams(axis: plt.Axes, found: dict[str, Any]) -> None:

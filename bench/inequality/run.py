@@ -283,7 +283,7 @@ def q3(quick: bool) -> dict[str, Any]:
     for roles, role in ((1, "trip1"), (2, "trip1 and trip2")):
         for name, delta in (("δ1 = slide", slide), ("δ2 = slide / units", slide // 2)):
             for batch in (1000, 10_000):
-                plan = {"window": rows, "delta": delta, "rows": 4 * slide, "batch": batch, "roles": roles}
+                plan = {"window": rows, "delta": delta, "rows": 2 * slide, "batch": batch, "roles": roles}
                 plans[f"{name}, batch {batch}, new trip as {role}"] = (work, plan)
     for name, peer, few in (
         ("split join (nested loop)", Nested, 4000),

@@ -48,7 +48,8 @@ class Head:
         """As `Run.probe`."""
         for base, run in self._numbered():
             for probes, rows in run.probe(columns, equal, limit, _within(alive, base, run.rows)):
-                yield probes, rows + base
+                rows += base  # the frame is handed on: nobody else holds it
+                yield probes, rows
 
     def count(
         self, columns: Sequence[Column], equal: I64 | None = None, alive: tuple[int, int] | None = None

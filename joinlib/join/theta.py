@@ -36,6 +36,10 @@ def candidates(
         else words(m.right, tuples.column, len(tuples), m.shift, sign in _UP)
         for m, sign in zip(op.meets, signs, strict=True)
     ]
+    order = (
+        np.argsort(probes[0], kind="stable") if probes and op.index == "sorted" else np.arange(len(tuples))
+    )
+    probes = [p[order] for p in probes]  # ascending, so that each segment's index need not sort them again
     for at, batch in enumerate(live.batches):
         first = live.starts[at]
         ends = np.where(np.arange(len(live.batches)) >= at, 1, 0)
@@ -45,7 +49,7 @@ def candidates(
             else pairs(probes, stored_words(op, side, batch), signs, len(tuples), batch.num_rows, limit)
         )
         for positions, rows in found:
-            yield positions.astype(np.int32), (rows + first).astype(np.int32), ends * len(rows)
+            yield order[positions].astype(np.int32), (rows + first).astype(np.int32), ends * len(rows)
 
 
 def stored_words(op: Operator, side: int, batch: pa.RecordBatch) -> list[I64]:

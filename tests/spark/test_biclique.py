@@ -120,6 +120,17 @@ def test_duckdb_agrees(trial: Trial, case: str) -> None:
     assert sum(ran.late) == 0
 
 
+def test_windows_of_rows(trial: Trial) -> None:
+    """Rows are numbered over files and batches, in the order in which they are read; trips have just these numbers."""
+    trial.input("taxi", TAXI, orderBy="name", maxFilesPerBatch=1)
+    trial.fill("taxi", taxis(150, 0), 5)
+    sql = "SELECT a.trip AS a, b.trip AS b FROM taxi a JOIN taxi b ON a.distance > b.distance AND a.fare < b.fare"
+    ran = trial.run(sql, tuning=SMALL, join={"units": 4, "window": {"rows": 20}})
+
+    assert trial.output(sql) == trial.expected(sql + " AND ABS(a.trip - b.trip) < 20")
+    assert sum(r.state_rows for r in ran.reports[-1].receipts) < 2 * 150
+
+
 def test_hot_keys_are_split_while_it_runs(trial: Trial) -> None:
     """Half of the rows have one key: after the first batch they lie over several units, and still find all partners."""
     draw = random.Random(5)

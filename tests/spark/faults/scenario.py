@@ -47,10 +47,8 @@ BOUND = f"o.k = p.k AND {APART}"
 QUERIES = {
     "inner": f"SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN payments p ON {BOUND}",
     "band": f"SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN payments p ON ABS(o.k - p.k) <= 1 AND {APART}",
-    "hot": f"SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN payments p ON {BOUND}",
     "full": f"SELECT o.k AS ok, p.k AS pk, o.v AS ov, p.v AS pv, p.s AS s FROM orders o FULL JOIN payments p ON {BOUND}",
 }
-JOINS = {"hot": {"strategy": "biclique", "subgroups": 2}}
 Line = dict[str, Any]
 _ROOT = Path(__file__).parents[3]
 
@@ -268,7 +266,7 @@ class Scenario:
                 "inputs": inputs,
                 "output": {"files": {"path": "out", "format": "parquet"}},
                 "checkpoint": {"path": "checkpoint"},
-                "join": {"units": 4, **JOINS.get(self.kind, {})},
+                "join": {"units": 4},
             },
         }
 

@@ -75,9 +75,8 @@ def _window(axis: plt.Axes, found: dict[str, Any], what: str) -> None:
     for at, system in enumerate(systems):
         places = np.arange(len(cases)) + at / (len(systems) + 1)
         axis.bar(places, [found[c][system][what] for c in cases], 1 / (len(systems) + 1), label=system)
-    axis.set_xticks(np.arange(len(cases)) + 0.4, [c.replace(" ", "\n") for c in cases])
-    axis.set_ylim(top=3e7)  # room for the legend
-    axis.set(yscale="log", ylabel="probes/s, one core")
+    axis.set_xticks(np.arange(len(cases)) + 0.4, [c.replace(" ", "\n") for c in cases], fontsize=8)
+    axis.set(yscale="log", ylabel="probes/s, one core", ylim=(500, 2e7))  # room for the legend
     title = {"count": "matches counted", "pairs": "pairs made"}[what]
     axis.set_title(f"Window of {found['rows']:,} rows, batches of {found['batch']:,}: {title}")
     axis.legend(fontsize=7, ncols=3, loc="upper center")

@@ -55,10 +55,8 @@ QUERIES = {
     "routed": "SELECT o.v AS v, c.name AS name, r.label AS label FROM orders o"
     " LEFT JOIN customers c ON o.k = c.k LEFT JOIN regions r ON o.s = r.s",
     "band": f"SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN payments p ON ABS(o.k - p.k) <= 1 AND {APART}",
-    "hot": f"SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN payments p ON {BOUND}",
     "full": f"SELECT o.k AS ok, p.k AS pk, o.v AS ov, p.v AS pv, p.s AS s FROM orders o FULL JOIN payments p ON {BOUND}",
 }
-JOINS = {"hot": {"strategy": "biclique", "subgroups": 2}}
 Line = dict[str, Any]
 _ROOT = Path(__file__).parents[3]
 
@@ -290,7 +288,7 @@ class Scenario:
                 "inputs": inputs,
                 "output": {"files": {"path": "out", "format": "parquet"}},
                 "checkpoint": {"path": "checkpoint"},
-                "join": {"units": 4, **JOINS.get(self.kind, {})},
+                "join": {"units": 4},
             },
         }
 

@@ -1,4 +1,4 @@
-"""results/lookup.json as the paper's figures: `python bench/lookup/draw.py` writes results/lookup.png."""
+"""results/lookup.json and units.json as the paper's figures: `python bench/lookup/draw.py` writes results/*.png."""
 
 import json
 from pathlib import Path
@@ -13,14 +13,55 @@ HERE = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    results: dict[str, Any] = json.loads((HERE / "lookup.json").read_text())
-    figure, axes = plt.subplots(2, 3, figsize=(15, 8.5), constrained_layout=True)
-    for axis, (part, draw) in zip(axes.flat, DRAWN):
-        if part in results:
-            draw(axis, results[part])
-        else:
-            axis.set_axis_off()
-    figure.savefig(HERE / "lookup.png", dpi=110)
+    for name, drawn in (("lookup", DRAWN), ("units", UNITS)):
+        if not (HERE / f"{name}.json").exists():
+            continue
+        results: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text())
+        columns = len(drawn) // 2
+        figure, axes = plt.subplots(2, columns, figsize=(5 * columns, 8.5), constrained_layout=True)
+        for axis, (part, draw) in zip(axes.flat, drawn):
+            if part in results:
+                draw(axis, results[part])
+            else:
+                axis.set_axis_off()
+        figure.savefig(HERE / f"{name}.png", dpi=110)
+        plt.close(figure)
+
+
+def _by_units(found: dict[str, Any]) -> dict[str, dict[str, float]]:
+    return {way: rates for way, rates in found.items() if isinstance(rates, dict)}
+
+
+def _speed(axis: plt.Axes, found: dict[str, Any]) -> None:
+    for way, rates in _by_units(found).items():
+        axis.plot(list(rates), list(rates.values()), "o-", label=way)
+    axis.set_yscale("log")
+    axis.set(title="Rows/s, a table 1 ms away (tables 1, 3)", xlabel="units")
+    axis.legend()
+
+
+def _speed_up(axis: plt.Axes, found: dict[str, Any]) -> None:
+    for way, rates in _by_units(found).items():
+        axis.plot(list(rates), [rate / rates["1"] for rate in rates.values()], "o-", label=way)
+    axis.set(title="Speed-up on two cores (figure 9a, equation 5)", xlabel="units", ylim=(0, None))
+    axis.legend()
+
+
+def _growing(axis: plt.Axes, found: dict[str, Any]) -> None:
+    sizes = sorted(found, key=int)
+    for way in found[sizes[0]]:
+        axis.plot([f"{int(n):,}" for n in sizes], [1000 * found[n][way] for n in sizes], "o-", label=way)
+    axis.set(title="10 000 rows (figure 9b)", xlabel="rows of the table", ylabel="ms", ylim=(0, None))
+    axis.legend()
+
+
+def _latency(axis: plt.Axes, found: dict[str, Any]) -> None:
+    ways = list(found)
+    axis.barh(ways, [1000 * found[w]["p95"] for w in ways], color="lightgray", label="95th percentile")
+    axis.barh(ways, [1000 * found[w]["median"] for w in ways], height=0.4, label="median")
+    axis.set(title="A batch of 10 000 rows at a low rate (tables 2, 4)", xlabel="ms")
+    axis.invert_yaxis()
+    axis.legend()
 
 
 def _database(axis: plt.Axes, found: dict[str, Any]) -> None:
@@ -93,6 +134,8 @@ DRAWN = [
     ("lists", _lists),
     ("ranges", _ranges),
 ]
+
+UNITS = [("speed", _speed), ("speed", _speed_up), ("size", _growing), ("latency", _latency)]
 
 if __name__ == "__main__":
     main()

@@ -21,6 +21,8 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from tests.watch import Watch
+
 HERE = Path(__file__).parent
 USER, PASSWORD = "alice", "correct-horse-battery"
 LISTENERS = {"PLAIN": "PLAINTEXT", "LOGIN": "SASL_SSL", "MUTUAL": "SSL", "OPEN": "SASL_PLAINTEXT"}
@@ -57,7 +59,7 @@ class Broker:
     ports: dict[str, int]
     jars: Path
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
-    watch: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    watch: Watch | None = field(default=None, repr=False)
     named: set[str] = field(default_factory=set, repr=False)
 
     @property
@@ -92,9 +94,7 @@ class Broker:
                 stdout=log,
                 stderr=log,
             )
-        # Ends it when this process is gone and with it the pipe, whichever thread has called.
-        end = ["sh", "-c", "cat; kill -9 $0", str(self.process.pid)]
-        self.watch = subprocess.Popen(end, stdin=subprocess.PIPE)
+        self.watch = Watch(self.process.pid, "KILL")
         self._await()
 
     def kill(self) -> None:
@@ -107,8 +107,7 @@ class Broker:
 
     def _end(self, number: signal.Signals) -> None:
         if self.watch is not None:
-            self.watch.kill()
-            self.watch.communicate()
+            self.watch.off()
             self.watch = None
         if self.process is not None:
             self.process.send_signal(number)

@@ -24,6 +24,8 @@ from typing import Self
 import pyarrow as pa
 from adbc_driver_postgresql import dbapi
 
+from tests.watch import Watch
+
 PASSWORD = "s3cret/ gate:key@42"  # holds what a URI would have to escape
 USER, NAME = "joiner", "shop"
 _SETTINGS = {
@@ -48,6 +50,7 @@ class Database:
         self.user = pwd.getpwnam("postgres") if os.getuid() == 0 else None
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._watch: Watch | None = None
         self._init()
 
     def __enter__(self) -> Self:
@@ -84,6 +87,7 @@ class Database:
                 [self.bin / "postgres", "-D", self.folder / "data", "-p", str(self.port), "-k", self.folder, *options],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd="/", start_new_session=True, **self._as_user(),
             )  # fmt: skip
+        self._watch = Watch(self._process.pid, "QUIT")
         end = time.monotonic() + 60
         while True:
             try:
@@ -97,7 +101,8 @@ class Database:
 
     def crash(self) -> None:
         """Ends it at once, with every connection, as a power cut does to its clients."""
-        if self._process is not None:
+        if self._process is not None and self._watch is not None:
+            self._watch.off()
             self._process.send_signal(
                 signal.SIGQUIT
             )  # immediate shutdown: recovers from its log when started again

@@ -62,7 +62,7 @@ def local() -> str:
     return yaml.safe_dump(thing)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: two drivers that run take a core
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """Long enough that every figure has moved."""
     folder = tmp_path_factory.mktemp("watched")

@@ -8,12 +8,14 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import xxhash
 
-from joinlib.index.inequality import Run
+if TYPE_CHECKING:  # most joins have an equality and need none
+    from joinlib.index.inequality import Run
 
 _NAMES = ("ops", "of", "floats", "values", "order", "perms", "places", "starts")
 
@@ -24,9 +26,9 @@ class SortedIndexes:
     def __init__(self, folder: Path, number: int, compared: str = "") -> None:
         self.folder, self.number = folder, number
         self._prefix = f"s{number}-{xxhash.xxh3_64_hexdigest(compared.encode())}-"
-        self._open: dict[str, Run] = {}
+        self._open: dict[str, Run] = {}  # by segment
 
-    def of(self, segment: str, make: Callable[[], Run]) -> Run:
+    def of(self, segment: str, make: "Callable[[], Run]") -> "Run":
         """The index of a segment. O(1) once it is open, O(n log n) where it must be made."""
         if segment not in self._open:
             path = self.folder / f"{self._prefix}{segment}"
@@ -51,7 +53,7 @@ class SortedIndexes:
         return sum(path.stat().st_size for path in self.folder.glob(f"{self._prefix}*"))
 
 
-def _write(path: Path, run: Run) -> None:
+def _write(path: Path, run: "Run") -> None:
     arrays = run.arrays()
     aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     with pa.OSFile(str(aside), "wb") as file:
@@ -63,7 +65,9 @@ def _write(path: Path, run: Run) -> None:
     os.replace(aside, path)
 
 
-def _read(path: Path) -> Run | None:
+def _read(path: Path) -> "Run | None":
+    from joinlib.index.inequality import Run
+
     try:
         with pa.memory_map(str(path)) as file:
             return Run.of({name: pa.ipc.read_tensor(file).to_numpy() for name in _NAMES})

@@ -126,4 +126,8 @@ class Brokers:
 
 
 def _results(futures: dict[TopicPartition, "Future[Any]"], seconds: float) -> dict[Partition, int]:
-    return {(p.topic, p.partition): int(f.result(seconds + 1).offset) for p, f in futures.items()}
+    """The offsets. A broker that is about to come back may answer without one, which is no answer."""
+    found = {(p.topic, p.partition): int(f.result(seconds + 1).offset) for p, f in futures.items()}
+    if min(found.values(), default=0) < 0:
+        raise TimeoutError
+    return found

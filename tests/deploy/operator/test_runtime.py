@@ -197,8 +197,9 @@ def python(code: str) -> str:
     ).stdout
 
 
-def test_lean() -> None:
-    """The operator plans without Spark, and without what only those need who touch rows."""
+@pytest.mark.parametrize("sign", ["=", "<"])
+def test_lean(sign: str) -> None:
+    """The operator plans any join without Spark, and without what only those need who touch rows."""
     code = """
 import sys
 from joinop.lean import lean
@@ -206,11 +207,11 @@ lean()
 from joinop import handlers
 from joinop.judge import judge
 verdict = judge({"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "x", "namespace": "y"},
-  "spec": {"sql": "SELECT a.k FROM a JOIN b ON a.k = b.k", "inputs": {n: {"schema": "k BIGINT", "generator": {}} for n in "ab"},
+  "spec": {"sql": "SELECT a.k FROM a JOIN b ON a.k SIGN b.k", "inputs": {n: {"schema": "k BIGINT", "generator": {}} for n in "ab"},
   "output": {"noop": {}}, "checkpoint": {"path": "/d/c"}, "volumes": [{"mountPath": "/d", "claim": "c"}]}})
 print(verdict.plan.split()[0], sorted({"pyspark", "pandas", "llvmlite", "kubernetes"} & set(sys.modules)))
 """
-    assert python(code) == "Inputs []\n"
+    assert python(code.replace("SIGN", sign)) == "Inputs []\n"
 
 
 def test_standard_library_is_not_hidden() -> None:

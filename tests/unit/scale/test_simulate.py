@@ -1,6 +1,7 @@
 """Scaling in a closed loop, up to the paper's 128 executors and to 1 000."""
 
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from random import Random
 
@@ -48,12 +49,14 @@ def test_no_oscillation_under_constant_load(k: int, percent: int, seed: int) -> 
 @given(st.integers(1, 128), st.floats(0.05, 3.5), st.integers(0, 10_000))
 @settings(max_examples=60)
 def test_settles_and_stays_under_noise(k: int, load: float, seed: int) -> None:
-    """Whatever the load is, in the end executors stay, and their number fits: noise of 5 % does not move it."""
+    """Whatever the load is, in the end their number fits, and one that was given up is never taken again: noise of 5 % moves
+    it at most once more, where it had come to lie at a threshold.
+    """
     held = load * k * C
-    ticks = loop([(0, held), (6 * HOUR, held)], k, noise=0.05, seed=seed)
-    last = sizes(ticks)[-180:]
-    assert len(set(last)) == 1
-    assert last[0] == 1 or POLICY.low * 0.9 <= held / (last[0] * C) <= POLICY.high * 1.1
+    taken = [n for n, _ in groupby(sizes(loop([(0, held), (6 * HOUR, held)], k, noise=0.05, seed=seed)))]
+    assert len(set(taken)) == len(taken)
+    assert taken == sorted(taken) or taken == sorted(taken, reverse=True)
+    assert taken[-1] == 1 or POLICY.low * 0.9 <= held / (taken[-1] * C) <= POLICY.high * 1.1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""Compiles every numba kernel with the types of the job, so that the first batch does not. `python -m joinlib.warm`"""
+"""Compiles every numba kernel with the types of the job, so that the first batch does not. `python -m joinlib.warm`
+
+A process of workers loads only what every job runs: loading the kernels of inequalities takes half a second.
+"""
 
 import tempfile
 from pathlib import Path
@@ -6,9 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from joinlib.index import nested
 from joinlib.index.chains import Chains
-from joinlib.index.inequality import Head, Op
 from joinlib.index.kernels import group
 from joinlib.lookup.hashed import Hashed
 from joinlib.lookup.incremental import Cache
@@ -25,7 +26,6 @@ def warm() -> None:
     block = pa.record_batch([pa.array(hashes)], ["$hash"])
     list(split(block, 1))
     frozen = block.column(0).to_numpy()
-    _inequalities()
     with tempfile.TemporaryDirectory() as folder:
         chains = Chains(Path(folder) / "index", 0)
         chains.insert(frozen)
@@ -41,8 +41,11 @@ def warm() -> None:
         cache.lookup(keys[:1], lambda asked: pa.record_batch([key_hash(asked), *asked], ["$hash", "k"]), 0)
 
 
-def _inequalities() -> None:
+def warm_inequalities() -> None:
     """Few probes are scanned, many are swept; where nothing can be sorted every row is looked at."""
+    from joinlib.index import nested
+    from joinlib.index.inequality import Head, Op
+
     many = np.arange(64)
     list(nested.pairs([many], [many], ["<"], 64, 64, 16))
     head = Head([Op.LT, Op.GT])
@@ -56,3 +59,4 @@ def _inequalities() -> None:
 
 if __name__ == "__main__":
     warm()
+    warm_inequalities()

@@ -30,7 +30,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 from peers import CssBits, CssTree, DuckDB, Nested, PerTuple  # noqa: E402
 
 from joinlib.index.inequality import Head, Op, Run, build  # noqa: E402
-from joinlib.warm import warm  # noqa: E402
+from joinlib.warm import warm_inequalities  # noqa: E402
 
 Q3 = [Op.GT, Op.LT]  # trip1.distance > trip2.distance AND trip1.fare < trip2.fare
 Q3_OTHER = [Op.LT, Op.GT]  # the same when the new trip is trip2
@@ -223,7 +223,7 @@ def work(number: int, units: int, plan: dict[str, Any], start: Any, answers: Any
         if at // plan["delta"] % units == number:
             part = slice(at, at + plan["delta"])
             unit.runs.append((at, build([miles[part], fares[part]], Q3)))
-    warm()
+    warm_inequalities()
     taken, matches = [], 0
     start.wait()
     for at in range(plan["window"], rows, plan["batch"]):

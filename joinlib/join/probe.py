@@ -6,7 +6,6 @@ from joinlib.join.config import Bound
 from joinlib.join.layout import Operator
 from joinlib.join.match import same_keys, satisfying, within
 from joinlib.join.rows import Stored, Tuples, flat
-from joinlib.join.theta import candidates
 from joinlib.state.manifest import ALWAYS
 from joinlib.state.run import I32, I64, LiveRun, time_values
 from joinlib.state.side import Side
@@ -41,6 +40,8 @@ class Prober:
     def _candidates(self, tuples: Tuples, live: LiveRun, side: int) -> Iterator[tuple[I32, I32, I64]]:
         if self.operator.index == "hash":
             return live.probe(tuples.hashes(), self.pairs)
+        from joinlib.join.theta import candidates  # most joins have an equality and need none
+
         return candidates(self.operator, side, tuples, live, self.sides[side].sorted, self.pairs)
 
     def _bounds(self, bound: frozenset[int], side: int) -> tuple[Bound, ...]:

@@ -1,4 +1,4 @@
-"""What a worker loads before its first row: each process of Spark pays for it, so a join of files loads what files need."""
+"""What a worker loads before its first row: each process of Spark pays for it, so a join by equality of files loads no more."""
 
 import subprocess
 import sys
@@ -9,6 +9,7 @@ HEAVY = {  # of topics, of databases, of specs: a second together
     "adbc_driver_manager",
     "adbc_driver_postgresql",
     "confluent_kafka",
+    "joinlib.index.inequality",
     "joinlib.lookup.postgres",
     "joinlib.lookup.versions",
     "joinlib.source.kafka.input",
@@ -31,6 +32,16 @@ NUMERIC = {"numba", "pandas"}  # map tasks and units need them, the source's dri
 )
 def test_a_join_of_files_loads_no_clients(module: str, unwanted: set[str]) -> None:
     """In a process of its own, as workers are."""
-    program = f"import sys, {module}; print(*sorted({unwanted!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
+    assert loaded(f"import {module}", unwanted) == []
+
+
+def test_what_every_worker_warms_up() -> None:
+    """Kernels that few jobs run are left to them: to load those takes half a second."""
+    assert loaded("from joinlib.warm import warm; warm()", {"joinlib.index.inequality"}) == []
+
+
+def loaded(program: str, modules: set[str]) -> list[str]:
+    """Which of the modules a program loads."""
+    tell = f"{program}; import sys; print(*sorted({modules!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", tell], capture_output=True, text=True, check=True)
+    return done.stdout.split()

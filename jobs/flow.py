@@ -106,11 +106,13 @@ class Flow(threading.Thread):
 
     def _look(self, job: "Job") -> None:
         """Progress is for show: a query that has just gone has none."""
+        from joinlib.spark.job import envelope
+
         with contextlib.suppress(Exception):
             self.busy = job.query.status["isDataAvailable"]
-            if envelope := job.envelope():
-                self.lag, self.loads = envelope.get("lag", {}), envelope.get("loads", {})
-                self.route_skew = envelope.get("skew") or {}
             if progress := job.query.lastProgress:
+                if said := envelope(progress):
+                    self.lag, self.loads = said.get("lag", {}), said.get("loads", {})
+                    self.route_skew = said.get("skew") or {}
                 took = {step: ms / 1000 for step, ms in progress["durationMs"].items()}
                 self.took = Took(progress["batchId"], took.pop("triggerExecution"), took)

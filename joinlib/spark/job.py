@@ -92,12 +92,8 @@ class Job:
 
     def lag(self) -> Mapping[str, Mapping[str, int]]:
         """For each source what is known but not yet read, as of the last batch."""
-        return self.envelope().get("lag", {})
-
-    def envelope(self) -> Mapping[str, Any]:
-        """The offset of the last batch, see `source`; empty before the first."""
         progress = self.query.lastProgress
-        return _offset(progress["sources"][0]["endOffset"]) if progress and progress["sources"] else {}
+        return envelope(progress).get("lag", {}) if progress else {}
 
     def repartition(self, partitions: int) -> None:
         """Between two batches; the query then goes on. Raises what went wrong: the job must be started anew."""
@@ -283,7 +279,9 @@ def _sample(blocks: list[bytes], plan: Compiled) -> pa.Table | None:
     return pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in blocks]).slice(0, plan.join.emit.show)
 
 
-def _offset(raw: Any) -> dict[str, Any]:
+def envelope(progress: Any) -> Mapping[str, Any]:
+    """The offset that a batch's progress tells, see `source`."""
+    raw = progress["sources"][0]["endOffset"] if progress["sources"] else None
     return json.loads(raw) if isinstance(raw, str) else dict(raw or {})
 
 

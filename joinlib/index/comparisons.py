@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from joinlib.index.order import ordered
+
 I64 = npt.NDArray[np.int64]
 Column = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -68,11 +70,8 @@ def keys(column: Column, floats: bool) -> I64:
         raise TypeError(
             f"a column of {column.dtype} is compared with {'doubles' if floats else 'integers'}: cast one"
         )
-    if floats:
-        numbers = column + 0.0
-        numbers[np.isnan(numbers)] = np.nan  # one NaN of many, a positive one
-        bits = numbers.view(np.int64)
-        column = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
-    made = np.ascontiguousarray(column, np.int64).view()
+    made = np.ascontiguousarray(
+        ordered(np.asarray(column, np.float64)) if floats else column, np.int64
+    ).view()
     made.flags.writeable = False  # kernels are compiled for one kind of array
     return made

@@ -124,7 +124,8 @@ def _executors(moment: Moment) -> dict[str, Samples]:
     there = moment.there or tuple(sorted({r.executor for r in receipts if r.executor}))
     placed = moment.known and all(r.executor in there for r in receipts)
     held = {e: [r for r in receipts if r.executor == e] for e in there}
-    loads = {e: sum(r.held_bytes for r in units) for e, units in held.items()} if placed else {}
+    by_executor = moment.figures.held_by_executor() if moment.figures else {}
+    loads = {e: by_executor.get(e, 0) for e in there} if placed else {}
     newest = {e: max(units, key=lambda r: r.batch) for e, units in held.items() if units}
     return {
         "executor_state_bytes": {(e,): load for e, load in loads.items()},

@@ -42,13 +42,13 @@ def chosen(tree: Node | Scan, units: int, strategy: str, subgroups: int | None =
             f"join.subgroups is {subgroups}, but a join without equality has no key to tell subgroups by; leave it out"
         )
     bounds = [Bound(b.left, b.right, b.low_us, b.high_us) for b in tree.bounds]
-    found = meets([c.value for c in tree.predicate], bounds, min(tree.children[0].aliases))
+    left = min(tree.children[0].aliases)
+    found = meets([c.value for c in tree.predicate], bounds, left)
     if strategy == "inequality" and not found:
         raise SpecError(
             "join.strategy inequality needs a comparison of a column of one input with one of the other; write biclique"
         )
     sorts = found and strategy != "biclique"
-    left = min(tree.children[0].aliases)
     decided = tuple(c for c in tree.predicate if decides(c.value, left))
     return Choice(halves(units), "sorted" if sorts else "scan", found, tree.predicate, decided)
 

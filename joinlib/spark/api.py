@@ -20,6 +20,7 @@ from joinlib.plan import SourceInput, build
 from joinlib.plan.source import Role
 from joinlib.route.config import InputPlan, read_columns
 from joinlib.route.split import block_schema, prepare
+from joinlib.route.ways import unruled
 from joinlib.spark.exchange import Sender
 from joinlib.spark.operator import FrameJoiner, ReceiptJoiner
 from joinlib.spark.splitter import exchange_rows, spool
@@ -117,7 +118,8 @@ def _exchange(df: DataFrame, plans: list[InputPlan], task: JoinTask) -> DataFram
             (start + at, pa.record_batch(b.columns, b.schema.names).cast(schema))
             for at, b in enumerate(batches)
         )
-        sender = Sender(task.stage.units, spool(task.state, task.tuning), route=task.stage.route)
+        stage = task.stage
+        sender = Sender(stage.units, spool(task.state, task.tuning), unruled(stage.units, stage.route))
         yield from exchange_rows(rows, plans, sender, task.tuning.hash_bits)
 
     return columns.mapInArrow(split, DDL)

@@ -9,19 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
 from joinlib import fault
 from joinlib.join.unit import Blocks
 from joinlib.join.watermark import Tick
-from joinlib.route.biclique import BOTH, PROBE, Rules, Sent, routed
-from joinlib.route.census import Census
-from joinlib.route.config import Biclique, InputPlan
-from joinlib.route.hotspot import Rule
+from joinlib.route.biclique import PROBE, Sent
+from joinlib.route.config import InputPlan
 from joinlib.route.slots import slots
-from joinlib.route.split import block_schema, split
+from joinlib.route.split import block_schema
+from joinlib.route.ways import Way
 from joinlib.spark.task import unit_folder
 from joinlib.spark.wire import SCHEMA
 from joinlib.state import segment
@@ -47,23 +45,12 @@ class Sender:
     it. Through Spark goes its name. So most bytes cross no process border at all, and nothing is written twice.
     """
 
-    def __init__(
-        self,
-        units: int,
-        spool: Spool | None = None,
-        rule: Rule | None = None,
-        census: Census | None = None,
-        route: Biclique | None = None,
-        rules: Rules | None = None,
-        censuses: Sequence[Census] = (),
-    ) -> None:
-        self.units, self.slots, self.spool = units, slots(units), spool
-        self.rule, self.census = rule, census  # only where nothing is stored
-        self.route, self.rules, self.censuses = route, rules or Rules(), censuses  # only of join-biclique
+    def __init__(self, units: int, spool: Spool | None, way: Way) -> None:
+        self.slots, self.spool, self.way = slots(units), spool, way
 
     def blocks(self, plan: InputPlan, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         """Rows that are prepared, split by unit; None if there are none."""
-        parts = self._parts(plan, sequence, rows)
+        parts = list(self.way.parts(plan.number, sequence, rows))
         if not parts:
             return None
         count = len(parts)
@@ -81,15 +68,6 @@ class Sender:
             schema=SCHEMA,
         )
 
-    def _parts(self, plan: InputPlan, sequence: int, rows: pa.RecordBatch) -> list[Sent]:
-        if self.route is None:
-            return [Sent(unit, BOTH, part) for unit, part in split(rows, self.units, self._homes(rows))]
-        parts = list(routed(rows, self.route, plan.number, self.rules, sequence))
-        if self.censuses:
-            stored = np.repeat([p.unit for p in parts], [p.rows.num_rows * (p.role != PROBE) for p in parts])
-            self.censuses[plan.number].see(rows.column(0).to_numpy(), stored, stored)
-        return parts
-
     def _sent(self, plan: InputPlan, parts: list[Sent]) -> list[tuple[int, pa.Buffer]]:
         """Rows that probe many units are written for all of them once."""
         once: dict[int, pa.Buffer] = {}
@@ -103,16 +81,6 @@ class Sender:
                 flags, data = self._send(plan, part.unit, part.rows)
             found.append((flags | _ROLE * part.role, data))
         return found
-
-    def _homes(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64] | None:
-        """The units that the rule chooses, counted; None: those of the hashes' top bits."""
-        if self.census is None:
-            return None
-        hashes, bits = rows.column(0).to_numpy(), self.units.bit_length() - 1
-        plain = (hashes >> np.uint64(64 - bits)).astype(np.int64)  # a rule is for more units than one
-        homes = self.rule.units(hashes) if self.rule else plain
-        self.census.see(hashes, homes, plain)
-        return homes if self.rule else None
 
     def _send(self, plan: InputPlan, unit: int, part: pa.RecordBatch) -> tuple[int, pa.Buffer]:
         if self.spool is None or part.nbytes < self.spool.least_bytes:

@@ -33,9 +33,7 @@ from joinlib.state.tuning import Tuning
 
 if TYPE_CHECKING:
     from joinlib.lookup.versions import Versions
-    from joinlib.route.biclique import Rules
-    from joinlib.route.census import Census
-    from joinlib.route.hotspot import Rule
+    from joinlib.route.ways import Way
 
 VERSION = 1
 NAME = "streamjoin"
@@ -297,48 +295,39 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from joinlib.spark.splitter import exchange_rows, numbered, spool
 
         stage = self.task.stage
-        rule, census = self._census(part)
-        rules, censuses = self._hot_keys(part)
-        written = spool(self.task.state, self.task.tuning)
-        sender = Sender(stage.units, written, rule, census, stage.route, rules, censuses)
+        way, first = self._way(part), dict(part.first)
+        sender = Sender(stage.units, spool(self.task.state, self.task.tuning), way)
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
         for name, slices in part.reads:
             plans = [p for p in stage.inputs if p.source == name]
             rows = readers[name].read_many(slices, read_columns(plans))
             batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, slices[0].index << 20)
-            if name in (first := dict(part.first)):
+            if name in first:
                 batches = numbered(batches, first[name])
             bits, bad = self.task.tuning.hash_bits, partial(getattr, readers[name], "bad")
             yield from exchange_rows(batches, plans, sender, bits, bad)
-        if census is not None and census.counts.any():
-            name, slices = part.reads[0]
-            census.write(self.task.census, f"{name}-{slices[0].index}")
-        for number, seen in enumerate(censuses):
-            if seen.counts.any():
+        for folder, census in way.seen.items():
+            if census.counts.any():
                 name, slices = part.reads[0]
-                seen.write(self.task.census / str(number), f"{name}-{slices[0].index}")
+                census.write(self.task.census / folder, f"{name}-{slices[0].index}")
         if part.ticks:
             yield sender.ticks(part.ticks)
         if part.versions:
             yield sender.versions(part.versions)
 
-    def _census(self, part: Part) -> tuple["Rule | None", "Census | None"]:
-        if not self.task.routed or not part.reads:
-            return None, None
-        from joinlib.route import census, hotspot
+    def _way(self, part: Part) -> "Way":
+        """How the rows of a part go to units, and what is counted of them."""
+        from joinlib.route import biclique, hotspot
+        from joinlib.route.census import Census
+        from joinlib.route.ways import Ruled, Spread, unruled
 
-        return hotspot.decode(part.route), census.Census.begin(
-            self.task.stage.units, part.reads[0][1][0].index
-        )
-
-    def _hot_keys(self, part: Part) -> tuple["Rules | None", tuple["Census", ...]]:
-        if not self.task.split or not part.reads:
-            return None, ()
-        from joinlib.route import biclique, census
-
-        seed, units = part.reads[0][1][0].index, self.task.stage.units
-        seen = tuple(census.Census.begin(units, seed) for _ in self.task.stage.inputs)
-        return biclique.decode(part.route), seen
+        stage, seed = self.task.stage, part.reads[0][1][0].index if part.reads else 0
+        if self.task.routed:
+            return Ruled(stage.units, hotspot.decode(part.route), Census.begin(stage.units, seed))
+        if self.task.split and stage.route is not None:
+            seen = {str(p.number): Census.begin(stage.units, seed) for p in stage.inputs}
+            return Spread(stage.route, biclique.decode(part.route), seen)
+        return unruled(stage.units, stage.route)
 
 
 def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:

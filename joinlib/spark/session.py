@@ -38,6 +38,9 @@ def settings(partitions: int, retain_batches: int) -> dict[str, str]:
         ),
         # Whoever stops a query that is stuck gets an error, instead of being stuck as well.
         _STREAMING + "stopTimeout": "60s",
+        # Spark sees a few dozen rows a batch. Making Java of its own expressions, in each task anew, costs a fifth of the task.
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
         # Two attempts of one task at once would only fight for the unit's lock.
         "spark.speculation": "false",
         # Workers are forked from a daemon that has imported and compiled everything.

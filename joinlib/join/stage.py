@@ -1,4 +1,4 @@
-"""What a stage does (inputs, a tree of joins, a select list). Frozen and picklable."""
+"""What a stage does (inputs, a tree of joins, a select list), and stages in a row. Frozen and picklable."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,3 +53,36 @@ class Stage:
     def schema(self) -> pa.Schema:
         """Schema of the result."""
         return pa.schema([pa.field(c.name, c.value.type) for c in self.select])
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Stages in order. The rows of each are an input of one later stage; those of the last are the result."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def last(self) -> Stage:
+        """The one whose select list is that of the query; tables are looked up there only."""
+        return self.stages[-1]
+
+    @property
+    def units(self) -> int:
+        """Of each stage."""
+        return self.last.units
+
+    @property
+    def final_close(self) -> bool:
+        """Closing the inputs is final."""
+        return any(stage.final_close for stage in self.stages)
+
+    @cached_property
+    def inputs(self) -> tuple[tuple[int, InputPlan], ...]:
+        """(number of a stage, input of it) for every input that is read from a source."""
+        return tuple((n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream is None)
+
+    def reader(self, number: int) -> tuple[int, InputPlan]:
+        """The stage that reads the rows of stage `number`, and as which of its inputs."""
+        found = [(n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream == number]
+        assert len(found) == 1
+        return found[0]

@@ -38,6 +38,7 @@ class InputPlan:
     delay_us: int  # how far rows may be behind the highest event time
     idle_us: int | None  # silent for so long: out of the watermark's minimum
     keep_null_keys: bool  # an outer or anti join wants rows whose key is NULL: they come out unmatched
+    upstream: int | None = None  # its rows are those of the earlier stage with this number; then source is "$stage0"
 
     @property
     def schema(self) -> pa.Schema:

@@ -14,9 +14,9 @@ DDL = "receipt STRING, block BINARY"
 class Receipt:
     """Figures of one unit and batch. Totals are since the checkpoint began, all others of this batch."""
 
-    unit: int
+    unit: int  # those of a later stage count on where those of the one before end
     batch: int
-    rows_in: tuple[int, ...]  # by input, late ones not among them
+    rows_in: tuple[int, ...]  # by input that is read from a source, late ones not among them
     late: tuple[int, ...]  # by input
     late_total: tuple[int, ...]
     rows_out: int

@@ -108,7 +108,7 @@ class UnitJoin:
         return arrived, late
 
     def _in_time(self, part: Part, plan: InputPlan, watermark: int) -> Part:
-        if not self.timed or plan.time is None or not part.rows.num_rows:
+        if not self.timed or plan.time is None or plan.upstream is not None or not part.rows.num_rows:
             return part
         mask = time_values(part.rows.column(plan.time)) >= watermark
         return part if mask.all() else replace(part, rows=part.rows.filter(pa.array(mask)), written=None)

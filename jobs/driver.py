@@ -77,7 +77,7 @@ class Driver(Collector):
             phase="Waiting",
             wanted=cluster.wanted(self.executors),
             budget=cluster.memory(self.executors).state if around.place else None,
-            stored=_stored(document.spec.checkpoint.folder),
+            stored=_stored(document.spec.checkpoint.folder, self.stage.units),
             config_hash=around.config_hash,
         )
 
@@ -229,7 +229,8 @@ class Driver(Collector):
         figures, partitions = self.moment.figures, self.moment.partitions
         if self._pool is None or figures is None or partitions is None:
             return
-        placed = {r.unit % partitions: r.executor for r in figures.receipts.values()}
+        units = self.stage.units
+        placed = {(r.unit // units, r.unit % partitions): r.executor for r in figures.receipts.values()}
         before, self._placement = (
             self._placement,
             self._placement.after(self._pool.warm(), placed.values()),
@@ -268,9 +269,10 @@ def _sums(before: Mapping[str, float], more: Mapping[str, float]) -> dict[str, f
     return {name: before.get(name, 0.0) + more.get(name, 0.0) for name in {*before, *more}}
 
 
-def _stored(checkpoint: Path) -> frozenset[int]:
-    """Units of which there are segments."""
-    return frozenset(int(f.name) for f in checkpoint.glob("state/0/*") if f.name.isdigit())
+def _stored(checkpoint: Path, units: int) -> frozenset[int]:
+    """Units of which there are segments, those of later stages behind the others."""
+    found = [f for f in checkpoint.glob("state/*/*") if f.name.isdigit() and f.parent.name.isdigit()]
+    return frozenset(int(f.parent.name) * units + int(f.name) for f in found)
 
 
 def drive(file: Path, around: Surroundings) -> int:

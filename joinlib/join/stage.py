@@ -1,4 +1,4 @@
-"""What a stage does (inputs, a tree of joins, a select list), and stages in a row. Frozen and picklable."""
+"""What a stage does (inputs, a tree of joins, a select list), and what stages make a query. Frozen and picklable."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,32 +57,41 @@ class Stage:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Stages in order. The rows of each are an input of one later stage; those of the last are the result."""
+    """The stages of a query, in order: the rows of each but the last are an input of one later stage.
+
+    Each stage has key classes of its own, so there is an exchange between two. The last one's select list is the query's, and
+    lookups are there only. A stage's watermark is the least of its inputs', an upstream input's that of its stage.
+    """
 
     stages: tuple[Stage, ...]
 
     @property
     def last(self) -> Stage:
-        """The one whose select list is that of the query; tables are looked up there only."""
+        """The stage that gives the result."""
         return self.stages[-1]
+
+    @property
+    def final_close(self) -> bool:
+        """Closing the inputs is final in some stage."""
+        return any(stage.final_close for stage in self.stages)
+
+    @property
+    def inputs(self) -> tuple[InputPlan, ...]:
+        """The inputs that the spec describes, over all stages."""
+        return tuple(plan for stage in self.stages for plan in stage.inputs if plan.upstream is None)
 
     @property
     def units(self) -> int:
         """Of each stage."""
         return self.last.units
 
-    @property
-    def final_close(self) -> bool:
-        """Closing the inputs is final."""
-        return any(stage.final_close for stage in self.stages)
-
     @cached_property
-    def inputs(self) -> tuple[tuple[int, InputPlan], ...]:
-        """(number of a stage, input of it) for every input that is read from a source."""
+    def heard(self) -> tuple[tuple[int, InputPlan], ...]:
+        """`inputs`, each behind the number of its stage."""
         return tuple((n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream is None)
 
     def reader(self, number: int) -> tuple[int, InputPlan]:
         """The stage that reads the rows of stage `number`, and as which of its inputs."""
         found = [(n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream == number]
-        assert len(found) == 1
+        assert len(found) == 1, "each stage but the last has one reader"
         return found[0]

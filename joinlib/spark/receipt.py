@@ -1,5 +1,6 @@
 """What a unit tells the driver of a batch: one small row, so that no result row needs to cross into the JVM and back."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,11 @@ class Receipt:
 
     def encode(self) -> str:
         return orjson.dumps(self).decode()
+
+
+def heard(receipts: Iterable[Receipt]) -> tuple[int, ...]:
+    """Bad messages of a batch, by input: all units of the input's stage say the same."""
+    return tuple(max(column) for column in zip(*(r.bad for r in receipts), strict=True))
 
 
 def decode(text: str) -> Receipt:

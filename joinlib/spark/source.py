@@ -218,7 +218,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _numbers(self, group: list[tuple[str, Slice]]) -> tuple[tuple[str, int], ...]:
         """The number of the first row of each source of a part, where rows are numbered."""
-        wanted = {p.source for _, p in self.task.pipeline.inputs if p.numbered}
+        wanted = {p.source for _, p in self.task.pipeline.heard if p.numbered}
         firsts = {name: s.index for name, s in reversed(group) if name in wanted}
         found = []
         for name, index in firsts.items():
@@ -288,7 +288,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Sources that have been silent for longer than every input over them says it may be."""
         clock = time.monotonic()
         limits: dict[str, int] = {}
-        for _, plan in self.task.pipeline.inputs:
+        for _, plan in self.task.pipeline.heard:
             if plan.idle_us is not None:
                 limits[plan.source] = max(limits.get(plan.source, 0), plan.idle_us)
         for name, offset in now.items():
@@ -310,7 +310,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
         for name, slices in part.reads:
-            plans = [(p, senders[n]) for n, p in self.task.pipeline.inputs if p.source == name]
+            plans = [(p, senders[n]) for n, p in self.task.pipeline.heard if p.source == name]
             rows = readers[name].read_many(slices, read_columns(p for p, _ in plans))
             batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, slices[0].index << 20)
             if name in first:

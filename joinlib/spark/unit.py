@@ -13,7 +13,7 @@ import pyarrow as pa
 from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.join.config import Leaf, Lookup
-from joinlib.join.forward import behind, tick
+from joinlib.join.forward import tick
 from joinlib.join.layout import Operator, layout
 from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
@@ -100,9 +100,8 @@ class UnitTask:
                 sent = sender.blocks(plan, at, prepare(plan, frame, at, task.tuning.hash_bits))
                 if sent is not None:
                     yield sent
-            if self.unit == 0:
-                said = behind(task.pipeline, task.number)
-                yield sender.ticks([tick(plan, join.manifest.watermark, said, join.closed)])
+            if self.unit == 0:  # time is the same in all units, so one speaks for all
+                yield sender.ticks([tick(plan, join.manifest.watermark, join.closed)])
             if task.emit.kind != "rows":
                 receipt = self._figures(join, held, 0, ())
                 yield receipt_row(self.slot, len(task.pipeline.stages), receipt.encode())
@@ -164,7 +163,7 @@ class UnitTask:
     def _by_input(self, figures: Sequence[int], other: int = 0) -> tuple[int, ...]:
         """For every input of the pipeline that is read from a source: `other` where another stage reads it."""
         own = self.task.number
-        return tuple(figures[p.number] if n == own else other for n, p in self.task.pipeline.inputs)
+        return tuple(figures[p.number] if n == own else other for n, p in self.task.pipeline.heard)
 
 
 def _more(before: Sequence[int], after: Sequence[int]) -> list[int]:

@@ -16,6 +16,7 @@ from joinlib.join.layout import delays
 from joinlib.join.stage import Pipeline
 from joinlib.plan import SourceInput, Stage, build
 from joinlib.plan.spec import source
+from joinlib.route.config import InputPlan
 from joinlib.route.slots import slots
 from joinlib.spark.compiled import Compiled, compiled
 from joinlib.spark.exchange import apart, receipt_of
@@ -41,7 +42,7 @@ def chained(document: StreamJoin, *queries: str) -> Pipeline:
         named = {n: i for n, i in known.items() if f" {n} " in f"{sql} "}
         stage = build(sql, named, units=document.spec.join.units)
         inputs = tuple(
-            replace(i, upstream=int(i.source[5:]), source=f"${i.source}", behind=_behind(stages, i.source))
+            replace(i, upstream=int(i.source[5:]), source=f"${i.source}", behind=_behind(stages, i))
             if i.source.startswith("stage")
             else i
             for i in stage.inputs
@@ -52,11 +53,11 @@ def chained(document: StreamJoin, *queries: str) -> Pipeline:
     return Pipeline(tuple(stages))
 
 
-def _behind(stages: list[Stage], source: str) -> tuple[tuple[str, int], ...]:
-    stage = stages[int(source[5:])]
+def _behind(stages: list[Stage], plan: InputPlan) -> tuple[tuple[str, int], ...]:
+    stage = stages[int(plan.source[5:])]
     known = delays(stage.tree, stage.inputs, stage.above)
     found = {c.name: known.get(c.value.column or "") for c in stage.select}
-    return tuple((f"{source}.{name}", late) for name, late in found.items() if late is not None)
+    return tuple((f"{plan.alias}.{name}", late) for name, late in found.items() if late is not None)
 
 
 class Bench:
@@ -250,6 +251,6 @@ def test_time_goes_on_from_stage_to_stage(tmp_path: Path, kind: str) -> None:
         max(sum(r.state_rows for r in batch if r.unit // UNITS == n) for batch in bench.receipts)
         for n in (0, 1)
     ]
-    assert bench.state_rows[0] <= most[0] < 400
-    stored = bench.expected().total()
-    assert most[1] < stored / 2, "the second stage forgets as well"
+    joined = len(bench.db.sql(NEAR))
+    assert most[0] < 200 < 480
+    assert most[1] < joined / 2

@@ -12,12 +12,12 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from joinlib.join.config import Lookup
+from joinlib.join.forward import check
 from joinlib.join.rows import concat
-from joinlib.join.stage import Pipeline
 from joinlib.lookup.load import searchable
 from joinlib.lookup.task import TableTask
 from joinlib.lookup.version import write
-from joinlib.plan import SourceInput, build
+from joinlib.plan import SourceInput, pipeline
 from joinlib.plan.source import Role
 from joinlib.route.config import InputPlan, read_columns
 from joinlib.route.split import block_schema, prepare
@@ -51,18 +51,21 @@ def join(
     An input's event time is the column that `withWatermark` was called with. Where a DataFrame is replayed after a
     failure it must give the same rows in the same partitions, as Spark's own sources do.
     """
-    stage = build(sql, {n: _source(df) for n, df in inputs.items()}, units=units, retention_us=retention_us)
+    stages = pipeline(
+        sql, {n: _source(df) for n, df in inputs.items()}, units=units, retention_us=retention_us
+    )
+    check(stages)
     home, tuning = Path(state).resolve() / name, tuning or Tuning()
     tables = tuple(
-        _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stage.lookups
+        _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stages.last.lookups
     )
-    task = JoinTask(Pipeline((stage,)), home, tuning, Emit("rows"), tables)
-    streams = {n: [(at, p) for at, p in task.pipeline.heard if p.source == n] for n in inputs}
+    task = JoinTask(stages, home, tuning, Emit("rows"), tables)
+    streams = {n: [(at, p) for at, p in stages.heard if p.source == n] for n in inputs}
     parts = [_exchange(inputs[n], plans, task) for n, plans in streams.items() if plans]
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionAll(part)
-    return stateful(rows, task, from_arrow_schema(stage.schema))
+    return stateful(rows, task, from_arrow_schema(stages.last.schema))
 
 
 def stateful(rows: DataFrame, task: JoinTask, schema: StructType | str) -> DataFrame:

@@ -12,7 +12,7 @@ from joinlib.join.stage import Pipeline
 from joinlib.lookup.files import FilesTable
 from joinlib.lookup.postgres import PostgresConfig, PostgresTable
 from joinlib.lookup.task import TableTask
-from joinlib.plan import Stage, of_spec
+from joinlib.plan import Stage, pipeline_of
 from joinlib.source import Config, FilesConfig, GeneratorConfig, KafkaConfig
 from joinlib.source.parse import CsvFormat
 from joinlib.spark.source import SourcePlan, SourceTask
@@ -41,7 +41,7 @@ def compiled(
 ) -> Compiled:
     """The tasks of a spec. `tasks`: map tasks of a batch, one for each core; `pipeline`: another plan than the spec's."""
     spec, tuning = document.spec, tuning or Tuning()
-    pipeline = pipeline or Pipeline((of_spec(document),))
+    pipeline = pipeline or pipeline_of(document)
     forward.check(pipeline)
     checkpoint = spec.checkpoint.folder
     named = dict.fromkeys(p.source for p in pipeline.inputs)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from joinlib.spark.exchange import apart, receipt_of
 from joinlib.spark.publish import publish
 from joinlib.spark.receipt import Receipt, decode
 from joinlib.spark.source import Reader
+from joinlib.spark.task import JoinTask
 from joinlib.spark.unit import UnitTask
 from joinlib.spark.wire import SCHEMA
 from joinlib.spec import StreamJoin, parse
@@ -32,6 +34,7 @@ TUNING = Tuning(
     spool_bytes=200, file_bytes=200, seal_rows=40, merge_segments=2, max_segments=8, max_runs=2, frame_rows=50
 )
 UNITS = 4
+Sent = tuple[Any, ...]
 
 
 def chained(document: StreamJoin, *queries: str) -> Pipeline:
@@ -82,7 +85,7 @@ class Bench:
 
     def _document(self, inputs: dict[str, Any]) -> StreamJoin:
         spec = {
-            "sql": "SELECT 1",
+            "sql": self.queries[-1],
             "inputs": inputs,
             "output": {"files": {"path": "out"}},
             "checkpoint": {"path": "ck"},
@@ -92,7 +95,8 @@ class Bench:
         return parse(orjson.dumps({**head, "spec": spec}).decode(), "spec.yaml", self.folder)
 
     def _compiled(self) -> Compiled:
-        return compiled(self.document, 2, TUNING, chained(self.document, *self.queries))
+        stages = chained(self.document, *self.queries) if len(self.queries) > 1 else None
+        return compiled(self.document, 2, TUNING, stages)
 
     def write(self, name: str, file: int, rows: list[tuple[Any, ...]]) -> None:
         marks = ", ".join("?" * len(rows[0]))
@@ -108,26 +112,10 @@ class Bench:
             end = orjson.loads(orjson.dumps(end))
             parts = reader.partitions(self.offset, end)
             sent = [row for part in parts for rows in reader.read(part) for row in _tuples(rows.to_pylist())]
-            files: list[str] = []
-            said: list[Receipt] = []
-            saved = dict(self.saved)
+            saved: dict[tuple[int, int], bytes] = {}
             for task in self.plan.join.chain():
                 for _ in range(1 + ((self.batch, task.number) in twice)):
-                    arrived: list[tuple[Any, ...]] = []
-                    files, said = [], []
-                    for slot in slots(UNITS):
-                        own, passing = apart([r for r in sent if r[0] == slot], task.number)
-                        key = task.number, slot
-                        unit = UnitTask(task, slot, self.batch, 0, self.saved.get(key))
-                        save = lambda m, key=key: saved.__setitem__(key, m)  # noqa: E731
-                        if not task.last:
-                            arrived += passing
-                            arrived += [r for b in unit.onward(own, save) for r in _tuples(b.to_pylist())]
-                            continue
-                        said += [decode(receipt_of(r)) for r in passing]
-                        receipt, _ = unit.receipt(own, save)
-                        said.append(decode(receipt.encode()))
-                        files += receipt.files
+                    arrived, files, said = self._stage(task, sent, saved)
                 sent = arrived
             self.saved = saved
             publish(self.folder / "out", self.batch, files)
@@ -135,10 +123,33 @@ class Bench:
             self.receipts.append(said)
             self.offset, self.batch = end, self.batch + 1
 
+    def _stage(
+        self, task: JoinTask, sent: list[Sent], saved: dict[tuple[int, int], bytes]
+    ) -> tuple[list[Sent], list[str], list[Receipt]]:
+        """All units of a stage: what goes on, and at the end files and receipts."""
+        going: list[Sent] = []
+        files: list[str] = []
+        said: list[Receipt] = []
+        for slot in slots(UNITS):
+            own, passing = apart([row for row in sent if row[0] == slot], task.number)
+            key = task.number, slot
+            unit, save = (
+                UnitTask(task, slot, self.batch, 0, self.saved.get(key)),
+                partial(saved.__setitem__, key),
+            )
+            if task.last:
+                receipt, _ = unit.receipt(own, save)
+                said += [decode(receipt_of(row)) for row in passing] + [decode(receipt.encode())]
+                files += receipt.files
+            else:
+                going += passing
+                going += [row for rows in unit.onward(own, save) for row in _tuples(rows.to_pylist())]
+        return going, files, said
+
     @property
     def state_rows(self) -> list[int]:
         """Of each stage, now."""
-        stages = len(self.queries)
+        stages = len(self.plan.pipeline.stages)
         return [
             sum(r.state_rows for r in self.receipts[-1] if r.unit // UNITS == stage)
             for stage in range(stages)
@@ -155,7 +166,7 @@ class Bench:
             self.db.execute(f"CREATE OR REPLACE VIEW {name} AS FROM '{self.folder / name}/*.parquet'")
         *before, last = self.queries
         parts = ", ".join(f"stage{n} AS ({sql})" for n, sql in enumerate(before))
-        return Counter(self.db.sql(f"WITH {parts} {last}").fetchall())
+        return Counter(self.db.sql(f"WITH {parts} {last}" if before else last).fetchall())
 
 
 def _tuples(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -179,11 +190,15 @@ THIRD = (
 )
 
 
+def _some(draw: random.Random, top: int) -> int | None:
+    return draw.choice([None, *range(top)])
+
+
 def fill(bench: Bench, files: range) -> None:
     """A file of each input for each number."""
     for file in files:
         draw = random.Random(file)
-        number = lambda top: draw.choice([None, *range(top)])  # noqa: E731
+        number = partial(_some, draw)
         bench.write("orders", file, [(draw.randrange(90), number(9), draw.randrange(50)) for _ in range(40)])
         bench.write(
             "lines", file, [(number(90), f"i{draw.randrange(7)}", draw.randrange(5)) for _ in range(60)]
@@ -207,6 +222,21 @@ def test_three_stages_in_several_batches(tmp_path: Path) -> None:
     assert all({r.unit for r in batch} == set(range(3 * UNITS)) for batch in bench.receipts)
     assert all(bench.state_rows)
     assert list((tmp_path / "ck" / "state" / "1").glob("*/in*")), "large blocks go as files"
+
+
+PLANNED = (
+    "SELECT o.id AS id, c.nation AS nation, l.n * i.price AS paid FROM orders o JOIN lines l ON o.id = l.id"
+    " JOIN customers c ON o.customer = c.customer JOIN items i ON l.item = i.item AND o.v < i.price"
+)
+
+
+def test_the_planner_makes_the_stages(tmp_path: Path) -> None:
+    """The same query in one piece."""
+    bench = Bench(tmp_path, PLAIN, False, PLANNED)
+    fill(bench, range(4))
+    bench.run()
+    assert len(bench.plan.pipeline.stages) == 3
+    assert bench.output() == bench.expected() != Counter()
 
 
 TIMED = {

@@ -79,3 +79,19 @@ class Pipeline:
     def inputs(self) -> tuple[InputPlan, ...]:
         """The inputs that the spec describes, over all stages."""
         return tuple(plan for stage in self.stages for plan in stage.inputs if plan.upstream is None)
+
+    @property
+    def units(self) -> int:
+        """Of each stage."""
+        return self.last.units
+
+    @cached_property
+    def heard(self) -> tuple[tuple[int, InputPlan], ...]:
+        """`inputs`, each behind the number of its stage."""
+        return tuple((n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream is None)
+
+    def reader(self, number: int) -> tuple[int, InputPlan]:
+        """The stage that reads the rows of stage `number`, and as which of its inputs."""
+        found = [(n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream == number]
+        assert len(found) == 1, "each stage but the last has one reader"
+        return found[0]

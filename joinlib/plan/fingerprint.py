@@ -18,14 +18,15 @@ _NEW = "this needs a new checkpoint"
 
 
 def fingerprint(plan: Stage | Pipeline) -> dict[str, Any]:
-    """Plain values, fit for JSON. One stage says what it said before there were several."""
-    if isinstance(plan, Pipeline):
-        first, *more = map(fingerprint, plan.stages)
-        return {**first, "then": more} if more else first
-    return _of_stage(plan)
+    """Plain values, fit for JSON. One stage says the same whether or not it might have been one of several."""
+    if isinstance(plan, Stage):
+        return _stage(plan)
+    if len(plan.stages) == 1:
+        return _stage(plan.last)
+    return {"version": VERSION, "units": plan.units, "stages": [_stage(stage) for stage in plan.stages]}
 
 
-def _of_stage(stage: Stage) -> dict[str, Any]:
+def _stage(stage: Stage) -> dict[str, Any]:
     return {
         "version": VERSION,
         "units": stage.units,
@@ -86,6 +87,19 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     if old.get("version") != new["version"]:  # of a later planner it may lack any other field
         yield f"the checkpoint was written by another version of the planner; {_NEW}"
         return
+    stages = [plan.get("stages", [plan]) for plan in (old, new)]
+    if len(stages[0]) != len(stages[1]):
+        was, now = map(len, stages)
+        yield f"the query ran in {was} stage{'s'[: was != 1]} and would run in {now}; {_NEW}"
+        return
+    if "stages" in new:
+        for number, pair in enumerate(zip(*stages, strict=True)):
+            yield from (f"stage {number}: {why}" for why in _stage_differences(*pair))
+        return
+    yield from _stage_differences(old, new)
+
+
+def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     if old["units"] != new["units"]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
     if old.get("route") != new["route"]:
@@ -98,12 +112,6 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
         yield from _input_differences(before, after)
     yield from _tree_differences(old["tree"], new["tree"])
-    later = [plan.get("then", []) for plan in (old, new)]
-    if len(later[0]) != len(later[1]):
-        yield f"the query had {len(later[0]) + 1} stages and has {len(later[1]) + 1}; {_NEW}"
-        return
-    for before, after in zip(*later, strict=True):
-        yield from _differences(before, after)
 
 
 def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

@@ -4,7 +4,8 @@ How long: let hi(x, y) be the most that event time y may exceed x in a match tha
 needed until no row of any other input Y can still come that matches it: watermark > x + hold,
 hold = max over Y of min over y in Y of hi(x, y) + delay(y).
 A column of a base input has delay 0 (late rows are left out); one of a join's output comes as late as that join may hold
-its row back: delay = hold. This is the forwarded watermark of design §4, without a second watermark.
+its row back: delay = hold. This is the forwarded watermark of design §4, without a second watermark. An earlier stage's rows
+come as late as the plan says.
 """
 
 from collections.abc import Iterator
@@ -71,7 +72,7 @@ class _Maker:
         self.index: Index = index
         self.inputs, self.types, self.timed, self.hash_bits = inputs, types, timed, hash_bits
         self.holding = Holding(inputs)
-        self.delays: dict[str, int] = {}  # event-time columns of joins' outputs
+        self.delays = dict(pair for i in inputs for pair in _behind(i, timed))  # of columns of joins' outputs
         self.sides = 0
 
     def make(self, join: Join, above: set[str], outside: Bounds) -> Operator:
@@ -150,6 +151,13 @@ class _Maker:
                 return None
             longest = max(longest, min(reach))
         return longest
+
+
+def _behind(plan: InputPlan, timed: set[str]) -> Iterator[tuple[str, int]]:
+    """How late the event times of an earlier stage's rows may be; ALWAYS: there is no limit."""
+    if plan.upstream is not None:
+        known = dict(plan.behind)
+        yield from ((c.name, known.get(c.name, ALWAYS)) for c in plan.columns if c.name in timed)
 
 
 def _compared(join: Join) -> str:

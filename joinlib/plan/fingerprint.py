@@ -9,7 +9,7 @@ from typing import Any
 from joinlib.expr import Expr
 from joinlib.expr.types import name
 from joinlib.join.config import Bound, Join, Leaf
-from joinlib.join.stage import Stage
+from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.holds import said
 from joinlib.route.config import InputPlan
 
@@ -17,8 +17,16 @@ VERSION = 1
 _NEW = "this needs a new checkpoint"
 
 
-def fingerprint(stage: Stage) -> dict[str, Any]:
-    """Plain values, fit for JSON."""
+def fingerprint(plan: Stage | Pipeline) -> dict[str, Any]:
+    """Plain values, fit for JSON. One stage says the same whether or not it might have been one of several."""
+    if isinstance(plan, Stage):
+        return _stage(plan)
+    if len(plan.stages) == 1:
+        return _stage(plan.last)
+    return {"version": VERSION, "units": plan.units, "stages": [_stage(stage) for stage in plan.stages]}
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
     return {
         "version": VERSION,
         "units": stage.units,
@@ -79,6 +87,19 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     if old.get("version") != new["version"]:  # of a later planner it may lack any other field
         yield f"the checkpoint was written by another version of the planner; {_NEW}"
         return
+    stages = [plan.get("stages", [plan]) for plan in (old, new)]
+    if len(stages[0]) != len(stages[1]):
+        was, now = map(len, stages)
+        yield f"the query ran in {was} stage{'s'[: was != 1]} and would run in {now}; {_NEW}"
+        return
+    if "stages" in new:
+        for number, pair in enumerate(zip(*stages, strict=True)):
+            yield from (f"stage {number}: {why}" for why in _stage_differences(*pair))
+        return
+    yield from _stage_differences(old, new)
+
+
+def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     if old["units"] != new["units"]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
     if old.get("route") != new["route"]:

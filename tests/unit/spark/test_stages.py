@@ -1,0 +1,224 @@
+"""Several stages, from source to output, in one process and without Spark; DuckDB answers the same SQL in one piece."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import orjson
+import pytest
+
+from joinlib.route.slots import slots
+from joinlib.spark.compiled import compiled
+from joinlib.spark.exchange import apart, receipt_of
+from joinlib.spark.publish import publish
+from joinlib.spark.receipt import Receipt, decode
+from joinlib.spark.source import Reader
+from joinlib.spark.task import JoinTask
+from joinlib.spark.unit import UnitTask
+from joinlib.spark.wire import SCHEMA
+from joinlib.spec import StreamJoin, parse
+from joinlib.state.tuning import Tuning
+
+TUNING = Tuning(
+    spool_bytes=200, file_bytes=200, seal_rows=40, merge_segments=2, max_segments=8, max_runs=2, frame_rows=50
+)
+UNITS = 4
+Sent = tuple[Any, ...]
+
+
+class Bench:
+    """Several stages that are run by hand, batch after batch."""
+
+    def __init__(self, folder: Path, schemas: Mapping[str, str], timed: bool, sql: str) -> None:
+        self.folder, self.sql, self.schemas, self.db = folder, sql, schemas, duckdb.connect()
+        time = {"eventTime": {"column": "t", "delay": "1m"}} if timed else {}
+        for name in schemas:
+            (folder / name).mkdir()
+        self.document = self._document(
+            {
+                n: {"schema": s, "files": {"path": n, "maxFilesPerBatch": 1}, **time}
+                for n, s in schemas.items()
+            }
+        )
+        self.plan = compiled(self.document, 2, TUNING)
+        self.offset = Reader(self.plan.source).initialOffset()
+        self.batch = 0
+        self.saved: dict[tuple[int, int], bytes] = {}  # manifests, by stage and slot
+        self.receipts: list[list[Receipt]] = []  # of each batch
+
+    def _document(self, inputs: dict[str, Any]) -> StreamJoin:
+        spec = {
+            "sql": self.sql,
+            "inputs": inputs,
+            "output": {"files": {"path": "out"}},
+            "checkpoint": {"path": "ck"},
+            "join": {"units": UNITS},
+        }
+        head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "bench"}}
+        return parse(orjson.dumps({**head, "spec": spec}).decode(), "spec.yaml", self.folder)
+
+    def write(self, name: str, file: int, rows: list[tuple[Any, ...]]) -> None:
+        marks = ", ".join("?" * len(rows[0]))
+        self.db.execute(f"CREATE OR REPLACE TABLE made ({self.schemas[name].replace('STRING', 'VARCHAR')})")
+        self.db.executemany(f"INSERT INTO made VALUES ({marks})", rows)
+        self.db.execute(f"COPY made TO '{self.folder / name / f'{file:03d}'}.parquet' (FORMAT parquet)")
+
+    def run(self, twice: frozenset[tuple[int, int]] = frozenset()) -> None:
+        """Every batch that there is. `twice`: (batch, stage) whose units run, and run again from the old manifests."""
+        reader = Reader(self.plan.source)
+        reader.prepareForTriggerAvailableNow()
+        while (end := reader.latestOffset(self.offset)) != self.offset:
+            end = orjson.loads(orjson.dumps(end))
+            parts = reader.partitions(self.offset, end)
+            sent = [row for part in parts for rows in reader.read(part) for row in _tuples(rows.to_pylist())]
+            saved: dict[tuple[int, int], bytes] = {}
+            for task in self.plan.join.chain():
+                for _ in range(1 + ((self.batch, task.number) in twice)):
+                    arrived, files, said = self._stage(task, sent, saved)
+                sent = arrived
+            self.saved = saved
+            publish(self.folder / "out", self.batch, files)
+            reader.commit(end)
+            self.receipts.append(said)
+            self.offset, self.batch = end, self.batch + 1
+
+    def _stage(
+        self, task: JoinTask, sent: list[Sent], saved: dict[tuple[int, int], bytes]
+    ) -> tuple[list[Sent], list[str], list[Receipt]]:
+        """All units of a stage: what goes on, and at the end files and receipts."""
+        going: list[Sent] = []
+        files: list[str] = []
+        said: list[Receipt] = []
+        for slot in slots(UNITS):
+            own, passing = apart([row for row in sent if row[0] == slot], task.number)
+            key = task.number, slot
+            unit, save = (
+                UnitTask(task, slot, self.batch, 0, self.saved.get(key)),
+                partial(saved.__setitem__, key),
+            )
+            if task.last:
+                receipt, _ = unit.receipt(own, save)
+                said += [decode(receipt_of(row)) for row in passing] + [decode(receipt.encode())]
+                files += receipt.files
+            else:
+                going += passing
+                going += [row for rows in unit.onward(own, save) for row in _tuples(rows.to_pylist())]
+        return going, files, said
+
+    @property
+    def state_rows(self) -> list[int]:
+        """Of each stage, now."""
+        stages = len(self.plan.pipeline.stages)
+        return [
+            sum(r.state_rows for r in self.receipts[-1] if r.unit // UNITS == stage)
+            for stage in range(stages)
+        ]
+
+    def output(self) -> Counter[tuple[Any, ...]]:
+        files = [str(f) for f in (self.folder / "out").glob("batch=*/*.parquet")]
+        return Counter(
+            self.db.sql(f"FROM read_parquet({files}, hive_partitioning=false)").fetchall() if files else []
+        )
+
+    def expected(self) -> Counter[tuple[Any, ...]]:
+        for name in self.schemas:
+            self.db.execute(f"CREATE OR REPLACE VIEW {name} AS FROM '{self.folder / name}/*.parquet'")
+        return Counter(self.db.sql(self.sql).fetchall())
+
+
+def _tuples(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in SCHEMA.names) for row in rows]
+
+
+PLAIN = {
+    "orders": "id BIGINT, customer BIGINT, v BIGINT",
+    "lines": "id BIGINT, item STRING, n BIGINT",
+    "customers": "customer BIGINT, nation STRING",
+    "items": "item STRING, price BIGINT",
+}
+SQL = (
+    "SELECT o.id AS id, c.nation AS nation, l.n * i.price AS paid FROM orders o JOIN lines l ON o.id = l.id"
+    " JOIN customers c ON o.customer = c.customer JOIN items i ON l.item = i.item AND o.v < i.price"
+)
+
+
+def _some(draw: random.Random, top: int) -> int | None:
+    return draw.choice([None, *range(top)])
+
+
+def fill(bench: Bench, files: range) -> None:
+    """A file of each input for each number."""
+    for file in files:
+        draw = random.Random(file)
+        number = partial(_some, draw)
+        bench.write("orders", file, [(draw.randrange(90), number(9), draw.randrange(50)) for _ in range(40)])
+        bench.write(
+            "lines", file, [(number(90), f"i{draw.randrange(7)}", draw.randrange(5)) for _ in range(60)]
+        )
+        bench.write("customers", file, [(number(9), f"n{draw.randrange(3)}") for _ in range(3)])
+        bench.write("items", file, [(f"i{draw.randrange(7)}", draw.randrange(60)) for _ in range(4)])
+
+
+def test_three_stages_in_several_batches(tmp_path: Path) -> None:
+    """Three keys, NULLs among them, a condition over stages: DuckDB's answer, and figures that count each row once."""
+    bench = Bench(tmp_path, PLAIN, False, SQL)
+    assert len(bench.plan.pipeline.stages) == 3
+    fill(bench, range(4))
+    bench.run(twice=frozenset({(1, 0), (2, 1), (3, 2)}))
+    assert bench.output() == bench.expected() != Counter()
+    fill(bench, range(4, 6))
+    bench.run()
+    assert bench.output() == bench.expected()
+    said = [r for batch in bench.receipts for r in batch]
+    assert [sum(column) for column in zip(*(r.rows_in for r in said), strict=True)][:1] == [240]
+    assert sum(r.rows_out for r in said) == bench.output().total()
+    assert all({r.unit for r in batch} == set(range(3 * UNITS)) for batch in bench.receipts)
+    assert all(bench.state_rows)
+    assert list((tmp_path / "ck" / "state" / "1").glob("*/in*")), "large blocks go as files"
+
+
+TIMED = {
+    "a": "k BIGINT, v BIGINT, t TIMESTAMP",
+    "b": "k BIGINT, j BIGINT, t TIMESTAMP",
+    "c": "j BIGINT, w BIGINT, t TIMESTAMP",
+}
+NEAR = "a JOIN b ON a.k = b.k AND b.t BETWEEN a.t - INTERVAL 4 MINUTES AND a.t + INTERVAL 4 MINUTES"
+LAST = "c ON b.j = c.j AND c.t BETWEEN a.t - INTERVAL 6 MINUTES AND a.t + INTERVAL 3 MINUTES"
+
+
+@pytest.mark.parametrize("kind", ["", "LEFT ", "FULL "])
+def test_time_goes_on_from_stage_to_stage(tmp_path: Path, kind: str) -> None:
+    """What is too old is dropped in both stages, nothing that can still match is; the end lets the outer rows out."""
+    bench = Bench(tmp_path, TIMED, True, f"SELECT a.v AS v, b.j AS j, c.w AS w FROM {NEAR} {kind}JOIN {LAST}")
+    assert len(bench.plan.pipeline.stages) == 2
+    start = datetime(2026, 1, 1)  # noqa: DTZ001 - as in most files, no zone
+    for file in range(12):
+        for name in TIMED:
+            draw = random.Random(f"{file}{name}")
+            bench.write(
+                name,
+                file,
+                [
+                    (
+                        draw.randrange(5),
+                        draw.randrange(5) if name == "b" else at,
+                        start + timedelta(seconds=6 * at + draw.randrange(55)),
+                    )
+                    for at in range(file * 20, file * 20 + 20)
+                ],
+            )
+    bench.run()
+    assert bench.output() == bench.expected() != Counter()
+    assert [sum(r.late_total[i] for r in bench.receipts[-1]) for i in range(3)] == [0, 0, 0]
+    most = [
+        max(sum(r.state_rows for r in batch if r.unit // UNITS == n) for batch in bench.receipts)
+        for n in (0, 1)
+    ]
+    joined = len(bench.db.sql(f"SELECT a.v FROM {NEAR}"))
+    assert most[0] < 200 < 480
+    assert most[1] < joined / 2

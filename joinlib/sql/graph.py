@@ -5,6 +5,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from joinlib.aggregate.config import Grouping
 from joinlib.expr import Expr
 
 Kind = Literal["inner", "left", "full", "semi", "anti"]
@@ -139,6 +140,7 @@ class Query:
     classes: tuple[KeyClass, ...]
     select: tuple[tuple[str, Expr], ...]
     lookups: tuple[Lookup, ...] = ()
+    grouping: Grouping | None = None  # of the rows of `select`
 
 
 def aliases(value: Expr) -> frozenset[str]:

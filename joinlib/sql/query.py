@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from joinlib.errors import SqlError
 from joinlib.expr import Expr
+from joinlib.sql.aggregate import aggregated, in_mode
 from joinlib.sql.bounds import intersect, time_bound
 from joinlib.sql.graph import Clause, Joined, KeyClass, Lookup, Node, Query, Scan, Table, Tree, kept, scans
 from joinlib.sql.keys import Linked, key_type, link, lossless
@@ -16,21 +17,28 @@ from joinlib.sql.tables import take_out
 from joinlib.sql.tree import Builder
 
 
-def analyse(sql: str, tables: Mapping[str, Table]) -> Query:
-    """The join graph of one SELECT; SqlError where it cannot be one."""
+def analyse(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> Query:
+    """The join graph of one SELECT; SqlError where it cannot be one. `changelog`: groups come out whenever they change."""
     select = parse(sql)
     tree, scope = Builder(sql, tables).select(select)
-    columns = select_list(select, scope)
+    groups = aggregated(select, scope)
+    columns = select_list(select, scope) if groups is None else groups.rows
+    grouping = None if groups is None else in_mode(groups.grouping, changelog, sql, select)
+    if changelog and grouping is None:
+        raise SqlError(
+            "output.mode: changelog is of groups, and there is no GROUP BY; write mode: append",
+            *place(sql, select),
+        )
     tree, lookups = take_out(push(tree, [], []), lambda scan: place(sql, _named(select, scan)))
     if isinstance(tree, Scan):
         if not lookups:
             raise SqlError(
                 f"{tree.alias} alone is no join: a query joins two or more inputs", *place(sql, select)
             )
-        return Query((tree,), tree, _routed(tree, lookups[0]), columns, lookups)
+        return Query((tree,), tree, _routed(tree, lookups[0]), columns, lookups, grouping)
     classes = link(tree, [])
     found = tuple(KeyClass(_in_order(c, tree), key_type(c)) for c in classes)
-    return Query(tuple(scans(tree)), _node(tree, classes, found), found, columns, lookups)
+    return Query(tuple(scans(tree)), _node(tree, classes, found), found, columns, lookups, grouping)
 
 
 def _named(select: exp.Select, scan: Scan) -> exp.Expr:

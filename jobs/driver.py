@@ -36,7 +36,7 @@ from jobs.surroundings import Surroundings, surroundings
 from jobs.view import Moment, Phase, status
 from joinlib.errors import InputError, NotReady, SpecError, StateError
 from joinlib.metric.table import BY_NAME
-from joinlib.plan import of_spec
+from joinlib.plan import pipeline_of
 from joinlib.route.slots import fitting
 from joinlib.spark import cluster
 from joinlib.spark.placement import REST, Placement
@@ -61,7 +61,7 @@ class Driver(Collector):
 
     def __init__(self, file: Path, document: StreamJoin, around: Surroundings) -> None:
         self.file, self.document, self.around = file, document, around
-        self.stage = of_spec(document)
+        self.pipeline = pipeline_of(document)
         self.executors = cluster.executors_of(document)
         self.stopping = threading.Event()
         self._pool: Executors | None = None
@@ -72,12 +72,12 @@ class Driver(Collector):
         self._seconds = Histogram(seconds.name, seconds.help, buckets=_SECONDS, registry=registry)
         registry.register(self)
         self.moment = Moment(
-            sources=tuple(p.source for p in self.stage.inputs),
-            tables=tuple(lookup.table.alias for lookup in self.stage.lookups),
+            sources=tuple(p.source for p in self.pipeline.inputs),
+            tables=tuple(lookup.table.alias for lookup in self.pipeline.last.lookups),
             phase="Waiting",
             wanted=cluster.wanted(self.executors),
             budget=cluster.memory(self.executors).state if around.place else None,
-            stored=_stored(document.spec.checkpoint.folder),
+            stored=_stored(document.spec.checkpoint.folder, self.pipeline.units),
             config_hash=around.config_hash,
         )
 
@@ -85,7 +85,7 @@ class Driver(Collector):
 
     def answers(self) -> Answers:
         return Answers(
-            status=lambda: status(self.moment, self.stage.units, time.monotonic()),
+            status=lambda: status(self.moment, self.pipeline.units, time.monotonic()),
             metrics=lambda: generate_latest(self._registry),
             healthy=lambda: self.moment.phase != "Failed",
             ready=lambda: self.moment.phase == "Running",
@@ -94,7 +94,7 @@ class Driver(Collector):
         )
 
     def collect(self) -> Iterator[Metric]:
-        return metrics(self.moment, self.stage.units, time.monotonic())
+        return metrics(self.moment, self.pipeline.units, time.monotonic())
 
     def scale(self, total: int) -> None:
         """The bounds are those of the file now: they may change while the driver runs."""
@@ -185,7 +185,7 @@ class Driver(Collector):
         for report in reports:
             now = time.monotonic()
             self._tell(
-                figures=(self.moment.figures or beginning(len(self.stage.inputs), now)).after(report, now),
+                figures=(self.moment.figures or beginning(len(self.pipeline.inputs), now)).after(report, now),
                 done_at=time.time(),
             )
             log.info("batch %d: %d rows in, %d rows out", report.batch, report.rows_in, report.rows_out)
@@ -219,7 +219,7 @@ class Driver(Collector):
             self._placement = Placement()  # nobody knows yet where they lie
         if not moment.ready or moment.ready != moment.wanted or moment.leaving or self.stopping.is_set():
             return
-        needed = fitting(self.stage.units, moment.ready * self.executors.cores)
+        needed = fitting(self.pipeline.units, moment.ready * self.executors.cores)
         if needed > job.partitions and load(self.file).spec.scaling.repartition:
             self._tell(message=f"the state is repartitioned: {job.partitions} -> {needed} partitions")
             flow.repartition(needed)
@@ -229,7 +229,8 @@ class Driver(Collector):
         figures, partitions = self.moment.figures, self.moment.partitions
         if self._pool is None or figures is None or partitions is None:
             return
-        placed = {r.unit % partitions: r.executor for r in figures.receipts.values()}
+        units = self.pipeline.units
+        placed = {(r.unit // units, r.unit % partitions): r.executor for r in figures.receipts.values()}
         before, self._placement = (
             self._placement,
             self._placement.after(self._pool.warm(), placed.values()),
@@ -247,7 +248,7 @@ class Driver(Collector):
             if self.around.place:
                 self._pool = Executors(flow.job.spark, self.moment.wanted, self.executors.cores)
             self._tell(
-                figures=beginning(len(self.stage.inputs), time.monotonic()), partitions=flow.job.partitions
+                figures=beginning(len(self.pipeline.inputs), time.monotonic()), partitions=flow.job.partitions
             )
         self._enter("Running")
 
@@ -268,9 +269,10 @@ def _sums(before: Mapping[str, float], more: Mapping[str, float]) -> dict[str, f
     return {name: before.get(name, 0.0) + more.get(name, 0.0) for name in {*before, *more}}
 
 
-def _stored(checkpoint: Path) -> frozenset[int]:
-    """Units of which there are segments."""
-    return frozenset(int(f.name) for f in checkpoint.glob("state/0/*") if f.name.isdigit())
+def _stored(checkpoint: Path, units: int) -> frozenset[int]:
+    """Units of which there are segments, those of later stages behind the others."""
+    found = [f for f in checkpoint.glob("state/*/*") if f.name.isdigit() and f.parent.name.isdigit()]
+    return frozenset(int(f.parent.name) * units + int(f.name) for f in found)
 
 
 def drive(file: Path, around: Surroundings) -> int:

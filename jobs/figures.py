@@ -114,7 +114,9 @@ class Figures:
             batches=self.batches + 1,
             batch=report.batch,
             late=_sum(self.late, late),
-            bad=_sum(self.bad, [(n,) for n in max((r.bad for r in report.receipts), default=())]),
+            bad=_sum(
+                self.bad, [(max(column),) for column in zip(*(r.bad for r in report.receipts), strict=True)]
+            ),
             receipts=receipts,
             latest=report.receipts or self.latest,
             work={
@@ -134,8 +136,10 @@ class Figures:
 
     def spread(self, at: Container[int], units: int) -> list[int]:
         """Rows of the latest batch in each unit, of the inputs `at`; units that were not woken had none."""
-        rows = [sum(n for i, n in enumerate(r.rows_in) if i in at) for r in self.latest]
-        return rows + [0] * (units - len(rows))
+        rows = [0] * units
+        for r in self.latest:
+            rows[r.unit % units] += sum(n for i, n in enumerate(r.rows_in) if i in at)
+        return rows
 
     def rates(self, now: float) -> tuple[tuple[float, ...], float]:
         """Rows a second of each input and of the result, over the last few seconds; 0 after a long silence."""
@@ -154,7 +158,8 @@ def beginning(inputs: int, now: float) -> Figures:
 
 
 def _totals(receipts: Iterable["Receipt"]) -> tuple[Used, ...]:
-    return tuple(total(of_one) for of_one in zip(*(r.tables for r in receipts), strict=True))
+    """Only units of the last stage know of tables."""
+    return tuple(total(of_one) for of_one in zip(*(r.tables for r in receipts if r.tables), strict=True))
 
 
 def _sum(before: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[int, ...]:

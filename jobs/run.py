@@ -22,7 +22,7 @@ from jobs.logs import aside
 from jobs.screen import Live, Plain, Scene, Shown, View
 from jobs.summary import near, summary
 from joinlib.errors import StreamJoinError
-from joinlib.plan import Stage, of_spec
+from joinlib.plan import Pipeline, pipeline_of
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def run(document: StreamJoin, options: Options) -> None:
     """Returns when the inputs are done or the user has stopped the run; raises what went wrong."""
     from rich.console import Console
 
-    stage = of_spec(document)
-    inputs, tables = _shown(document, stage), tuple(lookup.table.alias for lookup in stage.lookups)
+    pipeline = pipeline_of(document)
+    inputs, tables = _shown(document, pipeline), tuple(lookup.table.alias for lookup in pipeline.last.lookups)
     log = document.spec.checkpoint.folder / "logs" / "spark.log"
     with aside(log) as terminal:
         console = Console(
@@ -129,7 +129,7 @@ def _end_at_once(console: "Console", flowing: bool) -> None:
     os._exit(130 if flowing else 0)
 
 
-def _shown(document: StreamJoin, stage: Stage) -> tuple[Shown, ...]:
+def _shown(document: StreamJoin, pipeline: Pipeline) -> tuple[Shown, ...]:
     """A row for each input; one that reads a source under another name says both."""
     return tuple(
         Shown(
@@ -138,7 +138,7 @@ def _shown(document: StreamJoin, stage: Stage) -> tuple[Shown, ...]:
             exact=(files := document.spec.inputs[p.source].files) is None or files.format == "parquet",
             filtered=p.filter is not None,
         )
-        for p in stage.inputs
+        for p in pipeline.inputs
     )
 
 

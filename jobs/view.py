@@ -63,11 +63,13 @@ class Moment:
         return self.held_bytes / (self.ready * self.budget)
 
     def skew(self, units: int) -> float | None:
-        """Rows of the fullest unit over those of the mean one, less 1: 0 is even."""
+        """Rows of the fullest unit over those of the mean one of its stage, less 1: 0 is even."""
         if self.figures is None or not self.known or not self.figures.state_rows:
             return None
-        fullest = max(r.state_rows for r in self.figures.receipts.values())
-        return fullest * units / self.figures.state_rows - 1
+        stages: dict[int, list[int]] = {}
+        for unit, receipt in self.figures.receipts.items():
+            stages.setdefault(unit // units, []).append(receipt.state_rows)
+        return max(max(rows) * units / sum(rows) - 1 for rows in stages.values() if any(rows))
 
     def by_source(self, figures: tuple[int, ...]) -> dict[str, int]:
         """Figures by the names of the spec; a source that is read twice counts twice."""

@@ -73,7 +73,7 @@ def bare(servers: str, topic: str, format: str) -> dict[str, float]:
 def blocks(servers: str, topic: str, format: str, batch_rows: int = 1_000_000) -> dict[str, float]:
     """Rows a second from the topic to blocks that are split by unit, in batches as the driver admits them."""
     plan = _plan(servers, topic, format)
-    source, stage = plan.source.sources[0], plan.stage
+    source, stage = plan.source.sources[0], plan.pipeline.last
     with tempfile.TemporaryDirectory() as logs:
         topics = make(source.name, source.config, source.schema, Path(logs))
         known = {source.name: topics.discover()}

@@ -4,7 +4,8 @@ How long: let hi(x, y) be the most that event time y may exceed x in a match tha
 needed until no row of any other input Y can still come that matches it: watermark > x + hold,
 hold = max over Y of min over y in Y of hi(x, y) + delay(y).
 A column of a base input has delay 0 (late rows are left out); one of a join's output comes as late as that join may hold
-its row back: delay = hold. This is the forwarded watermark of design §4, without a second watermark.
+its row back: delay = hold. This is the forwarded watermark of design §4, without a second watermark. An earlier stage's rows
+come as late as the plan says.
 """
 
 from collections.abc import Iterator
@@ -54,25 +55,31 @@ def layout(
     index: Index = "hash",
 ) -> Operator:
     """The operators of a stage. Side numbers count in the order of the tree, children first."""
-    types = {c.name: c.value.type for i in inputs for c in i.columns}
-    maker = _Maker(inputs, types, columns(all_bounds(tree)), hash_bits, index)
-    return maker.make(tree, {c for e in select for c in e.columns}, ())
+    return _Maker(tree, inputs, hash_bits, index).root(tree, select)
+
+
+def delays(tree: Join, inputs: tuple[InputPlan, ...], select: tuple[Expr, ...]) -> dict[str, int]:
+    """How far behind the watermark event times of the stage's rows can be, µs; of columns that have a time bound."""
+    maker = _Maker(tree, inputs, 64, "hash")
+    maker.root(tree, select)
+    return maker.delays
 
 
 class _Maker:
-    def __init__(
-        self,
-        inputs: tuple[InputPlan, ...],
-        types: dict[str, pa.DataType],
-        timed: set[str],
-        hash_bits: int,
-        index: Index,
-    ) -> None:
+    def __init__(self, tree: Join, inputs: tuple[InputPlan, ...], hash_bits: int, index: Index) -> None:
         self.index: Index = index
-        self.inputs, self.types, self.timed, self.hash_bits = inputs, types, timed, hash_bits
+        self.inputs, self.hash_bits = inputs, hash_bits
+        self.types = {c.name: c.value.type for i in inputs for c in i.columns}
+        self.timed = columns(all_bounds(tree))
         self.holding = Holding(inputs)
-        self.delays: dict[str, int] = {}  # event-time columns of joins' outputs
+        self.delays = dict(
+            pair for i in inputs for pair in _behind(i, self.timed)
+        )  # of columns of joins' outputs
         self.sides = 0
+
+    def root(self, tree: Join, select: tuple[Expr, ...]) -> Operator:
+        """The operators of the whole tree."""
+        return self.make(tree, {c for e in select for c in e.columns}, ())
 
     def make(self, join: Join, above: set[str], outside: Bounds) -> Operator:
         """`outside`: the bounds that hold of every row of the join's output that matters."""
@@ -150,6 +157,13 @@ class _Maker:
                 return None
             longest = max(longest, min(reach))
         return longest
+
+
+def _behind(plan: InputPlan, timed: set[str]) -> Iterator[tuple[str, int]]:
+    """How late the event times of an earlier stage's rows may be; ALWAYS: there is no limit."""
+    if plan.upstream is not None:
+        known = dict(plan.behind)
+        yield from ((c.name, known.get(c.name, ALWAYS)) for c in plan.columns if c.name in timed)
 
 
 def _compared(join: Join) -> str:

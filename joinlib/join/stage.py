@@ -1,4 +1,4 @@
-"""What a stage does (inputs, a tree of joins, a select list). Frozen and picklable."""
+"""What a stage does (inputs, a tree of joins, a select list), and what stages make a query. Frozen and picklable."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,3 +53,45 @@ class Stage:
     def schema(self) -> pa.Schema:
         """Schema of the result."""
         return pa.schema([pa.field(c.name, c.value.type) for c in self.select])
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The stages of a query, in order: the rows of each but the last are an input of one later stage.
+
+    Each stage has key classes of its own, so there is an exchange between two. The last one's select list is the query's, and
+    lookups are there only. A stage's watermark is the least of its inputs', an upstream input's that of its stage.
+    """
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def last(self) -> Stage:
+        """The stage that gives the result."""
+        return self.stages[-1]
+
+    @property
+    def final_close(self) -> bool:
+        """Closing the inputs is final in some stage."""
+        return any(stage.final_close for stage in self.stages)
+
+    @property
+    def inputs(self) -> tuple[InputPlan, ...]:
+        """The inputs that the spec describes, over all stages."""
+        return tuple(plan for stage in self.stages for plan in stage.inputs if plan.upstream is None)
+
+    @property
+    def units(self) -> int:
+        """Of each stage."""
+        return self.last.units
+
+    @cached_property
+    def heard(self) -> tuple[tuple[int, InputPlan], ...]:
+        """`inputs`, each behind the number of its stage."""
+        return tuple((n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream is None)
+
+    def reader(self, number: int) -> tuple[int, InputPlan]:
+        """The stage that reads the rows of stage `number`, and as which of its inputs."""
+        found = [(n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream == number]
+        assert len(found) == 1, "each stage but the last has one reader"
+        return found[0]

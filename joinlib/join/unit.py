@@ -61,10 +61,12 @@ class UnitJoin:
         self.root, self.inputs, self.timed, self.final_close = root, inputs, timed, final_close
         self.tuning, self.unit, self.manifest = tuning, unit, manifest
         self.commit_seconds = 0.0
+        self.closed = False  # this batch says that nothing more comes
 
     def run(self, batch: int, blocks: Blocks) -> Iterator[Tuples]:
         """The increment of the result, in chunks of bounded size."""
         before = self.manifest.watermark
+        self.closed = {t.input for t in blocks.ticks if t.closed} == set(range(len(self.inputs)))
         ticks = [t if self.final_close else replace(t, closed=False) for t in blocks.ticks]
         after, highest = advance(
             before,
@@ -108,7 +110,7 @@ class UnitJoin:
         return arrived, late
 
     def _in_time(self, part: Part, plan: InputPlan, watermark: int) -> Part:
-        if not self.timed or plan.time is None or not part.rows.num_rows:
+        if not self.timed or plan.time is None or plan.upstream is not None or not part.rows.num_rows:
             return part
         mask = time_values(part.rows.column(plan.time)) >= watermark
         return part if mask.all() else replace(part, rows=part.rows.filter(pa.array(mask)), written=None)

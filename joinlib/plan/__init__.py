@@ -1,10 +1,23 @@
 """How is a query run? Law: a plan changes the cost, never the answer; `explain` says why it is as it is."""
 
-from joinlib.join.stage import OutputColumn, Stage
+from joinlib.join.stage import OutputColumn, Pipeline, Stage
 from joinlib.plan.build import build
 from joinlib.plan.explain import explain
 from joinlib.plan.fingerprint import compare, fingerprint
 from joinlib.plan.source import SourceInput
-from joinlib.plan.spec import of_spec
+from joinlib.plan.spec import of_spec, pipeline_of
+from joinlib.plan.stages import pipeline
 
-__all__ = ["OutputColumn", "SourceInput", "Stage", "build", "compare", "explain", "fingerprint", "of_spec"]
+__all__ = [
+    "OutputColumn",
+    "Pipeline",
+    "SourceInput",
+    "Stage",
+    "build",
+    "compare",
+    "explain",
+    "fingerprint",
+    "of_spec",
+    "pipeline",
+    "pipeline_of",
+]

@@ -1,8 +1,9 @@
 """The join graph as a stage: numbers for names, bounds from the retention, columns to store."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import combinations
+from types import MappingProxyType
 
 from joinlib.errors import SpecError
 from joinlib.expr import Expr
@@ -10,15 +11,15 @@ from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
 from joinlib.join.config import Bound, Caching, Join, Leaf, Lookup, Range
 from joinlib.join.stage import OutputColumn, Stage
-from joinlib.plan.columns import Need, input_plan, key_column, need
+from joinlib.plan.columns import Given, Need, input_plan, key_column, need, upstream_plan
 from joinlib.plan.operator import Choice, chosen, present
 from joinlib.plan.source import SourceInput
 from joinlib.plan.window import counted
 from joinlib.route.config import StoredColumn
-from joinlib.sql import KeyClass, Node, RangeEnd, Scan, Table, TimeBound, analyse
+from joinlib.sql import KeyClass, Node, Query, RangeEnd, Result, Scan, Table, TimeBound, analyse
 from joinlib.sql import Lookup as AskedLookup
 from joinlib.sql.bounds import intersect
-from joinlib.sql.graph import kept
+from joinlib.sql.graph import inputs, kept
 
 STRATEGIES = ("auto", "multiway", "biclique", "inequality")
 
@@ -33,18 +34,53 @@ def build(
     subgroups: int | None = None,
     window_rows: int | None = None,
 ) -> Stage:
-    """The stage that answers the query over these inputs, by name."""
-    _check(units, retention_us, strategy)
-    tables = {n: Table(n, i.schema, i.time, i.role == "stream") for n, i in inputs.items()}
-    query = analyse(sql, tables)
-    tree = query.tree if retention_us is None else _retained(query.tree, retention_us)
-    if window_rows is not None:
-        tree = counted(tree, window_rows, inputs)
-    choice = chosen(tree, units, strategy, subgroups)
-    times = frozenset(c for b in _bounds(tree) for c in (b.left, b.right))
+    """The one stage that answers the query over these inputs, by name; SqlError where they share no key."""
+    asked = Asked(inputs, units, retention_us, strategy, subgroups, window_rows)
+    query = analyse(sql, asked.tables)
+    tree = timed(query, asked)
+    return stage(query, tree, bounded([tree]), asked)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for beside the text."""
+
+    inputs: Mapping[str, SourceInput]
+    units: int
+    retention_us: int | None = None
+    strategy: str = "auto"
+    subgroups: int | None = None
+    window_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.units, self.retention_us, self.strategy)
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The inputs as the text may name them."""
+        return {n: Table(n, i.schema, i.time, i.role == "stream") for n, i in self.inputs.items()}
+
+
+def timed(query: Query, asked: Asked) -> Node | Scan:
+    """The tree with all that bounds the time of its rows."""
+    tree = query.tree if asked.retention_us is None else _retained(query.tree, asked.retention_us)
+    return tree if asked.window_rows is None else counted(tree, asked.window_rows, asked.inputs)
+
+
+def stage(
+    query: Query,
+    tree: Node | Scan,
+    times: frozenset[str],
+    asked: Asked,
+    upstream: Mapping[int, Given] = MappingProxyType({}),
+) -> Stage:
+    """The query as a stage. `times`: columns among bounds, its own and later ones; `upstream`: what earlier stages give."""
+    choice = chosen(tree, asked.units, asked.strategy, asked.subgroups)
     wanted = need(query, tree, times)
     plans = tuple(
-        input_plan(i, present(s, choice), inputs[s.table.name], query.classes, wanted)
+        upstream_plan(i, s, query.classes, wanted, upstream[s.stage])
+        if isinstance(s, Result)
+        else input_plan(i, present(s, choice), asked.inputs[s.table.name], query.classes, wanted)
         for i, s in enumerate(query.scans)
     )
     return Stage(
@@ -53,10 +89,10 @@ def build(
         select=tuple(OutputColumn(name, value) for name, value in query.select),
         timed=bool(times),
         final_close=_waits(tree),
-        units=units,
+        units=asked.units,
         lookups=tuple(
-            _lookup(number, asked, inputs[asked.scan.table.name], wanted)
-            for number, asked in enumerate(query.lookups)
+            _lookup(number, looked, asked.inputs[looked.scan.table.name], wanted)
+            for number, looked in enumerate(query.lookups)
         ),
         route=choice.route,
         index=choice.index,
@@ -139,6 +175,8 @@ def _retained(tree: Node | Scan, retention_us: int) -> Node | Scan:
 
 def _times(tree: Node | Scan) -> list[str]:
     """Event-time columns of the rows of a child, those never filled with NULL."""
+    if isinstance(tree, Result):
+        return [t for s in inputs(tree) if s.alias in kept(tree) for t in _times(s)]
     if isinstance(tree, Scan):
         if tree.table.time is None:
             raise SpecError(
@@ -149,10 +187,16 @@ def _times(tree: Node | Scan) -> list[str]:
     return [t for c in tree.children for t in _times(c) if t.partition(".")[0] in alive]
 
 
-def _bounds(tree: Node | Scan) -> list[TimeBound]:
+def bounds(tree: Node | Scan) -> list[TimeBound]:
+    """All bounds of a tree."""
     if isinstance(tree, Scan):
         return []
-    return [*tree.bounds, *(b for c in tree.children for b in _bounds(c))]
+    return [*tree.bounds, *(b for c in tree.children for b in bounds(c))]
+
+
+def bounded(trees: Iterable[Node | Scan]) -> frozenset[str]:
+    """The event times that bounds speak of."""
+    return frozenset(c for tree in trees for b in bounds(tree) for c in (b.left, b.right))
 
 
 def _waits(tree: Node | Scan) -> bool:

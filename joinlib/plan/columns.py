@@ -1,6 +1,6 @@
 """What does each input store? Law: keys, time where a bound needs it, and what select list and clauses read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,7 +10,8 @@ from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
 from joinlib.plan.source import SourceInput
 from joinlib.route.config import ORDINAL, InputPlan, StoredColumn
-from joinlib.sql import KeyClass, Node, Query, Scan
+from joinlib.sql import KeyClass, Node, Query, Result, Scan
+from joinlib.sql.graph import inputs
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,41 @@ def input_plan(
         delay_us=0 if time == ordinal else source.delay_us,
         idle_us=None if time == ordinal else source.idle_us,
         keep_null_keys=scan.alias in need.null_keys,
+    )
+
+
+@dataclass(frozen=True)
+class Given:
+    """What an earlier stage's rows may hold."""
+
+    types: Mapping[str, pa.DataType]  # of all columns that there are, by qualified name
+    late: Mapping[str, int]  # how many µs event times may be behind the watermark; not named: any time
+
+
+def upstream_plan(
+    number: int, result: Result, classes: Iterable[KeyClass], need: Need, given: Given
+) -> InputPlan:
+    """What is read and stored of an earlier stage's rows: all that it gives."""
+    keys = [key_column(result.alias, i, c) for i, c in enumerate(classes)]
+    names = [f"{s.alias}.{f.name}" for s in inputs(result) for f in s.table.schema]
+    times = [name for name in names if name in need.times]
+    wanted = [StoredColumn(n, ref(n, given.types[n])) for n in names if n in need.columns or n in times]
+    stored = {c.name: c for c in (*keys, *wanted)}
+    used = {c for s in stored.values() for c in s.value.columns}
+    return InputPlan(
+        number=number,
+        alias=result.alias,
+        source=result.table.name,
+        read=tuple(name for name in names if name in used),
+        filter=None,
+        columns=tuple(stored.values()),
+        keys=tuple(k.name for k in keys),
+        time=times[0] if times else None,
+        delay_us=0,
+        idle_us=None,
+        keep_null_keys=result.alias in need.null_keys,
+        upstream=result.stage,
+        behind=tuple((time, given.late[time]) for time in times if time in given.late),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from joinlib.expr import Expr
 from joinlib.expr.types import name
 from joinlib.join.config import Bound, Join, Leaf
-from joinlib.join.stage import Stage
+from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.holds import said
 from joinlib.route.config import InputPlan
 
@@ -17,8 +17,15 @@ VERSION = 1
 _NEW = "this needs a new checkpoint"
 
 
-def fingerprint(stage: Stage) -> dict[str, Any]:
-    """Plain values, fit for JSON."""
+def fingerprint(plan: Stage | Pipeline) -> dict[str, Any]:
+    """Plain values, fit for JSON. One stage says what it said before there were several."""
+    if isinstance(plan, Pipeline):
+        first, *more = map(fingerprint, plan.stages)
+        return {**first, "then": more} if more else first
+    return _of_stage(plan)
+
+
+def _of_stage(stage: Stage) -> dict[str, Any]:
     return {
         "version": VERSION,
         "units": stage.units,
@@ -91,6 +98,12 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
         yield from _input_differences(before, after)
     yield from _tree_differences(old["tree"], new["tree"])
+    later = [plan.get("then", []) for plan in (old, new)]
+    if len(later[0]) != len(later[1]):
+        yield f"the query had {len(later[0]) + 1} stages and has {len(later[1]) + 1}; {_NEW}"
+        return
+    for before, after in zip(*later, strict=True):
+        yield from _differences(before, after)
 
 
 def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

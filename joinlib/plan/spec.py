@@ -1,25 +1,37 @@
-"""The stage of a spec: a thin adapter from the file's models to the planner's values."""
+"""The stages of a spec: a thin adapter from the file's models to the planner's values."""
+
+from typing import Any
 
 from joinlib.join.config import Caching
-from joinlib.join.stage import Stage
+from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.build import build
 from joinlib.plan.source import SourceInput
+from joinlib.plan.stages import pipeline
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import Spec, StreamJoin
 
 
 def of_spec(spec: StreamJoin | Spec) -> Stage:
-    """The stage that runs the spec's SQL."""
+    """The one stage that runs the spec's SQL; SqlError where it takes several."""
+    return build(**_asked(spec))
+
+
+def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
+    """The stages that run the spec's SQL."""
+    return pipeline(**_asked(spec))
+
+
+def _asked(spec: StreamJoin | Spec) -> dict[str, Any]:
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
-    return build(
-        spec.sql,
-        {name: source(given) for name, given in spec.inputs.items()},
-        units=spec.join.units,
-        retention_us=spec.join.retention_us,
-        strategy=spec.join.strategy,
-        subgroups=spec.join.subgroups,
-        window_rows=spec.join.window.rows if spec.join.window else None,
-    )
+    return {
+        "sql": spec.sql,
+        "inputs": {name: source(given) for name, given in spec.inputs.items()},
+        "units": spec.join.units,
+        "retention_us": spec.join.retention_us,
+        "strategy": spec.join.strategy,
+        "subgroups": spec.join.subgroups,
+        "window_rows": spec.join.window.rows if spec.join.window else None,
+    }
 
 
 def source(given: Input) -> SourceInput:

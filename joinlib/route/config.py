@@ -23,12 +23,15 @@ class InputPlan:
     """One input as the SQL names it. A self-join makes two of them over one source.
 
     Blocks hold the columns `columns`, in this order, after rows that fail `filter` (false or NULL) are gone.
+
+    Rows of an earlier stage have no alias in the SQL: they are "$0" of stage 0, and columns keep their names ("o.order_id").
+    `behind` says how far behind the watermark each event time of theirs may be; one that it does not name: any time.
     """
 
     number: int  # position among the stage's inputs: the `input` of a block
     alias: str  # name in the SQL, unique: "o"
-    source: str  # name of the input in the spec: "orders"
-    read: tuple[str, ...]  # the source's columns that filter and columns need, unqualified
+    source: str  # name of the input in the spec: "orders"; "$stage0" for the rows of stage 0
+    read: tuple[str, ...]  # the source's columns that are needed; unqualified, but those of a stage
     filter: Expr | None
     columns: tuple[StoredColumn, ...]
     keys: tuple[str, ...]  # names among columns; position i of every input is the same key class, same type
@@ -38,6 +41,8 @@ class InputPlan:
     delay_us: int  # how far rows may be behind the highest event time
     idle_us: int | None  # silent for so long: out of the watermark's minimum
     keep_null_keys: bool  # an outer or anti join wants rows whose key is NULL: they come out unmatched
+    upstream: int | None = None  # its rows are those of this earlier stage; none of them is ever late
+    behind: tuple[tuple[str, int], ...] = ()  # of those: how late, in µs, an event time may be
 
     @property
     def schema(self) -> pa.Schema:

@@ -12,17 +12,18 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from joinlib.join.config import Lookup
+from joinlib.join.forward import check
 from joinlib.join.rows import concat
 from joinlib.lookup.load import searchable
 from joinlib.lookup.task import TableTask
 from joinlib.lookup.version import write
-from joinlib.plan import SourceInput, build
+from joinlib.plan import SourceInput, pipeline
 from joinlib.plan.source import Role
 from joinlib.route.config import InputPlan, read_columns
 from joinlib.route.split import block_schema, prepare
 from joinlib.route.ways import unruled
 from joinlib.spark.exchange import Sender
-from joinlib.spark.operator import FrameJoiner, ReceiptJoiner
+from joinlib.spark.operator import FrameJoiner, LinkJoiner, ReceiptJoiner
 from joinlib.spark.splitter import exchange_rows, spool
 from joinlib.spark.task import Emit, JoinTask
 from joinlib.spark.wire import DDL
@@ -50,29 +51,37 @@ def join(
     An input's event time is the column that `withWatermark` was called with. Where a DataFrame is replayed after a
     failure it must give the same rows in the same partitions, as Spark's own sources do.
     """
-    stage = build(sql, {n: _source(df) for n, df in inputs.items()}, units=units, retention_us=retention_us)
+    stages = pipeline(
+        sql, {n: _source(df) for n, df in inputs.items()}, units=units, retention_us=retention_us
+    )
+    check(stages)
     home, tuning = Path(state).resolve() / name, tuning or Tuning()
     tables = tuple(
-        _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stage.lookups
+        _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stages.last.lookups
     )
-    task = JoinTask(stage, home / "0", tuning, Emit("rows"), tables)
-    streams = {n: [p for p in stage.inputs if p.source == n] for n in inputs}
+    task = JoinTask(stages, home, tuning, Emit("rows"), tables)
+    streams = {n: [(at, p) for at, p in stages.heard if p.source == n] for n in inputs}
     parts = [_exchange(inputs[n], plans, task) for n, plans in streams.items() if plans]
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionAll(part)
-    return stateful(rows, task, from_arrow_schema(stage.schema))
+    return stateful(rows, task, from_arrow_schema(stages.last.schema))
 
 
 def stateful(rows: DataFrame, task: JoinTask, schema: StructType | str) -> DataFrame:
-    """The stage's stateful operator over exchange rows."""
+    """The stages' stateful operators, one after the other, over exchange rows."""
+    *links, last = task.chain()
+    for link in links:
+        rows = rows.groupBy("slot").transformWithState(
+            LinkJoiner(link), outputStructType=DDL, outputMode="Append", timeMode="None"
+        )
     units = rows.groupBy("slot")
-    if task.emit.kind == "rows":
+    if last.emit.kind == "rows":
         return units.transformWithStateInPandas(
-            FrameJoiner(task), outputStructType=schema, outputMode="Append", timeMode="None"
+            FrameJoiner(last), outputStructType=schema, outputMode="Append", timeMode="None"
         )
     return units.transformWithState(
-        ReceiptJoiner(task), outputStructType=schema, outputMode="Append", timeMode="None"
+        ReceiptJoiner(last), outputStructType=schema, outputMode="Append", timeMode="None"
     )
 
 
@@ -108,8 +117,9 @@ def _columns(df: DataFrame, names: list[str]) -> tuple[DataFrame, pa.Schema]:
     return chosen, pa.schema([schema.field(c) for c in names])
 
 
-def _exchange(df: DataFrame, plans: list[InputPlan], task: JoinTask) -> DataFrame:
-    columns, schema = _columns(df, read_columns(plans))
+def _exchange(df: DataFrame, plans: list[tuple[int, InputPlan]], task: JoinTask) -> DataFrame:
+    """`plans`: of the inputs over it, each behind the number of its stage."""
+    columns, schema = _columns(df, read_columns(p for _, p in plans))
 
     def split(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -118,8 +128,12 @@ def _exchange(df: DataFrame, plans: list[InputPlan], task: JoinTask) -> DataFram
             (start + at, pa.record_batch(b.columns, b.schema.names).cast(schema))
             for at, b in enumerate(batches)
         )
-        stage = task.stage
-        sender = Sender(stage.units, spool(task.state, task.tuning), unruled(stage.units, stage.route))
-        yield from exchange_rows(rows, plans, sender, task.tuning.hash_bits)
+        senders = {n: _sender(link) for n, link in enumerate(task.chain())}
+        yield from exchange_rows(rows, [(p, senders[n]) for n, p in plans], task.tuning.hash_bits)
 
     return columns.mapInArrow(split, DDL)
+
+
+def _sender(task: JoinTask) -> Sender:
+    stage = task.stage
+    return Sender(stage.units, spool(task.state, task.tuning), unruled(stage.units, stage.route), task.number)

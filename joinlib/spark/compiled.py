@@ -6,11 +6,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from joinlib.errors import SpecError
+from joinlib.join import forward
 from joinlib.join.config import Lookup
+from joinlib.join.stage import Pipeline
 from joinlib.lookup.files import FilesTable
 from joinlib.lookup.postgres import PostgresConfig, PostgresTable
 from joinlib.lookup.task import TableTask
-from joinlib.plan import Stage, of_spec
+from joinlib.plan import Stage, pipeline_of
 from joinlib.source import Config, FilesConfig, GeneratorConfig, KafkaConfig
 from joinlib.source.parse import CsvFormat
 from joinlib.spark.source import SourcePlan, SourceTask
@@ -28,34 +30,37 @@ class Compiled:
     """What a run needs to know."""
 
     document: StreamJoin
-    stage: Stage
+    pipeline: Pipeline
     source: SourceTask
     join: JoinTask
     checkpoint: Path
 
 
-def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> Compiled:
-    """The tasks of a spec. `tasks`: map tasks of a batch, one for each core."""
+def compiled(
+    document: StreamJoin, tasks: int, tuning: Tuning | None = None, pipeline: Pipeline | None = None
+) -> Compiled:
+    """The tasks of a spec. `tasks`: map tasks of a batch, one for each core; `pipeline`: another plan than the spec's."""
     spec, tuning = document.spec, tuning or Tuning()
-    stage = of_spec(document)
+    pipeline = pipeline or pipeline_of(document)
+    forward.check(pipeline)
     checkpoint = spec.checkpoint.folder
-    named = dict.fromkeys(p.source for p in stage.inputs)
+    named = dict.fromkeys(p.source for p in pipeline.inputs)
     sources = tuple(_source(name, spec.inputs[name]) for name in named)
-    state = checkpoint / "state" / "0"
-    tables = tuple(_table(lookup, document, checkpoint) for lookup in stage.lookups)
+    states = checkpoint / "state"
+    tables = tuple(_table(lookup, document, checkpoint) for lookup in pipeline.last.lookups)
     source = SourceTask(
-        stage,
+        pipeline,
         sources,
         checkpoint / "sources",
         checkpoint / "stop",
         spec.batch.max_rows,
         tasks,
-        state,
+        states,
         tuning,
         tables,
     )
-    join = JoinTask(stage, state, tuning, _emit(spec.output, stage), tables)
-    return Compiled(document, stage, source, join, checkpoint)
+    join = JoinTask(pipeline, states, tuning, _emit(spec.output, pipeline.last), tables)
+    return Compiled(document, pipeline, source, join, checkpoint)
 
 
 def _source(name: str, plan: Input) -> SourcePlan:

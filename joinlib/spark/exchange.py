@@ -6,7 +6,7 @@ A row is a block of one input for one unit, or a tick for one unit. Spark never 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import orjson
@@ -27,6 +27,12 @@ from joinlib.state.segment import Written
 
 _BLOCK, _TICK, _IDLE, _CLOSED, _FILE, _TABLE = 0, 1, 2, 4, 8, 16
 _ROLE = 32  # times the role of a block: stored and probing, or only one of them
+_ROLES = 3
+_RECEIPT = 128
+_STAGE = 256  # times the number of the stage that the row is for
+_FLAGS = SCHEMA.get_field_index("flags")
+
+Row = TypeVar("Row", bound=Sequence[Any])
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,8 @@ class Sender:
     it. Through Spark goes its name. So most bytes cross no process border at all, and nothing is written twice.
     """
 
-    def __init__(self, units: int, spool: Spool | None, way: Way) -> None:
-        self.slots, self.spool, self.way = slots(units), spool, way
+    def __init__(self, units: int, spool: Spool | None, way: Way, stage: int = 0) -> None:
+        self.slots, self.spool, self.way, self.stage = slots(units), spool, way, _STAGE * stage
 
     def blocks(self, plan: InputPlan, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         """Rows that are prepared, split by unit; None if there are none."""
@@ -79,7 +85,7 @@ class Sender:
                 flags, data = _BLOCK, once[id(part.rows)]
             else:
                 flags, data = self._send(plan, part.unit, part.rows)
-            found.append((flags | _ROLE * part.role, data))
+            found.append((self.stage | flags | _ROLE * part.role, data))
         return found
 
     def _send(self, plan: InputPlan, unit: int, part: pa.RecordBatch) -> tuple[int, pa.Buffer]:
@@ -102,7 +108,7 @@ class Sender:
 
     def _all(self, said: Iterable[tuple[int, int, int, int, int]]) -> pa.RecordBatch:
         """(input, sequence, highest, count, flags) for every unit."""
-        rows = [(slot, *values) for values in said for slot in self.slots]
+        rows = [(slot, *values, self.stage | flags) for *values, flags in said for slot in self.slots]
         numbers = [pa.array([row[at] for row in rows], SCHEMA.field(at).type) for at in range(6)]
         return pa.record_batch([*numbers, pa.nulls(len(rows), pa.binary())], schema=SCHEMA)
 
@@ -127,10 +133,31 @@ def receive(arrived: Iterable[Sequence[Any]], inputs: Sequence[InputPlan], folde
         elif flags & _FILE:
             written = Written(*orjson.loads(block))
             segment.verify(folder, written)
-            role = flags // _ROLE
+            role = flags // _ROLE & _ROLES
             rows.append((number, sequence, segment.read(folder, written, schemas[number]), role))
             files[number, sequence, role] = written
         else:
             found = pa.ipc.read_record_batch(pa.py_buffer(block), schemas[number])
-            rows.append((number, sequence, found, flags // _ROLE))
+            rows.append((number, sequence, found, flags // _ROLE & _ROLES))
     return Blocks(rows, ticks, files, versions)
+
+
+def apart(arrived: Iterable[Row], stage: int) -> tuple[list[Row], list[Row]]:
+    """Exchange rows of this stage, and those that only pass it."""
+    own: list[Row] = []
+    passing: list[Row] = []
+    for row in arrived:
+        (own if row[_FLAGS] // _STAGE == stage else passing).append(row)
+    return own, passing
+
+
+def receipt_row(slot: int, stages: int, receipt: str) -> pa.RecordBatch:
+    """A receipt on its way to the end: no stage is the one that it is for."""
+    values = (slot, 0, 0, 0, 0, _RECEIPT | _STAGE * stages, receipt.encode())
+    return pa.record_batch([pa.array([v], f.type) for v, f in zip(values, SCHEMA, strict=True)], SCHEMA)
+
+
+def receipt_of(row: Sequence[Any]) -> str:
+    """The receipt that has passed all stages."""
+    assert row[_FLAGS] & _RECEIPT
+    return bytes(row[_FLAGS + 1]).decode()

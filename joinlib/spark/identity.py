@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from joinlib.errors import SpecError, StateError
-from joinlib.plan import Stage, compare, fingerprint
+from joinlib.join.stage import Pipeline
+from joinlib.plan import compare, fingerprint
 
 _FILE = "streamjoin.json"
 
 
-def identify(checkpoint: Path, name: str, stage: Stage) -> str:
+def identify(checkpoint: Path, name: str, pipeline: Pipeline) -> str:
     """The checkpoint's id, made if it is new. Refuses a spec whose change the stored state cannot follow."""
     file = checkpoint / _FILE
-    now = json.loads(json.dumps(fingerprint(stage)))
+    now = json.loads(json.dumps(fingerprint(pipeline)))
     if not file.exists():
         if (checkpoint / "spark").exists():
             raise StateError(

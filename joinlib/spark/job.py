@@ -62,7 +62,7 @@ class Report:
     @property
     def bad(self) -> tuple[int, ...]:
         """Messages left out in this batch, by input."""
-        return max((r.bad for r in self.receipts), default=())
+        return receipt.heard(self.receipts)
 
     def late(self) -> tuple[int, ...]:
         """Rows left out since the checkpoint began, by input."""
@@ -203,14 +203,14 @@ def opened(
     """The checkpoint of a plan, locked, and a session for it. A repartition that was cut off is done first."""
     lock = lock or Lock(plan.checkpoint)
     try:
-        identity = identify(plan.checkpoint, plan.document.metadata.name, plan.stage)
+        identity = identify(plan.checkpoint, plan.document.metadata.name, plan.pipeline)
         if (folder := plan.join.emit.folder) is not None:
             claim(folder, identity)
         for kept in plan.source.dead_letters:
             claim(kept, identity)
         check(plan.source, until_done=until_done)
         plan = with_tables(_addressed(plan, identity), tables(plan.source.tables))
-        partitions = session.default_partitions(plan.stage.units, cores)
+        partitions = session.default_partitions(plan.pipeline.units, cores)
         own = spark or session.start(partitions, plan.join.tuning.retain_batches, cores, conf)
         try:
             session.warm_workers(own, cores)
@@ -222,7 +222,8 @@ def opened(
             if spark is None:
                 with contextlib.suppress(*_JVM_GONE):
                     own.stop()
-            shutil.rmtree(local_folder(plan.join.state), ignore_errors=True)
+            for task in plan.join.chain():
+                shutil.rmtree(local_folder(task.state), ignore_errors=True)
     finally:
         lock.release()
 

@@ -1,4 +1,6 @@
-"""The stateful operator: Spark hands it a unit's blocks and keeps the unit's manifest in its state store.
+"""The stateful operators: Spark hands them a unit's blocks and keeps the unit's manifest in its state store.
+
+A stage whose rows are not the result has a `LinkJoiner`, the last a `ReceiptJoiner` or a `FrameJoiner`.
 
 Spark makes a fresh object for every task; what is worth keeping between batches (open maps) hangs on the process.
 """
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
     from joinlib.spark.outbox import Outbox
     from joinlib.spark.unit import UnitTask
+
+
+_SENT = Row(*SCHEMA.names)
 
 
 class _Joiner(StatefulProcessor):
@@ -48,6 +53,24 @@ class _Joiner(StatefulProcessor):
         self.saved.update((manifest,))
 
 
+class LinkJoiner(_Joiner):
+    """Results go on as exchange rows of a later stage. What is for later stages passes as it came."""
+
+    def handleInputRows(  # type: ignore[override]  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[Row],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[Row]:
+        from joinlib.spark.exchange import apart
+
+        own, passing = apart(_checked(rows), self.task.number)
+        yield from passing
+        for sent in self.unit(key).onward(own, self.save):
+            for values in zip(*(column.to_pylist() for column in sent.columns), strict=True):
+                yield _SENT(*values)
+
+
 class ReceiptJoiner(_Joiner):
     """Results go into the sink, a receipt to the driver. Rows in, rows out: frames would cost 1.5 ms a unit and batch."""
 
@@ -61,7 +84,12 @@ class ReceiptJoiner(_Joiner):
         rows: Iterator[Row],
         timerValues: Any,  # noqa: N803
     ) -> Iterator[Row]:
-        receipt, block = self.unit(key).receipt(_checked(rows), self.save, self.outbox())
+        from joinlib.spark.exchange import apart, receipt_of
+
+        own, passing = apart(_checked(rows), self.task.number)
+        for row in passing:
+            yield Row(receipt=receipt_of(row), block=None)
+        receipt, block = self.unit(key).receipt(own, self.save, self.outbox())
         yield Row(receipt=receipt.encode(), block=block)
 
     def outbox(self) -> "Outbox | None":

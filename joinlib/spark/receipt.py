@@ -1,5 +1,6 @@
 """What a unit tells the driver of a batch: one small row, so that no result row needs to cross into the JVM and back."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,9 @@ DDL = "receipt STRING, block BINARY"
 class Receipt:
     """Figures of one unit and batch. Totals are since the checkpoint began, all others of this batch."""
 
-    unit: int
+    unit: int  # those of a later stage count on where those of the one before end
     batch: int
-    rows_in: tuple[int, ...]  # by input, late ones not among them
+    rows_in: tuple[int, ...]  # by input that is read from a source, late ones not among them
     late: tuple[int, ...]  # by input
     late_total: tuple[int, ...]
     rows_out: int
@@ -43,6 +44,11 @@ class Receipt:
 
     def encode(self) -> str:
         return orjson.dumps(self).decode()
+
+
+def heard(receipts: Iterable[Receipt]) -> tuple[int, ...]:
+    """Bad messages of a batch, by input: all units of the input's stage say the same."""
+    return tuple(max(column) for column in zip(*(r.bad for r in receipts), strict=True))
 
 
 def decode(text: str) -> Receipt:

@@ -1,4 +1,4 @@
-"""The source of a stage: one Spark data source that reads all inputs of a spec and yields exchange rows.
+"""The source of a query: one Spark data source that reads all inputs of a spec and yields exchange rows.
 
     driver part (a process of its own)          map tasks
     discover ─► admit ─► offset envelope ─► partitions ─► read ─► prepare ─► split ─► blocks and ticks
@@ -21,13 +21,14 @@ from pyspark.sql.types import StructType
 
 from joinlib.errors import SpecError, StateError
 from joinlib.join.config import Leaf
-from joinlib.join.stage import Stage
+from joinlib.join.stage import Pipeline, Stage
 from joinlib.join.watermark import Tick
 from joinlib.lookup.task import TableTask
 from joinlib.route.config import read_columns
 from joinlib.source import Config, Input, KafkaConfig, Slice, admit, make, reader
 from joinlib.source.files import FileInput
 from joinlib.source.generator import GeneratorInput
+from joinlib.spark.task import state_folder
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
 
@@ -55,15 +56,20 @@ class SourcePlan:
 class SourceTask:
     """All that the source must know. Frozen, picklable; holds no secret."""
 
-    stage: Stage
+    pipeline: Pipeline
     sources: tuple[SourcePlan, ...]  # each source that the SQL names, once
     logs: Path  # folder of the logs of what was seen
     stop: Path  # a file: while it exists no batch begins
     max_rows: int  # of a batch, over all inputs
     tasks: int  # map tasks of a batch
-    state: Path  # folder of the stage's segments
+    states: Path  # folder of all stages' segments
     tuning: Tuning
-    tables: tuple[TableTask, ...] = ()  # of each of the stage's lookups
+    tables: tuple[TableTask, ...] = ()  # of each lookup of the last stage
+
+    @property
+    def stage(self) -> Stage:
+        """The first. Only a query that has no other splits hot keys."""
+        return self.pipeline.stages[0]
 
     @property
     def routed(self) -> bool:
@@ -93,7 +99,7 @@ class Part(InputPartition):
     """What one map task reads: slices of some sources, and what the source itself has to say."""
 
     reads: tuple[tuple[str, tuple[Slice, ...]], ...]
-    ticks: tuple[Tick, ...]
+    ticks: tuple[tuple[Tick, ...], ...]  # by stage
     versions: tuple[tuple[int, int], ...] = ()  # (number of a lookup, version of its table)
     first: tuple[tuple[str, int], ...] = ()  # of sources whose rows are numbered: the number of its first row
     route: dict[str, Any] | None = None  # the rule, or rules, that split hot keys; None: the hashes' top bits
@@ -170,7 +176,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         sizes = {s.name: s.max_bytes for s in self.task.sources}
         inputs = admit(self.known, start["inputs"], self._slices, self.task.max_rows, files, sizes)
         done = inputs == start["inputs"] == self.known
-        closed = start["closed"] or (done and self.bounded and self.task.stage.final_close)
+        closed = start["closed"] or (done and self.bounded and self.task.pipeline.final_close)
         steer = {"inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
         if all(start[k] == value for k, value in steer.items()):
             return start
@@ -192,9 +198,12 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
         groups = _cut(todo, self.task.tasks)
         ticks = tuple(
-            Tick(p.number, idle=p.source in end["idle"], closed=end["closed"])
-            for p in self.task.stage.inputs
-            if end["closed"] or p.source in end["idle"]
+            tuple(
+                Tick(p.number, idle=p.source in end["idle"], closed=end["closed"])
+                for p in stage.inputs
+                if p.upstream is None and (end["closed"] or p.source in end["idle"])
+            )
+            for stage in self.task.pipeline.stages
         )
         seen = end.get("tables", {})
         if tables := self._tables():
@@ -209,7 +218,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _numbers(self, group: list[tuple[str, Slice]]) -> tuple[tuple[str, int], ...]:
         """The number of the first row of each source of a part, where rows are numbered."""
-        wanted = {p.source for p in self.task.stage.inputs if p.numbered}
+        wanted = {p.source for _, p in self.task.pipeline.heard if p.numbered}
         firsts = {name: s.index for name, s in reversed(group) if name in wanted}
         found = []
         for name, index in firsts.items():
@@ -279,7 +288,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Sources that have been silent for longer than every input over them says it may be."""
         clock = time.monotonic()
         limits: dict[str, int] = {}
-        for plan in self.task.stage.inputs:
+        for _, plan in self.task.pipeline.heard:
             if plan.idle_us is not None:
                 limits[plan.source] = max(limits.get(plan.source, 0), plan.idle_us)
         for name, offset in now.items():
@@ -294,26 +303,29 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from joinlib.spark.exchange import Sender  # only tasks need them, and they are slow to load
         from joinlib.spark.splitter import exchange_rows, numbered, spool
 
-        stage = self.task.stage
         way, first = self._way(part), dict(part.first)
-        sender = Sender(stage.units, spool(self.task.state, self.task.tuning), way)
+        senders = [
+            Sender(s.units, spool(state_folder(self.task.states, n), self.task.tuning), way, n)
+            for n, s in enumerate(self.task.pipeline.stages)
+        ]
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
         for name, slices in part.reads:
-            plans = [p for p in stage.inputs if p.source == name]
-            rows = readers[name].read_many(slices, read_columns(plans))
+            plans = [(p, senders[n]) for n, p in self.task.pipeline.heard if p.source == name]
+            rows = readers[name].read_many(slices, read_columns(p for p, _ in plans))
             batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, slices[0].index << 20)
             if name in first:
                 batches = numbered(batches, first[name])
             bits, bad = self.task.tuning.hash_bits, partial(getattr, readers[name], "bad")
-            yield from exchange_rows(batches, plans, sender, bits, bad)
+            yield from exchange_rows(batches, plans, bits, bad)
         for folder, census in way.seen.items():
             if census.counts.any():
                 name, slices = part.reads[0]
                 census.write(self.task.census / folder, f"{name}-{slices[0].index}")
-        if part.ticks:
-            yield sender.ticks(part.ticks)
+        for sender, ticks in zip(senders, part.ticks, strict=False):
+            if ticks:
+                yield sender.ticks(ticks)
         if part.versions:
-            yield sender.versions(part.versions)
+            yield senders[-1].versions(part.versions)
 
     def _way(self, part: Part) -> "Way":
         """How the rows of a part go to units, and what is counted of them."""

@@ -18,20 +18,19 @@ from joinlib.state.tuning import Tuning
 
 def exchange_rows(
     batches: Iterable[tuple[int, pa.RecordBatch]],
-    plans: Sequence[InputPlan],
-    sender: Sender,
+    plans: Sequence[tuple[InputPlan, Sender]],
     hash_bits: int,
     bad: Callable[[], int] = lambda: 0,
 ) -> Iterator[pa.RecordBatch]:
     """(sequence, rows of one source) for every input over it (a self-join has two), then one tick for each.
 
-    Ticks count all rows, also those a filter drops: time goes on where nothing of interest happens. `bad`, asked at the
-    end, is how many messages were no rows.
+    `plans`: these inputs, each with the sender of its stage. Ticks count all rows, also those a filter drops: time goes on
+    where nothing of interest happens. `bad`, asked at the end, is how many messages were no rows.
     """
     counts = [0] * len(plans)
     highest = [NEVER] * len(plans)
     for sequence, rows in batches:
-        for at, plan in enumerate(plans):
+        for at, (plan, sender) in enumerate(plans):
             counts[at] += rows.num_rows
             if (time := plan.source_time) is not None:
                 highest[at] = max(highest[at], _highest(rows.column(time)))
@@ -39,13 +38,14 @@ def exchange_rows(
             if blocks is not None:
                 yield blocks
     left_out = bad()
-    ticks = [
-        Tick(p.number, h, c, left_out)
-        for p, h, c in zip(plans, highest, counts, strict=True)
-        if c or left_out
-    ]
-    if ticks:
-        yield sender.ticks(ticks)
+    for sender in dict.fromkeys(sender for _, sender in plans):
+        ticks = [
+            Tick(plan.number, h, c, left_out)
+            for (plan, its), h, c in zip(plans, highest, counts, strict=True)
+            if its is sender and (c or left_out)
+        ]
+        if ticks:
+            yield sender.ticks(ticks)
 
 
 def numbered(

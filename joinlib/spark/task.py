@@ -1,4 +1,4 @@
-"""A stage as an executor runs it, and where its files lie: plain values.
+"""Stages as an executor runs them, and where their files lie: plain values.
 
 Spark starts several Python processes that only pass such values on. So this module, and those that they import with it,
 load neither numba nor pandas nor the SQL parser: that would cost each process a second before the first result.
@@ -6,13 +6,13 @@ load neither numba nor pandas nor the SQL parser: that would cost each process a
 
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from joinlib.errors import StateError
-from joinlib.join.stage import Stage
+from joinlib.join.stage import Pipeline, Stage
 from joinlib.lookup.task import TableTask
 from joinlib.state.tuning import Tuning
 
@@ -49,18 +49,42 @@ class Emit:
 
 @dataclass(frozen=True)
 class JoinTask:
-    """A stage as an executor runs it. Frozen, picklable."""
+    """One stage of a pipeline as an executor runs it. Frozen, picklable."""
 
-    stage: Stage
-    state: Path  # folder of this stage's segments
+    pipeline: Pipeline
+    states: Path  # folder of all stages' segments
     tuning: Tuning
     emit: Emit
-    tables: tuple[TableTask, ...] = ()  # of each of the stage's lookups
+    tables: tuple[TableTask, ...] = ()  # of each lookup of the last stage
+    number: int = 0  # of the stage
+
+    @property
+    def stage(self) -> Stage:
+        return self.pipeline.stages[self.number]
+
+    @property
+    def state(self) -> Path:
+        """Folder of this stage's segments."""
+        return state_folder(self.states, self.number)
+
+    @property
+    def last(self) -> bool:
+        """Its rows are the result."""
+        return self.number == len(self.pipeline.stages) - 1
+
+    def chain(self) -> "tuple[JoinTask, ...]":
+        """The task of every stage."""
+        return tuple(replace(self, number=n) for n in range(len(self.pipeline.stages)))
 
 
 def staging(folder: Path, batch: int) -> Path:
     """Where attempts of a batch write; readers of the output folder do not look into hidden folders."""
     return folder / ".staging" / f"batch={batch}"
+
+
+def state_folder(states: Path, stage: int) -> Path:
+    """The folder of a stage's segments."""
+    return states / str(stage)
 
 
 def unit_folder(state: Path, unit: int) -> Path:

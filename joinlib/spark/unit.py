@@ -1,4 +1,4 @@
-"""One batch of one unit, as a Spark task runs it: manifest in, frames or a receipt out, manifest saved."""
+"""One batch of one unit, as a Spark task runs it: manifest in, frames, a receipt or exchange rows out, manifest saved."""
 
 import os
 import time
@@ -13,17 +13,20 @@ import pyarrow as pa
 from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.join.config import Leaf, Lookup
+from joinlib.join.forward import tick
 from joinlib.join.layout import Operator, layout
 from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
 from joinlib.lookup.enrich import Finder, enriched, finder
 from joinlib.metric.cgroup import recent
 from joinlib.route.slots import slots
+from joinlib.route.split import prepare
+from joinlib.route.ways import unruled
 from joinlib.spark.emit import frames, open_sink, project
-from joinlib.spark.exchange import receive
+from joinlib.spark.exchange import Sender, Spool, receipt_row, receive
 from joinlib.spark.receipt import Receipt
-from joinlib.spark.task import JoinTask, local_folder, unit_folder
-from joinlib.state.manifest import decode, empty
+from joinlib.spark.task import JoinTask, local_folder, state_folder, unit_folder
+from joinlib.state.manifest import NEVER, decode, empty
 from joinlib.state.unit import Unit, hold, live_segments
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ class UnitTask:
     def __init__(self, task: JoinTask, slot: int, batch: int, attempt: int, saved: bytes | None) -> None:
         self.task, self.stage, self.batch, self.attempt = task, task.stage, batch, attempt
         self.started = time.perf_counter()
+        self.slot = slot
         self.unit = slots(self.stage.units).index(slot)
         self.root = root_of(self.stage, task.tuning.hash_bits)
         operators = () if isinstance(self.root, Leaf) else self.root.operators()
@@ -81,11 +85,35 @@ class UnitTask:
             self._end(join, save)
         return receipt, block
 
+    def onward(self, arrived: Iterable[Sequence[Any]], save: Save) -> Iterator[pa.RecordBatch]:
+        """The result as exchange rows of the stage that reads it, and how far time has come; a receipt where one is wanted.
+
+        Sequences say the unit and how many frames came before.
+        """
+        task = self.task
+        number, plan = task.pipeline.reader(task.number)
+        spool = Spool(state_folder(task.states, number), self.batch, task.tuning.spool_bytes)
+        units = task.pipeline.units
+        sender = Sender(units, spool, unruled(units, task.pipeline.stages[number].route), number)
+        with self._joining(arrived) as (held, result, join):
+            for at, frame in enumerate(result, self.unit << 32):
+                sent = sender.blocks(plan, at, prepare(plan, frame, at, task.tuning.hash_bits))
+                if sent is not None:
+                    yield sent
+            if self.unit == 0:  # time is the same in all units, so one speaks for all
+                yield sender.ticks([tick(plan, join.manifest.watermark, join.closed)])
+            if task.emit.kind != "rows":
+                receipt = self._figures(join, held, 0, ())
+                yield receipt_row(self.slot, len(task.pipeline.stages), receipt.encode())
+            self._end(join, save)
+
     @contextmanager
     def _joining(
         self, arrived: Iterable[Sequence[Any]]
     ) -> Iterator[tuple[Unit, Iterator[pa.RecordBatch], UnitJoin]]:
         stage, tuning = self.stage, self.task.tuning
+        if self.task.number:
+            fault.point("handed", self.batch)
         segments = unit_folder(self.task.state, self.unit)
         indexes = local_folder(self.task.state) / segments.name
         blocks = receive(arrived, stage.inputs, segments)
@@ -109,11 +137,11 @@ class UnitTask:
         before, after, container = self.before, join.manifest, recent()
         alive = live_segments(after)
         return Receipt(
-            unit=self.unit,
+            unit=self.task.number * self.stage.units + self.unit,
             batch=self.batch,
-            rows_in=tuple(b - a for a, b in zip(before.rows, after.rows, strict=True)),
-            late=tuple(b - a for a, b in zip(before.late, after.late, strict=True)),
-            late_total=after.late,
+            rows_in=self._by_input(_more(before.rows, after.rows)),
+            late=self._by_input(_more(before.late, after.late)),
+            late_total=self._by_input(after.late),
             rows_out=rows_out,
             files=files,
             state_rows=sum(s.rows for s in after.sides),
@@ -122,12 +150,21 @@ class UnitTask:
             index_bytes=held.index_bytes,
             segments=len(alive),
             watermark=after.watermark,
-            highest=after.highest,
+            highest=self._by_input(after.highest, NEVER),
             seconds=time.perf_counter() - self.started,
-            bad=tuple(b - a for a, b in zip(before.bad, after.bad, strict=True)),
+            bad=self._by_input(_more(before.bad, after.bad)),
             commit_seconds=join.commit_seconds,
             executor=os.environ.get("SPARK_EXECUTOR_ID", ""),
             working_set=container.working_set,
             memory_limit=container.limit,
             tables=tuple(found.used() for _, found in self.finders),
         )
+
+    def _by_input(self, figures: Sequence[int], other: int = 0) -> tuple[int, ...]:
+        """For every input of the pipeline that is read from a source: `other` where another stage reads it."""
+        own = self.task.number
+        return tuple(figures[p.number] if n == own else other for n, p in self.task.pipeline.heard)
+
+
+def _more(before: Sequence[int], after: Sequence[int]) -> list[int]:
+    return [b - a for a, b in zip(before, after, strict=True)]

@@ -1,4 +1,4 @@
-"""The columns of an exchange row: a block of one input for one unit, or a tick for one unit.
+"""The columns of an exchange row: a block of one input for one unit, or a tick for one unit, of the stage that `flags` names.
 
 Of a tick, `sequence` is the number of bad messages and `count` that of the rows that were read.
 """

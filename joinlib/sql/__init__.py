@@ -6,11 +6,24 @@ compile   syntax -> typed expressions
 tree      FROM, JOIN, EXISTS, IN -> a tree of joins with their clauses
 push      clauses go down to where they cost least, inner joins melt into one
 keys      which equalities hold for all inputs: the key classes
+stages    where no class holds for all: which inputs are joined first, so that others join the result
 tables    which inputs are looked up, after the joins of streams
 bounds    which clauses bound the time between two inputs
 """
 
-from joinlib.sql.graph import KeyClass, Lookup, Node, Query, RangeEnd, Scan, Table, TimeBound
-from joinlib.sql.query import analyse
+from joinlib.sql.graph import KeyClass, Lookup, Node, Query, RangeEnd, Result, Scan, Table, TimeBound
+from joinlib.sql.query import analyse, analyse_stages
 
-__all__ = ["KeyClass", "Lookup", "Node", "Query", "RangeEnd", "Scan", "Table", "TimeBound", "analyse"]
+__all__ = [
+    "KeyClass",
+    "Lookup",
+    "Node",
+    "Query",
+    "RangeEnd",
+    "Result",
+    "Scan",
+    "Table",
+    "TimeBound",
+    "analyse",
+    "analyse_stages",
+]

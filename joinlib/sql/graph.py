@@ -67,6 +67,18 @@ class Joined:
 Tree = Joined | Scan
 
 
+@dataclass(frozen=True, kw_only=True)
+class Result(Scan):
+    """The rows of an earlier stage, which joins what is `below`. Columns keep their names, so it goes by all its aliases."""
+
+    below: Joined
+    stage: int
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        return self.below.aliases | {self.alias}
+
+
 @dataclass(frozen=True)
 class KeyClass:
     """Equal expressions, one for each input: rows match only if these are equal. All are of one type."""
@@ -133,7 +145,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Query:
-    """All of it. `scans`: the streams, in the order of the text; a single one is a tree, if tables are looked up for it."""
+    """All of it, or one stage. `scans`: the streams, in the order of the text; one alone is a tree, if it looks tables up."""
 
     scans: tuple[Scan, ...]
     tree: Node | Scan
@@ -141,6 +153,9 @@ class Query:
     select: tuple[tuple[str, Expr], ...]
     lookups: tuple[Lookup, ...] = ()
     grouping: Grouping | None = None  # of the rows of `select`
+    waits: Place | None = (
+        None  # of the first join some of whose rows come out only when no partner can come any more
+    )
 
 
 def aliases(value: Expr) -> frozenset[str]:
@@ -150,6 +165,8 @@ def aliases(value: Expr) -> frozenset[str]:
 
 def kept(tree: "Tree | Node") -> frozenset[str]:
     """Inputs whose columns a join never fills with NULL."""
+    if isinstance(tree, Result):
+        return kept(tree.below) | {tree.alias}
     if isinstance(tree, Scan):
         return tree.aliases
     if tree.kind == "full":
@@ -162,3 +179,10 @@ def kept(tree: "Tree | Node") -> frozenset[str]:
 def scans(tree: "Tree | Node") -> list[Scan]:
     """The leaves, left to right."""
     return [tree] if isinstance(tree, Scan) else [s for c in tree.children for s in scans(c)]
+
+
+def inputs(tree: "Tree | Node") -> list[Scan]:
+    """The leaves, left to right, those below earlier stages too."""
+    if isinstance(tree, Result):
+        return inputs(tree.below)
+    return [tree] if isinstance(tree, Scan) else [s for c in tree.children for s in inputs(c)]

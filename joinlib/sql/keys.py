@@ -1,7 +1,7 @@
 """Which equalities tell the unit of a row? Those whose class has one expression of every input: the key classes.
 
     a.k = b.k AND a.k = c.k     one class {a.k, b.k, c.k}: one n-way join, no exchange
-    a.k = b.k AND b.j = c.j     two classes, neither holds for all three: refused
+    a.k = b.k AND b.j = c.j     two classes, neither holds for all three: no one stage joins them (see `stages`)
 
 Law: rows of an n-tuple that matches agree in every class, also where an outer join fills in NULLs: above it only
 the kept side's member carries the key. Cost: quadratic in the number of equalities.
@@ -16,7 +16,11 @@ from joinlib.errors import SqlError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.compare import Comparison
-from joinlib.sql.graph import Clause, Joined, Scan, Tree, aliases, kept
+from joinlib.sql.graph import Clause, Joined, Scan, Tree, aliases, inputs, kept
+
+
+class NoKey(SqlError):
+    """No key class holds for every input: one stage cannot join them."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Edge:
 
 
 def link(tree: Tree, unusable: list[str]) -> list[Linked]:
-    """The classes that hold for every input of the tree; `unusable` gathers why equalities were of no use.
+    """The classes that hold for every input of the tree, or NoKey; `unusable` gathers why equalities were of no use.
 
     None for an inner join of two inputs that something else relates: any predicate will do.
     """
@@ -170,24 +174,29 @@ def lossless(clause: Clause, kind: pa.DataType) -> bool:
     return True
 
 
-def _no_class(tree: Joined, edges: list[Edge], unusable: list[str]) -> SqlError:
-    names = sorted(tree.aliases)
+def _no_class(tree: Joined, edges: list[Edge], unusable: list[str]) -> NoKey:
+    names = sorted(named(tree))
     if unusable:
-        return SqlError(f"{unusable[0]}. Joins on different keys come with a later version", *tree.place)
+        return NoKey(f"{unusable[0]}. Joins on different keys come with a later version", *tree.place)
     if edges:
         written = "; ".join(e.clause.value.sql for e in edges)
-        return SqlError(
+        return NoKey(
             f"the joins of {', '.join(names)} have no key in common ({written}). Joins on different keys come with a "
             "later version; until then join the inputs that share a key, and join the result in a second query",
             *tree.place,
         )
-    return SqlError(_unrelated(tree), *tree.place)
+    return NoKey(_unrelated(tree), *tree.place)
+
+
+def named(tree: Tree) -> list[str]:
+    """The inputs by the names that the text gives them."""
+    return [s.alias for s in inputs(tree)]
 
 
 def _unrelated(tree: Joined) -> str:
-    left, right = (min(c.aliases) for c in tree.children[:2])
+    left, right = (min(named(c)) for c in tree.children[:2])
     nothing = f"nothing says that a column of {left} equals one of {right}"
-    if len(tree.aliases) > 2:
+    if len(named(tree)) > 2:
         return f"{nothing}. Without equality no more than two inputs are joined; write ON {left}.key = {right}.key"
     if tree.kind != "inner":
         return (

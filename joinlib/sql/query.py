@@ -1,44 +1,118 @@
 """The text as a join graph. Everything about running it is left to the planner."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from joinlib.aggregate.config import Grouping
 from joinlib.errors import SqlError
 from joinlib.expr import Expr
 from joinlib.sql.aggregate import aggregated, in_mode
 from joinlib.sql.bounds import intersect, time_bound
-from joinlib.sql.graph import Clause, Joined, KeyClass, Lookup, Node, Query, Scan, Table, Tree, kept, scans
-from joinlib.sql.keys import Linked, key_type, link, lossless
+from joinlib.sql.graph import (
+    Clause,
+    Joined,
+    KeyClass,
+    Lookup,
+    Node,
+    Place,
+    Query,
+    Scan,
+    Table,
+    Tree,
+    inputs,
+    kept,
+    scans,
+)
+from joinlib.sql.keys import Linked, NoKey, key_type, link, lossless
 from joinlib.sql.parse import parse, place
 from joinlib.sql.push import push
-from joinlib.sql.select import select_list
+from joinlib.sql.select import Named, select_list
+from joinlib.sql.stages import staged
 from joinlib.sql.tables import take_out
 from joinlib.sql.tree import Builder
 
 
 def analyse(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> Query:
-    """The join graph of one SELECT; SqlError where it cannot be one. `changelog`: groups come out whenever they change."""
+    """The join graph of one SELECT whose inputs share a key; SqlError where it cannot be one."""
+    asked = _read(sql, tables, changelog)
+    return _whole(asked, link(asked.tree, []) if isinstance(asked.tree, Joined) else [])
+
+
+def analyse_stages(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> tuple[Query, ...]:
+    """The join graphs of its stages, in order: one where the inputs share a key. The last has select list and lookups.
+
+    `changelog`: groups come out whenever they change.
+    """
+    asked = _read(sql, tables, changelog)
+    if isinstance(asked.tree, Scan):
+        return (_whole(asked, []),)
+    try:
+        classes = link(asked.tree, [])
+    except NoKey:
+        *first, last = staged(asked.tree, asked.at)
+        return (
+            *(_query(tree, link(tree, [])) for tree in first),
+            _whole(replace(asked, tree=last), link(last, [])),
+        )
+    return (_whole(asked, classes),)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The text, with its clauses where they are decided."""
+
+    tree: Tree
+    lookups: tuple[Lookup, ...]
+    columns: tuple[Named, ...]
+    grouping: Grouping | None  # of the rows of `columns`
+    at: Callable[[Scan], Place]  # where the text names an input
+
+
+def _read(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Asked:
     select = parse(sql)
     tree, scope = Builder(sql, tables).select(select)
     groups = aggregated(select, scope)
     columns = select_list(select, scope) if groups is None else groups.rows
-    grouping = None if groups is None else in_mode(groups.grouping, changelog, sql, select)
-    if changelog and grouping is None:
+    if changelog and groups is None:
         raise SqlError(
             "output.mode: changelog is of groups, and there is no GROUP BY; write mode: append",
             *place(sql, select),
         )
-    tree, lookups = take_out(push(tree, [], []), lambda scan: place(sql, _named(select, scan)))
-    if isinstance(tree, Scan):
-        if not lookups:
-            raise SqlError(
-                f"{tree.alias} alone is no join: a query joins two or more inputs", *place(sql, select)
-            )
-        return Query((tree,), tree, _routed(tree, lookups[0]), columns, lookups, grouping)
-    classes = link(tree, [])
+    grouping = None if groups is None else in_mode(groups.grouping, changelog, sql, select)
+
+    def at(scan: Scan) -> Place:
+        return place(sql, _named(select, scan))
+
+    tree, lookups = take_out(push(tree, [], []), at)
+    if isinstance(tree, Scan) and not lookups:
+        raise SqlError(
+            f"{tree.alias} alone is no join: a query joins two or more inputs", *place(sql, select)
+        )
+    return _Asked(tree, lookups, columns, grouping, at)
+
+
+def _whole(asked: _Asked, classes: list[Linked]) -> Query:
+    """The query, or its last stage."""
+    if isinstance(asked.tree, Scan):
+        routed = _routed(asked.tree, asked.lookups[0])
+        return Query((asked.tree,), asked.tree, routed, asked.columns, asked.lookups, asked.grouping)
+    query = _query(asked.tree, classes)
+    return replace(query, select=asked.columns, lookups=asked.lookups, grouping=asked.grouping)
+
+
+def _query(tree: Joined, classes: list[Linked]) -> Query:
+    """What a stage joins."""
     found = tuple(KeyClass(_in_order(c, tree), key_type(c)) for c in classes)
-    return Query(tuple(scans(tree)), _node(tree, classes, found), found, columns, lookups, grouping)
+    return Query(tuple(scans(tree)), _node(tree, classes, found), found, (), waits=_waits(tree))
+
+
+def _waits(tree: Tree) -> Place | None:
+    if isinstance(tree, Scan):
+        return None
+    below = (found for c in tree.children if (found := _waits(c)))
+    return tree.place if tree.kind in ("left", "full", "anti") else next(below, None)
 
 
 def _named(select: exp.Select, scan: Scan) -> exp.Expr:
@@ -93,5 +167,5 @@ def _event_times(tree: Tree) -> dict[str, int]:
     """Event-time columns that are never filled with NULL among the node's inputs, numbered in the text's order."""
     assert isinstance(tree, Joined)
     alive = frozenset().union(*(kept(c) for c in tree.children))
-    named = [f"{s.alias}.{s.table.time}" for s in scans(tree) if s.table.time and s.alias in alive]
+    named = [f"{s.alias}.{s.table.time}" for s in inputs(tree) if s.table.time and s.alias in alive]
     return {name: i for i, name in enumerate(named)}

@@ -89,7 +89,7 @@ def manifests(spark: SparkSession, plan: Compiled, batch: int) -> list[str]:
     reader = spark.read.format("statestore").option("stateVarName", "manifest").option("batchId", batch)
     rows = reader.load(str(plan.checkpoint / "spark")).select("key.slot", "value.manifest").collect()
     saved = {slot: bytes(manifest).decode("latin-1") for slot, manifest in rows}
-    return [saved[slot] for slot in slots(plan.stage.units)]
+    return [saved[slot] for slot in slots(plan.pipeline.units)]
 
 
 if __name__ == "__main__":

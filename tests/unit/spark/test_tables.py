@@ -95,7 +95,7 @@ class Bench:
             files: list[str] = []
             self.rows_in.append([])
             self.used.append([])
-            for slot in slots(self.plan.stage.units):
+            for slot in slots(self.plan.pipeline.units):
                 own = [tuple(row.values()) for row in sent if row["slot"] == slot]
                 task = UnitTask(self.plan.join, slot, self.batch, 0, self.saved.get(slot))
                 receipt, _ = task.receipt(own, lambda m, slot=slot: self.saved.__setitem__(slot, m))

@@ -1,0 +1,97 @@
+"""A query as stages, each with a key class of its own. Law: they give the rows that one join of everything would give.
+
+Every condition and time bound is decided in the first stage that sees its inputs, and a stage gives just the columns that
+later ones read. What an earlier stage's rows wait for, a later one's state waits for too (`forward`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from joinlib.errors import SpecError, SqlError
+from joinlib.expr import ref
+from joinlib.join.stage import Pipeline, Stage
+from joinlib.plan.build import Asked, bounded, bounds, stage, timed
+from joinlib.plan.columns import Given
+from joinlib.plan.forward import forward
+from joinlib.plan.source import SourceInput
+from joinlib.sql import Node, Query, Result, Scan, analyse_stages
+from joinlib.sql.graph import inputs as inputs_below
+from joinlib.sql.graph import scans
+
+
+def pipeline(
+    sql: str,
+    inputs: Mapping[str, SourceInput],
+    *,
+    units: int,
+    retention_us: int | None = None,
+    strategy: str = "auto",
+    subgroups: int | None = None,
+    window_rows: int | None = None,
+) -> Pipeline:
+    """The stages that answer the query: one where its inputs share a key, and then just what `build` gives."""
+    asked = Asked(inputs, units, retention_us, strategy, subgroups, window_rows)
+    queries = analyse_stages(sql, asked.tables)
+    if len(queries) > 1:
+        _check(asked)
+    trees = [timed(query, asked) for query in queries]
+    return Pipeline(tuple(_stages(queries, trees, asked)))
+
+
+def _stages(queries: Sequence[Query], trees: Sequence[Node | Scan], asked: Asked) -> list[Stage]:
+    """The last one first: what it reads of an earlier one is all that that one gives."""
+    types = {f"{s.alias}.{f.name}": f.type for q in queries for s in q.scans for f in s.table.schema}
+    given = {n: Given(types, late) for n, late in enumerate(_lateness(trees))}
+    read: dict[int, tuple[str, ...]] = {}
+    found: list[Stage] = []
+    for number in reversed(range(len(queries))):
+        query, tree = queries[number], trees[number]
+        own = frozenset().union(*(scan.aliases for scan in query.scans))
+        times = frozenset(c for c in bounded(trees[number:]) if c.partition(".")[0] in own)
+        if number in read:
+            _check_waits(query, times)
+            query = replace(query, select=tuple((name, ref(name, types[name])) for name in read[number]))
+        found.insert(0, stage(query, tree, times, asked, given))
+        read |= {plan.upstream: plan.read for plan in found[0].inputs if plan.upstream is not None}
+    return found
+
+
+def _lateness(trees: Sequence[Node | Scan]) -> list[dict[str, int]]:
+    """Of each stage, how far behind its watermark the event times of its rows may be."""
+    found: list[dict[str, int]] = []
+    for tree in trees:
+        late: dict[str, int] = {}
+        for scan in scans(tree):
+            late |= found[scan.stage] if isinstance(scan, Result) else dict.fromkeys(_times([scan]), 0)
+        found.append(forward([_times([s]) for s in scans(tree)], bounds(tree), late))
+    return found
+
+
+def _times(leaves: Sequence[Scan]) -> frozenset[str]:
+    """The event times of their rows."""
+    return frozenset(
+        f"{s.alias}.{s.table.time}" for leaf in leaves for s in inputs_below(leaf) if s.table.time
+    )
+
+
+def _check(asked: Asked) -> None:
+    """What several stages cannot do."""
+    if asked.strategy not in ("auto", "multiway") or asked.subgroups is not None:
+        raise SpecError(
+            "join.strategy biclique and inequality, and join.subgroups, are for the INNER join of two inputs, and this query"
+            " joins by several keys in turn; write auto, and leave subgroups out"
+        )
+    if asked.window_rows is not None:
+        raise SpecError(
+            "join.window.rows is for joins by one key: rows of a stage have no numbers; bound the time instead"
+        )
+
+
+def _check_waits(query: Query, times: frozenset[str]) -> None:
+    """Rows that wait for the watermark in one stage would reach the next at a time that nothing bounds."""
+    if query.waits is not None and times:
+        raise SqlError(
+            "this join keeps rows back until no partner can come, and a join by another key follows: with time bounds, or"
+            " join.retention, that is not supported yet; write this join last, or leave the bounds out",
+            *query.waits,
+        )

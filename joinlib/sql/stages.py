@@ -1,0 +1,126 @@
+"""Where inputs share no key: which are joined first? The rows of a finished stage are an input of a later one.
+
+    a.k = b.k AND b.j = c.j AND a.k = d.k     stage 0 joins a, b, d by k; stage 1 joins its rows with c by j
+
+Inputs are taken in the order of the text, as far as equalities relate them. A stage takes all that its key class holds for
+before another begins: no join by that class is left for a later exchange. Law: every clause is decided in the earliest stage
+that sees its inputs. Cost: cubic in the number of inputs.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from joinlib.errors import SqlError
+from joinlib.sql.graph import Clause, Joined, Place, Result, Scan, Table, Tree, inputs
+from joinlib.sql.keys import NoKey, link
+
+At = Callable[[Scan], Place]
+
+
+def staged(tree: Joined, at: At) -> tuple[Joined, ...]:
+    """The trees of the stages, in order, each with a class of its own; SqlError where nothing relates some inputs.
+
+    `at`: where the text names an input.
+    """
+    stages = _Stages(at)
+    last = stages.below(tree)
+    assert isinstance(last, Joined)
+    return (*stages.done, last)
+
+
+class _Stages:
+    def __init__(self, at: At) -> None:
+        self.at, self.done = at, list[Joined]()
+
+    def below(self, tree: Tree) -> Tree:
+        """The tree with a Result wherever a class ends: what is left has one class, or is an input."""
+        if isinstance(tree, Scan):
+            return tree
+        children = [self.below(c) for c in tree.children]
+        return self._inner(tree, children) if tree.kind == "inner" else self._two_sided(tree, children)
+
+    def _two_sided(self, tree: Joined, children: list[Tree]) -> Joined:
+        """An outer, semi or anti join: as few of its sides are finished first as will do."""
+        trees = [i for i, c in enumerate(children) if isinstance(c, Joined)]
+        for ends in ([], *([i] for i in trees), trees):
+            before = len(self.done)
+            found = tuple(self._finished(c) if i in ends else c for i, c in enumerate(children))
+            if _holds(whole := replace(tree, children=found)):
+                return whole
+            del self.done[before:]
+        raise self._unrelated(children, tree.on)
+
+    def _inner(self, tree: Joined, parts: list[Tree]) -> Joined:
+        clauses = tree.on
+        while not _holds(whole := replace(tree, children=tuple(parts), on=clauses)):
+            group = _group(parts, clauses)
+            if group is None:
+                parts = self._one_finished(parts, clauses)
+                continue
+            joined = replace(_joined([parts[i] for i in group], clauses), place=tree.place)
+            clauses = tuple(c for c in clauses if c not in joined.on)
+            result = self._finished(joined)
+            parts = [result if i == group[0] else p for i, p in enumerate(parts) if i not in group[1:]]
+        return whole
+
+    def _one_finished(self, parts: list[Tree], clauses: Sequence[Clause]) -> list[Tree]:
+        """No two parts have a key in common; but what is known of an outer join's rows is less than of a stage's."""
+        at = next((i for i, p in enumerate(parts) if isinstance(p, Joined)), None)
+        if at is None:
+            raise self._unrelated(parts, clauses)
+        return [self._finished(p) if i == at else p for i, p in enumerate(parts)]
+
+    def _finished(self, tree: Tree) -> Result:
+        assert isinstance(tree, Joined)
+        number = len(self.done)
+        self.done.append(tree)
+        return Result(f"${number}", Table(f"$stage{number}", pa.schema([]), None), below=tree, stage=number)
+
+    def _unrelated(self, parts: Sequence[Tree], clauses: Sequence[Clause]) -> SqlError:
+        one, two = parts[0], parts[1]
+        left, right = inputs(one)[0], inputs(two)[0]
+        equality = f"ON {left.alias}.key = {right.alias}.key"
+        for clause in clauses:
+            if clause.aliases & one.aliases and clause.aliases & two.aliases:
+                return SqlError(
+                    f"{clause.value.sql} is all that relates {left.alias} to {right.alias}. Without equality no more than two"
+                    f" inputs are joined, and those by INNER JOIN; write {equality} too",
+                    *clause.place,
+                )
+        return SqlError(
+            f"nothing relates {left.alias} to {right.alias}, every row would match every other; write {equality}",
+            *self.at(right),
+        )
+
+
+def _group(parts: Sequence[Tree], clauses: Iterable[Clause]) -> list[int] | None:
+    """The first part that has a key in common with another, and all that share it, by position; None: there is none."""
+    for start in range(len(parts)):
+        members = [start]
+        while (more := _next(members, parts, clauses)) is not None:
+            members.append(more)
+        if len(members) > 1:
+            return sorted(members)
+    return None
+
+
+def _next(members: list[int], parts: Sequence[Tree], clauses: Iterable[Clause]) -> int | None:
+    for at in range(len(parts)):
+        if at not in members and _holds(_joined([parts[i] for i in (*members, at)], clauses)):
+            return at
+    return None
+
+
+def _joined(parts: Sequence[Tree], clauses: Iterable[Clause]) -> Joined:
+    seen = frozenset().union(*(p.aliases for p in parts))
+    return Joined("inner", tuple(parts), tuple(c for c in clauses if c.aliases <= seen), (), (1, 1))
+
+
+def _holds(tree: Joined) -> bool:
+    """Is there a class for all its inputs?"""
+    try:
+        return bool(link(tree, []))
+    except NoKey:
+        return False

@@ -49,6 +49,11 @@ class Release:
     column: str
     type: pa.DataType  # of the column
     value: Expr
+    behind_us: int = 0  # how far behind the watermark the column of a joined row may be
+
+    def floor(self, watermark: int) -> int:
+        """The lowest event time of joined rows to come, once the watermark is there; µs."""
+        return watermark - self.behind_us
 
 
 @dataclass(frozen=True)

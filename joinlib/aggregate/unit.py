@@ -42,16 +42,16 @@ class GroupUnit:
         self.rows_in = 0
 
     def run(
-        self, batch: int, parts: Sequence[tuple[int, pa.RecordBatch]], floor: int
+        self, batch: int, parts: Sequence[tuple[int, pa.RecordBatch]], watermark: int
     ) -> Iterator[pa.RecordBatch]:
-        """`parts`: (the unit that made them, partials). `floor`: no joined row to come has an event time below; µs."""
+        """`parts`: (the unit that made them, partials). `watermark`: that of the join; ALWAYS: the inputs are closed."""
         before = self.manifest
         arrived = [part for _, part in sorted(parts, key=lambda p: p[0])]
         if not self.grouping.keys and self.unit == 0 and before.batch < 0:
             arrived.insert(0, nothing(self.grouping))
         part = merge(arrived, self.grouping)
         self.rows_in = sum(p.num_rows for p in arrived)
-        after = max(floor, before.watermark)
+        after = max(watermark, before.watermark)
         if self.grouping.final_close:
             self.groups.add(part)
             if after > before.watermark:
@@ -61,12 +61,12 @@ class GroupUnit:
         self.groups.write(batch, self.tuning.file_bytes)
         self.manifest = self._committed(before, batch, after)
 
-    def _bound(self, floor: int) -> int:
+    def _bound(self, watermark: int) -> int:
         """The lowest release key that may still come."""
         release = self.grouping.release
-        if floor == ALWAYS or release is None:
-            return ALWAYS if floor == ALWAYS else NEVER
-        moment = pa.array([floor], pa.int64()).view(release.type)
+        if watermark == ALWAYS or release is None:
+            return ALWAYS if watermark == ALWAYS else NEVER
+        moment = pa.array([release.floor(watermark)], pa.int64()).view(release.type)
         return int(number(release.value.evaluate(lambda _: moment, 1))[0].as_py())
 
     def _changed(self, part: pa.RecordBatch, first: bool) -> pa.RecordBatch:

@@ -6,6 +6,7 @@ The select list is not part of it: what it reads is, as stored columns. Nor are 
 from collections.abc import Iterator
 from typing import Any
 
+from joinlib.aggregate.config import Grouping
 from joinlib.expr import Expr
 from joinlib.expr.types import name
 from joinlib.join.config import Bound, Join, Leaf
@@ -21,8 +22,19 @@ def fingerprint(plan: Stage | Pipeline) -> dict[str, Any]:
     """Plain values, fit for JSON. One stage says what it said before there were several."""
     if isinstance(plan, Pipeline):
         first, *more = map(fingerprint, plan.stages)
-        return {**first, "then": more} if more else first
+        groups = {} if plan.grouping is None else {"groups": _groups(plan.grouping)}
+        return ({**first, "then": more} if more else first) | groups
     return _of_stage(plan)
+
+
+def _groups(grouping: Grouping) -> dict[str, Any]:
+    """What partials hold, and what has come out of them."""
+    return {
+        "by": [k.sql for k in grouping.keys],
+        "of": [c.sql for c in grouping.calls],
+        "mode": "changelog" if grouping.changelog else "append",
+        "having": _sql(grouping.having),
+    }
 
 
 def _of_stage(stage: Stage) -> dict[str, Any]:
@@ -90,6 +102,8 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
     if old.get("route") != new["route"]:
         yield "rows were routed in another way (join.strategy, join.subgroups); set it back, or start a new checkpoint"
+    if old.get("groups") != new.get("groups"):
+        yield f"the groups, their aggregates, HAVING or output.mode were other ones; {_NEW}"
     names = [[(i["alias"], i["source"]) for i in plan["inputs"]] for plan in (old, new)]
     if names[0] != names[1]:
         was, now = (", ".join(s if a == s else f"{s} {a}" for a, s in n) for n in names)

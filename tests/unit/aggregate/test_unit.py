@@ -35,11 +35,11 @@ class Unit:
     def __init__(self, folder: Path, asked: Grouping) -> None:
         self.folder, self.asked, self.number, self.manifest = folder, asked, 0, empty()
 
-    def batch(self, *parts: pa.RecordBatch, floor: int = NEVER) -> list[pa.RecordBatch]:
+    def batch(self, *parts: pa.RecordBatch, watermark: int = NEVER) -> list[pa.RecordBatch]:
         numbered = [(at, partial(part, self.asked)) for at, part in enumerate(parts)]
         before = decode(self.manifest.encode())
         run = GroupUnit(self.asked, 0, self.folder, TUNING, before)
-        out = list(run.run(self.number, numbered, floor))
+        out = list(run.run(self.number, numbered, watermark))
         self.number, self.manifest = self.number + 1, run.manifest
         return out
 
@@ -55,8 +55,8 @@ def test_groups_come_out_when_the_inputs_are_closed(cuts: list[list[list[Row]]],
     with TemporaryDirectory() as folder:
         unit = Unit(Path(folder), grouping(keys))
         early = [out for parts in cuts for out in unit.batch(*map(batch, parts))]
-        late = unit.batch(floor=ALWAYS)
-        again = unit.batch(floor=ALWAYS)
+        late = unit.batch(watermark=ALWAYS)
+        again = unit.batch(watermark=ALWAYS)
 
     assert counted(early) == counted(again) == Counter()
     assert counted(late) == defined([r for parts in cuts for part in parts for r in part], keys)
@@ -120,17 +120,17 @@ def test_an_hour_comes_out_once_no_earlier_row_can_come(tmp_path: Path) -> None:
     """A group is final when its key is below that of the lowest time to come; one without a time waits for the end."""
     unit = Unit(tmp_path, hourly())
 
-    def out(*values: int | None, floor: int) -> dict[Any, int]:
-        rows = [r for b in unit.batch(hours(*values), floor=floor) for r in b.to_pylist()]
+    def out(*values: int | None, watermark: int) -> dict[Any, int]:
+        rows = [r for b in unit.batch(hours(*values), watermark=watermark) for r in b.to_pylist()]
         return {r["h"] and int(r["h"].timestamp()) // 3600: r["n"] for r in rows}
 
-    assert out(1, 1, 2, None, floor=NEVER) == {}
-    assert out(2, 3, floor=119 * MINUTE) == {}
-    assert out(2, 4, floor=120 * MINUTE) == {1: 2}
-    assert out(floor=120 * MINUTE) == {}
-    assert out(4, 4, floor=100 * MINUTE) == {}
-    assert out(4, floor=250 * MINUTE) == {2: 3, 3: 1}
-    assert out(floor=ALWAYS) == {4: 4, None: 1}
+    assert out(1, 1, 2, None, watermark=NEVER) == {}
+    assert out(2, 3, watermark=119 * MINUTE) == {}
+    assert out(2, 4, watermark=120 * MINUTE) == {1: 2}
+    assert out(watermark=120 * MINUTE) == {}
+    assert out(4, 4, watermark=100 * MINUTE) == {}
+    assert out(4, watermark=250 * MINUTE) == {2: 3, 3: 1}
+    assert out(watermark=ALWAYS) == {4: 4, None: 1}
 
 
 def test_state_follows_the_groups_not_the_batches(tmp_path: Path) -> None:

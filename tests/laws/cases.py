@@ -218,6 +218,11 @@ def troubles(draw: st.DrawFn, batches: int) -> Trouble:
     )
 
 
+def leaves(tree: Tree) -> str:
+    """The inputs of a tree, in the order of the text."""
+    return tree if isinstance(tree, str) else leaves(tree[1]) + leaves(tree[2])
+
+
 @st.composite
 def cases(
     draw: st.DrawFn,
@@ -234,7 +239,7 @@ def cases(
         st.integers(0, 3),
         st.sampled_from([*range(7), None]),
     )
-    names = "abc" if any(c.startswith("c.") for c in query.select) or " c " in query.sql else "ab"
+    names = leaves(query.tree)
     count = draw(st.sampled_from(cuts))
     random = Random(draw(st.integers(0, 999)))
     haste = draw(st.sampled_from([0, 0, 2, 6]))  # how far rows overtake each other

@@ -139,11 +139,10 @@ class Flow:
                 for u, role, piece in self._split(plan, block, sequence):
                     sent = self._send(u, plan.number, piece, 10**9 if role == PROBE else self.spooled_rows)
                     blocks[u].append((plan.number, sequence, sent, role))
-            top = (
-                pc.max(table.column(plan.time.partition(".")[2]).view(pa.int64())).as_py()
-                if plan.time
-                else None
-            )
+            if plan.upstream is not None:
+                continue  # its stage says how far time has come
+            time = plan.source_time
+            top = pc.max(table.column(time).view(pa.int64())).as_py() if time else None
             ticks.append(Tick(plan.number, NEVER if top is None else top, table.num_rows))
         return blocks, ticks
 

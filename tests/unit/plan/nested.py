@@ -8,10 +8,22 @@ import pyarrow as pa
 
 from joinlib.expr import Expr
 from joinlib.join.config import Join, Leaf
-from joinlib.plan import Stage
+from joinlib.plan import Pipeline, Stage
 from joinlib.route.config import InputPlan
 
 Row = dict[str, Any]
+
+
+def run_all(plan: Pipeline, tables: Mapping[str, pa.Table]) -> list[tuple[Any, ...]]:
+    """Every result row of the stages over these inputs: the rows of each are a table for later ones."""
+    known = dict(tables)
+    rows: list[tuple[Any, ...]] = []
+    for number, stage in enumerate(plan.stages):
+        rows = run(stage, known)
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(stage.schema)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, stage.schema, strict=True)]
+        known[f"$stage{number}"] = pa.table(arrays, schema=stage.schema)
+    return rows
 
 
 def run(stage: Stage, tables: Mapping[str, pa.Table]) -> list[tuple[Any, ...]]:
@@ -24,7 +36,8 @@ def run(stage: Stage, tables: Mapping[str, pa.Table]) -> list[tuple[Any, ...]]:
 
 def _input(plan: InputPlan, table: pa.Table) -> list[Row]:
     """Rows of an input as they are stored; only the columns that the plan says it reads can be read."""
-    read = {f"{plan.alias}.{n}": table[n].combine_chunks() for n in plan.read}
+    prefix = f"{plan.alias}." if plan.upstream is None else ""
+    read = {f"{prefix}{n}": table[n].combine_chunks() for n in plan.read}
     count = table.num_rows
     if plan.filter is not None:
         mask = pa.array(plan.filter.evaluate(read.__getitem__, count))

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joinlib.plan import SourceInput, build
-from tests.unit.plan.nested import run
+from joinlib.errors import SqlError
+from joinlib.plan import Pipeline, SourceInput, build, pipeline
+from tests.unit.plan.nested import run, run_all
 
 SCHEMA = pa.schema(
     [("k", pa.int32()), ("j", pa.int32()), ("v", pa.int32()), ("t", pa.timestamp("us", "UTC"))]
@@ -76,6 +77,25 @@ QUERIES = [
     "SELECT a.v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE a.k = b.k AND b.t - a.t <= INTERVAL 1 SECOND)",
 ]
 
+SEVERAL = [  # keys that not all inputs share
+    "SELECT a.v, b.v AS w, c.v AS x FROM a, b, c WHERE a.k = b.k AND b.j = c.j",
+    "SELECT a.v, b.v AS w, c.v AS x FROM a, b, c WHERE a.k = b.k AND b.j = c.j AND c.v = a.v AND a.v < 2 AND 1 = 1",
+    "SELECT k, a.v, c.v AS x FROM a JOIN b USING (k) JOIN c ON b.j = c.j AND a.v + b.v = c.v",
+    "SELECT a.v, c.v AS x, d.v AS y FROM a JOIN b ON a.k = b.k JOIN c ON b.j = c.j JOIN a d ON d.k = a.k AND d.v < c.v",
+    "SELECT a.v, b.v AS w, c.v AS x FROM a JOIN b ON a.k = b.k LEFT JOIN c ON c.j = b.j AND c.v > a.v AND a.v > 0",
+    "SELECT a.v, b.v AS w, c.v AS x FROM a JOIN b ON a.k = b.k LEFT JOIN c ON c.j = b.j WHERE c.v IS NULL OR c.v = a.j",
+    "SELECT a.v, b.v AS w, c.v AS x FROM a JOIN b ON a.k = b.k RIGHT JOIN c ON c.j = b.j AND c.v > 0",
+    "SELECT a.v, b.v AS w, c.v AS x FROM a JOIN b ON a.k = b.k FULL JOIN c ON c.j = b.j AND c.t >= b.t",
+    "SELECT a.v, b.v AS w, c.v AS x FROM a LEFT JOIN b ON a.k = b.k JOIN c ON c.j = b.j",
+    "SELECT a.v, b.v AS w, c.v AS x FROM a LEFT JOIN b ON a.k = b.k LEFT JOIN c ON c.j = b.j",
+    "SELECT a.v, b.v AS w, c.v AS x FROM a FULL JOIN b ON a.k = b.k FULL JOIN c ON c.j = b.j",
+    "SELECT a.v, c.v AS x FROM a FULL JOIN b ON a.k = b.k JOIN c ON c.k = b.k OR c.k = 1 WHERE c.j = coalesce(a.j, b.j)",
+    "SELECT a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE EXISTS (SELECT 1 FROM c WHERE c.j = b.j AND c.v <> a.v)",
+    "SELECT a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE NOT EXISTS (SELECT 1 FROM c WHERE c.j = b.j AND c.v = a.v)",
+    "SELECT a.v FROM a WHERE k IN (SELECT k FROM b) AND j IN (SELECT j FROM c WHERE c.v > 0)",
+    "SELECT a.v, c.v AS x FROM a JOIN b ON a.k = b.k AND b.t - a.t <= INTERVAL 1 SECOND JOIN c ON b.j = c.j AND c.t > a.t",
+]
+
 small = st.none() | st.integers(0, 2)
 times = st.none() | st.integers(0, 2).map(lambda s: START + timedelta(seconds=s))
 Rows = list[tuple[Any, ...]]
@@ -113,3 +133,30 @@ def test_same_answer(sql: str, oracle: duckdb.DuckDBPyConnection) -> None:
         assert Counter(run(stage, tables)) == _rows(sql, tables, oracle)
 
     same()
+
+
+@pytest.mark.parametrize("sql", SEVERAL)
+def test_same_answer_of_several_stages(sql: str, oracle: duckdb.DuckDBPyConnection) -> None:
+    """Stage after stage gives DuckDB's rows; one stage is refused."""
+    inputs = {n: SourceInput(SCHEMA, "t") for n in "abc"}
+    plan = pipeline(sql, inputs, units=4)
+
+    @settings(max_examples=8, database=None)
+    @given(rows, rows, rows)
+    def same(a: Rows, b: Rows, c: Rows) -> None:
+        tables = {"a": _table(a), "b": _table(b), "c": _table(c)}
+
+        assert Counter(run_all(plan, tables)) == _rows(sql, tables, oracle)
+
+    assert len(plan.stages) > 1
+    with pytest.raises(SqlError):
+        build(sql, inputs, units=4)
+    same()
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_one_key_is_one_stage(sql: str) -> None:
+    """Where one stage will do there is one, the same as ever."""
+    inputs = {n: SourceInput(SCHEMA, "t") for n in "abc"}
+
+    assert pipeline(sql, inputs, units=4) == Pipeline((build(sql, inputs, units=4),))

@@ -1,0 +1,123 @@
+"""The law of joins by several keys: stages in a row give what one join of everything gives."""
+
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joinlib.join.stage import Pipeline
+from joinlib.plan import SourceInput, pipeline
+from tests.laws.cases import SECOND, Case, bounds, cases, differences
+from tests.laws.chain import Chain
+from tests.laws.oracle import Condition, Query, Tree, apart, differ, same
+
+NEVER = -(10**9)
+
+
+def planned(case: Case, retention_s: int | None = None) -> Pipeline:
+    source = SourceInput(case.schema, "t", case.delay_s * SECOND)
+    retention_us = None if retention_s is None else retention_s * SECOND
+    return pipeline(
+        case.query.sql, dict.fromkeys(case.rows, source), units=case.units, retention_us=retention_us
+    )
+
+
+def punctual(case: Case, plan: Pipeline) -> dict[str, list[tuple[object, ...]]]:
+    """The rows that are not late: the watermark of each stage once more, in its plainest form."""
+    taken: dict[str, list[tuple[object, ...]]] = {name: [] for name in case.rows}
+    marks = [NEVER] * len(plan.stages)
+    for n in range(len(next(iter(case.cuts.values())))):
+        before = list(marks)
+        for number, stage in enumerate(plan.stages):
+            tops: list[int] = []
+            for i in stage.inputs:
+                if i.upstream is not None:
+                    tops += [marks[i.upstream]] if i.time else []
+                    continue
+                rows, cuts = case.rows[i.alias], case.cuts[i.alias]
+                for row in rows[cuts[n - 1] if n else 0 : cuts[n]]:
+                    if i.time is None or row[3] is None or row[3] >= before[number]:
+                        taken[i.alias].append(row)
+                seen = [r[3] - case.delay_s for r in rows[: cuts[n]] if r[3] is not None]
+                tops += [max(seen, default=NEVER)] if i.time else []
+            if tops:
+                marks[number] = max(marks[number], min(tops))
+    return taken
+
+
+def holds(case: Case, plan: Pipeline, further: tuple[Condition, ...] = ()) -> None:
+    """What comes out is what a nested loop and DuckDB find; `further`: conditions that the text does not say."""
+    taken = punctual(case, plan)
+    with TemporaryDirectory() as folder:
+        chain = Chain(plan, Path(folder), case.tuning, case.trouble, case.spooled_rows)
+        result = chain.run(case.batches())
+    query = replace(case.query, where=(*case.query.where, *further))
+    expected = query.nested_loop({name: [case.plain(r) for r in rows] for name, rows in taken.items()})
+
+    assert differences(expected, result) == {}
+    assert differences(expected, query.duckdb({n: pa.table(case.table(r)) for n, r in taken.items()})) == {}
+
+
+@st.composite
+def graphs(
+    draw: st.DrawFn,
+    last: tuple[str, ...] = ("inner",),
+    before: tuple[str, ...] = ("inner",),
+    timed: bool = True,
+) -> Query:
+    """Two to five inputs: each is joined with one before it by one of three columns, and perhaps by more.
+
+    `last`, `before`: the kinds of the last join and of those before it.
+    """
+    names = "abcde"[: draw(st.integers(2, 5))]
+    tree: Tree = "a"
+    seen = "a"  # those whose columns can be named
+    for name in names[1:]:
+        column = draw(st.sampled_from("kjv"))
+        on = [same(f"{draw(st.sampled_from(seen))}.{column}", f"{name}.{column}")]
+        for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
+            other, column = draw(st.sampled_from(seen)), draw(st.sampled_from("kjv"))
+            more = [same(f"{other}.{column}", f"{name}.{column}"), differ(f"{other}.v", f"{name}.v")]
+            on.append(draw(st.sampled_from([*more, draw(bounds(other, name))] if timed else more)))
+        kind = draw(st.sampled_from(last if name == names[-1] else before))
+        tree = (kind, tree, name, tuple(on))
+        seen += "" if kind in ("semi", "anti") else name
+    return Query(tuple(f"{x}.{c}" for x in seen for c in "vt"), tree)
+
+
+ANY = ("inner", "left", "right", "full", "semi", "anti")
+
+
+@settings(max_examples=40)
+@given(cases(graphs(), cuts=(1, 2, 5), units=(1, 4), most=8))
+def test_inner_joins(case: Case) -> None:
+    """Any graph of equalities, conditions and time bounds."""
+    holds(case, planned(case))
+
+
+@settings(max_examples=30)
+@given(cases(graphs(timed=False), cuts=(2, 5), units=(1, 4), most=8), st.integers(1, 4))
+def test_retention(case: Case, retention_s: int) -> None:
+    """Retention is a condition on every pair of inputs, in whichever stages they meet."""
+    pairs = combinations(case.rows, 2)
+    further = tuple(apart(f"{a}.t", f"{b}.t", -retention_s, retention_s) for a, b in pairs)
+
+    holds(case, planned(case, retention_s), further)
+
+
+@settings(max_examples=40)
+@given(cases(graphs(ANY), cuts=(1, 2, 5), units=(1, 4), most=8))
+def test_an_outer_join_comes_last(case: Case) -> None:
+    """It waits for the rows of earlier stages too."""
+    holds(case, planned(case))
+
+
+@settings(max_examples=40)
+@given(cases(graphs(ANY, ANY, timed=False), cuts=(1, 3), units=(1, 4), most=6))
+def test_any_join_anywhere_without_times(case: Case) -> None:
+    """What an outer join lets out at the end meets, in the next stage, all that has come."""
+    holds(case, planned(case))

@@ -54,10 +54,10 @@ def validate(
 @app.command()
 def plan(file: File) -> None:
     """Show how a spec's SQL is run, what is stored for how long, and why."""
-    from joinlib.plan import explain, of_spec
+    from joinlib.plan import explain, pipeline_of
     from joinlib.spec import load
 
-    typer.echo(explain(of_spec(load(file))))
+    typer.echo(explain(pipeline_of(load(file))))
 
 
 @app.command()

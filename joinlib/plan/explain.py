@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from joinlib.expr.types import name
 from joinlib.expr.types import name as name_of
 from joinlib.join.config import Caching, Join, Leaf, Lookup
-from joinlib.join.stage import Stage
+from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.biclique import figures, routes, warnings, why
+from joinlib.plan.groups import columns, groups
+from joinlib.plan.groups import warnings as group_warnings
 from joinlib.plan.holds import Hold, holds, said, signed
 from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.spec.duration import text as duration
@@ -14,8 +16,24 @@ from joinlib.spec.duration import text as duration
 _TITLES = {"inner": "INNER", "left": "LEFT", "full": "FULL", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}
 
 
-def explain(stage: Stage) -> str:
+def explain(plan: Stage | Pipeline) -> str:
     """Several lines, for people."""
+    if isinstance(plan, Stage):
+        return _of_stage(plan, "Result")
+    grouping = plan.grouping
+    *first, last = plan.stages
+    texts = [_of_stage(stage, f"Rows of stage {at}") for at, stage in enumerate(first)]
+    texts.append(_of_stage(last, "Result" if grouping is None else "Rows"))
+    if len(texts) > 1:
+        texts = [f"Stage {at}\n\n{text}" for at, text in enumerate(texts)]
+    if grouping is not None:
+        warned = list(group_warnings(grouping))
+        lines = ["Groups", *_indent(groups(plan)), "", "Result", f"  {columns(grouping)}"]
+        texts.append("\n".join(lines + (["", "Warnings", *_bullets(warned)] if warned else [])))
+    return "\n\n".join(texts)
+
+
+def _of_stage(stage: Stage, title: str) -> str:
     kept, joined = holds(stage), isinstance(stage.tree, Join)
     lines = ["Inputs"]
     for plan in stage.inputs:
@@ -26,8 +44,8 @@ def explain(stage: Stage) -> str:
         lines += ["", "Route", *_indent(routes(stage)), *_indent(figures(stage))]
     if stage.lookups:
         lines += ["", "Tables", *_indent(line for lookup in stage.lookups for line in _lookup(lookup))]
-    columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
-    lines += ["", "Result", f"  {columns}", "", "Why", *_bullets(_why(stage))]
+    given = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
+    lines += ["", title, f"  {given}", "", "Why", *_bullets(_why(stage))]
     warned = list(_warnings(stage, kept))
     return "\n".join(lines + (["", "Warnings", *_bullets(warned)] if warned else []))
 

@@ -30,10 +30,7 @@ def check(pipeline: Pipeline) -> None:
             raise SpecError(
                 "join.window.rows is for inputs that are joined by one key; this query needs several stages"
             )
-        if any(plan.upstream is not None for plan in stage.inputs) and any(
-            plan.time is None for plan in stage.inputs if plan.upstream is not None and plan.behind
-        ):
-            raise SpecError("a time bound over several stages needs the event time of both")
+        assert all(plan.time or not plan.behind for plan in stage.inputs), "time is told where it counts"
     for number, stage in enumerate(pipeline.stages[:-1]):
         assert not stage.lookups, "tables are looked up in the last stage"
         assert number < pipeline.reader(number)[0], "rows go on to a later stage"

@@ -55,31 +55,25 @@ def layout(
     index: Index = "hash",
 ) -> Operator:
     """The operators of a stage. Side numbers count in the order of the tree, children first."""
-    return _Maker(tree, inputs, hash_bits, index).root(tree, select)
-
-
-def delays(tree: Join, inputs: tuple[InputPlan, ...], select: tuple[Expr, ...]) -> dict[str, int]:
-    """How far behind the watermark event times of the stage's rows can be, µs; of columns that have a time bound."""
-    maker = _Maker(tree, inputs, 64, "hash")
-    maker.root(tree, select)
-    return maker.delays
+    types = {c.name: c.value.type for i in inputs for c in i.columns}
+    maker = _Maker(inputs, types, columns(all_bounds(tree)), hash_bits, index)
+    return maker.make(tree, {c for e in select for c in e.columns}, ())
 
 
 class _Maker:
-    def __init__(self, tree: Join, inputs: tuple[InputPlan, ...], hash_bits: int, index: Index) -> None:
+    def __init__(
+        self,
+        inputs: tuple[InputPlan, ...],
+        types: dict[str, pa.DataType],
+        timed: set[str],
+        hash_bits: int,
+        index: Index,
+    ) -> None:
         self.index: Index = index
-        self.inputs, self.hash_bits = inputs, hash_bits
-        self.types = {c.name: c.value.type for i in inputs for c in i.columns}
-        self.timed = columns(all_bounds(tree))
+        self.inputs, self.types, self.timed, self.hash_bits = inputs, types, timed, hash_bits
         self.holding = Holding(inputs)
-        self.delays = dict(
-            pair for i in inputs for pair in _behind(i, self.timed)
-        )  # of columns of joins' outputs
+        self.delays = dict(pair for i in inputs for pair in _behind(i, timed))  # of columns of joins' outputs
         self.sides = 0
-
-    def root(self, tree: Join, select: tuple[Expr, ...]) -> Operator:
-        """The operators of the whole tree."""
-        return self.make(tree, {c for e in select for c in e.columns}, ())
 
     def make(self, join: Join, above: set[str], outside: Bounds) -> Operator:
         """`outside`: the bounds that hold of every row of the join's output that matters."""

@@ -2,11 +2,11 @@
 
 from joinlib.join.stage import OutputColumn, Pipeline, Stage
 from joinlib.plan.build import build
-from joinlib.plan.explain import explain
 from joinlib.plan.fingerprint import compare, fingerprint
 from joinlib.plan.source import SourceInput
 from joinlib.plan.spec import of_spec, pipeline_of
 from joinlib.plan.stages import pipeline
+from joinlib.plan.told import explain
 
 __all__ = [
     "OutputColumn",

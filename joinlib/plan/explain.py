@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from joinlib.expr.types import name
 from joinlib.expr.types import name as name_of
 from joinlib.join.config import Caching, Join, Leaf, Lookup
-from joinlib.join.stage import Pipeline, Stage
+from joinlib.join.stage import Stage
 from joinlib.plan.biclique import figures, routes, warnings, why
-from joinlib.plan.groups import columns, groups
-from joinlib.plan.groups import warnings as group_warnings
 from joinlib.plan.holds import Hold, holds, said, signed
 from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.spec.duration import text as duration
@@ -16,36 +14,25 @@ from joinlib.spec.duration import text as duration
 _TITLES = {"inner": "INNER", "left": "LEFT", "full": "FULL", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}
 
 
-def explain(plan: Stage | Pipeline) -> str:
-    """Several lines, for people."""
-    if isinstance(plan, Stage):
-        return _of_stage(plan, "Result")
-    grouping = plan.grouping
-    *first, last = plan.stages
-    texts = [_of_stage(stage, f"Rows of stage {at}") for at, stage in enumerate(first)]
-    texts.append(_of_stage(last, "Result" if grouping is None else "Rows"))
-    if len(texts) > 1:
-        texts = [f"Stage {at}\n\n{text}" for at, text in enumerate(texts)]
-    if grouping is not None:
-        warned = list(group_warnings(grouping))
-        lines = ["Groups", *_indent(groups(plan)), "", "Result", f"  {columns(grouping)}"]
-        texts.append("\n".join(lines + (["", "Warnings", *_bullets(warned)] if warned else [])))
-    return "\n\n".join(texts)
+def explain(stage: Stage, number: int | None = None, reader: int | None = None, grouped: bool = False) -> str:
+    """Several lines, for people. `number`: of several stages, which one; `reader`: which one reads its rows.
 
-
-def _of_stage(stage: Stage, title: str) -> str:
+    `grouped`: its rows become groups.
+    """
     kept, joined = holds(stage), isinstance(stage.tree, Join)
+    result = "result" if reader is None else f"stage {reader}"
     lines = ["Inputs"]
     for plan in stage.inputs:
-        lines += _indent(_input(plan, _reasons(stage, plan), "stores" if joined else "passes"))
+        lines += _indent(_input(plan, _reasons(stage, plan, result), "stores" if joined else "passes"))
     if joined:
         lines += ["", "Joins", *_indent(_tree(stage, stage.tree, kept))]
     if stage.route is not None:
         lines += ["", "Route", *_indent(routes(stage)), *_indent(figures(stage))]
     if stage.lookups:
         lines += ["", "Tables", *_indent(line for lookup in stage.lookups for line in _lookup(lookup))]
-    given = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
-    lines += ["", title, f"  {given}", "", "Why", *_bullets(_why(stage))]
+    columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
+    title = "To the groups" if grouped else "Result" if reader is None else f"To stage {reader}"
+    lines += ["", title, f"  {columns}", "", "Why", *_bullets(_why(stage, number))]
     warned = list(_warnings(stage, kept))
     return "\n".join(lines + (["", "Warnings", *_bullets(warned)] if warned else []))
 
@@ -59,7 +46,8 @@ def _bullets(lines: Iterator[str] | list[str]) -> list[str]:
 
 
 def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]:
-    yield plan.source if plan.alias == plan.source else f"{plan.alias} = {plan.source}"
+    shown = plan.source if plan.alias == plan.source else f"{plan.alias} = {plan.source}"
+    yield shown if plan.upstream is None else called(plan)
     yield f"  reads   {', '.join(plan.read) or 'nothing, rows only count'}"
     if plan.filter is not None:
         yield f"  where   {plan.filter.sql}"
@@ -69,6 +57,9 @@ def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]
         yield f"  {label}  {column.name}{value}, {name(column.value.type)}: {reasons[column.name]}"
     if plan.numbered:
         yield "  window  by the number of each row, which its source gives"
+    elif plan.upstream is not None and plan.time is not None:
+        late = ", ".join(f"{time} up to {duration(us)} behind" for time, us in plan.behind)
+        yield f"  time    the watermark of stage {plan.upstream}; {late or 'rows may be any time behind it'}"
     elif plan.time is not None:
         idle = "" if plan.idle_us is None else f"; silent for {duration(plan.idle_us)}, it is not waited for"
         yield f"  time    {plan.time}; rows up to {duration(plan.delay_us)} behind the latest are taken{idle}"
@@ -107,37 +98,43 @@ def _cached(caching: Caching) -> str:
     return full if caching.mode == "full" else asked
 
 
-def _reasons(stage: Stage, plan: InputPlan) -> dict[str, str]:
+def called(plan: InputPlan) -> str:
+    """An input as the text speaks of it."""
+    return plan.alias if plan.upstream is None else f"the result of stage {plan.upstream}"
+
+
+def _reasons(stage: Stage, plan: InputPlan, result: str) -> dict[str, str]:
     """Why each column is stored."""
     late = [e for lookup in stage.lookups for e in lookup.reads]
     uses = {
         "key": set(plan.keys),
-        "time": {c for j in _joins(stage.tree) for b in j.bounds for c in (b.left, b.right)},
-        "condition": {c for j in _joins(stage.tree) for e in (j.predicate, j.where) if e for c in e.columns},
+        "time": {c for j in joins(stage.tree) for b in j.bounds for c in (b.left, b.right)},
+        "condition": {c for j in joins(stage.tree) for e in (j.predicate, j.where) if e for c in e.columns},
         "lookup": {c for e in late for c in e.columns},
-        "result": {c for o in stage.select for c in o.value.columns},
+        result: {c for o in stage.select for c in o.value.columns},
     }
     return {c.name: ", ".join(u for u, names in uses.items() if c.name in names) for c in plan.columns}
 
 
-def _joins(tree: Join | Leaf) -> Iterator[Join]:
+def joins(tree: Join | Leaf) -> Iterator[Join]:
+    """All joins of a tree, from the last one on."""
     if isinstance(tree, Join):
         yield tree
         for child in tree.inputs:
-            yield from _joins(child)
+            yield from joins(child)
 
 
 def _tree(stage: Stage, tree: Join | Leaf, kept: dict[int, tuple[Hold, ...]]) -> Iterator[str]:
     if isinstance(tree, Leaf):
-        yield stage.inputs[tree.input].alias
+        yield called(stage.inputs[tree.input])
         return
-    yield f"{_TITLES[tree.kind]} JOIN of {', '.join(_label(stage, i) for i in tree.inputs)}"
+    yield f"{_TITLES[tree.kind]} JOIN of {', '.join(spoken(stage, i) for i in tree.inputs)}"
     for position in zip(*tree.keys, strict=True):
         yield f"  key     {' = '.join(position)}, {name(_type(stage, position[0]))}"
     for bound in tree.bounds:
         yield f"  {'window' if bound.left.endswith(ORDINAL) else 'time  '}  {said(bound)}"
     yield from _conditions(tree)
-    for label, hold in zip((_label(stage, i) for i in tree.inputs), kept[id(tree)], strict=True):
+    for label, hold in zip((spoken(stage, i) for i in tree.inputs), kept[id(tree)], strict=True):
         yield f"  keeps   {label} {hold}"
     if tree.kind in ("left", "full", "anti"):
         yield f"  alone   {_moment(kept[id(tree)], tree)}"
@@ -161,22 +158,24 @@ def _moment(kept: tuple[Hold, ...], tree: Join) -> str:
     return f"rows without a partner come out when the watermark is past {after}"
 
 
-def _label(stage: Stage, tree: Join | Leaf) -> str:
+def spoken(stage: Stage, tree: Join | Leaf) -> str:
+    """What a join reads, in parentheses where it is a join."""
     if isinstance(tree, Leaf):
-        return stage.inputs[tree.input].alias
-    return f"({', '.join(_label(stage, i) for i in tree.inputs)})"
+        return called(stage.inputs[tree.input])
+    return f"({', '.join(spoken(stage, i) for i in tree.inputs)})"
 
 
 def _type(stage: Stage, column: str) -> object:
     return next(c.value.type for i in stage.inputs for c in i.columns if c.name == column)
 
 
-def _why(stage: Stage) -> Iterator[str]:
-    joins = list(_joins(stage.tree))
+def _why(stage: Stage, number: int | None) -> Iterator[str]:
+    found = list(joins(stage.tree))
     if stage.route is not None:
-        yield from why(stage, joins[0])
-    elif joins:
-        yield f"one stage: all joins share a key, so all rows of a key meet in one of the {stage.units} units"
+        yield from why(stage, found[0])
+    elif found:
+        which = "one stage: all joins" if number is None else f"the joins of stage {number}"
+        yield f"{which} share a key, so all rows of a key meet in one of the {stage.units} units"
     else:
         first = stage.lookups[0].table
         how = f"by the key of {first.alias}" if first.keys else "evenly"
@@ -185,14 +184,14 @@ def _why(stage: Stage) -> Iterator[str]:
             yield "an uneven batch gives the next one a new rule: equal shares of the keys, a hot key to several units"
     if stage.lookups:
         yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
-    if len(joins) == 1 and joins[0].kind == "inner" and len(stage.inputs) > 2:
+    if len(found) == 1 and found[0].kind == "inner" and len(stage.inputs) > 2:
         yield f"one operator for {len(stage.inputs)} inputs: no intermediate result is stored"
-    if joins:
-        order = ", ".join(i.alias for i in stage.inputs)
+    if found:
+        order = ", ".join(called(i) for i in stage.inputs)
         yield f"each batch is joined in the order {order}, against what is stored of the others"
     if any(i.filter is not None for i in stage.inputs):
         yield "conditions on one input are decided while it is read: what fails is never stored"
-    if joins:
+    if found:
         yield _dropped(stage)
 
 
@@ -205,7 +204,7 @@ def _dropped(stage: Stage) -> str:
 
 
 def _warnings(stage: Stage, kept: dict[int, tuple[Hold, ...]]) -> Iterator[str]:
-    for join in _joins(stage.tree):
+    for join in joins(stage.tree):
         yield from warnings(stage, join)
         alone = kept[id(join)] if join.kind == "full" else kept[id(join)][:1]
         if join.kind in ("left", "full", "anti") and any(h.time is None for h in alone):
@@ -213,7 +212,7 @@ def _warnings(stage: Stage, kept: dict[int, tuple[Hold, ...]]) -> Iterator[str]:
         for child, hold in zip(join.inputs, kept[id(join)], strict=True):
             if hold.time is None:
                 yield (
-                    f"{_label(stage, child)} is kept for ever, state grows with it; "
+                    f"{spoken(stage, child)} is kept for ever, state grows with it; "
                     "bound the time in ON, or set join.retention"
                 )
         for bound in join.bounds:

@@ -19,12 +19,14 @@ _NEW = "this needs a new checkpoint"
 
 
 def fingerprint(plan: Stage | Pipeline) -> dict[str, Any]:
-    """Plain values, fit for JSON. One stage says what it said before there were several."""
-    if isinstance(plan, Pipeline):
-        first, *more = map(fingerprint, plan.stages)
-        groups = {} if plan.grouping is None else {"groups": _groups(plan.grouping)}
-        return ({**first, "then": more} if more else first) | groups
-    return _of_stage(plan)
+    """Plain values, fit for JSON. One stage says the same whether or not it might have been one of several."""
+    if isinstance(plan, Stage):
+        return _stage(plan)
+    if len(plan.stages) == 1:
+        found = _stage(plan.last)
+    else:
+        found = {"version": VERSION, "units": plan.units, "stages": [_stage(stage) for stage in plan.stages]}
+    return found if plan.grouping is None else {**found, "groups": _groups(plan.grouping)}
 
 
 def _groups(grouping: Grouping) -> dict[str, Any]:
@@ -37,7 +39,7 @@ def _groups(grouping: Grouping) -> dict[str, Any]:
     }
 
 
-def _of_stage(stage: Stage) -> dict[str, Any]:
+def _stage(stage: Stage) -> dict[str, Any]:
     return {
         "version": VERSION,
         "units": stage.units,
@@ -98,12 +100,26 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     if old.get("version") != new["version"]:  # of a later planner it may lack any other field
         yield f"the checkpoint was written by another version of the planner; {_NEW}"
         return
+    if old.get("groups") != new.get("groups"):
+        yield f"the groups, their aggregates, HAVING or output.mode were others; {_NEW}"
+        return
+    stages = [plan.get("stages", [plan]) for plan in (old, new)]
+    if len(stages[0]) != len(stages[1]):
+        was, now = map(len, stages)
+        yield f"the query ran in {was} stage{'s'[: was != 1]} and would run in {now}; {_NEW}"
+        return
+    if "stages" in new:
+        for number, pair in enumerate(zip(*stages, strict=True)):
+            yield from (f"stage {number}: {why}" for why in _stage_differences(*pair))
+        return
+    yield from _stage_differences(old, new)
+
+
+def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     if old["units"] != new["units"]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
     if old.get("route") != new["route"]:
         yield "rows were routed in another way (join.strategy, join.subgroups); set it back, or start a new checkpoint"
-    if old.get("groups") != new.get("groups"):
-        yield f"the groups, their aggregates, HAVING or output.mode were other ones; {_NEW}"
     names = [[(i["alias"], i["source"]) for i in plan["inputs"]] for plan in (old, new)]
     if names[0] != names[1]:
         was, now = (", ".join(s if a == s else f"{s} {a}" for a, s in n) for n in names)
@@ -112,12 +128,6 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
         yield from _input_differences(before, after)
     yield from _tree_differences(old["tree"], new["tree"])
-    later = [plan.get("then", []) for plan in (old, new)]
-    if len(later[0]) != len(later[1]):
-        yield f"the query had {len(later[0]) + 1} stages and has {len(later[1]) + 1}; {_NEW}"
-        return
-    for before, after in zip(*later, strict=True):
-        yield from _differences(before, after)
 
 
 def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

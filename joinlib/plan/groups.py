@@ -8,10 +8,15 @@ from joinlib.join.stage import Pipeline
 from joinlib.spec.duration import text as duration
 
 
-def groups(pipeline: Pipeline) -> Iterator[str]:
-    """The second phase, behind the join."""
-    grouping = pipeline.grouping
-    assert grouping is not None
+def grouped(pipeline: Pipeline, grouping: Grouping) -> str:
+    """The second phase, behind the join, and the result."""
+    columns = ", ".join(f"{field.name} {name(field.type)}" for field in grouping.schema)
+    lines = ["Groups", *(f"  {line}" for line in _groups(pipeline, grouping)), "", "Result", f"  {columns}"]
+    warned = [f"  - {line}" for line in _warnings(grouping)]
+    return "\n".join(lines + (["", "Warnings", *warned] if warned else []))
+
+
+def _groups(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
     by = ", ".join(f"{key.sql} {name(key.type)}" for key in grouping.keys)
     yield f"by      {by or 'nothing: all rows are one group'}"
     for call in grouping.calls:
@@ -24,12 +29,7 @@ def groups(pipeline: Pipeline) -> Iterator[str]:
     yield f"keeps   {_kept(grouping)}"
 
 
-def columns(grouping: Grouping) -> str:
-    """The result's columns."""
-    return ", ".join(f"{field.name} {name(field.type)}" for field in grouping.schema)
-
-
-def warnings(grouping: Grouping) -> Iterator[str]:
+def _warnings(grouping: Grouping) -> Iterator[str]:
     """What grows without end."""
     if grouping.final_close and grouping.release is None:
         yield (

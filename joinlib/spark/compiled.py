@@ -36,12 +36,10 @@ class Compiled:
     checkpoint: Path
 
 
-def compiled(
-    document: StreamJoin, tasks: int, tuning: Tuning | None = None, pipeline: Pipeline | None = None
-) -> Compiled:
-    """The tasks of a spec. `tasks`: map tasks of a batch, one for each core; `pipeline`: another plan than the spec's."""
+def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> Compiled:
+    """The tasks of a spec. `tasks`: map tasks of a batch, one for each core."""
     spec, tuning = document.spec, tuning or Tuning()
-    pipeline = pipeline or pipeline_of(document)
+    pipeline = pipeline_of(document)
     forward.check(pipeline)
     checkpoint = spec.checkpoint.folder
     named = dict.fromkeys(p.source for p in pipeline.inputs)

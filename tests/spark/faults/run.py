@@ -85,11 +85,15 @@ def last_batches(plan: Compiled) -> list[int]:
 
 
 def manifests(spark: SparkSession, plan: Compiled, batch: int) -> list[str]:
-    """Every unit's manifest after a batch, as text, by unit."""
-    reader = spark.read.format("statestore").option("stateVarName", "manifest").option("batchId", batch)
-    rows = reader.load(str(plan.checkpoint / "spark")).select("key.slot", "value.manifest").collect()
-    saved = {slot: bytes(manifest).decode("latin-1") for slot, manifest in rows}
-    return [saved[slot] for slot in slots(plan.pipeline.units)]
+    """Every unit's manifest after a batch, as text, by unit; one stage after the other."""
+    found = []
+    for operator in range(len(plan.pipeline.stages)):
+        reader = spark.read.format("statestore").option("stateVarName", "manifest").option("batchId", batch)
+        reader = reader.option("operatorId", operator)
+        rows = reader.load(str(plan.checkpoint / "spark")).select("key.slot", "value.manifest").collect()
+        saved = {slot: bytes(manifest).decode("latin-1") for slot, manifest in rows}
+        found += [saved[slot] for slot in slots(plan.pipeline.units)]
+    return found
 
 
 if __name__ == "__main__":

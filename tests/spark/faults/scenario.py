@@ -32,6 +32,7 @@ from tests.spark.trial import Trial
 
 SCHEMA = "k BIGINT, v BIGINT, s STRING, at TIMESTAMP"
 START = datetime(2026, 1, 1, tzinfo=UTC)
+UNITS = 4
 FILES, ROWS = 9, 40  # a file of each input a batch
 TUNING = {  # a head lives for three batches or so: long enough to be found half changed, and to be sealed and merged
     "spool_bytes": 300,
@@ -55,6 +56,11 @@ QUERIES = {
     "routed": "SELECT o.v AS v, c.name AS name, r.label AS label FROM orders o"
     " LEFT JOIN customers c ON o.k = c.k LEFT JOIN regions r ON o.s = r.s",
     "band": f"SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN payments p ON ABS(o.k - p.k) <= 1 AND {APART}",
+    "stages": (
+        "SELECT o.k AS k, o.v AS ov, p.s AS s, r.s AS rs, r.v AS rv"
+        f" FROM orders o JOIN payments p ON {BOUND} JOIN refunds r ON r.v = p.v"
+        " AND r.at BETWEEN p.at - INTERVAL 3 MINUTES AND p.at + INTERVAL 3 MINUTES"
+    ),
     "full": f"SELECT o.k AS ok, p.k AS pk, o.v AS ov, p.v AS pv, p.s AS s FROM orders o FULL JOIN payments p ON {BOUND}",
 }
 Line = dict[str, Any]
@@ -181,7 +187,9 @@ class Scenario:
     def __post_init__(self) -> None:
         self.trial = Trial(self.folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
         (self.folder / "faults").mkdir()
-        self.streams = [name for name in ("orders", "payments") if f" {name} " in QUERIES[self.kind]]
+        self.streams = [
+            name for name in ("orders", "payments", "refunds") if f" {name} " in QUERIES[self.kind]
+        ]
         self.trial.schemas |= {name: table.schema for name, table in self.tables.items()}
         for seed, name in enumerate(self.streams):
             self.trial.input(name, SCHEMA)
@@ -265,7 +273,8 @@ class Scenario:
         return {int(b): [decode(m.encode("latin-1")) for m in all_] for b, all_ in done["manifests"].items()}
 
     def _segments(self, manifest: Manifest, unit: int) -> Path:
-        return self.folder / "checkpoint" / "state" / "0" / f"{unit:05d}"
+        stage, number = divmod(unit, UNITS)
+        return self.folder / "checkpoint" / "state" / str(stage) / f"{number:05d}"
 
     def _spec(self) -> dict[str, Any]:
         event_time = {"column": "at", "delay": "2m"}
@@ -288,7 +297,7 @@ class Scenario:
                 "inputs": inputs,
                 "output": {"files": {"path": "out", "format": "parquet"}},
                 "checkpoint": {"path": "checkpoint"},
-                "join": {"units": 4},
+                "join": {"units": UNITS},
             },
         }
 

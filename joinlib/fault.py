@@ -7,6 +7,7 @@ again, the output is the same. Without the variable a point costs one comparison
     spooled                         in a map task: one block is written for its unit
     segment, index, joined          in a unit's task: rows are logged, indexed, all is done but the state's update
     handed                          in a unit's task of a later stage: the stage before is done with the batch
+    grouped                         in a unit of groups: all is done but the state's update
     cached                          in a unit's task: a cache of a table is half changed; its number is of the queries so far
     loaded                          where batches are planned: a table is read; its number is of the version to be
     produced, sent                  in a task that writes to Kafka: rows are not committed yet, the state is not

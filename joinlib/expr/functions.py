@@ -36,7 +36,7 @@ def function(name: str, arguments: list[Expr]) -> Expr:
     """The call of a function by its name, or why there is none."""
     key = name.lower()
     if key in AGGREGATES:
-        raise SpecError(f"{name}: aggregates are not supported yet; join first, aggregate the output")
+        raise SpecError(f"{name}: aggregates stand in the select list and in HAVING")
     if key in VOLATILE:
         raise SpecError(
             f"{name}: a value that changes from run to run could not be repeated after a failure; "

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from joinlib.aggregate.config import Grouping
 from joinlib.expr import Expr
 from joinlib.join.config import Index, Join, Leaf, Lookup
 from joinlib.route.config import Biclique, InputPlan
@@ -61,9 +62,11 @@ class Pipeline:
 
     Each stage has key classes of its own, so there is an exchange between two. The last one's select list is the query's, and
     lookups are there only. A stage's watermark is the least of its inputs', an upstream input's that of its stage.
+    Where there are groups, the last one's rows become partials, and units of groups come behind it.
     """
 
     stages: tuple[Stage, ...]
+    grouping: Grouping | None = None  # of the rows of the last stage
 
     @property
     def last(self) -> Stage:
@@ -73,7 +76,18 @@ class Pipeline:
     @property
     def final_close(self) -> bool:
         """Closing the inputs is final in some stage."""
-        return any(stage.final_close for stage in self.stages)
+        grouped = self.grouping is not None and self.grouping.final_close
+        return grouped or any(stage.final_close for stage in self.stages)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the result."""
+        return self.last.schema if self.grouping is None else self.grouping.schema
+
+    @property
+    def operators(self) -> int:
+        """How many stateful operators follow each other: the stages, and the units of groups."""
+        return len(self.stages) + (self.grouping is not None)
 
     @property
     def inputs(self) -> tuple[InputPlan, ...]:

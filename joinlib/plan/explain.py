@@ -14,8 +14,11 @@ from joinlib.spec.duration import text as duration
 _TITLES = {"inner": "INNER", "left": "LEFT", "full": "FULL", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}
 
 
-def explain(stage: Stage, number: int | None = None, reader: int | None = None) -> str:
-    """Several lines, for people. `number`: of several stages, which one; `reader`: which one reads its rows."""
+def explain(stage: Stage, number: int | None = None, reader: int | None = None, grouped: bool = False) -> str:
+    """Several lines, for people. `number`: of several stages, which one; `reader`: which one reads its rows.
+
+    `grouped`: its rows become groups.
+    """
     kept, joined = holds(stage), isinstance(stage.tree, Join)
     result = "result" if reader is None else f"stage {reader}"
     lines = ["Inputs"]
@@ -28,7 +31,7 @@ def explain(stage: Stage, number: int | None = None, reader: int | None = None) 
     if stage.lookups:
         lines += ["", "Tables", *_indent(line for lookup in stage.lookups for line in _lookup(lookup))]
     columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
-    title = "Result" if reader is None else f"To stage {reader}"
+    title = "To the groups" if grouped else "Result" if reader is None else f"To stage {reader}"
     lines += ["", title, f"  {columns}", "", "Why", *_bullets(_why(stage, number))]
     warned = list(_warnings(stage, kept))
     return "\n".join(lines + (["", "Warnings", *_bullets(warned)] if warned else []))

@@ -6,6 +6,7 @@ The select list is not part of it: what it reads is, as stored columns. Nor are 
 from collections.abc import Iterator
 from typing import Any
 
+from joinlib.aggregate.config import Grouping
 from joinlib.expr import Expr
 from joinlib.expr.types import name
 from joinlib.join.config import Bound, Join, Leaf
@@ -22,8 +23,20 @@ def fingerprint(plan: Stage | Pipeline) -> dict[str, Any]:
     if isinstance(plan, Stage):
         return _stage(plan)
     if len(plan.stages) == 1:
-        return _stage(plan.last)
-    return {"version": VERSION, "units": plan.units, "stages": [_stage(stage) for stage in plan.stages]}
+        found = _stage(plan.last)
+    else:
+        found = {"version": VERSION, "units": plan.units, "stages": [_stage(stage) for stage in plan.stages]}
+    return found if plan.grouping is None else {**found, "groups": _groups(plan.grouping)}
+
+
+def _groups(grouping: Grouping) -> dict[str, Any]:
+    """What partials hold, and what has come out of them."""
+    return {
+        "by": [k.sql for k in grouping.keys],
+        "of": [c.sql for c in grouping.calls],
+        "mode": "changelog" if grouping.changelog else "append",
+        "having": _sql(grouping.having),
+    }
 
 
 def _stage(stage: Stage) -> dict[str, Any]:
@@ -86,6 +99,9 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     if old.get("version") != new["version"]:  # of a later planner it may lack any other field
         yield f"the checkpoint was written by another version of the planner; {_NEW}"
+        return
+    if old.get("groups") != new.get("groups"):
+        yield f"the groups, their aggregates, HAVING or output.mode were others; {_NEW}"
         return
     stages = [plan.get("stages", [plan]) for plan in (old, new)]
     if len(stages[0]) != len(stages[1]):

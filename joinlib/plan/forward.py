@@ -28,5 +28,5 @@ def forward(
         for y in own:
             delays = [[reach[y, z] + late[z] for z in part if (y, z) in reach] for part in others]
             if all(delays):
-                found[y] = max(late[y], *map(min, delays))
+                found[y] = max([late[y], *map(min, delays)])
     return found

@@ -18,7 +18,8 @@ def of_spec(spec: StreamJoin | Spec) -> Stage:
 
 def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
     """The stages that run the spec's SQL."""
-    return pipeline(**_asked(spec))
+    mode = (spec.spec if isinstance(spec, StreamJoin) else spec).output.mode
+    return pipeline(**_asked(spec), changelog=mode == "changelog")
 
 
 def _asked(spec: StreamJoin | Spec) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.build import Asked, bounded, bounds, stage, timed
 from joinlib.plan.columns import Given
 from joinlib.plan.forward import forward
+from joinlib.plan.grouping import grouping_of
 from joinlib.plan.source import SourceInput
 from joinlib.sql import Node, Query, Result, Scan, analyse_stages
 from joinlib.sql.graph import inputs as inputs_below
@@ -28,26 +29,39 @@ def pipeline(
     strategy: str = "auto",
     subgroups: int | None = None,
     window_rows: int | None = None,
+    changelog: bool = False,
 ) -> Pipeline:
     """The stages that answer the query: one where its inputs share a key, and then just what `build` gives."""
     asked = Asked(inputs, units, retention_us, strategy, subgroups, window_rows)
-    queries = analyse_stages(sql, asked.tables)
+    queries = analyse_stages(sql, asked.tables, changelog)
     if len(queries) > 1:
         _check(asked)
     trees = [timed(query, asked) for query in queries]
-    return Pipeline(tuple(_stages(queries, trees, asked)))
+    late = _lateness(trees)
+    grouping = grouping_of(queries[-1], late[-1])
+    alone = isinstance(trees[-1], Scan) and grouping and grouping.release
+    more = (
+        frozenset([alone.column]) if alone else frozenset()
+    )  # rows behind the watermark are late, though none is stored
+    return Pipeline(tuple(_stages(queries, trees, asked, late, more)), grouping)
 
 
-def _stages(queries: Sequence[Query], trees: Sequence[Node | Scan], asked: Asked) -> list[Stage]:
-    """The last one first: what it reads of an earlier one is all that that one gives."""
+def _stages(
+    queries: Sequence[Query],
+    trees: Sequence[Node | Scan],
+    asked: Asked,
+    late: Sequence[Mapping[str, int]],
+    more: frozenset[str],
+) -> list[Stage]:
+    """The last one first: what it reads of an earlier one is all that that one gives. `more` times that matter."""
     types = {f"{s.alias}.{f.name}": f.type for q in queries for s in q.scans for f in s.table.schema}
-    given = {n: Given(types, late) for n, late in enumerate(_lateness(trees))}
+    given = {n: Given(types, known) for n, known in enumerate(late)}
     read: dict[int, tuple[str, ...]] = {}
     found: list[Stage] = []
     for number in reversed(range(len(queries))):
         query, tree = queries[number], trees[number]
         own = frozenset().union(*(scan.aliases for scan in query.scans))
-        times = frozenset(c for c in bounded(trees[number:]) if c.partition(".")[0] in own)
+        times = frozenset(c for c in bounded(trees[number:]) | more if c.partition(".")[0] in own)
         if number in read:
             _check_waits(query, times)
             query = replace(query, select=tuple((name, ref(name, types[name])) for name in read[number]))

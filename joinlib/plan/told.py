@@ -8,6 +8,7 @@ from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.binary import TITLES, Binary, binary, key, named
 from joinlib.plan.explain import explain as explain_stage
 from joinlib.plan.explain import joins, spoken
+from joinlib.plan.groups import grouped
 from joinlib.plan.holds import holds
 from joinlib.plan.tsc import HASH, PROJECT, Group, Node
 
@@ -16,8 +17,15 @@ def explain(plan: Stage | Pipeline) -> str:
     """Several lines, for people."""
     if isinstance(plan, Stage):
         return explain_stage(plan)
-    if len(plan.stages) == 1:
-        return explain_stage(plan.last)
+    text = (
+        explain_stage(plan.last, grouped=plan.grouping is not None)
+        if len(plan.stages) == 1
+        else _several(plan)
+    )
+    return text if plan.grouping is None else f"{text}\n\n{grouped(plan, plan.grouping)}"
+
+
+def _several(plan: Pipeline) -> str:
     tree = binary(plan)
     lines = [
         "Binary tree",
@@ -30,7 +38,8 @@ def explain(plan: Stage | Pipeline) -> str:
         *_stored(plan),
     ]
     for number, stage in enumerate(plan.stages):
-        text = explain_stage(stage, number, plan.reader(number)[0] if stage is not plan.last else None)
+        reader = plan.reader(number)[0] if stage is not plan.last else None
+        text = explain_stage(stage, number, reader, reader is None and plan.grouping is not None)
         lines += ["", f"Stage {number}", *(f"  {line}".rstrip() for line in text.splitlines())]
     return "\n".join(lines)
 

@@ -42,8 +42,11 @@ def join(
     units: int = 8,
     retention_us: int | None = None,
     tuning: Tuning | None = None,
+    changelog: bool = False,
 ) -> DataFrame:
     """The streaming result of `sql` over streaming DataFrames; write it in Append mode with a checkpoint of its own.
+
+    `changelog`: groups come out whenever they change, with a column `deleted`; otherwise once, when they are final.
 
     DataFrames that are not streams are tables: they are collected here, once, and looked up.
 
@@ -52,7 +55,11 @@ def join(
     failure it must give the same rows in the same partitions, as Spark's own sources do.
     """
     stages = pipeline(
-        sql, {n: _source(df) for n, df in inputs.items()}, units=units, retention_us=retention_us
+        sql,
+        {n: _source(df) for n, df in inputs.items()},
+        units=units,
+        retention_us=retention_us,
+        changelog=changelog,
     )
     check(stages)
     home, tuning = Path(state).resolve() / name, tuning or Tuning()
@@ -65,7 +72,7 @@ def join(
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionAll(part)
-    return stateful(rows, task, from_arrow_schema(stages.last.schema))
+    return stateful(rows, task, from_arrow_schema(stages.schema))
 
 
 def stateful(rows: DataFrame, task: JoinTask, schema: StructType | str) -> DataFrame:

@@ -12,7 +12,7 @@ from joinlib.join.stage import Pipeline
 from joinlib.lookup.files import FilesTable
 from joinlib.lookup.postgres import PostgresConfig, PostgresTable
 from joinlib.lookup.task import TableTask
-from joinlib.plan import Stage, pipeline_of
+from joinlib.plan import pipeline_of
 from joinlib.source import Config, FilesConfig, GeneratorConfig, KafkaConfig
 from joinlib.source.parse import CsvFormat
 from joinlib.spark.source import SourcePlan, SourceTask
@@ -57,7 +57,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
         tuning,
         tables,
     )
-    join = JoinTask(pipeline, states, tuning, _emit(spec.output, pipeline.last), tables)
+    join = JoinTask(pipeline, states, tuning, _emit(spec.output, pipeline), tables)
     return Compiled(document, pipeline, source, join, checkpoint)
 
 
@@ -126,11 +126,7 @@ def _topics(name: str, kafka: KafkaInput) -> KafkaConfig:
     )
 
 
-def _emit(output: Output, stage: Stage) -> Emit:
-    if output.mode != "append":
-        raise SpecError(
-            "output.mode: changelog comes with aggregates, which are still to come; write mode: append"
-        )
+def _emit(output: Output, pipeline: Pipeline) -> Emit:
     if files := output.files:
         return Emit("files", Path(files.path), files.format)
     if console := output.console:
@@ -138,14 +134,13 @@ def _emit(output: Output, stage: Stage) -> Emit:
     if output.noop:
         return Emit("noop")
     assert output.kafka is not None
-    return Emit("kafka", kafka=_target(output.kafka, stage))
+    return Emit("kafka", kafka=_target(output, output.kafka, pipeline.schema.names))
 
 
-def _target(kafka: KafkaOutput, stage: Stage) -> KafkaTarget:
-    names = stage.schema.names
+def _target(output: Output, kafka: KafkaOutput, names: list[str]) -> KafkaTarget:
     for key in kafka.key:
         if key not in names:
             raise SpecError(
                 f"output.kafka.key: the result has no column {key!r}; {hint(key, names, 'columns')}"
             )
-    return KafkaTarget(kafka, kafka.topic, kafka.format, kafka.key)
+    return KafkaTarget(kafka, kafka.topic, kafka.format, kafka.key, output.mode == "changelog")

@@ -56,15 +56,19 @@ class Sender:
 
     def blocks(self, plan: InputPlan, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         """Rows that are prepared, split by unit; None if there are none."""
-        parts = list(self.way.parts(plan.number, sequence, rows))
+        return self.split(plan.number, sequence, rows)
+
+    def split(self, number: int, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Rows with their hash in front, of the input of this number, split by unit."""
+        parts = list(self.way.parts(number, sequence, rows))
         if not parts:
             return None
         count = len(parts)
-        sent = self._sent(plan, parts)
+        sent = self._sent(number, parts)
         return pa.record_batch(
             [
                 pa.array([self.slots[part.unit] for part in parts], pa.int32()),
-                pa.array([plan.number] * count, pa.int32()),
+                pa.array([number] * count, pa.int32()),
                 pa.array([sequence] * count, pa.int64()),
                 pa.array([0] * count, pa.int64()),
                 pa.array([part.rows.num_rows for part in parts], pa.int64()),
@@ -74,7 +78,7 @@ class Sender:
             schema=SCHEMA,
         )
 
-    def _sent(self, plan: InputPlan, parts: list[Sent]) -> list[tuple[int, pa.Buffer]]:
+    def _sent(self, number: int, parts: list[Sent]) -> list[tuple[int, pa.Buffer]]:
         """Rows that probe many units are written for all of them once."""
         once: dict[int, pa.Buffer] = {}
         found = []
@@ -84,16 +88,16 @@ class Sender:
                     once[id(part.rows)] = part.rows.serialize()
                 flags, data = _BLOCK, once[id(part.rows)]
             else:
-                flags, data = self._send(plan, part.unit, part.rows)
+                flags, data = self._send(number, part.unit, part.rows)
             found.append((self.stage | flags | _ROLE * part.role, data))
         return found
 
-    def _send(self, plan: InputPlan, unit: int, part: pa.RecordBatch) -> tuple[int, pa.Buffer]:
+    def _send(self, number: int, unit: int, part: pa.RecordBatch) -> tuple[int, pa.Buffer]:
         if self.spool is None or part.nbytes < self.spool.least_bytes:
             return _BLOCK, part.serialize()
         folder = unit_folder(self.spool.state, unit)
         folder.mkdir(parents=True, exist_ok=True)
-        written = segment.write(folder, f"in{plan.number}-{self.spool.batch:08d}", part)
+        written = segment.write(folder, f"in{number}-{self.spool.batch:08d}", part)
         fault.point("spooled", self.spool.batch)
         return _FILE, pa.py_buffer(orjson.dumps(tuple(written)))
 
@@ -140,6 +144,19 @@ def receive(arrived: Iterable[Sequence[Any]], inputs: Sequence[InputPlan], folde
             found = pa.ipc.read_record_batch(pa.py_buffer(block), schemas[number])
             rows.append((number, sequence, found, flags // _ROLE & _ROLES))
     return Blocks(rows, ticks, files, versions)
+
+
+def receive_partials(
+    arrived: Iterable[Sequence[Any]], schema: pa.Schema
+) -> tuple[list[tuple[int, pa.RecordBatch]], list[Tick]]:
+    """(unit that made them, partials) of one unit of groups and batch, and how far time has come."""
+    parts, ticks = [], []
+    for _, number, sequence, highest, count, flags, block in arrived:
+        if flags & _TICK:
+            ticks.append(Tick(number, highest, count, closed=bool(flags & _CLOSED)))
+        else:
+            parts.append((sequence, pa.ipc.read_record_batch(pa.py_buffer(block), schema)))
+    return parts, ticks
 
 
 def apart(arrived: Iterable[Row], stage: int) -> tuple[list[Row], list[Row]]:

@@ -18,6 +18,7 @@ from joinlib.spark.wire import SCHEMA
 if TYPE_CHECKING:
     import pandas as pd
 
+    from joinlib.spark.groups import GroupTask
     from joinlib.spark.outbox import Outbox
     from joinlib.spark.unit import UnitTask
 
@@ -42,11 +43,20 @@ class _Joiner(StatefulProcessor):
         """The unit of `key`, as it was before this batch."""
         from joinlib.spark.unit import UnitTask  # tasks need what the driver's copy of this object does not
 
+        return UnitTask(self.task, *self._known(key))
+
+    def result(self, key: Any) -> "UnitTask | GroupTask":
+        """The unit of `key`, whose rows are the result."""
+        if self.task.grouping is None:
+            return self.unit(key)
+        from joinlib.spark.groups import GroupTask
+
+        return GroupTask(self.task, *self._known(key))
+
+    def _known(self, key: Any) -> tuple[int, int, int, bytes | None]:
         context, batch = _now()
         saved = self.saved.get()
-        return UnitTask(
-            self.task, int(key[0]), batch, context.taskAttemptId(), bytes(saved[0]) if saved else None
-        )
+        return int(key[0]), batch, context.taskAttemptId(), bytes(saved[0]) if saved else None
 
     def save(self, manifest: bytes) -> None:
         """What the unit is after this batch."""
@@ -89,7 +99,7 @@ class ReceiptJoiner(_Joiner):
         own, passing = apart(_checked(rows), self.task.number)
         for row in passing:
             yield Row(receipt=receipt_of(row), block=None)
-        receipt, block = self.unit(key).receipt(own, self.save, self.outbox())
+        receipt, block = self.result(key).receipt(own, self.save, self.outbox())
         yield Row(receipt=receipt.encode(), block=block)
 
     def outbox(self) -> "Outbox | None":
@@ -119,7 +129,7 @@ class FrameJoiner(_Joiner):
         from joinlib.spark.emit import to_pandas
 
         arrived = (row for frame in rows for row in _tuples(frame))
-        yield from (to_pandas(frame) for frame in self.unit(key).frames(arrived, self.save))
+        yield from (to_pandas(frame) for frame in self.result(key).frames(arrived, self.save))
 
 
 def _now() -> tuple[TaskContext, int]:

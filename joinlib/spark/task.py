@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from joinlib.aggregate.config import Grouping
 from joinlib.errors import StateError
 from joinlib.join.stage import Pipeline, Stage
 from joinlib.lookup.task import TableTask
@@ -70,11 +71,16 @@ class JoinTask:
     @property
     def last(self) -> bool:
         """Its rows are the result."""
-        return self.number == len(self.pipeline.stages) - 1
+        return self.number == self.pipeline.operators - 1
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """The groups that this operator keeps: it is the one behind the stages."""
+        return self.pipeline.grouping if self.number == len(self.pipeline.stages) else None
 
     def chain(self) -> "tuple[JoinTask, ...]":
-        """The task of every stage."""
-        return tuple(replace(self, number=n) for n in range(len(self.pipeline.stages)))
+        """The task of every stage, and of the groups."""
+        return tuple(replace(self, number=n) for n in range(self.pipeline.operators))
 
 
 def staging(folder: Path, batch: int) -> Path:

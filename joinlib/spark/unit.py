@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from joinlib import fault
+from joinlib.aggregate.partial import Partials
 from joinlib.errors import StateError
 from joinlib.join.config import Leaf, Lookup
 from joinlib.join.forward import tick
 from joinlib.join.layout import Operator, layout
 from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
+from joinlib.join.watermark import Tick
 from joinlib.lookup.enrich import Finder, enriched, finder
 from joinlib.metric.cgroup import recent
 from joinlib.route.slots import slots
@@ -91,21 +93,41 @@ class UnitTask:
         Sequences say the unit and how many frames came before.
         """
         task = self.task
+        with self._joining(arrived) as (held, result, join):
+            grouped = task.number == task.pipeline.operators - 2 and task.pipeline.grouping is not None
+            yield from self._partials(result, join) if grouped else self._blocks(result, join)
+            if task.emit.kind != "rows":
+                receipt = self._figures(join, held, 0, ())
+                yield receipt_row(self.slot, task.pipeline.operators, receipt.encode())
+            self._end(join, save)
+
+    def _blocks(self, result: Iterator[pa.RecordBatch], join: UnitJoin) -> Iterator[pa.RecordBatch]:
+        """For the stage that reads the rows."""
+        task = self.task
         number, plan = task.pipeline.reader(task.number)
         spool = Spool(state_folder(task.states, number), self.batch, task.tuning.spool_bytes)
         units = task.pipeline.units
         sender = Sender(units, spool, unruled(units, task.pipeline.stages[number].route), number)
-        with self._joining(arrived) as (held, result, join):
-            for at, frame in enumerate(result, self.unit << 32):
-                sent = sender.blocks(plan, at, prepare(plan, frame, at, task.tuning.hash_bits))
-                if sent is not None:
-                    yield sent
-            if self.unit == 0:  # time is the same in all units, so one speaks for all
-                yield sender.ticks([tick(plan, join.manifest.watermark, join.closed)])
-            if task.emit.kind != "rows":
-                receipt = self._figures(join, held, 0, ())
-                yield receipt_row(self.slot, len(task.pipeline.stages), receipt.encode())
-            self._end(join, save)
+        for at, frame in enumerate(result, self.unit << 32):
+            sent = sender.blocks(plan, at, prepare(plan, frame, at, task.tuning.hash_bits))
+            if sent is not None:
+                yield sent
+        if self.unit == 0:  # time is the same in all units, so one speaks for all
+            yield sender.ticks([tick(plan, join.manifest.watermark, join.closed)])
+
+    def _partials(self, result: Iterator[pa.RecordBatch], join: UnitJoin) -> Iterator[pa.RecordBatch]:
+        """For the units of groups: one partial for each group of this batch."""
+        pipeline = self.task.pipeline
+        assert pipeline.grouping is not None
+        partials = Partials(pipeline.grouping)
+        for frame in result:
+            partials.add(frame)
+        sender = Sender(pipeline.units, None, unruled(pipeline.units, None), len(pipeline.stages))
+        sent = sender.split(0, self.unit, partials.merged())
+        if sent is not None:
+            yield sent
+        if self.unit == 0:
+            yield sender.ticks([Tick(0, join.manifest.watermark, closed=join.closed)])
 
     @contextmanager
     def _joining(

@@ -25,6 +25,8 @@ _NULL = constant(pa.scalar(None), "NULL")
 
 def compile(node: exp.Expr, scope: Scope) -> Expr:
     """The expression a syntax tree means; errors point at the innermost part that is wrong."""
+    if (given := scope.given(node)) is not None:
+        return given
     build = _TABLE.get(type(node))
     if build is None:
         raise scope.error(_refusal(node), node)

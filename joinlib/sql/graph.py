@@ -5,6 +5,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from joinlib.aggregate.config import Grouping
 from joinlib.expr import Expr
 
 Kind = Literal["inner", "left", "full", "semi", "anti"]
@@ -151,6 +152,7 @@ class Query:
     classes: tuple[KeyClass, ...]
     select: tuple[tuple[str, Expr], ...]
     lookups: tuple[Lookup, ...] = ()
+    grouping: Grouping | None = None  # of the rows of `select`
     waits: Place | None = (
         None  # of the first join some of whose rows come out only when no partner can come any more
     )

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from joinlib.aggregate.config import Grouping
 from joinlib.errors import SqlError
 from joinlib.expr import Expr
+from joinlib.sql.aggregate import aggregated, in_mode
 from joinlib.sql.bounds import intersect, time_bound
 from joinlib.sql.graph import (
     Clause,
@@ -32,15 +34,18 @@ from joinlib.sql.tables import take_out
 from joinlib.sql.tree import Builder
 
 
-def analyse(sql: str, tables: Mapping[str, Table]) -> Query:
+def analyse(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> Query:
     """The join graph of one SELECT whose inputs share a key; SqlError where it cannot be one."""
-    asked = _read(sql, tables)
+    asked = _read(sql, tables, changelog)
     return _whole(asked, link(asked.tree, []) if isinstance(asked.tree, Joined) else [])
 
 
-def analyse_stages(sql: str, tables: Mapping[str, Table]) -> tuple[Query, ...]:
-    """The join graphs of its stages, in order: one where the inputs share a key. The last has select list and lookups."""
-    asked = _read(sql, tables)
+def analyse_stages(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> tuple[Query, ...]:
+    """The join graphs of its stages, in order: one where the inputs share a key. The last has select list and lookups.
+
+    `changelog`: groups come out whenever they change.
+    """
+    asked = _read(sql, tables, changelog)
     if isinstance(asked.tree, Scan):
         return (_whole(asked, []),)
     try:
@@ -61,13 +66,21 @@ class _Asked:
     tree: Tree
     lookups: tuple[Lookup, ...]
     columns: tuple[Named, ...]
+    grouping: Grouping | None  # of the rows of `columns`
     at: Callable[[Scan], Place]  # where the text names an input
 
 
-def _read(sql: str, tables: Mapping[str, Table]) -> _Asked:
+def _read(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Asked:
     select = parse(sql)
     tree, scope = Builder(sql, tables).select(select)
-    columns = select_list(select, scope)
+    groups = aggregated(select, scope)
+    columns = select_list(select, scope) if groups is None else groups.rows
+    if changelog and groups is None:
+        raise SqlError(
+            "output.mode: changelog is of groups, and there is no GROUP BY; write mode: append",
+            *place(sql, select),
+        )
+    grouping = None if groups is None else in_mode(groups.grouping, changelog, sql, select)
 
     def at(scan: Scan) -> Place:
         return place(sql, _named(select, scan))
@@ -77,15 +90,16 @@ def _read(sql: str, tables: Mapping[str, Table]) -> _Asked:
         raise SqlError(
             f"{tree.alias} alone is no join: a query joins two or more inputs", *place(sql, select)
         )
-    return _Asked(tree, lookups, columns, at)
+    return _Asked(tree, lookups, columns, grouping, at)
 
 
 def _whole(asked: _Asked, classes: list[Linked]) -> Query:
     """The query, or its last stage."""
     if isinstance(asked.tree, Scan):
         routed = _routed(asked.tree, asked.lookups[0])
-        return Query((asked.tree,), asked.tree, routed, asked.columns, asked.lookups)
-    return replace(_query(asked.tree, classes), select=asked.columns, lookups=asked.lookups)
+        return Query((asked.tree,), asked.tree, routed, asked.columns, asked.lookups, asked.grouping)
+    query = _query(asked.tree, classes)
+    return replace(query, select=asked.columns, lookups=asked.lookups, grouping=asked.grouping)
 
 
 def _query(tree: Joined, classes: list[Linked]) -> Query:

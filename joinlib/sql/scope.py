@@ -34,6 +34,10 @@ class Scope:
             parts[0].name if len(parts) == 1 else parts[-1].name, parts[0].name, len(parts), column
         )
 
+    def given(self, node: exp.Expr) -> Expr | None:
+        """What a whole expression is known to be; None: what its parts say."""
+        return None
+
     def _find(self, names: list[str], at: exp.Expr) -> Expr | None:
         scan = self.visible.get(names[0].lower())
         if scan is not None and len(names) > 1:

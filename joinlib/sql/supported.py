@@ -7,9 +7,6 @@ from joinlib.sql.parse import place
 
 _CLAUSES = {
     "with_": "WITH is not supported yet; name the inputs in FROM",
-    "distinct": "DISTINCT is not supported yet; a stream of results has no end to compare with",
-    "group": "GROUP BY is not supported yet; join first, aggregate the output",
-    "having": "HAVING is not supported yet; join first, aggregate the output",
     "order": "ORDER BY has no meaning for a stream: results come out as they are found; sort the output",
     "limit": "LIMIT has no meaning for a stream; filter the output",
     "offset": "OFFSET has no meaning for a stream",
@@ -66,5 +63,8 @@ def check_join(sql: str, join: exp.Join) -> None:
 def check_subquery(sql: str, query: exp.Select) -> None:
     """Raise unless EXISTS or IN holds a plain SELECT."""
     check_select(sql, query)
+    for name in ("group", "having"):
+        if part := query.args.get(name):
+            raise SqlError(f"{name.upper()} in a subquery is not supported", *place(sql, part))
     for join in query.args.get("joins") or []:
         raise SqlError("a subquery reads one input; its joins are not supported yet", *place(sql, join.this))

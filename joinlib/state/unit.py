@@ -17,6 +17,7 @@ from joinlib.state.segment import Written
 from joinlib.state.side import Place, Side, SideConfig
 from joinlib.state.tuning import Tuning
 
+Retired = tuple[tuple[int, str, int], ...]  # (batch, name, bytes)
 _open: dict[tuple[Path, Path], "Unit"] = {}  # a cache: losing it costs the time to map the files again
 
 
@@ -39,7 +40,7 @@ class Unit:
         Each time: a task that died may be run again by a process that has long been here, and what it left of the very
         batch that runs again can only be told apart once that batch is over.
         """
-        self._sweep(manifest)
+        sweep(self.segments, manifest)
         for side, saved in zip(self.sides, manifest.sides, strict=True):
             side.open(saved)
 
@@ -48,9 +49,7 @@ class Unit:
 
         `offered`: files that map tasks have written for this batch; those that no side has taken are retired.
         """
-        kept, due = _due(manifest.retired, batch - self.tuning.retain_batches)
-        for name in due:
-            (self.segments / name).unlink(missing_ok=True)
+        kept = retire(self.segments, manifest.retired, batch - self.tuning.retain_batches)
         sides = []
         for side in self.sides:
             saved, retired = side.commit(batch)
@@ -64,16 +63,6 @@ class Unit:
     def index_bytes(self) -> int:
         """What the indexes take on the executor."""
         return sum(side.index_bytes for side in self.sides)
-
-    def _sweep(self, manifest: Manifest) -> None:
-        """Deletes files that no manifest names, but for those of later batches than the manifest's; O(files).
-
-        They may be alive: Spark may have given this task up for lost, and another have gone on.
-        """
-        names = manifest.names
-        for name in os.listdir(self.segments):
-            if name not in names and _batch(name) <= manifest.batch:
-                (self.segments / name).unlink(missing_ok=True)
 
 
 def live_segments(manifest: Manifest) -> list[Segment]:
@@ -111,7 +100,20 @@ def _stagger(segments: Path, config: SideConfig) -> int:
     return sum(segments.name.encode()) + 3 * config.number
 
 
-def _due(
-    retired: tuple[tuple[int, str, int], ...], before: int
-) -> tuple[tuple[tuple[int, str, int], ...], list[str]]:
-    return tuple(r for r in retired if r[0] > before), [name for batch, name, _ in retired if batch <= before]
+def sweep(folder: Path, manifest: Manifest) -> None:
+    """Deletes files that no manifest names, but for those of later batches than the manifest's; O(files).
+
+    They may be alive: Spark may have given this task up for lost, and another have gone on.
+    """
+    names = manifest.names
+    for name in os.listdir(folder):
+        if name not in names and _batch(name) <= manifest.batch:
+            (folder / name).unlink(missing_ok=True)
+
+
+def retire(folder: Path, retired: Retired, before: int) -> Retired:
+    """Deletes what was retired up to the batch `before`; what is left."""
+    for batch, name, _ in retired:
+        if batch <= before:
+            (folder / name).unlink(missing_ok=True)
+    return tuple(r for r in retired if r[0] > before)

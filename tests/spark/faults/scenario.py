@@ -61,6 +61,10 @@ QUERIES = {
         f" FROM orders o JOIN payments p ON {BOUND} JOIN refunds r ON r.v = p.v"
         " AND r.at BETWEEN p.at - INTERVAL 3 MINUTES AND p.at + INTERVAL 3 MINUTES"
     ),
+    "groups": (
+        "SELECT date_trunc('minute', o.at) AS minute, o.s AS s, count(*) AS n, sum(p.v) AS v, min(p.s) AS first"
+        f" FROM orders o JOIN payments p ON {BOUND} GROUP BY date_trunc('minute', o.at), o.s"
+    ),
     "full": f"SELECT o.k AS ok, p.k AS pk, o.v AS ov, p.v AS pv, p.s AS s FROM orders o FULL JOIN payments p ON {BOUND}",
 }
 Line = dict[str, Any]

@@ -54,3 +54,13 @@ def test_local_run_ends_with_a_clear_error(job: Scenario, undisturbed: Callable[
     job.finish()
 
     job.check(like=undisturbed(job.kind))
+
+
+@pytest.mark.parametrize("job", ["groups"], indirect=True)
+def test_groups(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
+    """A query with GROUP BY dies in the join's units, before and after groups are written, and in the driver."""
+    workers = job.begin("handed:1", "grouped:3", "joined:4", "published:6", conf=RETRYING)
+    assert workers.end() == -9
+    job.finish()
+
+    job.check(like=undisturbed(job.kind))

@@ -15,6 +15,7 @@ import pytest
 from joinlib.route.slots import slots
 from joinlib.spark.compiled import compiled
 from joinlib.spark.exchange import apart, receipt_of
+from joinlib.spark.groups import GroupTask
 from joinlib.spark.publish import publish
 from joinlib.spark.receipt import Receipt, decode
 from joinlib.spark.source import Reader
@@ -34,7 +35,9 @@ Sent = tuple[Any, ...]
 class Bench:
     """Several stages that are run by hand, batch after batch."""
 
-    def __init__(self, folder: Path, schemas: Mapping[str, str], timed: bool, sql: str) -> None:
+    def __init__(
+        self, folder: Path, schemas: Mapping[str, str], timed: bool, sql: str, mode: str = "append"
+    ) -> None:
         self.folder, self.sql, self.schemas, self.db = folder, sql, schemas, duckdb.connect()
         time = {"eventTime": {"column": "t", "delay": "1m"}} if timed else {}
         for name in schemas:
@@ -43,7 +46,8 @@ class Bench:
             {
                 n: {"schema": s, "files": {"path": n, "maxFilesPerBatch": 1}, **time}
                 for n, s in schemas.items()
-            }
+            },
+            mode,
         )
         self.plan = compiled(self.document, 2, TUNING)
         self.offset = Reader(self.plan.source).initialOffset()
@@ -51,11 +55,11 @@ class Bench:
         self.saved: dict[tuple[int, int], bytes] = {}  # manifests, by stage and slot
         self.receipts: list[list[Receipt]] = []  # of each batch
 
-    def _document(self, inputs: dict[str, Any]) -> StreamJoin:
+    def _document(self, inputs: dict[str, Any], mode: str) -> StreamJoin:
         spec = {
             "sql": self.sql,
             "inputs": inputs,
-            "output": {"files": {"path": "out"}},
+            "output": {"mode": mode, "files": {"path": "out"}},
             "checkpoint": {"path": "ck"},
             "join": {"units": UNITS},
         }
@@ -97,23 +101,24 @@ class Bench:
         for slot in slots(UNITS):
             own, passing = apart([row for row in sent if row[0] == slot], task.number)
             key = task.number, slot
-            unit, save = (
-                UnitTask(task, slot, self.batch, 0, self.saved.get(key)),
-                partial(saved.__setitem__, key),
-            )
+            save = partial(saved.__setitem__, key)
+            known = task, slot, self.batch, 0, self.saved.get(key)
             if task.last:
-                receipt, _ = unit.receipt(own, save)
+                ends = UnitTask(*known) if task.grouping is None else GroupTask(*known)
+                receipt, _ = ends.receipt(own, save)
                 said += [decode(receipt_of(row)) for row in passing] + [decode(receipt.encode())]
                 files += receipt.files
             else:
                 going += passing
-                going += [row for rows in unit.onward(own, save) for row in _tuples(rows.to_pylist())]
+                going += [
+                    row for rows in UnitTask(*known).onward(own, save) for row in _tuples(rows.to_pylist())
+                ]
         return going, files, said
 
     @property
     def state_rows(self) -> list[int]:
         """Of each stage, now."""
-        stages = len(self.plan.pipeline.stages)
+        stages = self.plan.pipeline.operators
         return [
             sum(r.state_rows for r in self.receipts[-1] if r.unit // UNITS == stage)
             for stage in range(stages)

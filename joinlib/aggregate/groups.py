@@ -1,0 +1,115 @@
+"""The groups of a unit, as segments of partials. Law: the merge of all segments is the partial of all rows that came.
+
+A batch's partials are a segment, ordered by hash. It takes in its neighbours while they are less than twice as large, so
+sizes fall by half or more: log2(groups) segments, twice the groups in rows, and a row is rewritten log2(groups) times.
+Files, names and digests are those of `state.segment`; pure functions of (segments, partials).
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.aggregate.config import Grouping
+from joinlib.aggregate.partial import HASH, merge, schema
+from joinlib.route.hash import U64
+from joinlib.state import segment
+from joinlib.state.manifest import ALWAYS, NEVER, Segment
+
+
+@dataclass
+class Groups:
+    """The segments of one unit, oldest first. `add` and `release` change what is to be written, `write` writes it."""
+
+    folder: Path
+    grouping: Grouping
+    segments: tuple[Segment, ...]
+    waiting: pa.RecordBatch | None = None
+
+    def found(self, sought: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Stored partials of the groups of `sought`, and perhaps of others with such a hash. O(sought * log groups)."""
+        hashes = np.unique(sought.column(HASH).to_numpy())
+        return [rows for s in self.segments if (rows := _with(self.read(s), hashes)).num_rows]
+
+    def add(self, part: pa.RecordBatch) -> None:
+        """Takes a batch's partials."""
+        if part.num_rows:
+            self.waiting = part
+
+    def release(self, bound: int) -> pa.RecordBatch:
+        """Takes out the groups whose release key is below `bound`; ALWAYS: all."""
+        due: list[pa.RecordBatch] = []
+        rest: list[pa.RecordBatch] = []
+        stay: list[Segment] = []
+        touched = [s for s in self.segments if s.low < bound or bound == ALWAYS]
+        stay = [s for s in self.segments if s not in touched]
+        parts = [self.read(s) for s in touched] + ([self.waiting] if self.waiting is not None else [])
+        for part in parts:
+            mask = self._below(part, bound)
+            due.append(part.filter(mask))
+            rest.append(part.filter(pc.invert(mask)))
+        self.segments = tuple(stay)
+        left = merge(rest, self.grouping)
+        self.waiting = left if left.num_rows else None
+        return merge(due, self.grouping)
+
+    def write(self, batch: int, file_from: int) -> None:
+        """What waits becomes a segment, neighbours that are not much larger among it."""
+        if self.waiting is None:
+            return
+        rows, kept = self.waiting, list(self.segments)
+        while kept and kept[-1].rows < 2 * rows.num_rows:
+            rows = merge([self.read(kept.pop()), rows], self.grouping)
+        rows = rows.take(pa.array(np.argsort(rows.column(HASH).to_numpy(), kind="stable")))
+        written = segment.write(self.folder, f"groups-{batch:08d}", rows, file_from)
+        low, high = self._ends(rows)
+        made = Segment(
+            written.name, rows.num_rows, written.bytes, written.digest, 0, 0, low, high, written.content
+        )
+        self.segments, self.waiting = (*kept, made), None
+
+    def read(self, stored: Segment) -> pa.RecordBatch:
+        """A segment's partials, mapped."""
+        _verified(self.folder, stored)
+        return segment.read(self.folder, stored, schema(self.grouping))
+
+    def _below(self, part: pa.RecordBatch, bound: int) -> pa.BooleanArray:
+        if bound == ALWAYS:
+            return pa.repeat(True, part.num_rows)
+        return pc.less(self._times(part), bound).fill_null(False)
+
+    def _ends(self, rows: pa.RecordBatch) -> tuple[int, int]:
+        if self.grouping.release is None:
+            return ALWAYS, NEVER
+        ends = pc.min_max(self._times(rows)).as_py()
+        return (ALWAYS, NEVER) if ends["min"] is None else (int(ends["min"]), int(ends["max"]))
+
+    def _times(self, rows: pa.RecordBatch) -> pa.Array:
+        assert self.grouping.release is not None
+        return number(rows.column(self.grouping.release.key))
+
+
+def number(times: pa.Array) -> pa.Array:
+    """Dates and timestamps as whole numbers."""
+    return times.view(pa.int32() if times.type == pa.date32() else pa.int64()).cast(pa.int64())
+
+
+def _with(part: pa.RecordBatch, hashes: U64) -> pa.RecordBatch:
+    """The rows of a sorted segment that have one of these hashes."""
+    stored = part.column(HASH).to_numpy()
+    starts, ends = np.searchsorted(stored, hashes, "left"), np.searchsorted(stored, hashes, "right")
+    some = ends > starts
+    starts, counts = starts[some], (ends - starts)[some]
+    first = (
+        np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) if len(starts) else starts
+    )
+    return part.take(pa.array(first + np.arange(len(first)), pa.int64()))
+
+
+@lru_cache(maxsize=4096)
+def _verified(folder: Path, stored: Segment) -> None:
+    """Once in a process."""
+    segment.verify(folder, stored)

@@ -1,0 +1,53 @@
+"""When can a group no longer change? Law: a group whose key is below that of the lowest event time to come is final.
+
+A key says so if it never falls while an event time of a stream rises: the time itself, date_trunc, CAST AS DATE, plus an
+interval. How far behind the watermark that time may be when a joined row comes out, `forward` knows; for joins whose rows
+wait for the watermark it does not, and groups then come out when the inputs are closed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from joinlib.aggregate.config import Grouping, Release
+from joinlib.expr import Expr, Node, Ref
+from joinlib.expr.cast import convert
+from joinlib.expr.nodes import Call, Literal
+from joinlib.expr.time import add_days, add_micros, add_months, floor_time
+from joinlib.expr.types import is_time
+from joinlib.sql import Query
+from joinlib.sql.graph import inputs
+
+_RISING = (floor_time, add_micros, add_days, add_months, convert)
+
+
+def grouping_of(query: Query, late: Mapping[str, int]) -> Grouping | None:
+    """The query's groups, with what tells that one is final. `late`: µs that event times may be behind the watermark."""
+    grouping = query.grouping
+    if grouping is None or not grouping.final_close or query.waits is not None:
+        return grouping
+    times = {f"{s.alias}.{s.table.time}" for scan in query.scans for s in inputs(scan) if s.table.time}
+    for name, value in query.select:
+        column = _rises_with(value.node) if is_time(value.type) else None
+        if name in {k.name for k in grouping.keys} and column in times and column in late:
+            return replace(
+                grouping, release=Release(name, column, _type(value, query, column), value, late[column])
+            )
+    return grouping
+
+
+def _rises_with(node: Node) -> str | None:
+    if isinstance(node, Ref):
+        return node.name
+    if isinstance(node, Call) and node.kernel in _RISING:
+        first, *more = node.arguments
+        return _rises_with(first) if all(isinstance(m, Literal) for m in more) else None
+    return None
+
+
+def _type(value: Expr, query: Query, column: str) -> pa.DataType:
+    alias, _, name = column.partition(".")
+    return next(
+        s.table.schema.field(name).type for scan in query.scans for s in inputs(scan) if s.alias == alias
+    )

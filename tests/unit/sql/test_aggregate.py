@@ -1,0 +1,96 @@
+"""What GROUP BY, DISTINCT, HAVING and aggregate functions mean; and what is refused, at its place."""
+
+import pyarrow as pa
+import pytest
+
+from joinlib.errors import SpecError, SqlError
+from joinlib.expr import types as t
+from joinlib.sql import analyse
+from joinlib.sql.aggregate import result_type
+from tests.unit.sql.tables import TABLES
+
+O_S = " FROM orders o JOIN ships s ON o.id = s.order_id"
+HOUR = "date_trunc('hour', o.at)"
+MEANT = [
+    # select list and the rest: groups, aggregates, HAVING
+    ("SELECT o.id, count(*) AS n", " GROUP BY o.id", ["o.id"], ["count(*)"], None),
+    ("SELECT o.id AS i, sum(amount) + 1 AS a", " GROUP BY i", ["o.id"], ["sum(o.amount)"], None),
+    (f"SELECT {HOUR} AS h, min(carrier) AS c", " GROUP BY 1", [HOUR], ["min(s.carrier)"], None),
+    (f"SELECT year({HOUR}) AS y, mean(o.id) AS c", f" GROUP BY {HOUR}", [HOUR], ["avg(o.id)"], None),
+    ("SELECT o.id, carrier, max(s.at) AS m", " GROUP BY ALL", ["o.id", "s.carrier"], ["max(s.at)"], None),
+    ("SELECT count(carrier) AS n", "", [], ["count(s.carrier)"], None),
+    ("SELECT DISTINCT o.id + 1 AS i, carrier", "", ["(o.id + 1)", "s.carrier"], [], None),
+    ("SELECT o.id", " GROUP BY o.id", ["o.id"], [], None),
+    ("SELECT o.id, count(*) AS n", " GROUP BY o.id HAVING n > 1", ["o.id"], ["count(*)"], "(count(*) > 1)"),
+    ("SELECT o.id", " GROUP BY o.id HAVING sum(1) > 1", ["o.id"], ["sum(1)"], "(sum(1) > 1)"),
+    ("SELECT 1 AS one", " HAVING count(*) > 5", [], ["count(*)"], "(count(*) > 5)"),
+    ("SELECT sum(o.id) + sum(o.id) AS s", "", [], ["sum(o.id)"], None),
+]  # fmt: skip
+REFUSED = [
+    ("SELECT o.id, s.carrier, sum(1) AS n", " GROUP BY o.id", (1, 14), "s.carrier is neither grouped nor aggregated; add it"),
+    ("SELECT o.id, count(*) AS n", "", (1, 8), "o.id is neither grouped nor aggregated"),
+    ("SELECT o.id", " GROUP BY o.id HAVING s.carrier = 'x'", (1, 82), "s.carrier is neither"),
+    ("SELECT count(DISTINCT o.id) AS n", "", (1, 8), "write SELECT DISTINCT"),
+    ("SELECT DISTINCT count(*) AS n", "", (1, 17), "DISTINCT with GROUP BY"),
+    ("SELECT DISTINCT o.place", "", (1, 17), "cannot be grouped; group by its parts"),
+    ("SELECT sum(s.carrier) AS n", "", (1, 8), "sum(s.carrier): it takes a number, not STRING"),
+    ("SELECT max(o.tags) AS n", "", (1, 8), "ARRAY has no order"),
+    ("SELECT sum(*) AS n", "", (1, 8), "name the column"),
+    ("SELECT sum(o.id, 1) AS n", "", (1, 8), "sum takes 1 argument, not 2"),
+    ("SELECT median(o.id) AS n", "", (1, 8), "median is not supported; there is count, sum"),
+    ("SELECT sum(count(*)) AS n", "", (1, 12), "an aggregate of an aggregate"),
+    ("SELECT sum(o.id) OVER (PARTITION BY o.at) AS n", "", (1, 8), "OVER"),
+    ("SELECT o.id", " WHERE sum(o.id) > 1", (1, 67), "in the select list and in HAVING"),
+    ("SELECT o.id", " GROUP BY o.id, count(*)", (1, 76), "GROUP BY is decided before aggregates"),
+    ("SELECT o.id", " GROUP BY 2", (1, 70), "GROUP BY 2: there are 1 output columns"),
+    ("SELECT o.id", " GROUP BY o.id WITH ROLLUP", (1, 70), "ROLLUP is not supported"),
+    ("SELECT o.*", " GROUP BY o.id", (1, 8), "name the groups"),
+    ("SELECT o.id", " GROUP BY o.id HAVING count(*)", (1, 82), "HAVING is a condition, count(*) is BIGINT"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("select", "rest", "keys", "calls", "having"), MEANT, ids=[s + r for s, r, *_ in MEANT]
+)
+def test_meaning(select: str, rest: str, keys: list[str], calls: list[str], having: str | None) -> None:
+    """Groups by expression, by number and by name; each aggregate once; names of the output in HAVING."""
+    grouping = analyse(select + O_S + rest, TABLES).grouping
+
+    assert grouping is not None
+    assert [k.sql for k in grouping.keys] == keys
+    assert [c.sql for c in grouping.calls] == calls
+    assert (grouping.having and grouping.having.sql) == having
+
+
+@pytest.mark.parametrize(("select", "rest", "place", "message"), REFUSED, ids=[s + r for s, r, *_ in REFUSED])
+def test_refused(select: str, rest: str, place: tuple[int, int], message: str) -> None:
+    """The error stands where the mistake is and says what to write instead."""
+    with pytest.raises(SqlError) as e:
+        analyse(select + O_S + rest, TABLES)
+
+    assert message in str(e.value)
+    assert (e.value.line, e.value.column) == place
+
+
+def test_a_changelog_names_its_groups() -> None:
+    """Without the group a reader would not know which row has changed."""
+    assert analyse("SELECT o.id, count(*) AS n" + O_S + " GROUP BY o.id", TABLES, changelog=True)
+    for sql, message in (
+        ("SELECT count(*) AS n" + O_S + " GROUP BY o.id", "o.id is not selected"),
+        ("SELECT o.id, count(*) AS deleted" + O_S + " GROUP BY o.id", "name yours otherwise"),
+        ("SELECT o.id" + O_S, "there is no GROUP BY"),
+    ):
+        with pytest.raises(SqlError, match=message):
+            analyse(sql, TABLES, changelog=True)
+
+
+def test_types_are_those_of_spark() -> None:
+    """Whole numbers add up to BIGINT, decimals get digits, averages are DOUBLE or finer decimals."""
+    assert result_type("sum", t.INT) == result_type("count", t.STRING) == t.BIGINT
+    assert result_type("sum", t.FLOAT) == result_type("avg", t.BIGINT) == t.DOUBLE
+    assert result_type("sum", pa.decimal128(12, 2)) == pa.decimal128(22, 2)
+    assert result_type("sum", pa.decimal128(35, 2)) == pa.decimal128(38, 2)
+    assert result_type("avg", pa.decimal128(12, 2)) == pa.decimal128(16, 6)
+    assert result_type("min", t.DATE) == t.DATE
+    with pytest.raises(SpecError, match="takes a number, not DATE"):
+        result_type("avg", t.DATE)

@@ -128,7 +128,8 @@ class _Maker:
         self.sides += 1
         hold = bounded.get(time) if time else None
         compared = _compared(join) if self.index == "sorted" else ""
-        return SideConfig(self.sides - 1, schemas[at], join.keys[at], time, hold, marked, compared)
+        chained = self.index == "hash"
+        return SideConfig(self.sides - 1, schemas[at], join.keys[at], time, hold, marked, compared, chained)
 
     def _delay(self, side: SideConfig, times: list[str], hi: Reach) -> None:
         """How far behind the watermark the event times of `side` can be in the join's output."""

@@ -154,6 +154,22 @@ def test_each_row_is_stored_once(tmp_path: Path) -> None:
     assert all(sum(h) > 0 for h in held)
 
 
+@pytest.mark.parametrize("strategy", ["inequality", "biclique"])
+def test_without_a_key_no_hash_chains_are_filled(strategy: str, tmp_path: Path) -> None:
+    """Nobody looks for such rows by their hashes: the executor holds sorted arrays at most, and none for a scan."""
+    rows = pa.record_batch([pa.array(range(100))], pa.schema([("v", pa.int64())]))
+    source = SourceInput(rows.schema)
+    sql = "SELECT a.v AS av FROM a JOIN b ON a.v < b.v"
+    stage = build(sql, {"a": source, "b": source}, units=2, strategy=strategy)
+    flow = Flow(stage, tmp_path)
+    found = flow.run([{"a": rows, "b": rows}, {"b": rows}])
+
+    assert found.total() == 2 * 99 * 100 // 2
+    names = {p.name for p in (tmp_path / "indexes").rglob("*") if p.is_file() and p.stat().st_size}
+    assert {n for n in names if n.endswith(".index")} == set()
+    assert bool(names) == (strategy == "inequality")
+
+
 def test_a_large_result_comes_in_bounded_frames(tmp_path: Path) -> None:
     """A condition that every pair meets gives frames no larger than asked for, by either index."""
     rows = pa.record_batch([pa.array([0] * 200)], pa.schema([("v", pa.int64())]))

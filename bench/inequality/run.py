@@ -29,11 +29,13 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 from peers import CssBits, CssTree, DuckDB, Nested, PerTuple  # noqa: E402
 
+from joinlib.index.comparisons import Shape  # noqa: E402
 from joinlib.index.inequality import Head, Op, Run, build  # noqa: E402
 from joinlib.warm import warm_inequalities  # noqa: E402
 
 Q3 = [Op.GT, Op.LT]  # trip1.distance > trip2.distance AND trip1.fare < trip2.fare
 Q3_OTHER = [Op.LT, Op.GT]  # the same when the new trip is trip2
+SHAPES = [Shape(tuple(ops), (0, 1), (True, True)) for ops in (Q3, Q3_OTHER)]
 Columns = list[np.ndarray]
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
 clock = "wall" if "--wall" in sys.argv else "cpu"
@@ -198,21 +200,23 @@ class Unit:
             self.runs.popleft()
         self.dropped_ms.append(1e3 * (time.perf_counter() - start))
         matches = 0
+        asked = [shape.asked(columns) for shape in SHAPES[:roles]]  # once for all runs
         for base, run in [*self.runs, *((self.base, r) for r in [self.head] if r.rows)]:
             alive = (max(oldest - base, 0), run.rows)
-            matches += int(run.count(columns, alive=alive).sum())
-            if roles == 2:
-                matches += int(turned(run).count(columns, alive=alive).sum())
+            for part, probes in zip((run, turned(run)), asked):
+                matches += int(part.count(probes, alive=alive).sum())
         return matches
 
 
 def turned(part: Run | Head) -> Run | Head:
-    """The same rows, asked from the other side: the arrays do not depend on the comparisons."""
-    if isinstance(part, Run):
-        return replace(part, shape=replace(part.shape, ops=tuple(Q3_OTHER)))
-    head = Head(Q3_OTHER)
-    head.runs = [turned(run) for run in part.runs]
-    return head
+    """The same rows, asked from the other side: the arrays do not depend on the comparisons. Made once a run."""
+    if isinstance(part, Head):
+        head = Head(Q3_OTHER)
+        head.runs = [turned(run) for run in part.runs]
+        return head
+    if "turned" not in part.__dict__:
+        part.__dict__["turned"] = replace(part, shape=SHAPES[1])
+    return part.__dict__["turned"]
 
 
 def work(number: int, units: int, plan: dict[str, Any], start: Any, answers: Any) -> None:

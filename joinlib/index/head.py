@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from joinlib.index.comparisons import Column, Op
+from joinlib.index.comparisons import Asked, Column, Op
 from joinlib.index.merging import merge
 from joinlib.index.permuted import PAIRS, Pairs, Run, build
 
@@ -40,7 +40,7 @@ class Head:
 
     def probe(
         self,
-        columns: Sequence[Column],
+        columns: Sequence[Column] | Asked,
         equal: I64 | None = None,
         limit: int = PAIRS,
         alive: tuple[int, int] | None = None,
@@ -52,10 +52,14 @@ class Head:
                 yield probes, rows
 
     def count(
-        self, columns: Sequence[Column], equal: I64 | None = None, alive: tuple[int, int] | None = None
+        self,
+        columns: Sequence[Column] | Asked,
+        equal: I64 | None = None,
+        alive: tuple[int, int] | None = None,
     ) -> I64:
         """As `Run.count`."""
-        found = np.zeros(len(columns[0]), np.int64)
+        probes = columns.keys if isinstance(columns, Asked) else columns
+        found = np.zeros(len(probes[0]), np.int64)
         for base, run in self._numbered():
             found += run.count(columns, equal, _within(alive, base, run.rows))
         return found

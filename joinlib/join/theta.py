@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib.expr.compare import MIRROR
+from joinlib.index.comparisons import Asked
 from joinlib.index.inequality import Op, Run, build
 from joinlib.index.nested import pairs
 from joinlib.join.layout import Operator
@@ -36,20 +37,19 @@ def candidates(
         else words(m.right, tuples.column, len(tuples), m.shift, sign in _UP)
         for m, sign in zip(op.meets, signs, strict=True)
     ]
-    order = (
-        np.argsort(probes[0], kind="stable") if probes and op.index == "sorted" else np.arange(len(tuples))
-    )
-    probes = [p[order] for p in probes]  # ascending, so that each segment's index need not sort them again
+    asked: Asked | None = None  # sorted once for all segments
     for at, batch in enumerate(live.batches):
         first = live.starts[at]
         ends = np.where(np.arange(len(live.batches)) >= at, 1, 0)
-        found = (
-            _sorted(op, side, live, at, indexes).probe(probes, limit=limit)
-            if op.index == "sorted"
-            else pairs(probes, stored_words(op, side, batch), signs, len(tuples), batch.num_rows, limit)
-        )
-        for positions, rows in found:
-            yield order[positions].astype(np.int32), (rows + first).astype(np.int32), ends * len(rows)
+        if op.index == "sorted":
+            run = _sorted(op, side, live, at, indexes)
+            asked = asked or run.shape.asked(probes)
+            for positions, rows in run.probe(asked, limit=limit):
+                yield positions.astype(np.int32), (rows + first).astype(np.int32), ends * len(rows)
+        else:
+            stored = stored_words(op, side, batch)
+            for places, found in pairs(probes, stored, signs, len(tuples), batch.num_rows, limit):
+                yield places, found + first, ends * len(found)
 
 
 def stored_words(op: Operator, side: int, batch: pa.RecordBatch) -> list[I64]:

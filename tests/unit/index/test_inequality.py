@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joinlib.index import permuted
-from joinlib.index.comparisons import keys
+from joinlib.index import fences, grids, permuted
+from joinlib.index.comparisons import Asked, keys
 from joinlib.index.inequality import Head, Op, Run, build
 
 INTEGERS = [-(2**63), -1, 0, 1, 2, 2**63 - 1]
@@ -177,6 +177,47 @@ def test_blocks_of_bits_are_counted_and_passed_over(way, monkeypatch):
             assert pairs(run.probe(probes, limit=1000, alive=alive), 1000) == list(
                 zip(*(x.tolist() for x in np.nonzero(live)))
             )
+
+
+@settings(max_examples=60, deadline=None)
+@given(joins(rows=80), st.sampled_from([0, 1, 3]), st.sampled_from([1, 4]))
+def test_fences_and_grids_of_any_size(join, step, few):
+    """Arrays with fences on several levels, and grids down to single positions, find and count the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fences, "FEW", few)
+        patch.setattr(grids, "shift", lambda rows: step)
+        run, want = join.build(), join.matches((0, join.rows))
+
+        assert run.count(*join.asked).tolist() == [
+            sum(i == p for p, _ in want) for i in range(len(join.probe_hashes))
+        ]
+        assert pairs(run.probe(*join.asked, 50), 50) == want
+
+
+@pytest.mark.parametrize("rows", [15, 16, 17, 255, 256, 4096, 4113, 70_000])
+def test_fences_find_what_a_binary_search_finds(rows):
+    """Full nodes, parts of nodes, ties over several nodes, values before, between and behind all others."""
+    values = np.sort(np.random.default_rng(rows).integers(0, rows // 3, rows))
+    x = np.array([-(2**63), 2**63 - 1, *range(-1, rows // 3 + 1, 1 + rows // 500)])
+    above, by = fences.fences(values), np.argsort(x)
+
+    for upper in (False, True):
+        want = np.searchsorted(values, x, "right" if upper else "left").tolist()
+        assert fences.find(values, above, by, x, upper).tolist() == want
+
+
+@settings(max_examples=60, deadline=None)
+@given(joins())
+def test_probes_are_made_ready_once(join):
+    """What one run has made of a batch serves every run of the same shape; both ends of a band share an order."""
+    run, want = join.build(), join.matches((0, join.rows))
+    asked = run.shape.asked(*join.asked)
+    again = Asked(asked.keys, asked.ranks, asked.equal)
+
+    assert pairs(run.probe(asked), 1 << 18) == pairs(join.build().probe(again), 1 << 18) == want
+    for key, rank in zip(asked.keys, asked.ranks):
+        order = [(0 if asked.equal is None else asked.equal[i], key[i]) for i in rank]
+        assert order == sorted(order)
 
 
 @given(st.lists(st.floats() | st.sampled_from(FLOATS), min_size=2, max_size=2))

@@ -1,4 +1,4 @@
-"""Where does a value belong in a long sorted array? Few lines of the processor's cache a search (CSS-tree; SPO-Join, section 2).
+"""Where does a value belong in a long sorted array? A few lines of a processor's cache tell (CSS-tree; SPO-Join, section 2).
 
     values  1 2 4 7 | 8 9 9 12 | 13 15        nodes of 4        fences  7 12        7 < 9 <= 12: look at 8 9 9 12 only
 

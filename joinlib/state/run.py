@@ -64,12 +64,15 @@ class LiveRun:
         """Pairs (position, row) of equal hash, grouped by segment, and the position behind each group; O(pairs)."""
         assert isinstance(self.chains, Chains), "rows without chains are not found by their hashes"
         for positions, rows in self.chains.probe(hashes, limit):
-            if len(self.batches) == 1:
-                yield positions, rows, np.array([len(rows)])
-            else:
-                grouped, other = np.empty_like(rows), np.empty_like(positions)
-                ends = group(rows, self.starts, positions, grouped, other)
-                yield other, grouped, ends
+            yield self.grouped(positions, rows)
+
+    def grouped(self, positions: I32, rows: I32) -> tuple[I32, I32, I64]:
+        """Pairs by segment, and the position behind each group."""
+        if len(self.batches) == 1:
+            return positions, rows, np.array([len(rows)])
+        grouped, other = np.empty_like(rows), np.empty_like(positions)
+        ends = group(rows, self.starts, positions, grouped, other)
+        return other, grouped, ends
 
     def times(self, column: str) -> I64:
         """Event time of every row, µs; a row without one never expires."""

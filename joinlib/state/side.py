@@ -16,10 +16,11 @@ import xxhash
 
 from joinlib import fault
 from joinlib.index.chains import Chains
+from joinlib.index.neighbours import shared
 from joinlib.state import segment
 from joinlib.state.manifest import ALWAYS, NEVER, Run, Segment, SideManifest
 from joinlib.state.run import I32, LiveRun, time_values
-from joinlib.state.sorted import SortedIndexes
+from joinlib.state.sorted import SortedIndexes, named
 from joinlib.state.tuning import Tuning
 
 _MARKS = pa.schema([pa.field("run", pa.int32()), pa.field("row", pa.int32())])
@@ -147,8 +148,8 @@ class Side:
         for live in self.runs:
             live.chains.finish(live.run.token, self._marks_token)
         manifest = SideManifest(tuple(live.run for live in self.runs), self._marks, self._next_run)
-        if self.config.compared and self._retired:
-            self.sorted.keep({s.name for s in manifest.segments})
+        if self.config.compared:
+            self._forget_sorted()
         alive = {
             s.name for s in manifest.segments
         }  # a merge that changed nothing makes the name it started from
@@ -250,10 +251,19 @@ class Side:
     def _forget_indexes(self) -> None:
         wanted = {self._index(live.run.number) for live in self.runs}
         if self.config.compared:
-            self.sorted.keep({s.name for live in self.runs for s in live.run.segments})
+            self._forget_sorted(at_all_events=True)
         for path in self.place.indexes.glob(f"{self.config.number}-*"):
             if path not in wanted:
                 path.unlink(missing_ok=True)
+
+    def _forget_sorted(self, at_all_events: bool = False) -> None:
+        alive = {
+            named([s.name for s in live.run.segments[start:stop]])
+            for live in self.runs
+            for start, stop in shared([s.rows for s in live.run.segments])
+        }
+        if at_all_events or self._retired or self.sorted.names - alive:
+            self.sorted.keep(alive)
 
     def _remove(self, live: LiveRun) -> None:
         self.runs.remove(live)

@@ -157,7 +157,8 @@ def _compared(join: Join) -> str:
     """A text that is another one if stored rows would be sorted in another way."""
     predicate = "" if join.predicate is None else join.predicate.sql
     bounds = sorted((b.left, b.right, b.low_us is None, b.high_us is None) for b in join.bounds)
-    return f"1 {[(m.sign, str(m.left.type)) for m in join.meets]} {bounds} {predicate}"
+    keyed = " by key" if join.keys[0] else ""
+    return f"1{keyed} {[(m.sign, str(m.left.type)) for m in join.meets]} {bounds} {predicate}"
 
 
 def _certain(child: Operator | Leaf, schema: pa.Schema) -> set[str]:

@@ -1,4 +1,4 @@
-"""New rows meet stored rows by comparison, without a key: which pairs may match?
+"""New rows meet stored rows by comparison: which pairs may match? Where there is a key too, among the rows of its hash.
 
     scan      every pair is looked at, by comparing words
     sorted    the segments of a run are sealed runs of SPO-Join: sorted words, permutations, offsets (index.inequality);
@@ -41,7 +41,8 @@ def candidates(
         for m, sign in zip(op.meets, signs, strict=True)
     ]
     if op.index == "sorted":
-        found = _sorted(op, side, probes, signs, live, indexes, limit)
+        hashes = tuples.hashes().view(np.int64) if op.sides[side].keys else None
+        found = _sorted(op, side, probes, hashes, signs, live, indexes, limit)
     else:
         found = _scanned(op, side, probes, signs, live, limit, len(tuples))
     for positions, rows in _full(found, limit):
@@ -62,6 +63,7 @@ def _sorted(
     op: Operator,
     side: int,
     probes: list[I64],
+    hashes: I64 | None,
     signs: list[str],
     live: LiveRun,
     indexes: SortedIndexes,
@@ -71,7 +73,7 @@ def _sorted(
     for start, stop in shared([s.rows for s in segments]):
         make = partial(_index, op, side, live.batches[start:stop], signs)
         run = indexes.of([s.name for s in segments[start:stop]], make)
-        asked = asked or run.shape.asked(probes)  # sorted once for all of them
+        asked = asked or run.shape.asked(probes, hashes)  # sorted once for all of them
         for positions, rows in run.probe(asked, limit=limit):
             yield positions.astype(np.int32), (rows + live.starts[start]).astype(np.int32)
 
@@ -108,4 +110,6 @@ def _index(op: Operator, side: int, batches: list[pa.RecordBatch], signs: list[s
     parts = [stored_words(op, side, batch) for batch in batches]
     joined: dict[tuple[int, ...], I64] = {}  # equal values are one array here too
     columns = [joined.setdefault(tuple(map(id, c)), np.concatenate(c)) for c in zip(*parts, strict=True)]
-    return build(columns, [Op(sign) for sign in signs])
+    keyed = bool(op.sides[side].keys)
+    hashes = np.concatenate([b.column(0).to_numpy() for b in batches]).view(np.int64) if keyed else None
+    return build(columns, [Op(sign) for sign in signs], hashes)

@@ -17,7 +17,17 @@ import xxhash
 if TYPE_CHECKING:  # most joins have an equality and need none
     from joinlib.index.inequality import Run
 
-_NAMES = ("ops", "of", "floats", "values", "order", "perms", "places", "starts")
+_NAMES = (
+    "ops",
+    "of",
+    "floats",
+    "values",
+    "order",
+    "perms",
+    "places",
+    "starts",
+    "groups",
+)  # the last with a key only
 
 
 class SortedIndexes:
@@ -70,7 +80,7 @@ def _write(path: Path, run: "Run") -> None:
     arrays = run.arrays()
     aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     with pa.OSFile(str(aside), "wb") as file:
-        for name in _NAMES:
+        for name in [name for name in _NAMES if name in arrays]:
             array = np.ascontiguousarray(arrays[name])
             pa.ipc.write_tensor(
                 pa.Tensor.from_numpy(array.reshape(-1, run.rows) if array.ndim == 2 else array), file
@@ -83,6 +93,8 @@ def _read(path: Path) -> "Run | None":
 
     try:
         with pa.memory_map(str(path)) as file:
-            return Run.of({name: pa.ipc.read_tensor(file).to_numpy() for name in _NAMES})
+            size = file.size()
+            needed = (name for name in _NAMES if name != "groups" or file.tell() < size)
+            return Run.of({name: pa.ipc.read_tensor(file).to_numpy() for name in needed})
     except (FileNotFoundError, pa.ArrowInvalid, OSError):
         return None

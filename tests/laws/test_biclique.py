@@ -97,6 +97,24 @@ def test_contrand_under_any_sequence_of_rules(case: Case) -> None:
     holds(case)
 
 
+@st.composite
+def keyed(draw: st.DrawFn) -> Case:
+    """An equality and comparisons, sorted within each key."""
+    compares = clauses().filter(lambda c: c.compared)
+    on = [same("a.k", "b.k"), draw(compares), *draw(st.lists(clauses(), max_size=1))]
+    if draw(st.booleans()):
+        on.append(draw(bounds("a", "b")))
+    query = Query(SELECTED, ("inner", "a", "b", tuple(on)), sorts=True)
+    return replace(draw(cases(st.just(query), units=(1, 4))), strategy="inequality")
+
+
+@settings(max_examples=40)
+@given(keyed())
+def test_comparisons_within_a_key(case: Case) -> None:
+    """Sorted by (hash of the key, value): the same rows as by hash chains, also where hashes collide."""
+    holds(case)
+
+
 @settings(max_examples=5)
 @given(cases(predicates(), cuts=(50,), units=(2,)))
 def test_many_small_batches(case: Case) -> None:

@@ -66,6 +66,33 @@ def test_the_strategy_overrides() -> None:
     assert plan("r.k = s.k").route is None
 
 
+def test_comparisons_within_a_key_are_sorted_on_demand() -> None:
+    """Strategy inequality keeps a key's rows sorted in the key's own unit; auto follows hash chains and checks each row."""
+    sorts, chains = (plan("r.k = s.k AND r.x < s.x", strategy=s) for s in ("inequality", "auto"))
+
+    assert (sorts.index, sorts.route, met(sorts)) == ("sorted", None, [("r.x", "<", "s.x", 0)])
+    assert sorts.tree.residual is None  # type: ignore[union-attr]
+    assert chains.index == "hash" and met(chains) == []
+    assert "the rows of a key are kept sorted, and found by permutation" in explain(sorts)
+    assert "strategy" not in explain(chains)
+
+
+@pytest.mark.parametrize(
+    ("on", "join", "options", "message"),
+    [
+        ("r.k = s.k", "JOIN", {}, "needs a comparison"),
+        ("r.k = s.k AND r.x < s.x", "LEFT JOIN", {}, "for the INNER join of two inputs"),
+        ("r.k = s.k AND r.x < s.x", "JOIN", {"subgroups": 2}, "is for join.strategy biclique"),
+    ],
+)
+def test_what_cannot_be_sorted_within_a_key(
+    on: str, join: str, options: dict[str, object], message: str
+) -> None:
+    """Refused with the reason."""
+    with pytest.raises(SpecError, match=message):
+        plan(on, join, strategy="inequality", **options)
+
+
 def test_rows_that_match_nothing_are_not_stored() -> None:
     """A NULL that is compared is dropped where it is read."""
     stage = plan("r.k < s.k AND r.x <> s.x")

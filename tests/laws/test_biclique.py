@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joinlib.join import inner
+from joinlib.join import inner, theta
 from joinlib.join.probe import Prober
 from joinlib.plan import SourceInput, build
 from joinlib.route.biclique import Rules
@@ -19,7 +19,7 @@ from joinlib.route.hash import key_hash
 from joinlib.state.side import Part
 from joinlib.state.tuning import Tuning
 from tests.laws.cases import DAY, KEYS, UTC, Case, bounds, cases, holds
-from tests.laws.harness import Flow, counted, cut
+from tests.laws.harness import Flow, Trouble, counted, cut
 from tests.laws.oracle import Condition, Query, compared, near, odd, same
 
 INF = float("inf")
@@ -199,6 +199,35 @@ def test_a_large_result_comes_in_bounded_frames(tmp_path: Path) -> None:
 
         assert found.total() == 200 * 200
         assert flow.largest <= 64
+
+
+def test_a_reader_that_waits_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Back-pressure: of a result as large as the cross product no more is made than is taken."""
+    taken: list[int] = []
+    whole = theta._full
+
+    def counting(found: theta.Pairs, limit: int) -> theta.Pairs:
+        taken.append(0)
+        for frame in whole(found, limit):
+            taken[-1] += 1
+            yield frame
+
+    monkeypatch.setattr(theta, "_full", counting)
+    rows = pa.record_batch([pa.array([0] * 200)], pa.schema([("v", pa.int64())]))
+    source = SourceInput(rows.schema)
+    for strategy in ("inequality", "biclique"):
+        stage = build(
+            "SELECT a.v AS av FROM a JOIN b ON a.v <= b.v",
+            {"a": source, "b": source},
+            units=1,
+            strategy=strategy,
+        )
+        taken.clear()
+        flow = Flow(stage, tmp_path / strategy, replace(SEALS, probe_pairs=64), Trouble(dies={0: 1}))
+
+        assert flow.run([{"a": rows, "b": rows}]).total() == 200 * 200
+        assert taken[0] == 2, "the attempt that ends after a frame has seen that there is another"
+        assert sum(taken) >= 200 * 200 / 64
 
 
 ANOMALIES = {"missed": "looks", "duplicated": "stored"}

@@ -17,10 +17,12 @@ INPUTS = {
     "plain": SourceInput(pa.schema([("k", pa.int64())])),
 }
 MINUTE = 60_000_000
+OUTER = ("LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI")
 
 
 def plan(on: str, join: str = "JOIN", units: int = 8, **options: object) -> Stage:
-    return build(f"SELECT r.k AS k FROM r {join} s ON {on}", INPUTS, units=units, **options)  # type: ignore[arg-type]
+    shown = "s" if join.startswith("RIGHT") else "r"
+    return build(f"SELECT {shown}.k AS k FROM r {join} s ON {on}", INPUTS, units=units, **options)  # type: ignore[arg-type]
 
 
 def met(stage: Stage) -> list[tuple[str, str, str, float]]:
@@ -128,7 +130,8 @@ def test_windows_of_rows() -> None:
 @pytest.mark.parametrize(
     ("on", "join", "options", "message"),
     [
-        ("r.k = s.k", "LEFT JOIN", {"window_rows": 5}, "is for INNER joins"),
+        *(("r.k = s.k", f"{kind} JOIN", {"window_rows": 5}, "is for INNER joins") for kind in OUTER),
+        ("r.k = s.k", "JOIN", {"window_rows": -5}, "it must be positive"),
         ("r.k = s.k AND s.at >= r.at", "JOIN", {"window_rows": 5}, "rows would expire by two clocks"),
         ("r.k = s.k", "JOIN", {"window_rows": 5, "retention_us": 9}, "rows would expire by two clocks"),
         ("r.k = s.k", "JOIN", {"window_rows": 0}, "it must be positive"),
@@ -140,6 +143,13 @@ def test_windows_that_make_no_sense(on: str, join: str, options: dict[str, objec
     """Refused with the reason."""
     with pytest.raises(SpecError, match=message):
         plan(on, join, **options)
+
+
+def test_a_window_that_nothing_lies_in_is_warned_of() -> None:
+    """Its ends are exchanged, or it lies before what it begins at."""
+    text = explain(plan("s.at BETWEEN r.at AND r.at - INTERVAL 1 MINUTE AND r.x < s.x"))
+
+    assert "no pair of rows can match" in text
 
 
 def test_a_window_needs_numbers_or_times() -> None:

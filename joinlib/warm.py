@@ -44,17 +44,14 @@ def warm() -> None:
 def warm_inequalities() -> None:
     """Few probes are scanned, many are swept; where nothing can be sorted every row is looked at."""
     from joinlib.index import nested
-    from joinlib.index.inequality import Head, Op
+    from joinlib.index.inequality import Op, build
 
     many = np.arange(64)
     list(nested.pairs([many], [many], ["<"], 64, 64, 16))
-    head = Head([Op.LT, Op.GT])
-    for _ in range(2):
-        head.insert([many, many[::-1]])
-    for part in (head, head.seal()):
-        for asked in (many[:1], many):
-            part.count([asked, asked])
-            list(part.probe([asked, asked]))
+    run = build([many, many[::-1]], [Op.LT, Op.GT])
+    for asked in (many[:1], many):
+        run.count([asked, asked])
+        list(run.probe([asked, asked]))
 
 
 if __name__ == "__main__":

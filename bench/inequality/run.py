@@ -1,7 +1,7 @@
 """Inequality joins on this machine: `python bench/inequality/run.py [--quick] [--wall] [window] [seal] [band] [q3]`.
 
     window  a window of 100 000 rows, batches of 1 000 probes, one core: this index and its peers
-    seal    inserting into the head, sealing, dropping a run
+    seal    taking batches in, sealing, dropping a run
     band    probes/s on 10 M stored rows, one core
     q3      SPO-Join's Q3 as a stream, window 1 M, slide 100 000, two processes; δ = slide and δ = slide / 2; latencies
 
@@ -16,7 +16,7 @@ import statistics
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,11 +29,14 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 from peers import CssBits, CssTree, DuckDB, Nested, PerTuple  # noqa: E402
 
-from joinlib.index.inequality import Head, Op, Run, build  # noqa: E402
+from joinlib.index.comparisons import Shape  # noqa: E402
+from joinlib.index.inequality import Op, Run, build  # noqa: E402
+from joinlib.index.neighbours import shared  # noqa: E402
 from joinlib.warm import warm_inequalities  # noqa: E402
 
 Q3 = [Op.GT, Op.LT]  # trip1.distance > trip2.distance AND trip1.fare < trip2.fare
 Q3_OTHER = [Op.LT, Op.GT]  # the same when the new trip is trip2
+SHAPES = [Shape(tuple(ops), (0, 1), (True, True)) for ops in (Q3, Q3_OTHER)]
 Columns = list[np.ndarray]
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
 clock = "wall" if "--wall" in sys.argv else "cpu"
@@ -70,7 +73,7 @@ def correlated(rate: float, rows: int, probes: int, draw: np.random.Generator) -
 
 class Ours:
     def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
-        self.part: Run | Head = build([x, y], Q3)
+        self.part: Run | Recent = build([x, y], Q3)
 
     def count(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         return self.part.count([p, q])
@@ -79,18 +82,51 @@ class Ours:
         return drain(self.part.probe([p, q]))
 
 
-class OurHead(Ours):
+class Recent:
+    """The rows since the last seal as the engine holds them: batches, of which small neighbours share an index."""
+
+    def __init__(self) -> None:
+        self.batches: list[Columns] = []
+        self.runs: dict[tuple[int, int], Run] = {}
+
+    @property
+    def rows(self) -> int:
+        return sum(run.rows for run in self.runs.values())
+
+    def insert(self, columns: Columns) -> None:
+        self.batches.append(columns)
+        places = shared([len(batch[0]) for batch in self.batches])
+        self.runs = {place: self.runs.get(place) or self._build(*place) for place in places}
+
+    def count(self, columns: Columns) -> np.ndarray:
+        return sum(run.count(columns) for run in self.runs.values())
+
+    def probe(self, columns: Columns) -> Any:
+        for run in self.runs.values():
+            yield from run.probe(columns)
+
+    def seal(self) -> Run:
+        """All rows as one run; nothing is left."""
+        sealed = self._build(0, len(self.batches))
+        self.batches, self.runs = [], {}
+        return sealed
+
+    def _build(self, start: int, stop: int) -> Run:
+        return build([np.concatenate(c) for c in zip(*self.batches[start:stop])], Q3)
+
+
+class OurRecent(Ours):
     """The rows came in batches of 1 000 and are not sealed."""
 
     def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
-        self.part = Head(Q3)
+        self.part = Recent()
         for start in range(0, len(x), 1000):
             self.part.insert([x[start : start + 1000], y[start : start + 1000]])
 
 
 SYSTEMS = {
     "this index, sealed": (Ours, 1000),
-    "this index, head": (OurHead, 1000),
+    "this index, not sealed": (OurRecent, 1000),
     "nested loop, numba": (Nested, 1000),
     "DuckDB, IEJoin": (DuckDB, 1000),
     "PO-Join, bits anew for each tuple": (PerTuple, 200),
@@ -113,7 +149,7 @@ def window(quick: bool) -> dict[str, Any]:
                 counted = peer.count(*asked)
                 agrees = counted[0] == wanted.sum() if system is DuckDB else (counted == wanted[:few]).all()
                 assert agrees, name
-                times = 15 if system in (Ours, OurHead) else 3
+                times = 15 if system in (Ours, OurRecent) else 3
                 place[name] = {
                     "count": few / seconds(partial(peer.count, *asked), times),
                     "pairs": few / seconds(partial(peer.pairs, *asked), times),
@@ -128,21 +164,15 @@ def seal(quick: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for rows in (10_000,) if quick else (10_000, 100_000, 1_000_000):
         columns = list(np.random.default_rng(2).random((2, rows)))
-        heads = [OurHead(*columns).part for _ in range(4)]
         run, kept = build(columns, Q3), [build(columns, Q3) for _ in range(4)]
         found[str(rows)] = {
-            "built of unsorted rows, ms": 1e3 * seconds(partial(build, columns, Q3), 3),
-            "all inserts into the head, ms": 1e3 * seconds(partial(OurHead, *columns), 3),
-            "last merge of the head, ms": 1e3 * seconds(partial(_seal, heads), 3),
+            "sealed, ms": 1e3 * seconds(partial(build, columns, Q3), 3),
+            "taken in by batches of 1 000, ms": 1e3 * seconds(partial(OurRecent, *columns), 3),
             "dropping a run, ms": 1e3 * seconds(kept.pop, 3),
             "bytes a row": sum(a.nbytes for a in run.arrays().values()) / rows,
         }
         print(rows, found[str(rows)], flush=True)
     return found
-
-
-def _seal(heads: list[Head]) -> Run:
-    return heads.pop().seal()
 
 
 def band(quick: bool) -> dict[str, Any]:
@@ -177,42 +207,46 @@ def trips(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Unit:
-    """Every `delta` rows of the stream go to the next unit, as a head and then a run; the window is the last rows, exactly."""
+    """Every `delta` rows of the stream go to the next unit, and are sealed; the window is the last rows, exactly."""
 
     def __init__(self, number: int, units: int, rows: int, delta: int) -> None:
         self.number, self.units, self.window, self.delta = number, units, rows, delta
         self.runs: deque[tuple[int, Run]] = deque()
-        self.head, self.base, self.dropped_ms = Head(Q3), 0, [0.0]
+        self.recent, self.base, self.dropped_ms = Recent(), 0, [0.0]
 
     def take(self, at: int, columns: Columns, roles: int) -> int:
         """A batch whose first row has number `at`: inserted if this unit stores it, then probed. Its matches here."""
         if at // self.delta % self.units == self.number:
-            if not self.head.rows:
+            if not self.recent.rows:
                 self.base = at
-            self.head.insert(columns)
-            if self.head.rows >= self.delta:
-                self.runs.append((self.base, self.head.seal()))
+            self.recent.insert(columns)
+            if self.recent.rows >= self.delta:
+                self.runs.append((self.base, self.recent.seal()))
         oldest = at + len(columns[0]) - self.window
         start = time.perf_counter()
         while self.runs and self.runs[0][0] + self.runs[0][1].rows <= oldest:
             self.runs.popleft()
         self.dropped_ms.append(1e3 * (time.perf_counter() - start))
         matches = 0
-        for base, run in [*self.runs, *((self.base, r) for r in [self.head] if r.rows)]:
+        asked = [shape.asked(columns) for shape in SHAPES[:roles]]  # once for all runs
+        for base, run in [*self.runs, *self._recent()]:
             alive = (max(oldest - base, 0), run.rows)
-            matches += int(run.count(columns, alive=alive).sum())
-            if roles == 2:
-                matches += int(turned(run).count(columns, alive=alive).sum())
+            for part, probes in zip((run, turned(run)), asked):
+                matches += int(part.count(probes, alive=alive).sum())
         return matches
 
+    def _recent(self) -> Iterator[tuple[int, Run]]:
+        base = self.base
+        for run in self.recent.runs.values():
+            yield base, run
+            base += run.rows
 
-def turned(part: Run | Head) -> Run | Head:
-    """The same rows, asked from the other side: the arrays do not depend on the comparisons."""
-    if isinstance(part, Run):
-        return replace(part, shape=replace(part.shape, ops=tuple(Q3_OTHER)))
-    head = Head(Q3_OTHER)
-    head.runs = [turned(run) for run in part.runs]
-    return head
+
+def turned(run: Run) -> Run:
+    """The same rows, asked from the other side: the arrays do not depend on the comparisons. Made once a run."""
+    if "turned" not in run.__dict__:
+        run.__dict__["turned"] = replace(run, shape=SHAPES[1])
+    return run.__dict__["turned"]
 
 
 def work(number: int, units: int, plan: dict[str, Any], start: Any, answers: Any) -> None:

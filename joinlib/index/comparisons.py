@@ -27,6 +27,15 @@ class Op(enum.Enum):
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A batch of probes, made ready once for all runs of one shape."""
+
+    keys: list[I64]  # one array a comparison
+    ranks: list[I64]  # for each the probes in the order of (equality, key)
+    equal: I64 | None  # hashes of the equality
+
+
+@dataclass(frozen=True)
 class Shape:
     """Comparison i compares with dimension `of[i]` of the stored rows: a band is two comparisons with one dimension."""
 
@@ -57,11 +66,15 @@ class Shape:
         """The keys of each dimension, from one column a comparison."""
         return [keys(columns[self.of.index(d)], self.floats[d]) for d in range(self.dimensions)]
 
-    def probing(self, columns: Sequence[Column]) -> list[I64]:
-        """The keys of each comparison."""
+    def asked(self, columns: Sequence[Column], equal: I64 | None = None) -> Asked:
+        """Probes with one column a comparison. O(probes log probes), O(probes) where one order serves all."""
         if len(columns) != len(self.ops):
             raise ValueError(f"{len(self.ops)} comparisons are probed with {len(columns)} columns")
-        return [keys(c, self.floats[d]) for c, d in zip(columns, self.of)]
+        made = [keys(c, self.floats[d]) for c, d in zip(columns, self.of)]
+        ranks: list[I64] = []
+        for key in made:
+            ranks.append(ranks[-1] if ranks and _ascends(key, ranks[-1], equal) else _ranked(key, equal))
+        return Asked(made, ranks, equal)
 
 
 def keys(column: Column, floats: bool) -> I64:
@@ -75,3 +88,13 @@ def keys(column: Column, floats: bool) -> I64:
     ).view()
     made.flags.writeable = False  # kernels are compiled for one kind of array
     return made
+
+
+def _ranked(key: I64, equal: I64 | None) -> I64:
+    return np.argsort(key) if equal is None else np.lexsort((key, equal))
+
+
+def _ascends(key: I64, rank: I64, equal: I64 | None) -> bool:
+    """Both ends of a band are in one order."""
+    ordered_keys = key[rank]
+    return equal is None and bool((ordered_keys[1:] >= ordered_keys[:-1]).all())

@@ -6,11 +6,10 @@
 
     build([y, y], [Op.GE, Op.LE])                           # ABS(x - y) <= c; probed with [x + c, x - c]: one range
 
-A stored row is in a `Run`, which is sealed, or in the `Head` until then. Law: what a nested loop finds, each pair once.
+Law: what a nested loop finds, each pair once.
 """
 
 from joinlib.index.comparisons import Op
-from joinlib.index.head import Head
 from joinlib.index.permuted import Run, build
 
-__all__ = ["Head", "Op", "Run", "build"]
+__all__ = ["Op", "Run", "build"]

@@ -13,13 +13,15 @@ Cost: building O(n log n); 8 d + 4 + 8 (d - 1) bytes a row for d dimensions. Pro
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from joinlib.index import scans, sweeps
-from joinlib.index.comparisons import Column, Op, Shape
+from joinlib.index import grids, scans, sweeps
+from joinlib.index.comparisons import Asked, Column, Op, Shape
+from joinlib.index.fences import Fences, fences
 from joinlib.index.frames import Frames
 from joinlib.index.spans import Spans, effort, search
 
@@ -53,14 +55,15 @@ class Run:
 
     def probe(
         self,
-        columns: Sequence[Column],
+        columns: Sequence[Column] | Asked,
         equal: I64 | None = None,
         limit: int = PAIRS,
         alive: tuple[int, int] | None = None,
     ) -> Iterator[Pairs]:
         """Pairs (probe, row) that satisfy every comparison, in frames of at most `limit`.
 
-        `alive`: only rows alive[0] <= row < alive[1].
+        `columns`: one a comparison, or what `shape.asked` made of them for several runs. `alive`: only rows alive[0] <= row <
+        alive[1].
         """
         spans, by = self._spans(columns, equal)
         narrow, swept = self._choose(spans, by, _WALK)
@@ -78,10 +81,16 @@ class Run:
             del probe, row  # or they would count as read
 
     def count(
-        self, columns: Sequence[Column], equal: I64 | None = None, alive: tuple[int, int] | None = None
+        self,
+        columns: Sequence[Column] | Asked,
+        equal: I64 | None = None,
+        alive: tuple[int, int] | None = None,
     ) -> I64:
         """The number of matches of each probe, shape (probes,)."""
         spans, by = self._spans(columns, equal)
+        every = alive is None or (alive[0] <= 0 and alive[1] >= self.rows)
+        if every and self.rows and len(self.values) == 2 and not len(spans.hole_of):
+            return grids.count(self._grid, grids.shift(self.rows), self.perms[0], self.places[0], spans)
         _, swept = self._choose(spans, by, _COUNT)
         rows = self._rows(alive)
         if swept:
@@ -143,16 +152,25 @@ class Run:
         first, stop = alive or (0, self.rows)
         return scans.Rows(self.order, self.perms, self.places, first, stop)
 
-    def _spans(self, columns: Sequence[Column], equal: I64 | None) -> tuple[Spans, I64]:
-        wanted = self.shape.probing(columns)
-        if (equal is None) != (self.groups is None):
+    @cached_property
+    def _fences(self) -> tuple[Fences, ...]:
+        """Of each dimension; made when first asked for, so that a file need not hold them."""
+        return tuple(fences(values) for values in self.values)
+
+    @cached_property
+    def _grid(self) -> I32:
+        return grids.grid(self.places[0], grids.shift(self.rows))
+
+    def _spans(self, columns: Sequence[Column] | Asked, equal: I64 | None) -> tuple[Spans, I64]:
+        asked = columns if isinstance(columns, Asked) else self.shape.asked(columns, equal)
+        if (asked.equal is None) != (self.groups is None):
             raise ValueError("hashes of the equality are for both, the run and its probes, or for none")
-        group = np.zeros(len(wanted[0]), np.int64)
-        if equal is not None and self.groups is not None:
-            group = np.searchsorted(self.groups, equal)
-            group[np.append(self.groups, 0)[group] != equal] = -1
-            group[group == len(self.groups)] = -1
-        return search(self.shape, self.values, self.starts, group, wanted)
+        if asked.equal is None or self.groups is None:
+            return search(self.shape, self.values, self._fences, self.starts, None, asked)
+        group = np.searchsorted(self.groups, asked.equal)
+        group[np.append(self.groups, 0)[group] != asked.equal] = -1
+        group[group == len(self.groups)] = -1
+        return search(self.shape, self.values, (), self.starts, group, asked)
 
     def _choose(self, spans: Spans, by: I64, walk: float) -> tuple[float, int]:
         """How many positions `scans` would look at, and the dimension to sweep instead if that is cheaper (0: it is not)."""

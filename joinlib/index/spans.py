@@ -3,7 +3,7 @@
     values of a dimension   1 3 3 5 8      probe x > y, x = 3: span [0, 1)      probe x <> y, x = 3: hole [1, 3)
 
 Rows are sorted by (equality, value): the rows of one equality are one range of positions, the same in every dimension.
-Cost: O(m log m) to sort m probes and O(log of how far) a probe, because a search begins where the one before ended.
+Cost: O(log of how far) a probe, because a search begins where the one before ended; of long arrays only a few lines are read.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,8 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from joinlib.index.comparisons import Op, Shape
+from joinlib.index.comparisons import Asked, Op, Shape
+from joinlib.index.fences import Fences, find, onwards
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
@@ -36,26 +37,33 @@ class Spans(NamedTuple):
 
 
 def search(
-    shape: Shape, values: I64, starts: I32, group: I64, wanted: list[I64]
-) -> tuple[Spans, npt.NDArray[np.int64]]:
+    shape: Shape, values: I64, above: tuple[Fences, ...], starts: I32, group: I64 | None, asked: Asked
+) -> tuple[Spans, I64]:
     """The spans of all probes, and in each dimension the probes in the order of their keys, shape (dimensions, probes).
 
-    `group`: the number of each probe's equality, -1 where no row has it.
+    `group`: the number of each probe's equality, -1 where no row has it; None: there is no equality, and `above` the values
+    are fences.
     """
-    probes, holes = len(group), [c for c, op in enumerate(shape.ops) if op is Op.NE]
+    probes, holes = len(asked.keys[0]), [c for c, op in enumerate(shape.ops) if op is Op.NE]
     lows, highs = np.empty((2, shape.dimensions, probes), np.int32)
-    lows[:] = np.where(group < 0, 0, starts[group])
-    highs[:] = np.where(group < 0, 0, starts[group + 1])
+    lows[:] = 0 if group is None else np.where(group < 0, 0, starts[group])
+    highs[:] = starts[-1] if group is None else np.where(group < 0, 0, starts[group + 1])
     hole_lows, hole_highs = np.empty((2, len(holes), probes), np.int32)
     by = np.empty((shape.dimensions, probes), np.int64)
+
+    def bounded(c: int, upper: bool) -> I32:
+        d, rank, key = shape.of[c], asked.ranks[c], asked.keys[c]
+        if group is None:
+            return find(values[d], above[d], rank, key, upper)
+        return bounds(values[d], starts, group, rank, key, upper)
+
     for c, (op, d) in enumerate(zip(shape.ops, shape.of)):
-        rank = np.argsort(wanted[c]) if len(starts) == 2 else np.lexsort((wanted[c], group))
         if shape.of.index(d) == c:
-            by[d] = rank
+            by[d] = asked.ranks[c]
         if op in _LOWER:
-            low = bounds(values[d], starts, group, rank, wanted[c], False)
+            low = bounded(c, False)
         if op in _UPPER:
-            high = bounds(values[d], starts, group, rank, wanted[c], True)
+            high = bounded(c, True)
         if op is Op.NE:
             hole_lows[holes.index(c)], hole_highs[holes.index(c)] = low, high
         elif op in (Op.LT, Op.LE):
@@ -78,24 +86,9 @@ def bounds(values: I64, starts: I32, group: I64, by: I64, x: I64, upper: bool) -
             continue
         if g != last:
             near, last = starts[g], g
-        end, sought, step = starts[g + 1], x[i], 1
-        while near + step <= end and _before(values[near + step - 1], sought, upper):
-            near += step
-            step *= 2
-        high = min(near + step - 1, end)
-        while near < high:
-            middle = (near + high) >> 1
-            if _before(values[middle], sought, upper):
-                near = middle + 1
-            else:
-                high = middle
+        near = onwards(values, near, starts[g + 1], x[i], upper)
         found[i] = near
     return found
-
-
-@nb.njit(cache=True, inline="always")
-def _before(value: int, sought: int, upper: bool) -> bool:
-    return value < sought or (upper and value == sought)
 
 
 @nb.njit(cache=True, nogil=True)

@@ -129,7 +129,8 @@ class _Maker:
         self.sides += 1
         hold = bounded.get(time) if time else None
         compared = _compared(join) if self.index == "sorted" else ""
-        return SideConfig(self.sides - 1, schemas[at], join.keys[at], time, hold, marked, compared)
+        chained = self.index == "hash"
+        return SideConfig(self.sides - 1, schemas[at], join.keys[at], time, hold, marked, compared, chained)
 
     def _delay(self, side: SideConfig, times: list[str], hi: Reach) -> None:
         """How far behind the watermark the event times of `side` can be in the join's output."""
@@ -164,7 +165,8 @@ def _compared(join: Join) -> str:
     """A text that is another one if stored rows would be sorted in another way."""
     predicate = "" if join.predicate is None else join.predicate.sql
     bounds = sorted((b.left, b.right, b.low_us is None, b.high_us is None) for b in join.bounds)
-    return f"1 {[(m.sign, str(m.left.type)) for m in join.meets]} {bounds} {predicate}"
+    keyed = " by key" if join.keys[0] else ""
+    return f"1{keyed} {[(m.sign, str(m.left.type)) for m in join.meets]} {bounds} {predicate}"
 
 
 def _certain(child: Operator | Leaf, schema: pa.Schema) -> set[str]:

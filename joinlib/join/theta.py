@@ -1,19 +1,22 @@
-"""New rows meet stored rows by comparison, without a key: which pairs may match?
+"""New rows meet stored rows by comparison: which pairs may match? Where there is a key too, among the rows of its hash.
 
     scan      every pair is looked at, by comparing words
-    sorted    each segment of a run is a sealed run of SPO-Join: sorted words, permutations, offsets (index.inequality)
+    sorted    the segments of a run are sealed runs of SPO-Join: sorted words, permutations, offsets (index.inequality);
+              neighbours that are small share one (index.neighbours)
 
 Law: every pair that matches is found, once, and none that a time bound forbids; what the words cannot say of the predicate is
 checked on what is found. Frames are bounded.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from joinlib.expr.compare import MIRROR
 from joinlib.index.inequality import Op, Run, build
+from joinlib.index.neighbours import shared
 from joinlib.index.nested import pairs
 from joinlib.join.layout import Operator
 from joinlib.join.rows import Tuples
@@ -22,6 +25,7 @@ from joinlib.state.run import I32, LiveRun
 from joinlib.state.sorted import SortedIndexes
 
 Found = Iterator[tuple[I32, I32, I64]]
+Pairs = Iterator[tuple[I32, I32]]
 _UP = (">", ">=")
 
 
@@ -36,20 +40,63 @@ def candidates(
         else words(m.right, tuples.column, len(tuples), m.shift, sign in _UP)
         for m, sign in zip(op.meets, signs, strict=True)
     ]
-    order = (
-        np.argsort(probes[0], kind="stable") if probes and op.index == "sorted" else np.arange(len(tuples))
-    )
-    probes = [p[order] for p in probes]  # ascending, so that each segment's index need not sort them again
-    for at, batch in enumerate(live.batches):
-        first = live.starts[at]
-        ends = np.where(np.arange(len(live.batches)) >= at, 1, 0)
-        found = (
-            _sorted(op, side, live, at, indexes).probe(probes, limit=limit)
-            if op.index == "sorted"
-            else pairs(probes, stored_words(op, side, batch), signs, len(tuples), batch.num_rows, limit)
-        )
-        for positions, rows in found:
-            yield order[positions].astype(np.int32), (rows + first).astype(np.int32), ends * len(rows)
+    if op.index == "sorted":
+        hashes = tuples.hashes().view(np.int64) if op.sides[side].keys else None
+        found = _sorted(op, side, probes, hashes, signs, live, indexes, limit)
+    else:
+        found = _scanned(op, side, probes, signs, live, limit, len(tuples))
+    for positions, rows in _full(found, limit):
+        yield live.grouped(positions, rows)
+
+
+def _scanned(
+    op: Operator, side: int, probes: list[I64], signs: list[str], live: LiveRun, limit: int, count: int
+) -> Pairs:
+    for first, batch in zip(live.starts, live.batches):
+        for positions, rows in pairs(
+            probes, stored_words(op, side, batch), signs, count, batch.num_rows, limit
+        ):
+            yield positions, rows + first
+
+
+def _sorted(
+    op: Operator,
+    side: int,
+    probes: list[I64],
+    hashes: I64 | None,
+    signs: list[str],
+    live: LiveRun,
+    indexes: SortedIndexes,
+    limit: int,
+) -> Pairs:
+    segments, asked = live.run.segments, None
+    for start, stop in shared([s.rows for s in segments]):
+        make = partial(_index, op, side, live.batches[start:stop], signs)
+        run = indexes.of([s.name for s in segments[start:stop]], make)
+        asked = asked or run.shape.asked(probes, hashes)  # sorted once for all of them
+        for positions, rows in run.probe(asked, limit=limit):
+            yield positions.astype(np.int32), (rows + live.starts[start]).astype(np.int32)
+
+
+def _full(found: Pairs, limit: int) -> Pairs:
+    """Small frames together: what is done with a frame costs as much for ten pairs as for a thousand."""
+    held: list[tuple[I32, I32]] = []
+    size = 0
+    for positions, rows in found:
+        if held and size + len(rows) > limit:
+            yield _joined(held)
+            held, size = [], 0
+        held.append((positions, rows))
+        size += len(rows)
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[tuple[I32, I32]]) -> tuple[I32, I32]:
+    if len(held) == 1:
+        return held[0]
+    positions, rows = zip(*held, strict=True)
+    return np.concatenate(positions), np.concatenate(rows)
 
 
 def stored_words(op: Operator, side: int, batch: pa.RecordBatch) -> list[I64]:
@@ -59,8 +106,10 @@ def stored_words(op: Operator, side: int, batch: pa.RecordBatch) -> list[I64]:
     return [once[v.node] for v in values]
 
 
-def _sorted(op: Operator, side: int, live: LiveRun, at: int, indexes: SortedIndexes) -> Run:
-    signs = [Op(m.sign if side == 1 else MIRROR[m.sign]) for m in op.meets]
-    return indexes.of(
-        live.run.segments[at].name, lambda: build(stored_words(op, side, live.batches[at]), signs)
-    )
+def _index(op: Operator, side: int, batches: list[pa.RecordBatch], signs: list[str]) -> Run:
+    parts = [stored_words(op, side, batch) for batch in batches]
+    joined: dict[tuple[int, ...], I64] = {}  # equal values are one array here too
+    columns = [joined.setdefault(tuple(map(id, c)), np.concatenate(c)) for c in zip(*parts, strict=True)]
+    keyed = bool(op.sides[side].keys)
+    hashes = np.concatenate([b.column(0).to_numpy() for b in batches]).view(np.int64) if keyed else None
+    return build(columns, [Op(sign) for sign in signs], hashes)

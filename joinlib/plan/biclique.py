@@ -75,13 +75,18 @@ def why(stage: Stage, join: Join) -> Iterator[str]:
         yield "hot keys are found from what came; a row probes every unit in which an older rule may have put a partner"
         return
     if stage.index == "sorted":
-        times = {c for b in join.bounds for c in (b.left, b.right)}
-        found = (m for m in join.meets if m.left.sql not in times)
-        how = ", ".join(f"{m.left.sql} {m.sign} {m.right.sql}{_shift(m)}" for m in found) or "time"
-        yield f"no equality, but comparisons: stored rows are sorted, and found by permutation and offset arrays ({how})"
+        yield f"no equality, but comparisons: stored rows are sorted, and found by {found(join)}"
     else:
         yield "no equality that tells a row's unit, and no comparison to sort by: every stored row is looked at"
     yield f"by the textbook {said(join)} match, of those kept at the same time: rows probe everywhere, and are stored once"
+
+
+def found(join: Join) -> str:
+    """How an index finds the rows."""
+    times = {c for b in join.bounds for c in (b.left, b.right)}
+    by = (m for m in join.meets if m.left.sql not in times)
+    how = ", ".join(f"{m.left.sql} {m.sign} {m.right.sql}{_shift(m)}" for m in by) or "time"
+    return f"permutation and offset arrays ({how})"
 
 
 def _shift(meet: Meet) -> str:

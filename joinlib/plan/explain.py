@@ -6,7 +6,7 @@ from joinlib.expr.types import name
 from joinlib.expr.types import name as name_of
 from joinlib.join.config import Caching, Join, Leaf, Lookup
 from joinlib.join.stage import Stage
-from joinlib.plan.biclique import figures, routes, warnings, why
+from joinlib.plan.biclique import figures, found, routes, warnings, why
 from joinlib.plan.holds import Hold, holds, said, signed
 from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.spec.duration import text as duration
@@ -170,12 +170,14 @@ def _type(stage: Stage, column: str) -> object:
 
 
 def _why(stage: Stage, number: int | None) -> Iterator[str]:
-    found = list(joins(stage.tree))
+    tree = list(joins(stage.tree))
     if stage.route is not None:
-        yield from why(stage, found[0])
-    elif found:
+        yield from why(stage, tree[0])
+    elif tree:
         which = "one stage: all joins" if number is None else f"the joins of stage {number}"
         yield f"{which} share a key, so all rows of a key meet in one of the {stage.units} units"
+        if stage.index == "sorted":
+            yield f"join.strategy inequality: there the rows of a key are kept sorted, and found by {found(tree[0])}"
     else:
         first = stage.lookups[0].table
         how = f"by the key of {first.alias}" if first.keys else "evenly"
@@ -184,14 +186,14 @@ def _why(stage: Stage, number: int | None) -> Iterator[str]:
             yield "an uneven batch gives the next one a new rule: equal shares of the keys, a hot key to several units"
     if stage.lookups:
         yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
-    if len(found) == 1 and found[0].kind == "inner" and len(stage.inputs) > 2:
+    if len(tree) == 1 and tree[0].kind == "inner" and len(stage.inputs) > 2:
         yield f"one operator for {len(stage.inputs)} inputs: no intermediate result is stored"
-    if found:
+    if tree:
         order = ", ".join(called(i) for i in stage.inputs)
         yield f"each batch is joined in the order {order}, against what is stored of the others"
     if any(i.filter is not None for i in stage.inputs):
         yield "conditions on one input are decided while it is read: what fails is never stored"
-    if found:
+    if tree:
         yield _dropped(stage)
 
 

@@ -1,6 +1,7 @@
 """Which operator joins, by which route and index? Law: the choice changes the cost, never the answer.
 
 an equality                       by the hash of the key, n-way; strategy biclique: ContRand, hot keys over several units
+an equality, comparisons          strategy inequality: by the hash of the key to its unit, there the rows of a key are sorted
 no equality, comparisons          join-biclique by random routing, stored rows sorted (strategy inequality)
 no equality, anything else        the same, every stored row is looked at (strategy biclique)
 """
@@ -17,6 +18,8 @@ from joinlib.route.config import Biclique, Group
 from joinlib.sql import Node, Scan
 from joinlib.sql.graph import Clause, aliases
 
+_COMPARES = "join.strategy inequality needs a comparison of a column of one input with one of the other"
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -25,7 +28,9 @@ class Choice:
     route: Biclique | None = None
     index: Index = "hash"
     meets: tuple[Meet, ...] = ()
-    keyless: tuple[Clause, ...] | None = None  # the join's conditions, where it has no key
+    never: tuple[
+        Clause, ...
+    ] = ()  # the join's conditions, where rows that have a NULL in them are not stored
     decided: tuple[Clause, ...] = ()  # those that the index says exactly
 
 
@@ -41,28 +46,37 @@ def chosen(tree: Node | Scan, units: int, strategy: str, subgroups: int | None =
         raise SpecError(
             f"join.subgroups is {subgroups}, but a join without equality has no key to tell subgroups by; leave it out"
         )
-    bounds = [Bound(b.left, b.right, b.low_us, b.high_us) for b in tree.bounds]
-    left = min(tree.children[0].aliases)
-    found = meets([c.value for c in tree.predicate], bounds, left)
+    found, decided = _found(tree)
     if strategy == "inequality" and not found:
-        raise SpecError(
-            "join.strategy inequality needs a comparison of a column of one input with one of the other; write biclique"
-        )
+        raise SpecError(f"{_COMPARES}; write biclique")
     sorts = found and strategy != "biclique"
-    decided = tuple(c for c in tree.predicate if decides(c.value, left))
     return Choice(halves(units), "sorted" if sorts else "scan", found, tree.predicate, decided)
 
 
+def _found(tree: Node) -> tuple[tuple[Meet, ...], tuple[Clause, ...]]:
+    """What an index can find of the join's conditions, and those of which it says all."""
+    bounds = [Bound(b.left, b.right, b.low_us, b.high_us) for b in tree.bounds]
+    left = min(tree.children[0].aliases)
+    found = meets([c.value for c in tree.predicate], bounds, left)
+    return found, tuple(c for c in tree.predicate if decides(c.value, left))
+
+
 def _keyed(tree: Node, units: int, strategy: str, subgroups: int | None) -> Choice:
-    if strategy == "inequality":
-        raise SpecError(
-            "join.strategy inequality is for joins without equality, and this one has one; write auto"
-        )
-    if strategy != "biclique":
-        if subgroups is not None:
-            raise SpecError("join.subgroups is for join.strategy biclique; write that, or leave it out")
+    if strategy != "biclique" and subgroups is not None:
+        raise SpecError("join.subgroups is for join.strategy biclique; write that, or leave it out")
+    if strategy in ("auto", "multiway"):
         return Choice()
-    if tree.kind != "inner" or len(tree.children) != 2 or any(isinstance(c, Node) for c in tree.children):
+    simple = (
+        tree.kind == "inner" and len(tree.children) == 2 and all(isinstance(c, Scan) for c in tree.children)
+    )
+    if strategy == "inequality":
+        found, decided = _found(tree)
+        if not simple:
+            raise SpecError("join.strategy inequality is for the INNER join of two inputs; write auto")
+        if not found:
+            raise SpecError(f"{_COMPARES}; write auto")
+        return Choice(None, "sorted", found, tree.predicate, decided)
+    if not simple:
         raise SpecError(
             "join.strategy biclique is for the INNER join of two inputs: where partners may lie in several units, none can"
             " say that a row has no other; write auto"
@@ -86,10 +100,10 @@ def shared(units: int, subgroups: int) -> Biclique:
 
 def present(scan: Scan, choice: Choice) -> Scan:
     """The scan without the rows that match nothing, since a value that is compared is NULL: they are never stored."""
-    sides = {s.sql: s for clause in choice.keyless or () for s in _compared(clause.value, scan.alias)}
+    sides = {s.sql: s for clause in choice.never for s in _compared(clause.value, scan.alias)}
     known = {c.value.sql for c in scan.filter}
     wanted = [negate(is_null(side)) for side in sides.values()]
-    place = choice.keyless[0].place if choice.keyless else (1, 1)
+    place = choice.never[0].place if choice.never else (1, 1)
     return replace(scan, filter=(*scan.filter, *(Clause(w, place) for w in wanted if w.sql not in known)))
 
 

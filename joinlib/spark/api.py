@@ -41,6 +41,9 @@ def join(
     name: str = "join",
     units: int = 8,
     retention_us: int | None = None,
+    strategy: str = "auto",
+    subgroups: int | None = None,
+    window_rows: int | None = None,
     tuning: Tuning | None = None,
     changelog: bool = False,
 ) -> DataFrame:
@@ -53,12 +56,19 @@ def join(
     `state` is the folder for segments, local or shared by all executors; keep it as long as the checkpoint.
     An input's event time is the column that `withWatermark` was called with. Where a DataFrame is replayed after a
     failure it must give the same rows in the same partitions, as Spark's own sources do.
+
+    `strategy`, `subgroups` and `window_rows` are join.strategy, join.subgroups and join.window.rows of the spec. Routes do not
+    change while the query runs (hot keys stay where they are), and rows of a DataFrame have no numbers for a window. As long as
+    `state` is kept, units, strategy and subgroups must stay.
     """
     stages = pipeline(
         sql,
         {n: _source(df) for n, df in inputs.items()},
         units=units,
         retention_us=retention_us,
+        strategy=strategy,
+        subgroups=subgroups,
+        window_rows=window_rows,
         changelog=changelog,
     )
     check(stages)

@@ -302,11 +302,39 @@ def _pinned() -> list[Rule]:
         ),
         Rule(
             "",
+            f"{FREE} || {_same_route()}",
+            "rows lie where join.strategy and join.subgroups of the checkpoint have put them, and would not be found elsewhere;"
+            f" {AFRESH}",
+            ".spec.join",
+        ),
+        Rule(
+            "",
             f"{FREE} || self.spec.inputs.all(n, !(n in oldSelf.spec.inputs) || ({same}))",
             f"an input's source is of another kind than the one that the checkpoint was made with; {AFRESH}",
             ".spec.inputs",
         ),
     ]
+
+
+def _same_route() -> str:
+    """As far as can be told without the SQL: subgroups, or strategy multiway, mean that there is a key.
+
+    From auto to biclique, or back, is followed only where there is none; the driver knows, and refuses it.
+    """
+    specs = ("oldSelf.spec", "self.spec")
+    was, now = (f"({s}.?join.strategy.orValue('auto') == 'biclique')" for s in specs)
+    before, after = (_subgroups(s) for s in specs)
+    keyed = " || ".join(
+        f"{s}.?join.strategy.orValue('auto') == 'multiway' || {s}.?join.subgroups.orValue(1) > 1"
+        for s in specs
+    )
+    return f"({was} == {now} ? (!{now} || {before} == {after}) : !({keyed}))"
+
+
+def _subgroups(spec: str) -> str:
+    """One for each unit at most, and if none are named."""
+    units, named = UNITS.replace("self", spec), f"{spec}.?join.subgroups"
+    return f"({named}.orValue({units}) < {units} ? {named}.orValue({units}) : {units})"
 
 
 def _mounted(path: str, also: str = "") -> str:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from joinlib.index.chains import Chains
 from joinlib.index.kernels import group
+from joinlib.index.unchained import Unchained
 from joinlib.state import segment
 from joinlib.state.manifest import ALWAYS, Run, Segment
 
@@ -25,9 +26,12 @@ U64 = npt.NDArray[np.uint64]
 class LiveRun:
     """One run: `chains` finds rows, `batches` hold them (one for each segment of `run`)."""
 
-    def __init__(self, folder: Path, schema: pa.Schema, index: Path, skip_bits: int) -> None:
+    def __init__(
+        self, folder: Path, schema: pa.Schema, index: Path, skip_bits: int, chained: bool = True
+    ) -> None:
+        """`chained`: its rows are looked for by their hashes."""
         self.folder, self.schema = folder, schema
-        self.chains = Chains(index, skip_bits)
+        self.chains: Chains | Unchained = (Chains if chained else Unchained)(index, skip_bits)
         self.run = Run(0, False, ())
         self.batches: list[pa.RecordBatch] = []
         self.starts: I32 = np.zeros(1, np.int32)
@@ -58,13 +62,17 @@ class LiveRun:
 
     def probe(self, hashes: U64, limit: int) -> Iterator[tuple[I32, I32, I64]]:
         """Pairs (position, row) of equal hash, grouped by segment, and the position behind each group; O(pairs)."""
+        assert isinstance(self.chains, Chains), "rows without chains are not found by their hashes"
         for positions, rows in self.chains.probe(hashes, limit):
-            if len(self.batches) == 1:
-                yield positions, rows, np.array([len(rows)])
-            else:
-                grouped, other = np.empty_like(rows), np.empty_like(positions)
-                ends = group(rows, self.starts, positions, grouped, other)
-                yield other, grouped, ends
+            yield self.grouped(positions, rows)
+
+    def grouped(self, positions: I32, rows: I32) -> tuple[I32, I32, I64]:
+        """Pairs by segment, and the position behind each group."""
+        if len(self.batches) == 1:
+            return positions, rows, np.array([len(rows)])
+        grouped, other = np.empty_like(rows), np.empty_like(positions)
+        ends = group(rows, self.starts, positions, grouped, other)
+        return other, grouped, ends
 
     def times(self, column: str) -> I64:
         """Event time of every row, µs; a row without one never expires."""
@@ -100,7 +108,11 @@ class LiveRun:
         self.chains.finish(self.run.token, marks_token)
 
     def _reopen(self) -> None:
-        self.chains = Chains(self.chains.path, self.chains.skip_bits, self.run.rows)
+        path, skip_bits = self.chains.path, self.chains.skip_bits
+        if isinstance(self.chains, Unchained):
+            self.chains = Unchained(path, skip_bits)
+        else:
+            self.chains = Chains(path, skip_bits, self.run.rows)
 
 
 def time_values(column: pa.Array) -> I64:

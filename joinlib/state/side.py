@@ -15,10 +15,12 @@ import pyarrow as pa
 import xxhash
 
 from joinlib import fault
+from joinlib.index.chains import Chains
+from joinlib.index.neighbours import shared
 from joinlib.state import segment
 from joinlib.state.manifest import ALWAYS, NEVER, Run, Segment, SideManifest
 from joinlib.state.run import I32, LiveRun, time_values
-from joinlib.state.sorted import SortedIndexes
+from joinlib.state.sorted import SortedIndexes, named
 from joinlib.state.tuning import Tuning
 
 _MARKS = pa.schema([pa.field("run", pa.int32()), pa.field("row", pa.int32())])
@@ -34,7 +36,8 @@ class SideConfig:
     time: str | None  # the column by which rows expire
     hold_us: int | None  # a row at t is needed until the watermark is beyond t + hold; None: for ever
     marked: bool  # rows come out unmatched, or once when first matched
-    compared: str = ""  # what stored rows are sorted by, and how; empty: they are found by their hashes
+    compared: str = ""  # what stored rows are sorted by, and how; empty: they are not sorted
+    chained: bool = True  # rows are found by their hashes; False: the join has no key, or sorts by it
 
 
 @dataclass(frozen=True)
@@ -145,8 +148,8 @@ class Side:
         for live in self.runs:
             live.chains.finish(live.run.token, self._marks_token)
         manifest = SideManifest(tuple(live.run for live in self.runs), self._marks, self._next_run)
-        if self.config.compared and self._retired:
-            self.sorted.keep({s.name for s in manifest.segments})
+        if self.config.compared:
+            self._forget_sorted()
         alive = {
             s.name for s in manifest.segments
         }  # a merge that changed nothing makes the name it started from
@@ -155,10 +158,12 @@ class Side:
     def check(self) -> None:
         """Every invariant, O(rows)."""
         for live in self.runs:
-            live.chains.check()
-            hashes = [b.column(0).to_numpy() for b in live.batches]
             # The index holds the rows of the segments, in their order.
-            assert np.array_equal(live.chains.hashes, np.concatenate(hashes) if hashes else [])
+            assert live.chains.rows == live.run.rows
+            if isinstance(live.chains, Chains):
+                live.chains.check()
+                hashes = [b.column(0).to_numpy() for b in live.batches]
+                assert np.array_equal(live.chains.hashes, np.concatenate(hashes) if hashes else [])
         # Only the newest run takes inserts.
         assert all(r.run.sealed for r in self.runs[:-1])
         assert sum(len(r.run.segments) for r in self.runs) + len(self._marks) <= self.tuning.max_segments
@@ -233,7 +238,8 @@ class Side:
         return self.runs[-1]
 
     def _live(self, number: int) -> LiveRun:
-        return LiveRun(self.place.segments, self.config.schema, self._index(number), self.place.skip_bits)
+        config, place = self.config, self.place
+        return LiveRun(place.segments, config.schema, self._index(number), place.skip_bits, config.chained)
 
     def _write(self, batch: int, kind: str, rows: pa.RecordBatch) -> segment.Written:
         prefix = f"{self.config.number}-{batch:08d}{kind}"
@@ -245,10 +251,19 @@ class Side:
     def _forget_indexes(self) -> None:
         wanted = {self._index(live.run.number) for live in self.runs}
         if self.config.compared:
-            self.sorted.keep({s.name for live in self.runs for s in live.run.segments})
+            self._forget_sorted(at_all_events=True)
         for path in self.place.indexes.glob(f"{self.config.number}-*"):
             if path not in wanted:
                 path.unlink(missing_ok=True)
+
+    def _forget_sorted(self, at_all_events: bool = False) -> None:
+        alive = {
+            named([s.name for s in live.run.segments[start:stop]])
+            for live in self.runs
+            for start, stop in shared([s.rows for s in live.run.segments])
+        }
+        if at_all_events or self._retired or self.sorted.names - alive:
+            self.sorted.keep(alive)
 
     def _remove(self, live: LiveRun) -> None:
         self.runs.remove(live)

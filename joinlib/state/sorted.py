@@ -1,12 +1,12 @@
-"""The sorted index of a segment, in a file of the executor's local folder that every worker process maps.
+"""The sorted index of one or several segments, in a file of the executor's local folder that every worker process maps.
 
-A segment never changes, so neither does its index: made when it is first asked for, gone with its segment. The file is named by
-the segment, which is named by its content, and by what is compared. It is a cache: one that is missing or cut off is made anew.
+A segment never changes, so neither does its index: made when it is first asked for, gone with its segments. The file is named
+by them (they by their content) and by what is compared. It is a cache: one that is missing or cut off is made anew.
 """
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,17 @@ import xxhash
 if TYPE_CHECKING:  # most joins have an equality and need none
     from joinlib.index.inequality import Run
 
-_NAMES = ("ops", "of", "floats", "values", "order", "perms", "places", "starts")
+_NAMES = (
+    "ops",
+    "of",
+    "floats",
+    "values",
+    "order",
+    "perms",
+    "places",
+    "starts",
+    "groups",
+)  # the last with a key only
 
 
 class SortedIndexes:
@@ -26,22 +36,28 @@ class SortedIndexes:
     def __init__(self, folder: Path, number: int, compared: str = "") -> None:
         self.folder, self.number = folder, number
         self._prefix = f"s{number}-{xxhash.xxh3_64_hexdigest(compared.encode())}-"
-        self._open: dict[str, Run] = {}  # by segment
+        self._open: dict[str, Run] = {}  # by name
 
-    def of(self, segment: str, make: "Callable[[], Run]") -> "Run":
-        """The index of a segment. O(1) once it is open, O(n log n) where it must be made."""
-        if segment not in self._open:
-            path = self.folder / f"{self._prefix}{segment}"
+    def of(self, segments: Sequence[str], make: "Callable[[], Run]") -> "Run":
+        """The index of these segments. O(1) once it is open, O(n log n) where it must be made."""
+        name = named(segments)
+        if name not in self._open:
+            path = self.folder / f"{self._prefix}{name}"
             found = _read(path)
             if found is None:
                 _write(path, make())
                 found = _read(path)
                 assert found is not None
-            self._open[segment] = found
-        return self._open[segment]
+            self._open[name] = found
+        return self._open[name]
+
+    @property
+    def names(self) -> set[str]:
+        """Of those that this process has open."""
+        return set(self._open)
 
     def keep(self, alive: set[str]) -> None:
-        """Deletes those of segments that are no more, whoever has made them. O(files)."""
+        """Deletes all but those with these names, whoever has made them. O(files)."""
         self._open = {name: run for name, run in self._open.items() if name in alive}
         for path in self.folder.glob(f"s{self.number}-*"):
             if path.name.split("-", 2)[2] not in alive or not path.name.startswith(self._prefix):
@@ -53,11 +69,18 @@ class SortedIndexes:
         return sum(path.stat().st_size for path in self.folder.glob(f"{self._prefix}*"))
 
 
+def named(segments: Sequence[str]) -> str:
+    """The name of the index of these segments."""
+    if len(segments) == 1:
+        return segments[0]
+    return f"{segments[0]}+{xxhash.xxh3_64_hexdigest(' '.join(segments).encode())}"
+
+
 def _write(path: Path, run: "Run") -> None:
     arrays = run.arrays()
     aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     with pa.OSFile(str(aside), "wb") as file:
-        for name in _NAMES:
+        for name in [name for name in _NAMES if name in arrays]:
             array = np.ascontiguousarray(arrays[name])
             pa.ipc.write_tensor(
                 pa.Tensor.from_numpy(array.reshape(-1, run.rows) if array.ndim == 2 else array), file
@@ -70,6 +93,8 @@ def _read(path: Path) -> "Run | None":
 
     try:
         with pa.memory_map(str(path)) as file:
-            return Run.of({name: pa.ipc.read_tensor(file).to_numpy() for name in _NAMES})
+            size = file.size()
+            needed = (name for name in _NAMES if name != "groups" or file.tell() < size)
+            return Run.of({name: pa.ipc.read_tensor(file).to_numpy() for name in needed})
     except (FileNotFoundError, pa.ArrowInvalid, OSError):
         return None

@@ -33,13 +33,18 @@ class Query:
     select: tuple[str, ...]
     tree: "Tree"
     where: tuple[Condition, ...] = ()
+    sorts: bool = False  # strategy inequality: a NULL that is compared drops the row, with a key too
 
     @property
     def compared(self) -> dict[str, tuple[str, ...]]:
         """Columns of each input that a join without a key compares."""
         assert isinstance(self.tree, tuple)
         on = self.tree[3]
-        named = [] if any(c.keyed for c in on) else [n.split(".") for c in on for n in c.compared]
+        named = (
+            []
+            if any(c.keyed for c in on) and not self.sorts
+            else [n.split(".") for c in on for n in c.compared]
+        )
         return {alias: tuple(c for a, c in named if a == alias) for alias, _ in named}
 
     @property

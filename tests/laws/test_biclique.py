@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joinlib.join import inner
+from joinlib.join import inner, theta
 from joinlib.join.probe import Prober
 from joinlib.plan import SourceInput, build
 from joinlib.route.biclique import Rules
@@ -19,7 +19,7 @@ from joinlib.route.hash import key_hash
 from joinlib.state.side import Part
 from joinlib.state.tuning import Tuning
 from tests.laws.cases import DAY, KEYS, UTC, Case, bounds, cases, holds
-from tests.laws.harness import Flow, counted, cut
+from tests.laws.harness import Flow, Trouble, counted, cut
 from tests.laws.oracle import Condition, Query, compared, near, odd, same
 
 INF = float("inf")
@@ -97,6 +97,24 @@ def test_contrand_under_any_sequence_of_rules(case: Case) -> None:
     holds(case)
 
 
+@st.composite
+def keyed(draw: st.DrawFn) -> Case:
+    """An equality and comparisons, sorted within each key."""
+    compares = clauses().filter(lambda c: c.compared)
+    on = [same("a.k", "b.k"), draw(compares), *draw(st.lists(clauses(), max_size=1))]
+    if draw(st.booleans()):
+        on.append(draw(bounds("a", "b")))
+    query = Query(SELECTED, ("inner", "a", "b", tuple(on)), sorts=True)
+    return replace(draw(cases(st.just(query), units=(1, 4))), strategy="inequality")
+
+
+@settings(max_examples=40)
+@given(keyed())
+def test_comparisons_within_a_key(case: Case) -> None:
+    """Sorted by (hash of the key, value): the same rows as by hash chains, also where hashes collide."""
+    holds(case)
+
+
 @settings(max_examples=5)
 @given(cases(predicates(), cuts=(50,), units=(2,)))
 def test_many_small_batches(case: Case) -> None:
@@ -154,6 +172,22 @@ def test_each_row_is_stored_once(tmp_path: Path) -> None:
     assert all(sum(h) > 0 for h in held)
 
 
+@pytest.mark.parametrize("strategy", ["inequality", "biclique"])
+def test_without_a_key_no_hash_chains_are_filled(strategy: str, tmp_path: Path) -> None:
+    """Nobody looks for such rows by their hashes: the executor holds sorted arrays at most, and none for a scan."""
+    rows = pa.record_batch([pa.array(range(100))], pa.schema([("v", pa.int64())]))
+    source = SourceInput(rows.schema)
+    sql = "SELECT a.v AS av FROM a JOIN b ON a.v < b.v"
+    stage = build(sql, {"a": source, "b": source}, units=2, strategy=strategy)
+    flow = Flow(stage, tmp_path)
+    found = flow.run([{"a": rows, "b": rows}, {"b": rows}])
+
+    assert found.total() == 2 * 99 * 100 // 2
+    names = {p.name for p in (tmp_path / "indexes").rglob("*") if p.is_file() and p.stat().st_size}
+    assert {n for n in names if n.endswith(".index")} == set()
+    assert bool(names) == (strategy == "inequality")
+
+
 def test_a_large_result_comes_in_bounded_frames(tmp_path: Path) -> None:
     """A condition that every pair meets gives frames no larger than asked for, by either index."""
     rows = pa.record_batch([pa.array([0] * 200)], pa.schema([("v", pa.int64())]))
@@ -165,6 +199,35 @@ def test_a_large_result_comes_in_bounded_frames(tmp_path: Path) -> None:
 
         assert found.total() == 200 * 200
         assert flow.largest <= 64
+
+
+def test_a_reader_that_waits_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Back-pressure: of a result as large as the cross product no more is made than is taken."""
+    taken: list[int] = []
+    whole = theta._full
+
+    def counting(found: theta.Pairs, limit: int) -> theta.Pairs:
+        taken.append(0)
+        for frame in whole(found, limit):
+            taken[-1] += 1
+            yield frame
+
+    monkeypatch.setattr(theta, "_full", counting)
+    rows = pa.record_batch([pa.array([0] * 200)], pa.schema([("v", pa.int64())]))
+    source = SourceInput(rows.schema)
+    for strategy in ("inequality", "biclique"):
+        stage = build(
+            "SELECT a.v AS av FROM a JOIN b ON a.v <= b.v",
+            {"a": source, "b": source},
+            units=1,
+            strategy=strategy,
+        )
+        taken.clear()
+        flow = Flow(stage, tmp_path / strategy, replace(SEALS, probe_pairs=64), Trouble(dies={0: 1}))
+
+        assert flow.run([{"a": rows, "b": rows}]).total() == 200 * 200
+        assert taken[0] == 2, "the attempt that ends after a frame has seen that there is another"
+        assert sum(taken) >= 200 * 200 / 64
 
 
 ANOMALIES = {"missed": "looks", "duplicated": "stored"}

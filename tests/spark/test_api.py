@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 import joinlib.spark
-from joinlib.errors import SqlError
+from joinlib.errors import SpecError, SqlError
 from tests.spark.trial import Rows, Trial, plain, rows_of
 
 pytestmark = pytest.mark.spark
@@ -107,6 +107,32 @@ def test_outer_rows_come_out_by_the_watermark(trial: Trial) -> None:
     )
     assert all(row[1] is not None or row[0] % 7 == 0 for row in out if row[0] > 27)
     assert not out - expected
+
+
+def test_the_join_options_of_the_spec(trial: Trial) -> None:
+    """Join-biclique with and without a key, as the planner has it; what a DataFrame cannot have is refused with the reason."""
+    inputs(trial)
+    frames = {n: stream(trial, n) for n in ("orders", "payments")}
+    sql = "SELECT o.v AS ov, p.v AS pv FROM orders o JOIN payments p ON "
+    state = trial.folder / "state"
+    for options, message in (
+        ({"strategy": "nested"}, "must be one of auto"),
+        ({"strategy": "biclique", "subgroups": 3}, "power of two"),
+        ({"subgroups": 2}, "is for join.strategy biclique"),
+        ({"window_rows": 0}, "must be positive"),
+        ({"window_rows": 9}, "orders has none"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            joinlib.spark.join(trial.spark, sql + "o.k = p.k", frames, state, **options)  # type: ignore[arg-type]
+
+    on = "o.k = p.k AND o.v < p.v"
+    spark = trial.session()
+    frames = {n: stream(trial, n) for n in ("orders", "payments")}
+    run(
+        trial,
+        joinlib.spark.join(spark, sql + on, frames, state, units=4, strategy="biclique", subgroups=2),
+    )
+    assert output(trial) == trial.expected(sql + on)
 
 
 def test_a_query_is_refused_before_anything_runs(trial: Trial) -> None:

@@ -123,6 +123,17 @@ def test_what_a_checkpoint_pins_stays(space: Kube, live: str) -> None:
     assert "patched" in patched(space, live, {"join": {"units": 32}})  # no driver has begun that one yet
 
 
+def test_a_checkpoint_pins_where_rows_lie(space: Kube, live: str) -> None:
+    """Subgroups, and what is known to have them, stay; a strategy that may only change the index is left to the driver."""
+    spread = {"join": {"strategy": "biclique", "subgroups": 2}}
+    started(space, live)
+
+    assert "patched" in patched(space, live, {"join": {"strategy": "multiway"}})
+    assert "patched" in patched(space, live, {"join": {"strategy": "biclique"}})
+    assert "would not be found elsewhere" in patched(space, live, spread)
+    assert "patched" in patched(space, live, {**spread, "checkpoint": {"reset": "two"}})
+
+
 def test_scale(space: Kube, live: str) -> None:
     """`kubectl scale` sets the executors that are wanted, between min and max."""
     said = space.run("scale", "sj", live, "--replicas=9", check=False)

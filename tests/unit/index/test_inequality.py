@@ -1,4 +1,4 @@
-"""Runs and heads of inequality joins against a nested loop: every comparison, ties, NaN, infinities, equality, expiry."""
+"""Runs of inequality joins against a nested loop: every comparison, ties, NaN, infinities, equality, expiry."""
 
 import math
 import tracemalloc
@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joinlib.index import permuted
-from joinlib.index.comparisons import keys
-from joinlib.index.inequality import Head, Op, Run, build
+from joinlib.index import fences, grids, permuted
+from joinlib.index.comparisons import Asked, keys
+from joinlib.index.inequality import Op, Run, build
+from joinlib.index.neighbours import shared
 
 INTEGERS = [-(2**63), -1, 0, 1, 2, 2**63 - 1]
 HASHES = [-(2**63), 0, 7]
@@ -59,7 +60,7 @@ class Join:
         return self.probes, self.probe_hashes if self.keyed else None
 
     def given(self, rows=slice(None)):
-        """Arguments of `Head.insert`: columns of one dimension are one array."""
+        """Arguments of `build`: columns of one dimension are one array."""
         made = [column[rows] for column in self.stored]
         return [made[o] for o in self.of], self.stored_hashes[rows] if self.keyed else None
 
@@ -120,41 +121,35 @@ def test_a_run_finds_what_a_nested_loop_finds(join, limit, way, data):
 
 @settings(max_examples=80, deadline=None)
 @given(joins(rows=60), st.sampled_from([1, 2, 7, 50]), st.sampled_from([1, 3, 20]), st.data())
-def test_seals_and_expiry_do_not_change_the_matches(join, seal, batch, data):
-    """Rows come in batches, every `seal` rows become a run, the oldest rows expire one by one: the window is exact."""
-    head, runs = Head(join.ops), []
-    for start, stop in pairwise(sorted({*range(0, join.rows, batch), *range(0, join.rows, seal), join.rows})):
-        head.insert(*join.given(slice(start, stop)))
-        if head.rows >= seal:
-            runs.append(head.seal())
+def test_neighbours_that_share_an_index_and_expiry_do_not_change_the_matches(join, most, batch, data):
+    """Rows come in batches, small neighbours are indexed together, the oldest rows expire one by one: the window is exact."""
+    cuts = list(pairwise(sorted({*range(0, join.rows, batch), join.rows})))
+    together = shared([stop - start for start, stop in cuts], most)
     expired = data.draw(st.integers(0, join.rows))
     want = join.matches((expired, join.rows))
 
-    base, found, count = 0, [], 0
-    for part in [*runs, head]:
-        alive = (max(expired - base, 0), part.rows)
-        found += [(i, base + row) for i, row in pairs(part.probe(*join.asked, 7, alive), 7)]
-        count += part.count(*join.asked, alive).sum()
-        base += part.rows
+    found, count = [], 0
+    for first, last in together:
+        base, stop = cuts[first][0], cuts[last - 1][1]
+        columns, equal = join.given(slice(base, stop))
+        run = build(columns, join.ops, equal)
+        alive = (max(expired - base, 0), run.rows)
+        found += [(i, base + row) for i, row in pairs(run.probe(*join.asked, 7, alive), 7)]
+        count += run.count(*join.asked, alive).sum()
 
     assert sorted(found) == want
     assert count == len(want)
 
 
-@settings(max_examples=80, deadline=None)
-@given(joins(rows=30), st.lists(st.integers(0, 30), max_size=5))
-def test_a_seal_writes_what_a_build_writes(join, cuts):
-    """However the rows came, the arrays are the same to the byte: two attempts of a batch agree."""
-    head = Head(join.ops)
-    for start, stop in pairwise([0, *sorted(min(c, join.rows) for c in cuts), join.rows]):
-        head.insert(*join.given(slice(start, stop)))
-    sealed = head.seal()
-    sealed.check()
-    one, other = sealed.arrays(), join.build().arrays()
+@given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 40))
+def test_what_shares_an_index(rows, most):
+    """All segments, in order, each once; never more rows than allowed, and so few indexes that each has more rows than the next."""
+    together = shared(rows, most)
+    sizes = [sum(rows[start:stop]) for start, stop in together]
 
-    assert head.rows == 0
-    assert one.keys() == other.keys()
-    assert all(np.array_equal(one[k], other[k]) and one[k].dtype == other[k].dtype for k in one)
+    assert [at for start, stop in together for at in range(start, stop)] == list(range(len(rows)))
+    assert all(stop - start == 1 or size <= most for (start, stop), size in zip(together, sizes))
+    assert all(one > two or one + two > most for one, two in pairwise(sizes))
 
 
 @pytest.mark.parametrize("way", list(COSTS))
@@ -177,6 +172,47 @@ def test_blocks_of_bits_are_counted_and_passed_over(way, monkeypatch):
             assert pairs(run.probe(probes, limit=1000, alive=alive), 1000) == list(
                 zip(*(x.tolist() for x in np.nonzero(live)))
             )
+
+
+@settings(max_examples=60, deadline=None)
+@given(joins(rows=80), st.sampled_from([0, 1, 3]), st.sampled_from([1, 4]))
+def test_fences_and_grids_of_any_size(join, step, few):
+    """Arrays with fences on several levels, and grids down to single positions, find and count the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fences, "FEW", few)
+        patch.setattr(grids, "shift", lambda rows: step)
+        run, want = join.build(), join.matches((0, join.rows))
+
+        assert run.count(*join.asked).tolist() == [
+            sum(i == p for p, _ in want) for i in range(len(join.probe_hashes))
+        ]
+        assert pairs(run.probe(*join.asked, 50), 50) == want
+
+
+@pytest.mark.parametrize("rows", [15, 16, 17, 255, 256, 4096, 4113, 70_000])
+def test_fences_find_what_a_binary_search_finds(rows):
+    """Full nodes, parts of nodes, ties over several nodes, values before, between and behind all others."""
+    values = np.sort(np.random.default_rng(rows).integers(0, rows // 3, rows))
+    x = np.array([-(2**63), 2**63 - 1, *range(-1, rows // 3 + 1, 1 + rows // 500)])
+    above, by = fences.fences(values), np.argsort(x)
+
+    for upper in (False, True):
+        want = np.searchsorted(values, x, "right" if upper else "left").tolist()
+        assert fences.find(values, above, by, x, upper).tolist() == want
+
+
+@settings(max_examples=60, deadline=None)
+@given(joins())
+def test_probes_are_made_ready_once(join):
+    """What one run has made of a batch serves every run of the same shape; both ends of a band share an order."""
+    run, want = join.build(), join.matches((0, join.rows))
+    asked = run.shape.asked(*join.asked)
+    again = Asked(asked.keys, asked.ranks, asked.equal)
+
+    assert pairs(run.probe(asked), 1 << 18) == pairs(join.build().probe(again), 1 << 18) == want
+    for key, rank in zip(asked.keys, asked.ranks):
+        order = [(0 if asked.equal is None else asked.equal[i], key[i]) for i in rank]
+        assert order == sorted(order)
 
 
 @given(st.lists(st.floats() | st.sampled_from(FLOATS), min_size=2, max_size=2))
@@ -234,10 +270,9 @@ def test_a_frame_that_is_held_is_not_written_again():
         (lambda run: list(run.probe([np.zeros(1)])), "2 comparisons are probed with 1"),
         (lambda run: run.count([np.zeros(1, np.int64), np.zeros(1)]), "cast one"),
         (lambda run: run.count([np.zeros(1), np.zeros(1)], np.zeros(1, np.int64)), "or for none"),
-        (lambda run: Head([Op.LT]).seal(), "nothing to seal"),
     ],
 )
 def test_misuse_is_loud(mistake, message):
-    """Columns that do not fit the comparisons, or a seal of nothing."""
+    """Columns that do not fit the comparisons."""
     with pytest.raises((TypeError, ValueError), match=message):
         mistake(build([np.zeros(3), np.ones(3)], [Op.LT, Op.GT]))

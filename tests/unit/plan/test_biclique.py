@@ -17,10 +17,12 @@ INPUTS = {
     "plain": SourceInput(pa.schema([("k", pa.int64())])),
 }
 MINUTE = 60_000_000
+OUTER = ("LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI")
 
 
 def plan(on: str, join: str = "JOIN", units: int = 8, **options: object) -> Stage:
-    return build(f"SELECT r.k AS k FROM r {join} s ON {on}", INPUTS, units=units, **options)  # type: ignore[arg-type]
+    shown = "s" if join.startswith("RIGHT") else "r"
+    return build(f"SELECT {shown}.k AS k FROM r {join} s ON {on}", INPUTS, units=units, **options)  # type: ignore[arg-type]
 
 
 def met(stage: Stage) -> list[tuple[str, str, str, float]]:
@@ -66,6 +68,33 @@ def test_the_strategy_overrides() -> None:
     assert plan("r.k = s.k").route is None
 
 
+def test_comparisons_within_a_key_are_sorted_on_demand() -> None:
+    """Strategy inequality keeps a key's rows sorted in the key's own unit; auto follows hash chains and checks each row."""
+    sorts, chains = (plan("r.k = s.k AND r.x < s.x", strategy=s) for s in ("inequality", "auto"))
+
+    assert (sorts.index, sorts.route, met(sorts)) == ("sorted", None, [("r.x", "<", "s.x", 0)])
+    assert sorts.tree.residual is None  # type: ignore[union-attr]
+    assert chains.index == "hash" and met(chains) == []
+    assert "the rows of a key are kept sorted, and found by permutation" in explain(sorts)
+    assert "strategy" not in explain(chains)
+
+
+@pytest.mark.parametrize(
+    ("on", "join", "options", "message"),
+    [
+        ("r.k = s.k", "JOIN", {}, "needs a comparison"),
+        ("r.k = s.k AND r.x < s.x", "LEFT JOIN", {}, "for the INNER join of two inputs"),
+        ("r.k = s.k AND r.x < s.x", "JOIN", {"subgroups": 2}, "is for join.strategy biclique"),
+    ],
+)
+def test_what_cannot_be_sorted_within_a_key(
+    on: str, join: str, options: dict[str, object], message: str
+) -> None:
+    """Refused with the reason."""
+    with pytest.raises(SpecError, match=message):
+        plan(on, join, strategy="inequality", **options)
+
+
 def test_rows_that_match_nothing_are_not_stored() -> None:
     """A NULL that is compared is dropped where it is read."""
     stage = plan("r.k < s.k AND r.x <> s.x")
@@ -101,7 +130,8 @@ def test_windows_of_rows() -> None:
 @pytest.mark.parametrize(
     ("on", "join", "options", "message"),
     [
-        ("r.k = s.k", "LEFT JOIN", {"window_rows": 5}, "is for INNER joins"),
+        *(("r.k = s.k", f"{kind} JOIN", {"window_rows": 5}, "is for INNER joins") for kind in OUTER),
+        ("r.k = s.k", "JOIN", {"window_rows": -5}, "it must be positive"),
         ("r.k = s.k AND s.at >= r.at", "JOIN", {"window_rows": 5}, "rows would expire by two clocks"),
         ("r.k = s.k", "JOIN", {"window_rows": 5, "retention_us": 9}, "rows would expire by two clocks"),
         ("r.k = s.k", "JOIN", {"window_rows": 0}, "it must be positive"),
@@ -113,6 +143,13 @@ def test_windows_that_make_no_sense(on: str, join: str, options: dict[str, objec
     """Refused with the reason."""
     with pytest.raises(SpecError, match=message):
         plan(on, join, **options)
+
+
+def test_a_window_that_nothing_lies_in_is_warned_of() -> None:
+    """Its ends are exchanged, or it lies before what it begins at."""
+    text = explain(plan("s.at BETWEEN r.at AND r.at - INTERVAL 1 MINUTE AND r.x < s.x"))
+
+    assert "no pair of rows can match" in text
 
 
 def test_a_window_needs_numbers_or_times() -> None:

@@ -197,7 +197,7 @@ def test_retention_skips_times_that_may_be_null() -> None:
         (PLAIN.format("INNER"), {"units": 12}, "join.units is 12; it must be a power of two"),
         (PLAIN.format("INNER"), {"units": 8, "strategy": "quick"}, "join.strategy is 'quick'"),
         (PLAIN.format("LEFT"), {"units": 8, "strategy": "biclique"}, "for the INNER join of two inputs"),
-        (PLAIN.format("INNER"), {"units": 8, "strategy": "inequality"}, "for joins without equality"),
+        (PLAIN.format("INNER"), {"units": 8, "strategy": "inequality"}, "inequality needs a comparison"),
         (PLAIN.format("INNER"), {"units": 8, "subgroups": 2}, "join.subgroups is for join.strategy biclique"),
         (BELOW, {"units": 8, "strategy": "multiway"}, "this join has none"),
         (BELOW, {"units": 8, "subgroups": 2}, "has no key to tell subgroups by"),

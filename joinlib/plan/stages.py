@@ -38,11 +38,11 @@ def pipeline(
         _check(asked)
     trees = [timed(query, asked) for query in queries]
     late = _lateness(trees)
-    grouping = grouping_of(queries, _of_result(trees, late))
+    numbered = asked.window_rows is not None  # then row numbers are the stage's time
+    grouping = grouping_of(queries, {} if numbered else _of_result(trees, late))
     alone = isinstance(trees[-1], Scan) and grouping and grouping.release
-    more = (
-        frozenset([alone.column]) if alone else frozenset()
-    )  # rows behind the watermark are late, though none is stored
+    # Rows behind the watermark are late then, though none is stored.
+    more = frozenset([alone.column]) if alone else frozenset()
     return Pipeline(tuple(_stages(queries, trees, asked, late, more)), grouping)
 
 

@@ -11,6 +11,8 @@ import duckdb
 import pytest
 
 from joinlib.errors import SpecError
+from joinlib.spark.compiled import compiled
+from joinlib.spec.output import KafkaOutput, Output
 from tests.unit.spark.test_stages import PLAIN, SQL, TIMED, UNITS, Bench, fill
 
 JOINED = SQL.partition(" FROM ")[2]
@@ -114,3 +116,15 @@ def test_minutes_come_out_when_they_have_passed(tmp_path: Path, joined: str) -> 
     assert sum(n > 0 for n in by_batch) > 4
     assert max(kept) < bench.output().total() / 2
     assert kept[-1] == 0
+
+
+def test_a_changelog_in_kafka_needs_the_groups_as_key(tmp_path: Path) -> None:
+    """A tombstone without a key would delete nothing."""
+    bench = Bench(tmp_path, PLAIN, False, QUERIES["functions"], "changelog")
+    kafka = KafkaOutput.model_validate({"bootstrapServers": "kafka:9092", "topic": "t"})
+    spec = bench.document.spec.model_copy(update={"output": Output(mode="changelog", kafka=kafka)})
+
+    with pytest.raises(
+        SpecError, match=r"output\.kafka\.key: a changelog needs the columns that name a group"
+    ):
+        compiled(bench.document.model_copy(update={"spec": spec}), 2)

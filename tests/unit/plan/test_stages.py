@@ -1,19 +1,24 @@
 """Joins by several keys: which stages, in which order, with which columns, for how long, and what is refused."""
 
+import json
 import pickle
 from itertools import product
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from joinlib.errors import SpecError, SqlError
 from joinlib.join.config import Bound
-from joinlib.plan import Pipeline, SourceInput, build, compare, explain, fingerprint, pipeline
+from joinlib.plan import Pipeline, SourceInput, build, compare, explain, fingerprint, pipeline, pipeline_of
 from joinlib.plan.binary import binary
+from joinlib.plan.formats import told
 from joinlib.plan.forward import forward
 from joinlib.plan.tsc import groups
+from joinlib.spec import load
 from joinlib.sql import TimeBound
 
+MANIFESTS = sorted((Path(__file__).parents[3] / "manifests").glob("[0-9]*.yaml"))
 HOUR = 3_600_000_000
 TIMED = SourceInput(
     pa.schema([("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64()), ("t", pa.timestamp("us", "UTC"))]),
@@ -275,3 +280,28 @@ def test_checkpoints_are_compared_stage_by_stage() -> None:
     assert compare(one, two) == ["the query ran in 1 stage and would run in 2; this needs a new checkpoint"]
     assert all(why.startswith("stage 1: ") for why in compare(two, three))
     assert compare(two, three)
+
+
+def test_the_plan_for_programs_and_pictures() -> None:
+    """All stages, their inputs and what goes from one to the next; quotes in the SQL break neither."""
+    found = plan("""SELECT a.v, concat('<"x">', 'y') AS `q"` FROM a, b, c WHERE a.k = b.k AND b.j = c.j""")
+    document = json.loads(told(found, "json"))
+    chart = told(found, "mermaid")
+
+    assert [len(stage["inputs"]) for stage in document["stages"]] == [2, 2]
+    assert document["stages"][1]["inputs"][0]["source"] == "$stage0"
+    assert document["stages"][0]["select"] == {"a.v": ["a.v", "BIGINT"], "b.j": ["b.j", "BIGINT"]}
+    assert document["groups"] == [{"inputs": ["a", "b", "c"], "stages": [0, 1]}]
+    assert 'stage0["stage 0<br>INNER by a.k = b.k"]' in chart
+    assert 'stage0 -->|"a.v, b.j"| stage1' in chart
+    assert 'stage1 --> result(["v, q#quot;"])' in chart
+    assert told(found, "text") == explain(found)
+
+
+@pytest.mark.parametrize("form", ["json", "mermaid"])
+@pytest.mark.parametrize("path", MANIFESTS, ids=[p.stem for p in MANIFESTS])
+def test_every_example_has_every_format(path: Path, form: str) -> None:
+    """Joins without a key, and lookups, too."""
+    text = told(pipeline_of(load(path)), form)
+
+    assert json.loads(text)["stages"] if form == "json" else text.startswith("flowchart LR")

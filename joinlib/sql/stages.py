@@ -29,6 +29,11 @@ def staged(tree: Joined, at: At) -> tuple[Joined, ...]:
 
     `at`: where the text names an input.
     """
+    for scan in inputs(tree):
+        if scan.alias.startswith("$"):
+            raise SqlError(
+                f"the alias {scan.alias} begins with $, as the rows of stages do; use another", *at(scan)
+            )
     stages = _Stages(at)
     last = stages.below(tree)
     assert isinstance(last, Joined)

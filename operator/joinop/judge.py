@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from joinlib.errors import SpecError, SqlError, StreamJoinError
-from joinlib.plan import explain, fingerprint, of_spec
+from joinlib.plan import explain, fingerprint, pipeline_of
 from joinlib.spec import StreamJoin, parse
 from joinlib.spec.model import Batch, Driver, Executors, Join, Scaling
 from joinop import names, places
@@ -83,8 +83,8 @@ def _judge(text: str) -> Accepted | Refused:
     except SpecError as error:
         return Refused(tuple(line.removeprefix("spec:1: ") for line in str(error).splitlines()))
     try:
-        stage = of_spec(model)
-        plan, marks = explain(stage), fingerprint(stage)
+        stages = pipeline_of(model)
+        plan, marks = explain(stages), fingerprint(stages)
     except StreamJoinError as error:
         return Refused((*places.problems(model.spec), _planned(error)))
     except Exception as error:  # noqa: BLE001  one document must not stop the operator

@@ -48,7 +48,7 @@ def test_distinct_rows_and_a_changelog_go_on_after_the_end(tmp_path: Path) -> No
     for mode, name in (("append", "distinct"), ("changelog", "functions"), ("append", "functions")):
         folder = tmp_path / mode / name
         folder.mkdir(parents=True)
-        bench = Bench(folder, PLAIN, False, QUERIES[name], mode)
+        bench = Bench(folder, PLAIN, False, QUERIES[name], mode=mode)
         fill(bench, range(2))
         bench.run()
         fill(bench, range(2, 4))
@@ -66,7 +66,7 @@ def test_distinct_rows_and_a_changelog_go_on_after_the_end(tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["functions", "one group", "no row"])
 def test_a_changelog_leads_to_the_answer(tmp_path: Path, name: str) -> None:
     """In the order of batches the last row of a group is its value."""
-    bench = Bench(tmp_path, PLAIN, False, QUERIES[name], "changelog")
+    bench = Bench(tmp_path, PLAIN, False, QUERIES[name], mode="changelog")
     fill(bench, range(3))
     bench.run(twice=EVERY)
 
@@ -120,7 +120,7 @@ def test_minutes_come_out_when_they_have_passed(tmp_path: Path, joined: str) -> 
 
 def test_a_changelog_in_kafka_needs_the_groups_as_key(tmp_path: Path) -> None:
     """A tombstone without a key would delete nothing."""
-    bench = Bench(tmp_path, PLAIN, False, QUERIES["functions"], "changelog")
+    bench = Bench(tmp_path, PLAIN, False, QUERIES["functions"], mode="changelog")
     kafka = KafkaOutput.model_validate({"bootstrapServers": "kafka:9092", "topic": "t"})
     spec = bench.document.spec.model_copy(update={"output": Output(mode="changelog", kafka=kafka)})
 

@@ -25,7 +25,11 @@ def as_json(plan: Pipeline) -> str:
         {"inputs": [named(i) for i in group.inputs], "stages": sorted(tree.stage[p.root] for p in parts)}
         for group, parts in tree.cut
     ]
-    return json.dumps({"stages": stages, "groups": groups}, indent=2)
+    made: dict[str, object] = {"stages": stages, "groups": groups}
+    if plan.grouping is not None:
+        result = {field.name: name(field.type) for field in plan.schema}
+        made["aggregates"] = {**fingerprint(plan)["groups"], "select": result}
+    return json.dumps(made, indent=2)
 
 
 def _select(stage: Stage) -> dict[str, list[str]]:
@@ -49,7 +53,12 @@ def _chart(plan: Pipeline) -> Iterator[str]:
         for at, lookup in enumerate(stage.lookups):
             yield f"table{at}[({_quoted(lookup.table.source)})] -.-> stage{number}"
     last = len(plan.stages) - 1
-    yield f"stage{last} --> result([{_quoted(', '.join(c.name for c in plan.last.select))}])"
+    end = f"stage{last}"
+    if plan.grouping is not None:
+        by = ", ".join(k.sql for k in plan.grouping.keys) or "nothing"
+        yield f"{end} -->|partials| groups[{_quoted(f'groups by {by}', *(c.sql for c in plan.grouping.calls))}]"
+        end = "groups"
+    yield f"{end} --> result([{_quoted(', '.join(plan.schema.names))}])"
 
 
 def _join(stage: Stage, join: Join) -> str:

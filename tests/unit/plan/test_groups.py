@@ -1,9 +1,12 @@
 """When groups come out, what the plan says of it, and what a checkpoint of groups can follow."""
 
+import json
+
 import pytest
 
 from joinlib.join.stage import Pipeline
 from joinlib.plan import SourceInput, compare, explain, fingerprint, pipeline
+from joinlib.plan.formats import told
 from tests.unit.plan.test_build import HOUR, INPUTS
 
 ON = "FROM orders o {} JOIN ships s ON o.id = s.order_id"
@@ -49,11 +52,17 @@ def test_rows_behind_the_watermark_are_late_where_groups_are_final() -> None:
 
 def test_the_plan_says_the_two_phases() -> None:
     """And warns of what grows, or never comes out."""
-    told = explain(plan(DAY.format(NEAR).replace("{}", "")))
-    assert "phase 1 each unit of the join makes one partial" in told
-    assert "out     once, when the watermark, 1h behind, has passed all of its CAST(o.at AS DATE)" in told
+    text = explain(plan(DAY.format(NEAR).replace("{}", "")))
+    assert "phase 1 each unit of the join makes one partial" in text
+    assert "out     once, when the watermark, 1h behind, has passed all of its CAST(o.at AS DATE)" in text
+    assert json.loads(told_as(DAY, "json"))["aggregates"]["by"] == ["CAST(o.at AS DATE)"]
+    assert "groups by CAST(o.at AS DATE)" in told_as(DAY, "mermaid")
     assert "come out only when the inputs are closed" in explain(plan(DAY.format(ON).replace("{}", "")))
     assert "state grows with the number of groups" in explain(plan(DAY.format(ON).replace("{}", ""), True))
+
+
+def told_as(sql: str, form: str) -> str:
+    return told(plan(sql.format(NEAR).replace("{}", "")), form)
 
 
 def test_other_groups_need_a_new_checkpoint() -> None:

@@ -5,6 +5,7 @@ Commands import what they need when they run: `validate` starts without Spark.
 """
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,14 @@ app = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A spec file (YAML).", show_default=False)]
+
+
+class Form(StrEnum):
+    """How a plan is shown."""
+
+    text = "text"
+    json = "json"
+    mermaid = "mermaid"
 
 
 @app.callback()
@@ -52,12 +61,16 @@ def validate(
 
 
 @app.command()
-def plan(file: File) -> None:
+def plan(
+    file: File,
+    form: Annotated[Form, typer.Option("--format", help="For people, programs, or a picture.")] = Form.text,
+) -> None:
     """Show how a spec's SQL is run, what is stored for how long, and why."""
-    from joinlib.plan import explain, pipeline_of
+    from joinlib.plan import pipeline_of
+    from joinlib.plan.formats import told
     from joinlib.spec import load
 
-    typer.echo(explain(pipeline_of(load(file))))
+    typer.echo(told(pipeline_of(load(file)), form.value))
 
 
 @app.command()

@@ -54,8 +54,8 @@ class GroupUnit:
         after = max(watermark, before.watermark)
         if self.grouping.final_close:
             self.groups.add(part)
-            if after > before.watermark:
-                yield finished(self.groups.release(self._bound(after)), self.grouping)
+            if after > before.watermark and (bound := self._bound(after)) != NEVER:
+                yield finished(self.groups.release(bound), self.grouping)
         elif part.num_rows:
             yield self._changed(part, first=before.batch < 0)
         self.groups.write(batch, self.tuning.file_bytes)

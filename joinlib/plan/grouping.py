@@ -5,7 +5,7 @@ interval. How far behind the watermark that time may be when a joined row comes 
 wait for the watermark it does not, and groups then come out when the inputs are closed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -22,10 +22,11 @@ from joinlib.sql.graph import inputs
 _RISING = (floor_time, add_micros, add_days, add_months, convert)
 
 
-def grouping_of(query: Query, late: Mapping[str, int]) -> Grouping | None:
+def grouping_of(queries: Sequence[Query], late: Mapping[str, int]) -> Grouping | None:
     """The query's groups, with what tells that one is final. `late`: µs that event times may be behind the watermark."""
+    query = queries[-1]
     grouping = query.grouping
-    if grouping is None or not grouping.final_close or query.waits is not None:
+    if grouping is None or not grouping.final_close or any(q.waits for q in queries):
         return grouping
     times = {f"{s.alias}.{s.table.time}" for scan in query.scans for s in inputs(scan) if s.table.time}
     for name, value in query.select:

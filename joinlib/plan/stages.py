@@ -38,11 +38,11 @@ def pipeline(
         _check(asked)
     trees = [timed(query, asked) for query in queries]
     late = _lateness(trees)
-    grouping = grouping_of(queries[-1], late[-1])
+    numbered = asked.window_rows is not None  # then row numbers are the stage's time
+    grouping = grouping_of(queries, {} if numbered else _of_result(trees, late))
     alone = isinstance(trees[-1], Scan) and grouping and grouping.release
-    more = (
-        frozenset([alone.column]) if alone else frozenset()
-    )  # rows behind the watermark are late, though none is stored
+    # Rows behind the watermark are late then, though none is stored.
+    more = frozenset([alone.column]) if alone else frozenset()
     return Pipeline(tuple(_stages(queries, trees, asked, late, more)), grouping)
 
 
@@ -74,11 +74,22 @@ def _lateness(trees: Sequence[Node | Scan]) -> list[dict[str, int]]:
     """Of each stage, how far behind its watermark the event times of its rows may be."""
     found: list[dict[str, int]] = []
     for tree in trees:
-        late: dict[str, int] = {}
-        for scan in scans(tree):
-            late |= found[scan.stage] if isinstance(scan, Result) else dict.fromkeys(_times([scan]), 0)
-        found.append(forward([_times([s]) for s in scans(tree)], bounds(tree), late))
+        found.append(forward([_times([s]) for s in scans(tree)], bounds(tree), _arriving(tree, found)))
     return found
+
+
+def _of_result(trees: Sequence[Node | Scan], late: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """The same of the result, where all bounds of all stages hold: inner and semi joins."""
+    every = [bound for tree in trees for bound in bounds(tree)]
+    return forward([_times([s]) for s in scans(trees[-1])], every, _arriving(trees[-1], late))
+
+
+def _arriving(tree: Node | Scan, found: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """How far behind the watermark event times are as their rows come in."""
+    late: dict[str, int] = {}
+    for scan in scans(tree):
+        late |= found[scan.stage] if isinstance(scan, Result) else dict.fromkeys(_times([scan]), 0)
+    return late
 
 
 def _times(leaves: Sequence[Scan]) -> frozenset[str]:

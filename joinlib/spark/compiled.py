@@ -134,13 +134,19 @@ def _emit(output: Output, pipeline: Pipeline) -> Emit:
     if output.noop:
         return Emit("noop")
     assert output.kafka is not None
-    return Emit("kafka", kafka=_target(output, output.kafka, pipeline.schema.names))
+    return Emit("kafka", kafka=_target(output.kafka, pipeline))
 
 
-def _target(output: Output, kafka: KafkaOutput, names: list[str]) -> KafkaTarget:
+def _target(kafka: KafkaOutput, pipeline: Pipeline) -> KafkaTarget:
+    names, grouping = pipeline.schema.names, pipeline.grouping
+    changelog = grouping is not None and grouping.changelog
+    if grouping and changelog and grouping.keys and not kafka.key and kafka.format != "arrow":
+        raise SpecError(
+            "output.kafka.key: a changelog needs the columns that name a group as the key of its messages; add them"
+        )
     for key in kafka.key:
         if key not in names:
             raise SpecError(
                 f"output.kafka.key: the result has no column {key!r}; {hint(key, names, 'columns')}"
             )
-    return KafkaTarget(kafka, kafka.topic, kafka.format, kafka.key, output.mode == "changelog")
+    return KafkaTarget(kafka, kafka.topic, kafka.format, kafka.key, changelog)

@@ -153,7 +153,8 @@ class UnitTask:
 
     def _lookups(self, blocks: Blocks, folder: Path) -> list[tuple[Lookup, Finder]]:
         units, bits = self.stage.units, self.task.tuning.hash_bits
-        return [(t.lookup, finder(t, blocks.versions, folder, units, bits)) for t in self.task.tables]
+        tables = self.task.tables if self.task.last else ()
+        return [(t.lookup, finder(t, blocks.versions, folder, units, bits)) for t in tables]
 
     def _figures(self, join: UnitJoin, held: Unit, rows_out: int, files: tuple[str, ...]) -> Receipt:
         before, after, container = self.before, join.manifest, recent()

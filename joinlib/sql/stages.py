@@ -2,9 +2,13 @@
 
     a.k = b.k AND b.j = c.j AND a.k = d.k     stage 0 joins a, b, d by k; stage 1 joins its rows with c by j
 
-Inputs are taken in the order of the text, as far as equalities relate them. A stage takes all that its key class holds for
-before another begins: no join by that class is left for a later exchange. Law: every clause is decided in the earliest stage
-that sees its inputs. Cost: cubic in the number of inputs.
+Inputs are taken in the order of the text, as far as equalities relate them. Before another key begins a stage takes what else
+has its key, unless that costs: no class of a composite key is given up for a further input, and none is taken before the text
+has it if a condition with an input in between would have held it back.
+
+    n.k = s.k AND s.j = l.j AND l.i = o.i AND o.h = c.h AND c.k = s.k     c waits for o: by k alone it would multiply
+
+Law: every clause is decided in the earliest stage that sees its inputs. Cost: quartic in the number of inputs.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +17,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from joinlib.errors import SqlError
+from joinlib.expr.compare import Comparison
 from joinlib.sql.graph import Clause, Joined, Place, Result, Scan, Table, Tree, inputs
 from joinlib.sql.keys import NoKey, link
 
@@ -24,6 +29,11 @@ def staged(tree: Joined, at: At) -> tuple[Joined, ...]:
 
     `at`: where the text names an input.
     """
+    for scan in inputs(tree):
+        if scan.alias.startswith("$"):
+            raise SqlError(
+                f"the alias {scan.alias} begins with $, as the rows of stages do; use another", *at(scan)
+            )
     stages = _Stages(at)
     last = stages.below(tree)
     assert isinstance(last, Joined)
@@ -47,15 +57,14 @@ class _Stages:
         for ends in ([], *([i] for i in trees), trees):
             before = len(self.done)
             found = tuple(self._finished(c) if i in ends else c for i, c in enumerate(children))
-            if _holds(whole := replace(tree, children=found)):
+            if _classes(whole := replace(tree, children=found)):
                 return whole
             del self.done[before:]
         raise self._unrelated(children, tree.on)
 
     def _inner(self, tree: Joined, parts: list[Tree]) -> Joined:
         clauses = tree.on
-        while not _holds(whole := replace(tree, children=tuple(parts), on=clauses)):
-            group = _group(parts, clauses)
+        while (group := _group(parts, clauses)) is None or len(group) < len(parts):
             if group is None:
                 parts = self._one_finished(parts, clauses)
                 continue
@@ -63,7 +72,7 @@ class _Stages:
             clauses = tuple(c for c in clauses if c not in joined.on)
             result = self._finished(joined)
             parts = [result if i == group[0] else p for i, p in enumerate(parts) if i not in group[1:]]
-        return whole
+        return replace(tree, children=tuple(parts), on=clauses)
 
     def _one_finished(self, parts: list[Tree], clauses: Sequence[Clause]) -> list[Tree]:
         """No two parts have a key in common; but what is known of an outer join's rows is less than of a stage's."""
@@ -95,8 +104,8 @@ class _Stages:
         )
 
 
-def _group(parts: Sequence[Tree], clauses: Iterable[Clause]) -> list[int] | None:
-    """The first part that has a key in common with another, and all that share it, by position; None: there is none."""
+def _group(parts: Sequence[Tree], clauses: Sequence[Clause]) -> list[int] | None:
+    """The first part that has a key in common with another, and those that share it, by position; None: there is none."""
     for start in range(len(parts)):
         members = [start]
         while (more := _next(members, parts, clauses)) is not None:
@@ -106,11 +115,28 @@ def _group(parts: Sequence[Tree], clauses: Iterable[Clause]) -> list[int] | None
     return None
 
 
-def _next(members: list[int], parts: Sequence[Tree], clauses: Iterable[Clause]) -> int | None:
+def _next(members: list[int], parts: Sequence[Tree], clauses: Sequence[Clause]) -> int | None:
+    least = max(_classes(_joined([parts[i] for i in members], clauses)), 1)
     for at in range(len(parts)):
-        if at not in members and _holds(_joined([parts[i] for i in (*members, at)], clauses)):
+        if at in members or _classes(_joined([parts[i] for i in (*members, at)], clauses)) < least:
+            continue
+        if len(members) == 1 or not _held_back(at, members, parts, clauses):
             return at
     return None
+
+
+def _held_back(at: int, members: list[int], parts: Sequence[Tree], clauses: Sequence[Clause]) -> bool:
+    """Is there a part before it in the text that is equal to it in something, and will be joined without it too?"""
+    outside = [i for i in range(len(parts)) if i not in members and i != at]
+    reached = [i for m in members for i in outside if _equated(parts[m], parts[i], clauses)]
+    for one in reached:
+        reached += [i for i in outside if i not in reached and _equated(parts[one], parts[i], clauses)]
+    return any(i < at and _equated(parts[i], parts[at], clauses) for i in reached)
+
+
+def _equated(one: Tree, two: Tree, clauses: Iterable[Clause]) -> bool:
+    equalities = (c for c in clauses if isinstance(c.value.node, Comparison) and c.value.node.sign == "=")
+    return any(c.aliases & one.aliases and c.aliases & two.aliases for c in equalities)
 
 
 def _joined(parts: Sequence[Tree], clauses: Iterable[Clause]) -> Joined:
@@ -118,9 +144,11 @@ def _joined(parts: Sequence[Tree], clauses: Iterable[Clause]) -> Joined:
     return Joined("inner", tuple(parts), tuple(c for c in clauses if c.aliases <= seen), (), (1, 1))
 
 
-def _holds(tree: Joined) -> bool:
-    """Is there a class for all its inputs?"""
+def _classes(tree: Joined) -> int:
+    """How many key classes hold for all its inputs."""
+    if len(tree.children) == 1:
+        return 0
     try:
-        return bool(link(tree, []))
+        return len(link(tree, []))
     except NoKey:
-        return False
+        return 0

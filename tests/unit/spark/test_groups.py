@@ -11,6 +11,8 @@ import duckdb
 import pytest
 
 from joinlib.errors import SpecError
+from joinlib.spark.compiled import compiled
+from joinlib.spec.output import KafkaOutput, Output
 from tests.unit.spark.test_stages import PLAIN, SQL, TIMED, UNITS, Bench, fill
 
 JOINED = SQL.partition(" FROM ")[2]
@@ -46,7 +48,7 @@ def test_distinct_rows_and_a_changelog_go_on_after_the_end(tmp_path: Path) -> No
     for mode, name in (("append", "distinct"), ("changelog", "functions"), ("append", "functions")):
         folder = tmp_path / mode / name
         folder.mkdir(parents=True)
-        bench = Bench(folder, PLAIN, False, QUERIES[name], mode)
+        bench = Bench(folder, PLAIN, False, QUERIES[name], mode=mode)
         fill(bench, range(2))
         bench.run()
         fill(bench, range(2, 4))
@@ -64,7 +66,7 @@ def test_distinct_rows_and_a_changelog_go_on_after_the_end(tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["functions", "one group", "no row"])
 def test_a_changelog_leads_to_the_answer(tmp_path: Path, name: str) -> None:
     """In the order of batches the last row of a group is its value."""
-    bench = Bench(tmp_path, PLAIN, False, QUERIES[name], "changelog")
+    bench = Bench(tmp_path, PLAIN, False, QUERIES[name], mode="changelog")
     fill(bench, range(3))
     bench.run(twice=EVERY)
 
@@ -92,7 +94,7 @@ LAST = " JOIN c ON b.j = c.j AND c.t BETWEEN a.t - INTERVAL 6 MINUTES AND a.t + 
 @pytest.mark.parametrize("joined", [NEAR, NEAR + LAST], ids=["one stage", "two stages"])
 def test_minutes_come_out_when_they_have_passed(tmp_path: Path, joined: str) -> None:
     """By the watermark, long before the end, and never again: state stays small."""
-    sql = f"SELECT date_trunc('minute', b.t) AS m, a.k AS k, count(*) AS n {joined} GROUP BY date_trunc('minute', b.t), a.k"
+    sql = f"SELECT minute(date_trunc('minute', b.t)) AS m, a.k AS k, count(*) AS n {joined} GROUP BY date_trunc('minute', b.t), a.k"
     bench = Bench(tmp_path, {n: TIMED[n] for n in ("abc" if LAST in joined else "ab")}, True, sql)
     start = datetime(2026, 1, 1)  # noqa: DTZ001 - as in most files, no zone
     for file in range(8):
@@ -114,3 +116,15 @@ def test_minutes_come_out_when_they_have_passed(tmp_path: Path, joined: str) -> 
     assert sum(n > 0 for n in by_batch) > 4
     assert max(kept) < bench.output().total() / 2
     assert kept[-1] == 0
+
+
+def test_a_changelog_in_kafka_needs_the_groups_as_key(tmp_path: Path) -> None:
+    """A tombstone without a key would delete nothing."""
+    bench = Bench(tmp_path, PLAIN, False, QUERIES["functions"], mode="changelog")
+    kafka = KafkaOutput.model_validate({"bootstrapServers": "kafka:9092", "topic": "t"})
+    spec = bench.document.spec.model_copy(update={"output": Output(mode="changelog", kafka=kafka)})
+
+    with pytest.raises(
+        SpecError, match=r"output\.kafka\.key: a changelog needs the columns that name a group"
+    ):
+        compiled(bench.document.model_copy(update={"spec": spec}), 2)

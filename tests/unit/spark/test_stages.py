@@ -13,7 +13,8 @@ import orjson
 import pytest
 
 from joinlib.route.slots import slots
-from joinlib.spark.compiled import compiled
+from joinlib.spark import inputs
+from joinlib.spark.compiled import compiled, with_tables
 from joinlib.spark.exchange import apart, receipt_of
 from joinlib.spark.groups import GroupTask
 from joinlib.spark.publish import publish
@@ -29,6 +30,7 @@ TUNING = Tuning(
     spool_bytes=200, file_bytes=200, seal_rows=40, merge_segments=2, max_segments=8, max_runs=2, frame_rows=50
 )
 UNITS = 4
+STREAM = {"maxFilesPerBatch": 1}
 Sent = tuple[Any, ...]
 
 
@@ -36,24 +38,31 @@ class Bench:
     """Several stages that are run by hand, batch after batch."""
 
     def __init__(
-        self, folder: Path, schemas: Mapping[str, str], timed: bool, sql: str, mode: str = "append"
+        self,
+        folder: Path,
+        schemas: Mapping[str, str],
+        timed: bool,
+        sql: str,
+        *tables: str,
+        mode: str = "append",
     ) -> None:
         self.folder, self.sql, self.schemas, self.db = folder, sql, schemas, duckdb.connect()
         time = {"eventTime": {"column": "t", "delay": "1m"}} if timed else {}
+        self.batch = 0
+        self.saved: dict[tuple[int, int], bytes] = {}  # manifests, by stage and slot
+        self.receipts: list[list[Receipt]] = []  # of each batch
         for name in schemas:
             (folder / name).mkdir()
         self.document = self._document(
             {
-                n: {"schema": s, "files": {"path": n, "maxFilesPerBatch": 1}, **time}
+                n: {"schema": s, "files": {"path": n, **({} if n in tables else STREAM)}, **time}
+                | ({"role": "table"} if n in tables else {})
                 for n, s in schemas.items()
             },
             mode,
         )
         self.plan = compiled(self.document, 2, TUNING)
         self.offset = Reader(self.plan.source).initialOffset()
-        self.batch = 0
-        self.saved: dict[tuple[int, int], bytes] = {}  # manifests, by stage and slot
-        self.receipts: list[list[Receipt]] = []  # of each batch
 
     def _document(self, inputs: dict[str, Any], mode: str) -> StreamJoin:
         spec = {
@@ -74,6 +83,7 @@ class Bench:
 
     def run(self, twice: frozenset[tuple[int, int]] = frozenset()) -> None:
         """Every batch that there is. `twice`: (batch, stage) whose units run, and run again from the old manifests."""
+        self.plan = with_tables(self.plan, inputs.tables(self.plan.source.tables))
         reader = Reader(self.plan.source)
         reader.prepareForTriggerAvailableNow()
         while (end := reader.latestOffset(self.offset)) != self.offset:
@@ -185,6 +195,15 @@ def test_three_stages_in_several_batches(tmp_path: Path) -> None:
     assert all({r.unit for r in batch} == set(range(3 * UNITS)) for batch in bench.receipts)
     assert all(bench.state_rows)
     assert list((tmp_path / "ck" / "state" / "1").glob("*/in*")), "large blocks go as files"
+
+
+def test_tables_are_looked_up_in_the_last_stage(tmp_path: Path) -> None:
+    """Versions reach it through the stage before."""
+    bench = Bench(tmp_path, PLAIN, False, SQL, "items")
+    fill(bench, range(3))
+    bench.run()
+    assert [len(s.lookups) for s in bench.plan.pipeline.stages] == [0, 1]
+    assert bench.output() == bench.expected() != Counter()
 
 
 TIMED = {

@@ -1,0 +1,75 @@
+"""When groups come out, what the plan says of it, and what a checkpoint of groups can follow."""
+
+import json
+
+import pytest
+
+from joinlib.join.stage import Pipeline
+from joinlib.plan import SourceInput, compare, explain, fingerprint, pipeline
+from joinlib.plan.formats import told
+from tests.unit.plan.test_build import HOUR, INPUTS
+
+ON = "FROM orders o {} JOIN ships s ON o.id = s.order_id"
+NEAR = f"{ON} AND s.at BETWEEN o.at AND o.at + INTERVAL 1 HOUR"
+DAY = "SELECT CAST(o.at AS DATE) AS d, count(*) AS n {} GROUP BY CAST(o.at AS DATE)"
+
+
+def plan(sql: str, changelog: bool = False, **more: SourceInput) -> Pipeline:
+    return pipeline(sql, {**INPUTS, **more}, units=8, changelog=changelog)
+
+
+@pytest.mark.parametrize(
+    ("sql", "behind"),
+    [
+        (DAY.format(NEAR), HOUR),
+        (DAY.replace("o.at", "s.at").format(NEAR), 0),
+        (DAY.replace("CAST(o.at AS DATE)", "o.at + INTERVAL 1 DAY").format(NEAR), HOUR),
+        (DAY.replace("CAST(o.at AS DATE)", "date_trunc('week', o.at)").format(NEAR), HOUR),
+        (DAY.replace("CAST(o.at AS DATE)", "month(o.at)").format(NEAR), None),
+        (DAY.format(ON), None),
+        (DAY.format(NEAR.format("LEFT")), None),
+        (DAY.replace("CAST(o.at AS DATE)", "o.customer").format(NEAR), None),
+    ],
+)
+def test_a_group_is_final_when_its_time_has_passed(sql: str, behind: int | None) -> None:
+    """Only where its key rises with an event time that is bounded in the join."""
+    found = plan(sql.replace("{}", ""))
+
+    assert found.grouping is not None
+    assert (found.grouping.release and found.grouping.release.behind_us) == behind
+    assert found.final_close
+
+
+def test_rows_behind_the_watermark_are_late_where_groups_are_final() -> None:
+    """Also where nothing is stored: a stream with a table."""
+    cities = SourceInput(INPUTS["untimed"].schema, role="table")
+    found = plan(DAY.format("FROM orders o JOIN cities c ON o.id = c.id"), cities=cities)
+
+    assert found.last.timed
+    assert found.last.inputs[0].time == "o.at"
+    assert not plan(DAY.format("FROM orders o JOIN cities c ON o.id = c.id"), True, cities=cities).last.timed
+
+
+def test_the_plan_says_the_two_phases() -> None:
+    """And warns of what grows, or never comes out."""
+    text = explain(plan(DAY.format(NEAR).replace("{}", "")))
+    assert "phase 1 each unit of the join makes one partial" in text
+    assert "out     once, when the watermark, 1h behind, has passed all of its CAST(o.at AS DATE)" in text
+    assert json.loads(told_as(DAY, "json"))["aggregates"]["by"] == ["CAST(o.at AS DATE)"]
+    assert "groups by CAST(o.at AS DATE)" in told_as(DAY, "mermaid")
+    assert "come out only when the inputs are closed" in explain(plan(DAY.format(ON).replace("{}", "")))
+    assert "state grows with the number of groups" in explain(plan(DAY.format(ON).replace("{}", ""), True))
+
+
+def told_as(sql: str, form: str) -> str:
+    return told(plan(sql.format(NEAR).replace("{}", "")), form)
+
+
+def test_other_groups_need_a_new_checkpoint() -> None:
+    """Other aggregates or another mode: partials that are stored would lack something."""
+    sql = DAY.format(NEAR).replace("{}", "")
+    one = fingerprint(plan(sql))
+
+    assert compare(one, fingerprint(plan(sql))) == []
+    for other in (plan(sql, True), plan(sql.replace("count(*)", "max(o.at)"))):
+        assert any("groups" in why for why in compare(one, fingerprint(other)))

@@ -1,6 +1,7 @@
 """Which conditions of a join without equality can an index find? Comparisons of a value of one input with one of the other.
 
     a.x < b.y                    a.x < b.y
+    a.k BETWEEN b.k AND b.k + c  a.k >= b.k  and  a.k <= b.k + c           (whole numbers: one range of b.k)
     ABS(a.x - b.x) <= c          a.x <= b.x + c  and  a.x >= b.x - c
     b.t - a.t between l and h    a.t <= b.t - l  and  a.t >= b.t - h       (the time bounds)
 
@@ -39,7 +40,8 @@ def decides(clause: Expr, left: str) -> bool:
     if not isinstance(node, Comparison) or any(len(aliases(side)) != 1 for side in (node.left, node.right)):
         return False
     kind = t.common(node.left.type, node.right.type)
-    return kind is not None and exact(kind) and bool(list(_meets(clause, left)))
+    found = list(_meets(clause, left))
+    return kind is not None and exact(kind) and bool(found) and not any(m.shift for m in found)
 
 
 def _meets(clause: Expr, left: str) -> Iterator[Meet]:
@@ -66,7 +68,35 @@ def _plain(node: Comparison, left: str) -> Iterator[Meet]:
             return
         sign = _LOOSE[sign]
     if ordered(kind):
-        yield Meet(cast(one, kind), sign, cast(two, kind))
+        one, two = cast(one, kind), cast(two, kind)
+        yield Meet(one, sign, two) if sign == "<>" else _shifted(one, sign, two)
+
+
+def _shifted(one: Expr, sign: str, two: Expr) -> Meet:
+    """`one sign two`, constants that are added to columns as one shift: then several comparisons share a dimension.
+
+    With < as <=: near the ends of 64 bits a shift stops there, which may find too much but misses nothing.
+    """
+    (left, less), (right, more) = _moved(one), _moved(two)
+    shift = more - less
+    if not shift or not -(2**62) < shift < 2**62:
+        return Meet(one, sign, two)
+    return Meet(left, _LOOSE[sign], right, shift + {"<": -1, ">": 1}.get(sign, 0))
+
+
+def _moved(value: Expr) -> tuple[Expr, int]:
+    """A column of whole numbers and what is added to it."""
+    node = value.node
+    known = isinstance(node, Call) and node.kernel is compute and t.is_integer(value.type)
+    if not known or node.parameters not in (("add_checked",), ("subtract_checked",)):  # type: ignore[attr-defined]
+        return value, 0
+    column, by = node.arguments  # type: ignore[attr-defined]
+    added = node.parameters == ("add_checked",)  # type: ignore[attr-defined]
+    if added and isinstance(column, Literal):
+        column, by = by, column
+    if not isinstance(column, Ref) or not isinstance(by, Literal) or by.value.as_py() is None:
+        return value, 0
+    return Expr(column.name, (column.name,), value.type, column), by.value.as_py() * (1 if added else -1)
 
 
 def _band(value: Expr, sign: str, limit: Node, left: str) -> Iterator[Meet]:

@@ -148,6 +148,25 @@ def test_bands_of_doubles_are_rounded_outwards(by: str, tmp_path: Path) -> None:
         assert Flow(stage, tmp_path / strategy).run([{"a": table, "b": table}]) == expected
 
 
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "<>"])
+@pytest.mark.parametrize("by", [-2, 2])
+def test_shifted_columns_miss_nothing_at_the_ends_of_64_bits(sign: str, by: int, tmp_path: Path) -> None:
+    """What is added to a column shifts the range that is searched; SQL's overflow is no pair's, as only sums that fit are asked."""
+    low, high = -(2**63), 2**63 - 1
+    sums = [v for v in (low, low + 1, low + 3, 0, 1, 2, 3, high - 3, high - 1, high) if low <= v + by <= high]
+    values = [low, low + 1, low + 2, 0, 1, 2, 3, 4, high - 2, high - 1, high]
+    tables = {n: pa.record_batch([pa.array(v, pa.int64())], ["k"]) for n, v in (("a", values), ("b", sums))}
+    sources = {n: SourceInput(table.schema) for n, table in tables.items()}
+    sql = f"SELECT a.k AS ak, b.k AS bk FROM a JOIN b ON a.k {sign} b.k {'+' if by > 0 else '-'} {abs(by)}"
+    test = {"<": int.__lt__, "<=": int.__le__, ">": int.__gt__, ">=": int.__ge__, "<>": int.__ne__}[sign]
+    expected = counted([(x, y) for x in values for y in sums if test(x, y + by)])
+
+    for first in ({"a": tables["a"]}, {"b": tables["b"]}):
+        folder = tmp_path / "-".join(first)
+        rest = {n: table for n, table in tables.items() if n not in first}
+        assert Flow(build(sql, sources, units=1), folder).run([first, rest]) == expected
+
+
 def test_a_self_join_reads_its_input_twice(tmp_path: Path) -> None:
     """Every row meets every other, and itself, as the condition says."""
     rows = pa.record_batch([pa.array([1, 2, 2, 3, None])], pa.schema([("v", pa.int64())]))

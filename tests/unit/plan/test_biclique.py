@@ -39,7 +39,13 @@ def met(stage: Stage) -> list[tuple[str, str, str, float]]:
         ("r.name <> s.name AND r.k >= s.k", [("r.k", ">=", "s.k", 0)], True),
         ("ABS(r.k - s.k) <= 3", [("r.k", "<=", "s.k", 3), ("r.k", ">=", "s.k", -3)], True),
         ("3 >= ABS(s.k - r.k)", [("r.k", "<=", "s.k", 3), ("r.k", ">=", "s.k", -3)], True),
-        ("r.k BETWEEN s.k AND s.k + 1", [("r.k", ">=", "s.k", 0), ("r.k", "<=", "(s.k + 1)", 0)], False),
+        ("r.k BETWEEN s.k AND s.k + 1", [("r.k", ">=", "s.k", 0), ("r.k", "<=", "s.k", 1)], True),
+        ("r.k + 3 < s.k - 1 AND 2 + s.k > r.k", [("r.k", "<=", "s.k", -5), ("r.k", "<=", "s.k", 1)], True),
+        (
+            "r.k <> s.k + 1 AND r.x < s.x + 1",
+            [("r.k", "<>", "(s.k + 1)", 0), ("r.x", "<", "(s.x + 1)", 0)],
+            False,
+        ),
         (
             "s.at BETWEEN r.at AND r.at + INTERVAL 1 MINUTE AND r.x < s.x",
             [("r.x", "<", "s.x", 0), ("r.at", "<=", "s.at", 0), ("r.at", ">=", "s.at", -MINUTE)],

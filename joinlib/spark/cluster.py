@@ -17,7 +17,7 @@ Memory M of an executor pod, which is limited to exactly that:
 from dataclasses import dataclass
 
 from joinlib.errors import SpecError
-from joinlib.spark import placement
+from joinlib.spark import jar, placement
 from joinlib.spec.model import Driver, Executors, StreamJoin
 
 RPC_PORT, BLOCKS_PORT = 7078, 7079
@@ -116,6 +116,7 @@ def confs(document: StreamJoin, place: Place) -> dict[str, str]:
         **_pods(document.metadata.name, executors, place),
         **_executor(executors, place),
         **_scheduling(executors),
+        **jar.warming(),
     }
 
 

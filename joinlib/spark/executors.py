@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from joinlib.spark import jar
 from joinlib.spark.rehearsal import Rehearsals, rehearse
 
 _NOTHING: Mapping[str, int] = {}
@@ -32,21 +33,27 @@ class Executors:
 
     def __init__(self, spark: SparkSession, total: int, cores: int) -> None:
         self._context = spark.sparkContext
-        self._leaving: set[str] = set()
+        self._leaving, self._warm = set[str](), set[str]()
         self._lock = threading.Lock()
-        self._rehearsals = Rehearsals(lambda executors: rehearse(spark, executors * cores), self._ready())
+        warming = self._context.getConf().get("spark.plugins") == jar.warming().get("spark.plugins", "")
+        self._plugin = self._jvm().dev.streamjoin.WarmExecutor if warming else None
+        self._rehearsals = Rehearsals(lambda executors: rehearse(spark, executors * cores), self._staying())
         self.wanted = total
         self._request(total)  # else Spark counts from 0 when the first one leaves
 
     def ready(self) -> list[str]:
-        """Ids of those that can take tasks."""
+        """Ids of those that take tasks: they are warm, see `WarmExecutor.java`."""
         with self._lock:
-            return self._ready()
+            there = self._staying()
+        if not self._plugin:
+            return there
+        self._warm |= {e for e in there if e not in self._warm and self._plugin.has(e)}
+        return [e for e in there if e in self._warm]
 
     def leaving(self) -> list[str]:
         """Ids of those that finish what they do and go."""
         with self._lock:
-            self._ready()
+            self._staying()
             return sorted(self._leaving, key=int)
 
     def warm(self) -> list[str]:
@@ -62,10 +69,11 @@ class Executors:
         with self._lock:
             self._request(total)
             self.wanted = total
-            for executor in leavers(self._ready(), total, held):
+            for executor in leavers(self._staying(), total, held):
                 self._decommission(executor)
 
-    def _ready(self) -> list[str]:
+    def _staying(self) -> list[str]:
+        """Those that have registered, warm or not."""
         ids = self._scala().getExecutorIds()
         known = {str(ids.apply(at)) for at in range(ids.size())}
         self._leaving &= known

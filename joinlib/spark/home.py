@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from joinlib.spark import local_files
+from joinlib.spark import jar
 
 _ARCHIVES, _JARS = "python", "jars"
 
@@ -24,7 +24,7 @@ def use() -> None:
 
 def make(package: Path) -> Path:
     """The home of this PySpark, made if it is not there: links, made aside and moved into place."""
-    known = [pyspark.__version__, str(package), local_files.SOURCE.read_text()]
+    known = [pyspark.__version__, str(package), *(source.read_text() for source in jar.SOURCES)]
     name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
     home = cache_folder() / "spark" / name
     if not home.exists():
@@ -33,9 +33,9 @@ def make(package: Path) -> Path:
         for entry in package.iterdir():
             if entry.name not in {_ARCHIVES, _JARS}:
                 (aside / entry.name).symlink_to(entry)
-        for jar in (package / _JARS).iterdir():
-            (aside / _JARS / jar.name).symlink_to(jar)
-        local_files.add(aside / _JARS, java())
+        for file in (package / _JARS).iterdir():
+            (aside / _JARS / file.name).symlink_to(file)
+        jar.add(aside / _JARS, java())
         try:
             aside.rename(home)
         except OSError:  # another process was first

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from joinlib.spark import archive, home, local_files
+from joinlib.spark import archive, home, jar
 
 # C1 alone: rows never pass through the JVM, so its code need not be the best, and two cores have better to do.
 JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK")
@@ -32,7 +32,7 @@ def settings(partitions: int, retain_batches: int) -> dict[str, str]:
         _STORE
         + "rocksdb.trackTotalNumberOfRows": "false",  # else each manifest is looked up before it is written
         _STREAMING + "minBatchesToRetain": str(retain_batches),
-        # Other than the default it makes no links, and so no forks, where it renames; see `local_files` as well.
+        # Other than the default it makes no links, and so no forks, where it renames; see `jar` as well.
         _STREAMING + "checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
@@ -53,7 +53,7 @@ def settings(partitions: int, retain_batches: int) -> dict[str, str]:
         "spark.shuffle.spill.compress": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.ui.showConsoleProgress": "false",
-        **local_files.settings(),
+        **jar.settings(),
     }
 
 

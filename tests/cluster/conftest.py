@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -74,14 +75,30 @@ def _log(kube: Kube) -> str:
     return "\n".join(kube.run("logs", pod, "--tail=-1", check=False) for pod in kube.names("pods"))
 
 
-@pytest.fixture
-def space(system: Kube) -> Iterator[Kube]:
-    """A namespace of its own; that nothing of it stays is seen when all tests are done: pods take 15 s to end."""
-    del system
+@contextmanager
+def _namespace() -> Iterator[Kube]:
     kube = Kube(f"{_SPACE}{uuid.uuid4().hex[:8]}")
     kube.run("create", "namespace", kube.namespace)
     yield kube
     kube.run("delete", "namespace", kube.namespace, "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture
+def space(system: Kube) -> Iterator[Kube]:
+    """A namespace of its own; that nothing of it stays is seen when all tests are done: pods take 15 s to end."""
+    del system
+    with _namespace() as kube:
+        yield kube
+
+
+@pytest.fixture(scope="module")
+def shared(system: Kube, image: str) -> Iterator[tuple[Kube, Store]]:
+    """A namespace and its claim for all tests of a file: what these have in common is a job, which takes a minute to start."""
+    del system
+    with _namespace() as kube:
+        store = Store(kube, image)
+        store.make()
+        yield kube, store
 
 
 def _await_the_end_of_spaces() -> None:

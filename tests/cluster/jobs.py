@@ -52,8 +52,8 @@ def job(name: str, rows: int = 2000, rate: int | None = 100, **spec: Any) -> Obj
     }
 
 
-def expected(document: Object) -> Rows:
-    """DuckDB's answer over all rows that the job's generators make."""
+def expected(document: Object, **tables: pa.Table) -> Rows:
+    """DuckDB's answer over all rows that the job's generators make, and the tables that it looks up."""
     with tempfile.TemporaryDirectory() as folder:
         plan = compiled(parse(yaml.safe_dump(document), "job", Path(folder)), 1)
         database = duckdb.connect()
@@ -64,6 +64,8 @@ def expected(document: Object) -> Rows:
             slices = made.slices(0, made.discover())
             batches = reader(config, source.schema).read_many(slices, source.schema.names)
             database.register(source.name, pa.Table.from_batches(batches))
+        for name, table in tables.items():
+            database.register(name, table)
         return rows_of(database.sql(document["spec"]["sql"]).to_arrow_table())
 
 

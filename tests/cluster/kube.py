@@ -110,6 +110,14 @@ def helm(*arguments: str) -> str:
     return done.stdout
 
 
+def reachable() -> str | None:
+    """The node's address, if this machine is the node: pods and what is started here then reach each other."""
+    own = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=True).stdout.split()
+    nodes = Kube("default").every("nodes")  # some of them may be played
+    addresses = [a["address"] for node in nodes for a in node["status"].get("addresses", ())]
+    return next((str(a) for a in addresses if a in own), None)
+
+
 def documents(text: str) -> Iterable[Object]:
     """YAML documents, empty ones left out."""
     return [d for d in yaml.safe_load_all(text) if d]

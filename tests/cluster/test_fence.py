@@ -28,7 +28,7 @@ def test_the_second_job_on_a_checkpoint_is_refused(space: Kube, store: Store) ->
 
 def test_a_frozen_driver_dies_before_it_writes(space: Kube, store: Store) -> None:
     """A second driver, started by hand, waits; the holder frozen, it takes over; the holder thawed is dead at once. Output exact."""
-    document = job("job", rows=8000, rate=60)
+    document = job("job", rows=5000, rate=60)
     space.apply(document)
     running(space, "job", 1)
     space.apply(_by_hand(space))

@@ -16,7 +16,7 @@ def test_the_state_gets_a_partition_for_each_executor(space: Kube, store: Store)
     """A third executor comes, two partitions become four, each has something to do; the answer is DuckDB's."""
     document = job(
         NAME,
-        rows=12_000,
+        rows=8000,
         rate=100,
         join={"units": 8},
         executors={"min": 1, "max": 3, "cores": 1, "memory": "1280Mi", "instances": 1},

@@ -8,7 +8,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ import pytest
 from tests import prometheus
 from tests.cluster.conftest import CHART, SYSTEM
 from tests.cluster.jobs import Store, job
-from tests.cluster.kube import Kube, Object, helm
+from tests.cluster.kube import Kube, Object, helm, reachable
 from tests.cluster.test_runs import running
 
 NAME = "figure-12"
@@ -29,6 +29,7 @@ ON o.k = p.k AND p.t BETWEEN o.t - INTERVAL 4 SECONDS AND o.t + INTERVAL 4 SECON
 LOW, HIGH = 500, 12_000  # rows a second of each input
 SPIKE_S = 3
 PLAN = ((12, LOW), (SPIKE_S, HIGH), (25, LOW), (75, HIGH), (60, LOW))
+EIGHT = ((10, LOW), (80, 30_000), (60, LOW))
 FEED = Path(__file__).with_name("feed.py")
 EXECUTORS = "app.kubernetes.io/component=executor"
 
@@ -36,7 +37,9 @@ EXECUTORS = "app.kubernetes.io/component=executor"
 @pytest.fixture
 def watched(system: Kube, space: Kube, tmp_path: Path) -> Iterator[prometheus.Prometheus]:
     """A Prometheus that scrapes the driver every second, and an operator that asks it."""
-    address = _host()
+    address = reachable()
+    if address is None:
+        pytest.skip("the cluster's pods cannot be reached from this machine")
     config = {
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
         "scrape_configs": [
@@ -55,18 +58,7 @@ def watched(system: Kube, space: Kube, tmp_path: Path) -> Iterator[prometheus.Pr
             helm("upgrade", "streamjoin", str(CHART), *values, "--set", "prometheus.url=")
 
 
-def _host() -> str:
-    """The node's address, if this machine is the node: pods and Prometheus then reach each other."""
-    own = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=True).stdout.split()
-    nodes = Kube("default").every("nodes")  # some of them may be played
-    addresses = [a["address"] for node in nodes for a in node["status"].get("addresses", ())]
-    address = next((a for a in addresses if a in own), None)
-    if address is None:
-        pytest.skip("the cluster's pods cannot be reached from this machine")
-    return str(address)
-
-
-def _document() -> Object:
+def _document(least: int = 1, most: int = 4) -> Object:
     inputs = {
         name: {
             "schema": "k BIGINT, v BIGINT, t TIMESTAMP",
@@ -79,8 +71,8 @@ def _document() -> Object:
         NAME,
         sql=SQL,
         inputs=inputs,
-        join={"units": 4},
-        executors={"min": 1, "max": 4, "cores": 1, "memory": "966Mi"},  # of which 4 MiB are for state
+        join={"units": most},
+        executors={"min": least, "max": most, "cores": 1, "memory": "966Mi"},  # of which 4 MiB are for state
         scaling={"period": "5s", "votes": 4, "coolDown": "5s", "patience": "90s"},
     )
 
@@ -125,6 +117,45 @@ def _compare(store: Store) -> tuple[int, int, int]:
         )
 
 
+def _started(space: Kube, store: Store, folder: Path, document: Object) -> None:
+    """The job runs on its least number of executors, and Prometheus knows of it."""
+    store("mkdir", "-p", "/data/in/orders", "/data/in/payments")
+    space.apply(document)
+    space.until(
+        "the driver has an address", lambda: space.get("pod", f"{NAME}-driver-0")["status"]["podIP"], 120
+    )
+    _target(space, folder)
+    running(space, NAME, document["spec"]["executors"]["min"])
+
+
+def _followed(
+    space: Kube, plan: Sequence[tuple[int, int]], look: Callable[[Object], None]
+) -> tuple[float, list[tuple[float, Object, int]], dict[str, str]]:
+    """While the rates follow the plan: when that began, (seconds, scaling, executors) every other second, when each pod was made."""
+    said = ",".join(f"{seconds}:{rate}" for seconds, rate in plan)
+    begin = time.time()
+    feeder = subprocess.Popen(
+        ["kubectl", "-n", space.namespace, "exec", "-i", "store", "--", "python", "-", "/data/in", said],
+        stdin=FEED.open("rb"),
+    )
+    seen: list[tuple[float, Object, int]] = []
+    began: dict[str, str] = {}
+    while feeder.poll() is None:
+        pods = [p for p in space.every("pods", EXECUTORS) if p["status"]["phase"] == "Running"]
+        seen.append((time.time() - begin, _scaling(space), len(pods)))
+        began.update({p["metadata"]["name"]: p["metadata"]["creationTimestamp"] for p in pods})
+        look(seen[-1][1])
+        time.sleep(2)
+    assert feeder.returncode == 0
+    return begin, seen, began
+
+
+def _changes(seen: list[tuple[float, Object, int]]) -> list[Object]:
+    """Decisions that changed something, in their order."""
+    decisions = {d["at"]: d for _, scaling, _ in seen for d in scaling.get("decisions", ())}
+    return [d for _, d in sorted(decisions.items()) if d["verdict"] in ("ScaleOut", "ScaleIn", "RolledBack")]
+
+
 def test_figure_12(
     system: Kube, space: Kube, store: Store, watched: prometheus.Prometheus, tmp_path: Path
 ) -> None:
@@ -132,37 +163,20 @@ def test_figure_12(
 
     The operator is killed while executors come: its successor ends what it began.
     """
-    store("mkdir", "-p", "/data/in/orders", "/data/in/payments")
-    space.apply(_document())
-    space.until(
-        "the driver has an address", lambda: space.get("pod", f"{NAME}-driver-0")["status"]["podIP"], 120
-    )
-    _target(space, tmp_path)
-    running(space, NAME, 1)
+    _started(space, store, tmp_path, _document())
     restarts = _restarts(space)
-    plan = ",".join(f"{seconds}:{rate}" for seconds, rate in PLAN)
-    begin = time.time()
-    feeder = subprocess.Popen(
-        ["kubectl", "-n", space.namespace, "exec", "-i", "store", "--", "python", "-", "/data/in", plan],
-        stdin=FEED.open("rb"),
-    )
-    seen: list[tuple[float, Object, int]] = []
-    killed, began = False, dict[str, str]()
-    while feeder.poll() is None:
-        pods = [p for p in space.every("pods", EXECUTORS) if p["status"]["phase"] == "Running"]
-        seen.append((time.time() - begin, _scaling(space), len(pods)))
-        began.update({p["metadata"]["name"]: p["metadata"]["creationTimestamp"] for p in pods})
-        if seen[-1][1].get("phase") == "Growing" and not killed:  # another operator goes on from the status
+    killed = False
+
+    def kill(scaling: Object) -> None:  # another operator goes on from the status
+        nonlocal killed
+        if scaling.get("phase") == "Growing" and not killed:
             system.run("delete", "pod", *system.names("pods"), "--wait=false")
             killed = True
-        time.sleep(2)
-    assert feeder.returncode == 0
+
+    begin, seen, began = _followed(space, PLAN, kill)
     end = time.time()
 
-    decisions = {d["at"]: d for _, scaling, _ in seen for d in scaling.get("decisions", ())}
-    changes = [
-        d for _, d in sorted(decisions.items()) if d["verdict"] in ("ScaleOut", "ScaleIn", "RolledBack")
-    ]
+    changes = _changes(seen)
     step = PLAN[0][0] + PLAN[1][0] + PLAN[2][0]
     report = _report(watched, begin, end, changes, seen) | {
         "pods made, s": {name: datetime.fromisoformat(at).timestamp() - begin for name, at in began.items()}
@@ -181,6 +195,23 @@ def test_figure_12(
     )
     assert _restarts(space) == restarts, "the driver went on"
 
+    rows = space.until("all rows are joined", lambda: _complete(watched, store), 120)
+    print(f"{rows} rows, none lost, none doubled")
+
+
+@pytest.mark.skipif(
+    not os.environ.get("STREAMJOIN_EIGHT"), reason="eight executors want a machine of their own"
+)
+def test_eight_executors(space: Kube, store: Store, watched: prometheus.Prometheus, tmp_path: Path) -> None:
+    """From two to eight and back, as the load says; no row is lost, none doubled, the driver goes on."""
+    _started(space, store, tmp_path, _document(2, 8))
+    restarts = _restarts(space)
+    begin, seen, _ = _followed(space, EIGHT, lambda _: None)
+    report = _report(watched, begin, time.time(), _changes(seen), seen)
+    print(*(f"{name}: {value}" for name, value in report.items() if name != "held"), sep="\n")
+    assert max(pods for _, _, pods in seen) == 8
+    space.until("it is small again", lambda: len(space.names("pods", EXECUTORS)) == 2, 120)
+    assert _restarts(space) == restarts, "the driver went on"
     rows = space.until("all rows are joined", lambda: _complete(watched, store), 120)
     print(f"{rows} rows, none lost, none doubled")
 

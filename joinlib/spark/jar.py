@@ -1,0 +1,67 @@
+"""Our own Java, as a jar in Spark's home. Compiled by Janino, the compiler with which Spark compiles its generated code: no JDK
+is needed.
+
+LocalFiles     Hadoop's local files without forks. Without its native library Hadoop forks `chmod` twice for each file it makes:
+               for every offset, every commit and, in each state partition, every changelog. Ours makes a system call instead
+WarmExecutor   an executor takes tasks when it is warm
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+SOURCES = sorted(Path(__file__).parent.glob("*.java"))
+_JAR = "streamjoin.jar"
+_PACKAGE = "dev.streamjoin"
+_MAIN = "org.codehaus.commons.compiler.samples.CompilerDemo"
+
+
+def add(jars: Path, java: str) -> None:
+    """Puts the jar among Spark's. Where it cannot be made there is none: Spark runs without, slower."""
+    with tempfile.TemporaryDirectory() as folder:
+        compiler, needed = _paths(jars, "janino-", "commons-compiler-"), _paths(jars, "")
+        command = [
+            java,
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            compiler,
+            _MAIN,
+            "-d",
+            folder,
+            "-classpath",
+            needed,
+        ]
+        done = subprocess.run([*command, *map(str, SOURCES)], capture_output=True, check=False)
+        classes = sorted(Path(folder).rglob("*.class"))
+        if done.returncode == 0 and classes:
+            with zipfile.ZipFile(jars / _JAR, "w") as jar:
+                for path in classes:
+                    jar.write(path, path.relative_to(folder))
+
+
+def there() -> bool:
+    """Has Spark's home the jar?"""
+    return (Path(os.environ.get("SPARK_HOME", "")) / "jars" / _JAR).exists()
+
+
+def settings() -> dict[str, str]:
+    """Has Spark use our files, where its home has them."""
+    return {"spark.hadoop.fs.file.impl": f"{_PACKAGE}.LocalFiles"} if there() else {}
+
+
+def warming() -> dict[str, str]:
+    """Has executors take tasks only when they are warm: for sessions that have executors of their own."""
+    if not there():
+        return {}
+    return {
+        "spark.plugins": f"{_PACKAGE}.WarmExecutor",
+        "spark.streamjoin.python": sys.executable,
+        "spark.streamjoin.hashSeed": os.environ.get("PYTHONHASHSEED", "0"),
+    }
+
+
+def _paths(jars: Path, *names: str) -> str:
+    return os.pathsep.join(str(path) for name in names for path in sorted(jars.glob(f"{name}*.jar")))

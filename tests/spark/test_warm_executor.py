@@ -1,0 +1,65 @@
+"""Executors that take tasks only when they are warm, on a cluster of Spark's own in one machine."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+_ASK = """
+import json, os
+from pathlib import Path
+from joinlib.spark import home, jar, session
+from joinlib.spark.executors import Executors
+
+home.use()
+conf = {"spark.master": "local-cluster[1,1,1024]", "spark.executor.memory": "512m", "spark.executor.cores": "1",
+        "spark.executorEnv.NAMED": "so", **jar.warming()}
+spark = session.start(2, 8, 1, conf)
+
+def daemons(batches):
+    # Of this executor: those that workers of tasks come from, and of which this worker comes.
+    import pyarrow as pa
+    def parent(pid): return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    jvm, found = parent(os.getppid()), []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if parent(entry.name) == jvm and b"pyspark.worker" in (entry / "cmdline").read_bytes():
+                found.append(entry.name)
+        except OSError: continue
+    for batch in batches: yield pa.record_batch([[len(found)] * batch.num_rows], ["id"])
+
+count = [row.id for row in spark.range(0, 1, 1, 1).mapInArrow(daemons, "id BIGINT").collect()]
+plugin = spark._jvm.dev.streamjoin.WarmExecutor
+print(json.dumps({"daemons": count, "ready": Executors(spark, 1, 1).ready(), "known": [plugin.has("0"), plugin.has("1")]}))
+spark.stop()
+"""
+
+
+def test_tasks_find_the_daemon_that_was_started_for_them(tmp_path: Path) -> None:
+    """One daemon: with other variables than a task's there would be two. The driver knows who is warm, and of nobody else."""
+    root = str(Path(__file__).parents[2])
+    environment = {
+        **os.environ,
+        "STREAMJOIN_LOCAL_DIR": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+        "PYTHONPATH": root,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _ASK],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "daemons": [1],
+        "ready": ["0"],
+        "known": [True, False],
+    }

@@ -1,0 +1,87 @@
+"""The probe orders of one operator: they ride in its unit's manifest, and are chosen anew when a cycle ends.
+
+    orders of the batch before ─► probes of this one, counted ─► end of a cycle? ─► statistics ─► orders of the next
+
+So a batch that runs again has the orders that it had. Only seconds differ between two attempts: the answer hangs on none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from joinlib.join.order.policy import Rule, star
+from joinlib.join.order.statistics import Size, Statistics, nothing, short
+from joinlib.join.order.watch import Watch
+from joinlib.state.side import Side
+
+
+@dataclass(frozen=True)
+class Orders:
+    """After one batch."""
+
+    orders: tuple[tuple[int, ...], ...]  # of each input, those that its rows ask, one after the other
+    statistics: Statistics
+    cycles: int = 0  # that have ended
+    batches: int = 0  # of the running cycle, in which rows have asked
+    seen: list[Any] | None = None  # counts of the running cycle
+    predicted: tuple[float | None, ...] = ()  # seconds a row of each input, as the orders were chosen
+    measured: tuple[float | None, ...] = ()  # the same of the cycle before, as it was
+
+    def after(self, watch: Watch, sides: list[Side], rule: Rule, length: int) -> "Orders":
+        """One batch later. The first cycles are short: 1, 2, 4, … up to `length` batches."""
+        if not any(watch.rows):
+            return self
+        if self.seen is not None:
+            watch.add(self.seen)
+        if self.batches + 1 < min(length, 1 << min(self.cycles, 30)):
+            return replace(self, batches=self.batches + 1, seen=watch.plain())
+        return self._next(watch, [size(side) for side in sides], rule)
+
+    def _next(self, watch: Watch, sizes: list[Size], rule: Rule) -> "Orders":
+        known = self.statistics.after(watch, sizes, rule.smooth)
+        model = known.model(sizes)
+        chosen = [rule.choose(model, star(i, len(sizes)), i) for i in range(len(sizes))]
+        return Orders(
+            tuple(tuple(r for _, r in sequence) for sequence in chosen),
+            known,
+            self.cycles + 1,
+            predicted=tuple(short(model.cost(sequence)) for sequence in chosen),
+            measured=tuple(
+                short(spent / rows) if rows else None
+                for spent, rows in zip(watch.spent, watch.rows, strict=True)
+            ),
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {**vars(self), "statistics": self.statistics.plain()}
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> "Orders":
+        """Inverse of `plain`."""
+        return cls(
+            **{
+                **raw,
+                "orders": tuple(map(tuple, raw["orders"])),
+                "statistics": Statistics.read(raw["statistics"]),
+                "predicted": tuple(raw["predicted"]),
+                "measured": tuple(raw["measured"]),
+            }
+        )
+
+
+def orders_of(saved: Mapping[str, Any] | None, inputs: int) -> Orders:
+    """Those that a manifest holds, or the first ones."""
+    return Orders.read(dict(saved)) if saved and len(saved["orders"]) == inputs else first(inputs)
+
+
+def first(inputs: int) -> Orders:
+    """Before anything is known: in the order of the inputs."""
+    orders = tuple(tuple(o for o in range(inputs) if o != i) for i in range(inputs))
+    return Orders(orders, nothing(inputs))
+
+
+def size(side: Side) -> Size:
+    """What is searched when it is asked."""
+    chains = [live.chains for live in side.runs]
+    return Size(sum(c.keys for c in chains), sum(c.slots for c in chains) or 1, max(len(chains), 1))

@@ -37,6 +37,7 @@ class Compiled:
 def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> Compiled:
     """The tasks of a spec. `tasks`: map tasks of a batch, one for each core."""
     spec, tuning = document.spec, tuning or Tuning()
+    tuning = replace(tuning, probe_order=spec.join.probe_order)
     stage = of_spec(document)
     checkpoint = spec.checkpoint.folder
     named = dict.fromkeys(p.source for p in stage.inputs)

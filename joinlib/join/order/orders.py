@@ -6,7 +6,7 @@ So a batch that runs again has the orders that it had. Only seconds differ betwe
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from joinlib.join.order.policy import Rule, star
@@ -17,15 +17,15 @@ from joinlib.state.side import Side
 
 @dataclass(frozen=True)
 class Orders:
-    """After one batch."""
+    """After one batch. All values are as JSON has them: most batches only hand on what the manifest said."""
 
-    orders: tuple[tuple[int, ...], ...]  # of each input, those that its rows ask, one after the other
-    statistics: Statistics
+    orders: list[list[int]]  # of each input, those that its rows ask, one after the other
+    known: list[Any]  # statistics, as `Statistics.plain` writes them
     cycles: int = 0  # that have ended
     batches: int = 0  # of the running cycle, in which rows have asked
     seen: list[Any] | None = None  # counts of the running cycle
-    predicted: tuple[float | None, ...] = ()  # seconds a row of each input, as the orders were chosen
-    measured: tuple[float | None, ...] = ()  # the same of the cycle before, as it was
+    predicted: list[float | None] = field(default_factory=list)  # seconds a row, when the orders were chosen
+    measured: list[float | None] = field(default_factory=list)  # the same in the cycle before, as it was
 
     def after(self, watch: Watch, sides: list[Side], rule: Rule, length: int) -> "Orders":
         """One batch later. The first cycles are short: 1, 2, 4, … up to `length` batches."""
@@ -37,48 +37,38 @@ class Orders:
             return replace(self, batches=self.batches + 1, seen=watch.plain())
         return self._next(watch, [size(side) for side in sides], rule)
 
+    @property
+    def statistics(self) -> Statistics:
+        """As the last cycle left them."""
+        return Statistics.read(self.known)
+
     def _next(self, watch: Watch, sizes: list[Size], rule: Rule) -> "Orders":
         known = self.statistics.after(watch, sizes, rule.smooth)
         model = known.model(sizes)
         chosen = [rule.choose(model, star(i, len(sizes)), i) for i in range(len(sizes))]
+        measured = zip(watch.spent, watch.rows, strict=True)
         return Orders(
-            tuple(tuple(r for _, r in sequence) for sequence in chosen),
-            known,
+            [[r for _, r in sequence] for sequence in chosen],
+            known.plain(),
             self.cycles + 1,
-            predicted=tuple(short(model.cost(sequence)) for sequence in chosen),
-            measured=tuple(
-                short(spent / rows) if rows else None
-                for spent, rows in zip(watch.spent, watch.rows, strict=True)
-            ),
+            predicted=[short(model.cost(sequence)) for sequence in chosen],
+            measured=[short(spent / rows) if rows else None for spent, rows in measured],
         )
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {**vars(self), "statistics": self.statistics.plain()}
-
-    @classmethod
-    def read(cls, raw: dict[str, Any]) -> "Orders":
-        """Inverse of `plain`."""
-        return cls(
-            **{
-                **raw,
-                "orders": tuple(map(tuple, raw["orders"])),
-                "statistics": Statistics.read(raw["statistics"]),
-                "predicted": tuple(raw["predicted"]),
-                "measured": tuple(raw["measured"]),
-            }
-        )
+        """For the manifest."""
+        return vars(self)
 
 
 def orders_of(saved: Mapping[str, Any] | None, inputs: int) -> Orders:
     """Those that a manifest holds, or the first ones."""
-    return Orders.read(dict(saved)) if saved and len(saved["orders"]) == inputs else first(inputs)
+    return Orders(**saved) if saved and len(saved["orders"]) == inputs else first(inputs)
 
 
 def first(inputs: int) -> Orders:
     """Before anything is known: in the order of the inputs."""
-    orders = tuple(tuple(o for o in range(inputs) if o != i) for i in range(inputs))
-    return Orders(orders, nothing(inputs))
+    orders = [[o for o in range(inputs) if o != i] for i in range(inputs)]
+    return Orders(orders, nothing(inputs).plain())
 
 
 def size(side: Side) -> Size:

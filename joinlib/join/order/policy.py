@@ -62,11 +62,11 @@ def stepwise(edges: Collection[Pair], start: int, by: Callable[[Pair], float]) -
     """Always the probe that is least `by` some figure; of equal ones that of the lowest input."""
     bound, done = {start}, list[Pair]()
     while left := possible(edges, bound):
-        done.append(min(left, key=by))
+        done.append(min(left, key=lambda edge: (by(edge), edge)))
         bound.add(done[-1][1])
     return tuple(done)
 
 
-def star(start: int, inputs: int) -> frozenset[Pair]:
+def star(start: int, inputs: int) -> list[Pair]:
     """The join graph of one key class as a row of `start` sees it: its own key is what asks, everywhere."""
-    return frozenset((start, other) for other in range(inputs) if other != start)
+    return [(start, other) for other in range(inputs) if other != start]

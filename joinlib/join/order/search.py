@@ -27,21 +27,18 @@ def sequences(edges: Collection[Pair], start: int) -> Iterator[Sequence]:
 
 def exact(model: Model, edges: Collection[Pair], start: int) -> Sequence:
     """Algorithm 3 for one input: of all sequences the cheapest; of equal ones that with the lowest numbers first."""
-    inputs = {i for edge in edges for i in edge} | {start}
 
     @cache
     def best(bound: frozenset[int]) -> tuple[float, Sequence]:
-        if len(bound) == len(inputs):
-            return 0.0, ()
         found = []
         for edge in possible(edges, bound):
             rest, behind = best(bound | {edge[1]})
             found.append((model.step(edge, rest), (edge, *behind)))
-        return min(found)
+        return min(found, default=(0.0, ()))
 
     return best(frozenset([start]))[1]
 
 
 def possible(edges: Collection[Pair], bound: Collection[int]) -> list[Pair]:
-    """The probes that can come next, in the order of the inputs that are asked."""
-    return sorted((e for e in edges if e[0] in bound and e[1] not in bound), key=lambda e: (e[1], e[0]))
+    """The probes that can come next."""
+    return [edge for edge in edges if edge[0] in bound and edge[1] not in bound]

@@ -36,17 +36,15 @@ class Statistics:
 
     def after(self, seen: Watch, sizes: list[Size], smooth: bool = True) -> "Statistics":
         """One cycle later, in which `seen` was counted and at whose end inputs had these sizes."""
-        n = range(len(sizes))
-        rate = [[_share(seen.hit[i][j], seen.asked[i][j]) for j in n] for i in n]
-        per_hit = [[_share(seen.found[i][j], seen.hit[i][j]) for j in n] for i in n]
-        queries = sum(seen.asked[i][j] * sizes[j].weight(sizes[j].keys) for i in n for j in n)
-        pairs = sum(map(sum, seen.found))
+        n = len(sizes)
+        weights = [size.weight(size.keys) for size in sizes]
+        queries = sum(asked * weights[at % n] for at, asked in enumerate(seen.asked))
         return Statistics(
-            _after(self.rate, rate, DAMPING, smooth),
-            _after(self.per_hit, per_hit, LINEAR, smooth),
+            _after(self.rate, seen.hit, seen.asked, DAMPING, smooth),
+            _after(self.per_hit, seen.found, seen.hit, LINEAR, smooth),
             _line(self.keys, [size.keys for size in sizes], LINEAR, smooth),
             _settled(self.query_seconds, _share(seen.asking, queries)),
-            _settled(self.match_seconds, _share(sum(seen.spent) - seen.asking, pairs)),
+            _settled(self.match_seconds, _share(sum(seen.spent) - seen.asking, sum(seen.found))),
         )
 
     def model(self, sizes: list[Size]) -> Model:
@@ -108,8 +106,10 @@ def _line(
     return tuple(followed(t, x, damping, smooth) for t, x in zip(before, now, strict=True))
 
 
-def _after(before: Table, now: list[list[float | None]], damping: float, smooth: bool) -> Table:
-    return tuple(_line(b, x, damping, smooth) for b, x in zip(before, now, strict=True))
+def _after(before: Table, parts: list[int], wholes: list[int], damping: float, smooth: bool) -> Table:
+    """A table of shares, one cycle later."""
+    n, shares = len(before), [*map(_share, parts, wholes)]
+    return tuple(_line(line, shares[at * n : at * n + n], damping, smooth) for at, line in enumerate(before))
 
 
 def _pair(trend: Trend | None) -> list[float | None] | None:

@@ -1,4 +1,4 @@
-"""What do the probes of one batch do? Counted while they run: two additions a chunk, one write for each pair found."""
+"""What do the probes of one batch do? Counted while they run: some additions a chunk, one write for each pair found."""
 
 import time
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib.expr import Column
+from joinlib.index.kernels import touch
 from joinlib.join.rows import Positions, Rows, Tuples
 from joinlib.state.run import I32, I64, LiveRun
 
@@ -33,14 +34,15 @@ class Asker:
 
 
 class Watch:
-    """Counters of one operator and batch, by the input whose rows ask and the one that is asked: shape (n, n).
+    """Counters of one operator and batch. The pair <i, j> of n inputs, rows of i that ask j, is counted at i n + j.
 
-    asked: tuples that asked (q of equation 9); hit: those that found something (m); found: what they found (s).
+    asked: tuples that asked (q of equation 9); hit: those that found something (m); found: what they found (s of equation 10).
     spent: seconds, by the input whose rows ask; rows: how many those were. asking: of all seconds those in the index.
     """
 
     def __init__(self, inputs: int) -> None:
-        self.asked, self.hit, self.found = (_zeros(inputs) for _ in range(3))
+        self.inputs = inputs
+        self.asked, self.hit, self.found = ([0] * inputs**2 for _ in range(3))
         self.spent, self.rows = [0.0] * inputs, [0] * inputs
         self.asking = 0.0
         self.origin = 0
@@ -70,23 +72,23 @@ class Watch:
             *parts, askers = tuples.parts
             assert isinstance(askers, Asker)
             tuples.parts = tuple(parts)
-            hit[askers.positions] = True
+            touch(hit, askers.positions)
             pairs += len(askers)
             seconds += time.perf_counter() - started
             yield live, tuples
             started = time.perf_counter()
-        self.asked[me][side] += asked
-        self.hit[me][side] += int(np.count_nonzero(hit))
-        self.found[me][side] += pairs
+        pair = me * self.inputs + side
+        self.asked[pair] += asked
+        self.hit[pair] += int(np.count_nonzero(hit))
+        self.found[pair] += pairs
         self.spent[me] += seconds + time.perf_counter() - started
 
     def add(self, earlier: list[Any]) -> None:
         """Counts of the same cycle, as `plain` gave them."""
         asked, hit, found, spent, rows, asking = earlier
-        for own, other in ((self.asked, asked), (self.hit, hit), (self.found, found)):
-            own[:] = [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(own, other, strict=True)]
+        self.asked, self.hit = _sum(self.asked, asked), _sum(self.hit, hit)
+        self.found, self.rows = _sum(self.found, found), _sum(self.rows, rows)
         self.spent = [a + b for a, b in zip(self.spent, spent, strict=True)]
-        self.rows = [a + b for a, b in zip(self.rows, rows, strict=True)]
         self.asking += asking
 
     def plain(self) -> list[Any]:
@@ -95,5 +97,5 @@ class Watch:
         return [self.asked, self.hit, self.found, spent, self.rows, round(self.asking, 6)]
 
 
-def _zeros(n: int) -> list[list[Any]]:
-    return [[0] * n for _ in range(n)]
+def _sum(own: list[int], other: list[int]) -> list[int]:
+    return [a + b for a, b in zip(own, other, strict=True)]

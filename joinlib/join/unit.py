@@ -68,6 +68,13 @@ class UnitJoin:
         self.commit_seconds = 0.0
         self.orders = _orders(root, manifest.probes, RULES[tuning.probe_order])  # by first side
 
+    @property
+    def chosen(self) -> tuple[dict[str, Any], ...]:
+        """What is known of all probe orders, if some were chosen after this batch; else nothing."""
+        if not any(orders.batches == 0 and orders.cycles for orders in self.orders.values()):
+            return ()
+        return tuple(orders.figures() for orders in self.orders.values())
+
     def run(self, batch: int, blocks: Blocks) -> Iterator[Tuples]:
         """The increment of the result, in chunks of bounded size."""
         before = self.manifest.watermark

@@ -130,4 +130,5 @@ class UnitTask:
             working_set=container.working_set,
             memory_limit=container.limit,
             tables=tuple(found.used() for _, found in self.finders),
+            probes=join.chosen,
         )

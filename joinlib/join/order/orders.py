@@ -55,6 +55,15 @@ class Orders:
             measured=[short(spent / rows) if rows else None for spent, rows in measured],
         )
 
+    def figures(self) -> dict[str, Any]:
+        """For whoever watches: orders, statistics, and what rows were to cost and did."""
+        return {
+            "orders": self.orders,
+            "known": self.known,
+            "predicted": self.predicted,
+            "measured": self.measured,
+        }
+
     def plain(self) -> dict[str, Any]:
         """For the manifest."""
         return vars(self)

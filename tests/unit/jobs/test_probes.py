@@ -1,0 +1,74 @@
+"""Probe orders as they are shown: the commonest of all units, and means of what they measured."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from jobs.exported import values
+from jobs.figures import beginning
+from jobs.probes import asks, probe_names, spoken
+from jobs.view import Moment, status
+from joinlib.join.order.orders import Orders
+from joinlib.plan.build import build
+from joinlib.plan.source import SourceInput
+from joinlib.spark.receipt import Receipt, decode
+from joinlib.state.tuning import Tuning
+from tests.laws.harness import Flow
+from tests.unit.jobs.test_figures import RECEIPT, Report
+
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
+SQL = "SELECT a.v AS av, b.v AS bv, c.v AS cv FROM a JOIN b ON a.k = b.k JOIN c ON a.k = c.k"
+STAGE = build(SQL, dict.fromkeys("abc", SourceInput(SCHEMA)), units=1)
+NAMES = probe_names(STAGE)
+
+
+def receipt(folder: Path, unit: int, **keys: list[int]) -> Receipt:
+    """What a unit says after a batch of these keys, `a` last."""
+    flow = Flow(STAGE, folder, Tuning(probe_cycle=1))
+    for name in "bca":
+        table = pa.record_batch([pa.array(keys[name]), pa.array(keys[name])], SCHEMA)
+        flow.batch({name: table})
+    (raw,) = flow.manifests[0].probes
+    return decode(replace(RECEIPT, unit=unit, probes=(Orders(**raw).figures(),)).encode())
+
+
+def test_names() -> None:
+    """Joins of three inputs or more have orders; one below another is named by its inputs."""
+    two = build(
+        "SELECT a.v AS v FROM a JOIN b ON a.k = b.k", dict.fromkeys("ab", SourceInput(SCHEMA)), units=1
+    )
+    below = (
+        SQL.replace("JOIN c", "LEFT JOIN c").replace("SELECT", "SELECT d.v AS dv,") + " JOIN d ON d.k = a.k"
+    )
+
+    assert NAMES == (("a", "b", "c"),) and probe_names(two) == ()
+    assert all(
+        len(names) > 2
+        for names in probe_names(build(below, dict.fromkeys("abcd", SourceInput(SCHEMA)), units=1))
+    )
+
+
+def test_what_units_say(tmp_path: Path) -> None:
+    """Two of three units ask c first, in which few find anything; all figures have two labels or fewer."""
+    few = [receipt(tmp_path / str(u), u, b=[1, 2, 3, 3], c=[3], a=[1, 2, 3]) for u in (0, 1)]
+    many = receipt(tmp_path / "2", 2, b=[3], c=[1, 2, 3, 3], a=[1, 2, 3])
+    figures = beginning(2, 0.0).after(Report(1, (*few, many)), 1.0).after(Report(2, (RECEIPT,)), 2.0)
+    moment = Moment(("a", "b"), figures=figures, probes=NAMES)
+    (a, b, c) = asks(NAMES, figures.probes.values())
+
+    assert (a.name, a.others, a.share) == ("a", ("c", "b"), 2 / 3)
+    assert a.position == (4 / 3, 5 / 3)
+    assert a.keys is not None and b.keys is not None and b.keys > 0
+    assert spoken(NAMES, figures.probes.values()).startswith("a > c > b, b > ")
+    found = values(moment, 4, 2.0)
+    assert found["streamjoin_probe_position"]["a", "c"] == 4 / 3
+    assert (found["streamjoin_probe_measured_seconds"]["a",] or 0) > 0
+    assert status(moment, 4, 2.0)["probeOrders"]["a"]["order"] == ["c", "b"]
+    assert c.name in status(moment, 4, 2.0)["probeOrders"]
+
+
+def test_nothing_is_known_yet() -> None:
+    """Before the first cycle has ended, and where no join has a choice, nothing is said."""
+    assert asks(NAMES, []) == [] and spoken((), [()]) == ""
+    assert values(Moment(("a",), probes=NAMES), 4, 0.0)["streamjoin_probe_keys"] == {}

@@ -66,7 +66,8 @@ def books(scale: float) -> list[dict[str, Any]]:
         stream, CLOCK.seconds = made("tpcds", scale, batches), 0.0
         rows = sum(t.num_rows for t in stream[0].values())
         with (
-            mock.patch.multiple("joinlib.join.unit", Watch=TimedWatch, orders_of=timed_orders),
+            mock.patch("joinlib.join.unit.orders_of", timed_orders),
+            mock.patch("joinlib.join.order.orders.Watch", TimedWatch),
             mock.patch("joinlib.join.probe.Asker", TimedAsker),
         ):
             began = time.perf_counter()

@@ -20,7 +20,6 @@ from joinlib.join.layout import Operator
 from joinlib.join.match import satisfying
 from joinlib.join.order.orders import Orders, orders_of
 from joinlib.join.order.policy import RULES, Rule
-from joinlib.join.order.watch import Watch
 from joinlib.join.outer import alone, outer, released
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples, concat
@@ -133,7 +132,7 @@ class UnitJoin:
         """One operator's output for the batch, its children's included."""
         sides = [self.unit.sides[s.number] for s in op.sides]
         orders = self.orders.get(op.sides[0].number)
-        watch = Watch(len(sides)) if orders else None
+        watch = orders.watch(self.tuning.probe_cycle) if orders else None
         prober = Prober(op, sides, self.tuning.probe_pairs, watch)
         inputs = []
         for at, child in enumerate(op.children):
@@ -151,7 +150,7 @@ class UnitJoin:
         join = inner if op.kind == "inner" else outer
         found = inner(prober, batch, inputs, orders.orders) if orders else join(prober, batch, inputs)
         yield from self._out(op, found)
-        if orders and watch:
+        if orders and any(inputs):
             rule, length = RULES[self.tuning.probe_order], self.tuning.probe_cycle
             self.orders[op.sides[0].number] = orders.after(watch, sides, rule, length)
         for side in sides:

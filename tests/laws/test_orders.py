@@ -138,3 +138,16 @@ def test_small(tmp_path: Path) -> None:
         join.batch(batch(a=range(n, 50), b=range(0, 40, 2), c=[n] * 5))
 
     assert len(orjson.dumps(decode(join.units[0]).probes)) < 1024
+
+
+def test_the_last_batches_of_a_cycle_are_counted(tmp_path: Path) -> None:
+    """Cycles of 1, 2, 4, then 8 batches; of each two are counted at most, and batches without rows are none."""
+    join, counted = flow(tmp_path, probe_cycle=8), []
+    for n in range(15):
+        join.batch(batch(a=[n], b=[n], c=[n]))
+        join.batch({})
+        after = orders(join)
+        counted.append((after.cycles, after.batches, after.seen is not None))
+
+    assert [c for c, batches, _ in counted if batches == 0] == [1, 2, 3, 4]
+    assert [seen for _, _, seen in counted[7:]] == [False] * 6 + [True, False]

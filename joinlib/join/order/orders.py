@@ -1,6 +1,6 @@
 """The probe orders of one operator: they ride in its unit's manifest, and are chosen anew when a cycle ends.
 
-    orders of the batch before ─► probes of this one, counted ─► end of a cycle? ─► statistics ─► orders of the next
+    orders of the batch before ─► probes of this one, perhaps counted ─► end of a cycle? ─► statistics ─► orders of the next
 
 So a batch that runs again has the orders that it had. Only seconds differ between two attempts: the answer hangs on none.
 """
@@ -14,6 +14,8 @@ from joinlib.join.order.statistics import Size, Statistics, nothing, short
 from joinlib.join.order.watch import Watch
 from joinlib.state.side import Side
 
+WATCHED = 2  # of a cycle, the batches that are counted: the last ones say most about those to come
+
 
 @dataclass(frozen=True)
 class Orders:
@@ -22,20 +24,28 @@ class Orders:
     orders: list[list[int]]  # of each input, those that its rows ask, one after the other
     known: list[Any]  # statistics, as `Statistics.plain` writes them
     cycles: int = 0  # that have ended
-    batches: int = 0  # of the running cycle, in which rows have asked
+    batches: int = 0  # of the running cycle, those without rows left out
     seen: list[Any] | None = None  # counts of the running cycle
     predicted: list[float | None] = field(default_factory=list)  # seconds a row, when the orders were chosen
     measured: list[float | None] = field(default_factory=list)  # the same in the cycle before, as it was
 
-    def after(self, watch: Watch, sides: list[Side], rule: Rule, length: int) -> "Orders":
-        """One batch later. The first cycles are short: 1, 2, 4, … up to `length` batches."""
-        if not any(watch.rows):
-            return self
+    def watch(self, length: int) -> Watch | None:
+        """What counts the next batch, if it is among the last of its cycle."""
+        return Watch(len(self.orders)) if self.batches >= self._length(length) - WATCHED else None
+
+    def after(self, watch: Watch | None, sides: list[Side], rule: Rule, length: int) -> "Orders":
+        """One batch with rows later."""
+        if watch is None:
+            return replace(self, batches=self.batches + 1)
         if self.seen is not None:
             watch.add(self.seen)
-        if self.batches + 1 < min(length, 1 << min(self.cycles, 30)):
+        if self.batches + 1 < self._length(length):
             return replace(self, batches=self.batches + 1, seen=watch.plain())
         return self._next(watch, [size(side) for side in sides], rule)
+
+    def _length(self, most: int) -> int:
+        """Batches of the running cycle. The first cycles are short: 1, 2, 4, …"""
+        return min(most, 1 << min(self.cycles, 30))
 
     @property
     def statistics(self) -> Statistics:

@@ -31,6 +31,7 @@ from jobs.figures import beginning
 from jobs.flow import Flow
 from jobs.guard import Guard
 from jobs.lease import Contender
+from jobs.probes import choosers
 from jobs.serve import Answers, Server, application
 from jobs.surroundings import Surroundings, surroundings
 from jobs.view import Moment, Phase, status
@@ -74,6 +75,7 @@ class Driver(Collector):
         self.moment = Moment(
             sources=tuple(p.source for p in self.pipeline.inputs),
             tables=tuple(lookup.table.alias for lookup in self.pipeline.last.lookups),
+            probes=choosers(self.pipeline),
             phase="Waiting",
             wanted=cluster.wanted(self.executors),
             budget=cluster.memory(self.executors).state if around.place else None,

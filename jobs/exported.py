@@ -29,6 +29,7 @@ def values(moment: Moment, units: int, now: float) -> Values:
         **_job(moment, units),
         **_inputs(moment, units, now),
         **_tables(moment),
+        **_probes(moment),
         **_executors(moment),
         **(_units(moment) if units <= MAX_UNITS else {}),
     }
@@ -105,6 +106,20 @@ def _tables(moment: Moment) -> dict[str, Samples]:
         "table_loaded_timestamp_seconds": {t: loaded["at"] for t, loaded in loads.items()},
         "table_kept_loads_total": {t: loaded["kept"] for t, loaded in loads.items()},
         "route_skew": {(route,): moment.route_skew.get(route) for route in ROUTES},
+    }
+
+
+def _probes(moment: Moment) -> dict[str, Samples]:
+    all_asks = moment.asks
+    pairs = [(a.name, other, at) for a in all_asks for at, other in enumerate(a.others)]
+    by_name = {a.name: a for a in all_asks}
+    return {
+        "probe_position": {(i, j): by_name[i].position[at] for i, j, at in pairs},
+        "probe_match_ratio": {(i, j): by_name[i].rate[at] for i, j, at in pairs},
+        "probe_matches": {(i, j): by_name[i].per_hit[at] for i, j, at in pairs},
+        "probe_keys": {(a.name,): a.keys for a in all_asks},
+        "probe_predicted_seconds": {(a.name,): a.predicted for a in all_asks},
+        "probe_measured_seconds": {(a.name,): a.measured for a in all_asks},
     }
 
 

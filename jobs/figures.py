@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from joinlib.lookup.used import Used, later, total
 
@@ -63,6 +63,7 @@ class Figures:
     latest: tuple["Receipt", ...] = ()  # those of the latest batch that woke a unit
     work: Mapping[int, Work] = field(default_factory=dict)  # of each unit
     tables: tuple[Used, ...] = ()  # of each lookup of the plan, over all units
+    probes: Mapping[int, Any] = field(default_factory=dict)  # of each unit, its probe orders as last chosen
 
     @property
     def rows_in(self) -> tuple[int, ...]:
@@ -124,6 +125,7 @@ class Figures:
                 **{r.unit: self.work.get(r.unit, Work()).after(r) for r in report.receipts},
             },
             tables=self._tables(report.receipts, receipts.values()),
+            probes={**self.probes, **{r.unit: r.probes for r in report.receipts if r.probes}},
         )
 
     def _tables(self, batch: Iterable["Receipt"], now: Iterable["Receipt"]) -> tuple[Used, ...]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from jobs.figures import beginning
 from jobs.flow import Flow
 from jobs.logs import aside
+from jobs.probes import Chooser, choosers
 from jobs.screen import Live, Plain, Scene, Shown, View
 from jobs.summary import near, summary
 from joinlib.errors import StreamJoinError
@@ -48,6 +49,7 @@ def run(document: StreamJoin, options: Options) -> None:
 
     pipeline = pipeline_of(document)
     inputs, tables = _shown(document, pipeline), tuple(lookup.table.alias for lookup in pipeline.last.lookups)
+    probes = choosers(pipeline)
     log = document.spec.checkpoint.folder / "logs" / "spark.log"
     with aside(log) as terminal:
         console = Console(
@@ -56,7 +58,8 @@ def run(document: StreamJoin, options: Options) -> None:
         plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
         flow = Flow(document, until_done=options.until_done, cores=options.cores, conf=options.conf or {})
         try:
-            scene = _watch(flow, document, inputs, tables, Plain(console) if plain else Live(console))
+            view = Plain(console) if plain else Live(console)
+            scene = _watch(flow, document, inputs, tables, probes, view)
         except KeyboardInterrupt:
             _end_at_once(console, flow.flowing.is_set())
         if flow.error is None:
@@ -66,7 +69,12 @@ def run(document: StreamJoin, options: Options) -> None:
 
 
 def _watch(
-    flow: Flow, document: StreamJoin, inputs: tuple[Shown, ...], tables: tuple[str, ...], view: View
+    flow: Flow,
+    document: StreamJoin,
+    inputs: tuple[Shown, ...],
+    tables: tuple[str, ...],
+    probes: tuple[Chooser, ...],
+    view: View,
 ) -> Scene:
     """Shows the flow until it is over."""
     began = time.monotonic()
@@ -93,6 +101,7 @@ def _watch(
                 began,
                 bool(asked),
                 tables,
+                probes,
             )
             view.update(scene)
             if not alive:

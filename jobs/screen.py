@@ -17,6 +17,7 @@ from rich.text import Text
 
 from jobs import words
 from jobs.figures import Figures, Took
+from jobs.probes import Chooser, spoken
 from joinlib.lookup.used import Used
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Scene:
     began: float
     stopping: bool
     tables: tuple[str, ...] = ()  # of each lookup, its table's name in the SQL
+    probes: tuple[Chooser, ...] = ()
 
     @property
     def committed(self) -> bool:
@@ -160,6 +162,8 @@ def line(scene: Scene, figures: Figures, now: float) -> str:
             "late " + ", ".join(f"{i.label} {words.number(n)}" for i, n in zip(scene.inputs, figures.late))
         )
     parts += [f"table {kept(name, used)}" for name, used in zip(scene.tables, figures.tables)]
+    if orders := spoken(scene.probes, figures.probes):
+        parts.append(f"probes {orders}")
     if skipped := sum(scene.behind(i, "skipped") or 0 for i in scene.inputs):
         parts.append(f"skipped {skipped} files")
     if sum(figures.bad):
@@ -178,7 +182,9 @@ def picture(scene: Scene, spinner: Spinner, now: float) -> RenderableType:
     spinner.update(text=f"{scene.name}: {_doing(scene, figures, now)}")
     used = zip(scene.tables, figures.tables)
     tables = [Text.assemble(("  table", "dim"), " ", kept(name, of_it)) for name, of_it in used]
-    return Group(spinner, _flows(scene, figures, now), _state(figures), *tables)
+    orders = spoken(scene.probes, figures.probes)
+    probes = [Text.assemble(("  probes", "dim"), " ", orders)] if orders else []
+    return Group(spinner, _flows(scene, figures, now), _state(figures), *tables, *probes)
 
 
 def _doing(scene: Scene, figures: Figures, now: float) -> str:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from jobs.figures import Figures, Took
+from jobs.probes import Asks, Chooser, asks
 from joinlib.lookup.used import Used
 from joinlib.state.manifest import ALWAYS, NEVER
 
@@ -30,6 +31,7 @@ class Moment:
     done_at: float | None = None  # when the last batch was done, of this run; seconds since 1970
     lag: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of each source
     tables: tuple[str, ...] = ()  # of each lookup of the plan, its name in the SQL
+    probes: tuple[Chooser, ...] = ()
     loads: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of tables that are kept whole
     route_skew: Mapping[str, float] = field(default_factory=dict)  # DS by hashes alone, and by the rule
     there: tuple[str, ...] = ()  # executors that can take tasks
@@ -84,6 +86,11 @@ class Moment:
         return dict(zip(self.tables, self.figures.tables if self.figures else (), strict=False))
 
     @property
+    def asks(self) -> list[Asks]:
+        """What is known of probes, for each input whose rows ask."""
+        return asks(self.probes, self.figures.probes) if self.figures else []
+
+    @property
     def lag_rows(self) -> dict[str, int]:
         """Rows that are known but not read, by source; those of which nothing is known are left out."""
         return {name: lag["rows"] for name, lag in self.lag.items() if lag.get("rows") is not None}
@@ -124,6 +131,7 @@ def status(moment: Moment, units: int, now: float) -> dict[str, Any]:
         "late": moment.by_source(figures.late) if figures else {},
         "bad": moment.by_source(figures.bad) if figures else {},
         "tables": {name: _table(used, moment.loads.get(name)) for name, used in moment.used.items()},
+        "probeOrders": {a.name: a.status() for a in moment.asks},
         "routeSkew": {name: round(ds, 4) for name, ds in moment.route_skew.items()},
         "configHash": moment.config_hash,
     }

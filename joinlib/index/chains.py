@@ -9,6 +9,7 @@ The file is a cache. `token` says which rows it holds and `dirty` that a change 
 compares the token with the manifest and builds the index anew when they differ.
 """
 
+import math
 import mmap
 import os
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ _MAGIC = 0x31494A53  # "SJI1"
 _HEADER = 4096
 _MAGIC_AT, _ROWS, _CAPACITY, _BITS, _SKIP_BITS, _DIRTY, _TOKEN, _MARKS_TOKEN = range(8)
 _SMALLEST = 1024
+_SAMPLE = 1 << 14  # buckets from which the number of keys is told
 
 
 class Chains:
@@ -96,6 +98,17 @@ class Chains:
     @property
     def marks(self) -> npt.NDArray[np.uint8]:
         return self._marks[: self.rows]
+
+    @property
+    def slots(self) -> int:
+        return len(self._heads)
+
+    @property
+    def keys(self) -> int:
+        """About how many different hashes there are: linear counting (Whang et al., 1990) over the first buckets; O(1)."""
+        sample = self._heads[:_SAMPLE]
+        empty = len(sample) - int(np.count_nonzero(sample))
+        return min(self.rows, round(self.slots * math.log(len(sample) / empty))) if empty else self.rows
 
     @property
     def allocated_bytes(self) -> int:

@@ -1,6 +1,6 @@
 """The n-way inner join of one batch (UMJoin, equations 3 to 6).
 
-Inputs are taken in a fixed order: the batch of input i is probed against the inputs before it as they are *after* the
+Inputs take their turns in a fixed order: the batch of input i is probed against the inputs before it as they are *after* the
 batch and those behind it as they were *before*, then inserted. The sum over i is exactly the increment of the join.
 
 That is also the order-consistent protocol of join-biclique (BiStream, section 3.2.3) at the grain of batches: every unit takes
@@ -8,25 +8,33 @@ rows in the one global order (batch, input), so of a pair whose rows are stored 
 the other: none is missed, none is found twice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples
 from joinlib.state.side import Part
 
 
-def inner(prober: Prober, batch: int, arrived: list[list[Part]]) -> Iterator[Tuples]:
-    """The join's increment. Inserts `arrived`; the state is complete once the iterator is exhausted."""
+def inner(
+    prober: Prober, batch: int, arrived: list[list[Part]], orders: Sequence[Sequence[int]] | None = None
+) -> Iterator[Tuples]:
+    """The join's increment. Inserts `arrived`; the state is complete once the iterator is exhausted.
+
+    orders: of each input, the others in the order in which its rows ask them; by default in that of the inputs.
+    """
     for me, parts in enumerate(arrived):
-        others = [i for i in range(len(arrived)) if i != me]
+        others = orders[me] if orders else [i for i in range(len(arrived)) if i != me]
         for part in parts:
             if part.probing:
+                prober.begin(me, part.rows.num_rows)
                 yield from _expand(prober, Tuples(Picked(part.rows)), frozenset([me]), others)
             if part.stored:
                 prober.sides[me].insert(batch, part)
 
 
-def _expand(prober: Prober, tuples: Tuples, bound: frozenset[int], remaining: list[int]) -> Iterator[Tuples]:
+def _expand(
+    prober: Prober, tuples: Tuples, bound: frozenset[int], remaining: Sequence[int]
+) -> Iterator[Tuples]:
     """Depth first, so that memory holds one bounded chunk for each input. No match: nothing further is probed."""
     if not remaining:
         yield tuples

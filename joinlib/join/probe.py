@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from joinlib.join.config import Bound
 from joinlib.join.layout import Operator
 from joinlib.join.match import same_keys, satisfying, within
+from joinlib.join.order.watch import Asker, Watch
 from joinlib.join.rows import Stored, Tuples, flat
 from joinlib.state.manifest import ALWAYS
 from joinlib.state.run import I32, I64, LiveRun, time_values
@@ -12,30 +13,47 @@ from joinlib.state.side import Side
 
 
 class Prober:
-    """Extends tuples by the sides of one operator."""
+    """Extends tuples by the sides of one operator. `watch` counts what it does, where that decides on the order."""
 
-    def __init__(self, operator: Operator, sides: list[Side], pairs: int) -> None:
-        self.operator, self.sides, self.pairs = operator, sides, pairs
+    def __init__(self, operator: Operator, sides: list[Side], pairs: int, watch: Watch | None = None) -> None:
+        self.operator, self.sides, self.pairs, self.watch = operator, sides, pairs, watch
+
+    def begin(self, side: int, rows: int) -> None:
+        """What follows is asked for new rows of `side`."""
+        if self.watch is not None:
+            self.watch.begin(side, rows)
 
     def extend(self, tuples: Tuples, bound: frozenset[int], side: int) -> Iterator[tuple[LiveRun, Tuples]]:
         """Each tuple with each stored row of `side` that matches it. `bound`: the sides already in the tuples."""
+        found = self._found(tuples, bound, side)
+        if self.watch is not None:
+            found = self.watch.probing(found, side, len(tuples))
+        last = len(bound) + 1 == len(self.sides)
+        for live, longer in found:
+            if last:
+                longer = satisfying(longer, self.operator.residual)
+            if len(longer):
+                yield live, longer
+
+    def _found(self, tuples: Tuples, bound: frozenset[int], side: int) -> Iterator[tuple[LiveRun, Tuples]]:
+        """As `extend`, before the predicate; with who asked behind each tuple, where that is counted."""
         op = self.operator
         bounds = self._bounds(bound, side)
-        last = len(bound) + 1 == len(self.sides)
         for live in list(self.sides[side].runs):
             undecided = self._undecided(tuples, bounds, live, side) if live.run.rows else None
             if undecided is None:
                 continue
-            for positions, numbers, ends in self._candidates(tuples, live, side):
-                longer = Tuples(*tuples.take(positions).parts, Stored(live, numbers, ends))
+            candidates = self._candidates(tuples, live, side)
+            if self.watch is not None:
+                candidates = self.watch.searching(candidates)
+            for positions, numbers, ends in candidates:
+                asker = () if self.watch is None else (Asker(positions),)
+                longer = Tuples(*tuples.take(positions).parts, Stored(live, numbers, ends), *asker)
                 if not op.exact:
                     longer = same_keys(longer, op.sides[min(bound)].keys, op.sides[side].keys)
                 if op.index == "hash":
                     longer = within(longer, undecided)
-                if last:
-                    longer = satisfying(longer, op.residual)
-                if len(longer):
-                    yield live, longer
+                yield live, longer
 
     def _candidates(self, tuples: Tuples, live: LiveRun, side: int) -> Iterator[tuple[I32, I32, I64]]:
         if self.operator.index == "hash":

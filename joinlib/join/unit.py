@@ -8,6 +8,8 @@ State, answer and files are pure functions of (manifest, blocks): blocks are ord
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +18,8 @@ from joinlib.join.config import Leaf
 from joinlib.join.inner import inner
 from joinlib.join.layout import Operator
 from joinlib.join.match import satisfying
+from joinlib.join.order.orders import Orders, orders_of
+from joinlib.join.order.policy import RULES, Rule
 from joinlib.join.outer import alone, outer, released
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples, concat
@@ -62,6 +66,14 @@ class UnitJoin:
         self.tuning, self.unit, self.manifest = tuning, unit, manifest
         self.commit_seconds = 0.0
         self.closed = False  # this batch says that nothing more comes
+        self.orders = _orders(root, manifest.probes, RULES[tuning.probe_order])  # by first side
+
+    @property
+    def chosen(self) -> tuple[dict[str, Any], ...]:
+        """What is known of all probe orders, if some were chosen after this batch; else nothing."""
+        if not any(orders.batches == 0 and orders.cycles for orders in self.orders.values()):
+            return ()
+        return tuple(orders.figures() for orders in self.orders.values())
 
     def run(self, batch: int, blocks: Blocks) -> Iterator[Tuples]:
         """The increment of the result, in chunks of bounded size."""
@@ -90,6 +102,7 @@ class UnitJoin:
             rows=tuple(n + _rows(parts) for n, parts in zip(known.rows, arrived, strict=True)),
             late=tuple(a + b for a, b in zip(known.late, late, strict=True)),
             bad=tuple(n + sum(t.bad for t in ticks if t.input == i) for i, n in enumerate(known.bad)),
+            probes=tuple(orders.plain() for orders in self.orders.values()),
         )
 
     def _arrived(self, blocks: Blocks, watermark: int) -> tuple[list[list[Part]], list[int]]:
@@ -120,7 +133,9 @@ class UnitJoin:
     ) -> Iterator[Tuples]:
         """One operator's output for the batch, its children's included."""
         sides = [self.unit.sides[s.number] for s in op.sides]
-        prober = Prober(op, sides, self.tuning.probe_pairs)
+        orders = self.orders.get(op.sides[0].number)
+        watch = orders.watch(self.tuning.probe_cycle) if orders else None
+        prober = Prober(op, sides, self.tuning.probe_pairs, watch)
         inputs = []
         for at, child in enumerate(op.children):
             parts = (
@@ -135,7 +150,11 @@ class UnitJoin:
                     op, (alone(prober, at, Picked(dead)) for _, dead in split if dead.num_rows)
                 )
         join = inner if op.kind == "inner" else outer
-        yield from self._out(op, join(prober, batch, inputs))
+        found = inner(prober, batch, inputs, orders.orders) if orders else join(prober, batch, inputs)
+        yield from self._out(op, found)
+        if orders and any(inputs):
+            rule, length = RULES[self.tuning.probe_order], self.tuning.probe_cycle
+            self.orders[op.sides[0].number] = orders.after(watch, sides, rule, length)
         for side in sides:
             horizons = horizon(before, side.config.hold_us), horizon(after, side.config.hold_us)
             if side.config.marked and op.kind != "semi":
@@ -154,6 +173,17 @@ class UnitJoin:
             kept = satisfying(t, op.where)
             if len(kept):
                 yield kept
+
+
+def _orders(root: Operator | Leaf, saved: Sequence[Any], rule: Rule) -> dict[int, Orders]:
+    """The probe orders of each operator that has a choice, by the number of its first side."""
+    if isinstance(root, Leaf) or rule.policy == "fixed":
+        return {}
+    free = [op.sides for op in root.operators() if op.kind == "inner" and len(op.sides) > 2]
+    return {
+        sides[0].number: orders_of(known, len(sides))
+        for sides, known in zip_longest(free, saved[: len(free)])
+    }
 
 
 def _matchable(part: Part, op: Operator, at: int) -> tuple[Part, pa.RecordBatch]:

@@ -42,6 +42,7 @@ MAX_UNITS = 1024  # of a job with more, units are not told apart
 
 LABELS: Mapping[str, str] = {
     "input": "the name of an input in the spec",
+    "other": "as `input`, of a join of many; of joins both are aliases of the SQL, and a join below is `a+b`",
     "table": "the name of a table in the SQL",
     "unit": f"0 to `join.units` - 1; absent where there are more than {MAX_UNITS}",
     "executor": "Spark's id of an executor that is there",
@@ -171,6 +172,28 @@ METRICS: tuple[Metric, ...] = (
         "ratio",
         "DS of the rows that met tables, of the batch before the last: without and with the rule for hot keys.",
         "route",
+    ),
+    # joins of three inputs or more: means over units
+    _driver("probe_position", "gauge", "", "When rows of `input` ask `other`: 1 is first.", "input", "other"),
+    _driver(
+        "probe_match_ratio",
+        "gauge",
+        "ratio",
+        "γ: share of those that ask and find something.",
+        "input",
+        "other",
+    ),
+    _driver("probe_matches", "gauge", "", "μ: what those find that find something.", "input", "other"),
+    _driver("probe_keys", "gauge", "", "κ: keys of the input's state, of all units; estimated.", "input"),
+    _driver(
+        "probe_predicted_seconds",
+        "gauge",
+        "seconds",
+        "Time of all probes of a row, as foretold when the orders were chosen.",
+        "input",
+    ),
+    _driver(
+        "probe_measured_seconds", "gauge", "seconds", "The same, as it was before they were chosen.", "input"
     ),
     # its executors
     _driver(

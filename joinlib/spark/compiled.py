@@ -39,6 +39,7 @@ class Compiled:
 def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> Compiled:
     """The tasks of a spec. `tasks`: map tasks of a batch, one for each core."""
     spec, tuning = document.spec, tuning or Tuning()
+    tuning = replace(tuning, probe_order=spec.join.probe_order)
     pipeline = pipeline_of(document)
     forward.check(pipeline)
     checkpoint = spec.checkpoint.folder

@@ -36,6 +36,7 @@ class Receipt:
     working_set: int | None = None  # bytes of the container, where it has a control group
     memory_limit: int | None = None
     tables: tuple[Used, ...] = ()  # of each lookup of the stage
+    probes: tuple[dict[str, Any], ...] = ()  # of each join with probe orders, when some were chosen anew
 
     @property
     def held_bytes(self) -> int:

@@ -181,6 +181,7 @@ class UnitTask:
             working_set=container.working_set,
             memory_limit=container.limit,
             tables=tuple(found.used() for _, found in self.finders),
+            probes=join.chosen,
         )
 
     def _by_input(self, figures: Sequence[int], other: int = 0) -> tuple[int, ...]:

@@ -98,6 +98,11 @@ class Join(Model):
         description="Strategy biclique with an equality: parts of the units among which keys are hashed, a power of two;"
         " within one, rows lie at random. Absent: one for each unit.",
     )
+    probe_order: Literal["auto", "fixed", "selectivity", "greedy"] = Field(
+        default="auto",
+        description="Joins of three inputs or more: in which order a row looks for partners in the others. auto: chosen while"
+        " it runs, by a cost model; fixed: that of the SQL; selectivity, greedy: simpler rules, to compare with.",
+    )
     window: Window | None = Field(
         default=None, description="Rows match only if they came this near to each other."
     )

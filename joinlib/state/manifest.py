@@ -92,6 +92,9 @@ class Manifest:
     late: tuple[int, ...] = ()  # left out so far because they were behind the watermark, by input
     bad: tuple[int, ...] = ()  # messages left out so far because they could not be decoded, by input
     retired: tuple[tuple[int, str, int], ...] = ()  # (batch, name, bytes)
+    probes: tuple[
+        Any, ...
+    ] = ()  # probe orders of each join of three inputs or more, as `join.order` writes them
 
     @property
     def names(self) -> set[str]:
@@ -135,6 +138,7 @@ def decode(data: bytes) -> Manifest:
             "late": tuple(raw["late"]),
             "bad": tuple(raw.get("bad", [0] * len(raw["late"]))),
             "retired": tuple((b, n, s) for b, n, s in raw["retired"]),
+            "probes": tuple(raw.get("probes", ())),
         }
     )
 

@@ -25,6 +25,8 @@ class Tuning:
         0.2  # of a batch's units (DS): over that, hot keys get a new rule; only where nothing is stored
     )
     probe_pairs: int = 1 << 18  # pairs of equal hash looked at together
+    probe_order: str = "auto"  # of joins of three inputs or more: a name among `join.order`'s rules
+    probe_cycle: int = 8  # batches after which their orders are chosen anew
 
     def __post_init__(self) -> None:
         # Each sealed run is a segment; marks are up to `marks_segments`, and the head keeps room for two at least.

@@ -112,12 +112,12 @@ class Case:
         return taken, late
 
 
-def holds(case: Case, check: Callable[[Flow], None] = lambda _: None) -> None:
+def holds(case: Case, check: Callable[[Flow], None] = lambda _: None, runs: type[Flow] = Flow) -> None:
     """The law: what comes out is what a nested loop and DuckDB find among the rows that are not late."""
     stage = case.stage()
     taken, late = case.punctual(stage)
     with TemporaryDirectory() as folder:
-        flow = Flow(stage, Path(folder), case.tuning, case.trouble, case.spooled_rows, case.rules)
+        flow = runs(stage, Path(folder), case.tuning, case.trouble, case.spooled_rows, case.rules)
         result = flow.run(case.batches())
         check(flow)
     expected = case.query.nested_loop({name: [case.plain(r) for r in rows] for name, rows in taken.items()})
@@ -182,6 +182,15 @@ def trees(draw: st.DrawFn) -> Query:
         on = (*on, draw(bounds("a", "b")))  # of the left side alone
     shown = ("a" if below in ("semi", "anti") else "ab") + ("" if above in ("semi", "anti") else "c")
     return Query(tuple(f"{x}.{c}" for x in shown for c in "vt"), (above, tree, "c", on))
+
+
+@st.composite
+def stars(draw: st.DrawFn, timed: bool | None = None) -> Query:
+    """Four inputs of one key class: one n-way inner join."""
+    tree: Tree = "a"
+    for seen, name in (("a", "b"), ("ab", "c"), ("abc", "d")):
+        tree = ("inner", tree, name, draw(conditions(seen, name, timed)))
+    return Query(tuple(f"{x}.{c}" for x in "abcd" for c in "vt"), tree)
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ What Spark does between batches is played: it keeps nothing but manifests, and r
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -179,9 +179,8 @@ class Flow:
         if n in trouble.late:
             units._open.clear()
             late, manifest = self.attempt(u, before, data, ticks)
-            assert Counter(late) == Counter(rows) and manifest == self.units[u], (
-                "two attempts of one batch differ"
-            )
+            same = _state(manifest) == _state(self.units[u])
+            assert Counter(late) == Counter(rows) and same, "two attempts of one batch differ"
         return rows
 
     def attempt(
@@ -221,6 +220,11 @@ class Flow:
             segment.verify(self._segments(u), block)
             return segment.read(self._segments(u), block, schema)
         return pa.ipc.read_record_batch(pa.py_buffer(block), schema)
+
+
+def _state(manifest: bytes) -> Manifest:
+    """What must be alike after two attempts: all but the orders of later probes, which rest on seconds."""
+    return replace(decode(manifest), probes=())
 
 
 def plain(value: object) -> object:

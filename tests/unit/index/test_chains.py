@@ -151,6 +151,20 @@ def test_an_unused_index_takes_no_room(tmp_path: Path) -> None:
     assert Chains(tmp_path / "a", 0, 1 << 20).allocated_bytes < 1 << 16
 
 
+@pytest.mark.parametrize("keys", [0, 1, 100, 30_000])
+@pytest.mark.parametrize("times", [1, 4])
+def test_keys_are_estimated(keys: int, times: int, tmp_path: Path) -> None:
+    """How many different hashes there are, to a few percent, however often each comes."""
+    chains, distinct = (
+        Chains(tmp_path / "a", 0),
+        np.random.default_rng(0).integers(0, 1 << 63, keys, np.uint64),
+    )
+    chains.begin()
+    chains.insert(np.tile(distinct * np.uint64(2), times))
+
+    assert abs(chains.keys - keys) <= 0.05 * keys
+
+
 def test_group_orders_by_segment() -> None:
     """Pairs are grouped by the segment of their row, in their old order within."""
     rows, other = np.array([9, 0, 4, 1, 8], np.int32), np.array([0, 1, 2, 3, 4], np.int32)

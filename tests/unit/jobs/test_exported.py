@@ -5,6 +5,7 @@ from math import isclose, sqrt
 
 from jobs.exported import metrics, values
 from jobs.figures import Took, beginning
+from jobs.probes import Chooser
 from jobs.view import Moment
 from joinlib.lookup.used import Used
 from joinlib.metric.table import METRICS
@@ -12,6 +13,8 @@ from joinlib.state.manifest import NEVER
 from tests.unit.jobs.test_figures import RECEIPT, Report
 
 UNITS = 4
+_TREND = [[[1.0, 0.0]] * 3] * 3
+PROBES = {"orders": [[1, 2], [0, 2], [0, 1]], "known": [_TREND, _TREND, [[9, 0]] * 3, 1e-6, 1e-6]}
 # Units 0 and 2 on executor 1, 1 and 3 on executor 2; unit 3 is the hot one.
 RECEIPTS = tuple(
     replace(
@@ -27,6 +30,7 @@ RECEIPTS = tuple(
         watermark=7_000_000,
         commit_seconds=0.01,
         tables=(Used(hits=5, misses=1, expired=1, queries=1, rows=2, bytes=20, budget=30, version=1),),
+        probes=({**PROBES, "predicted": [1e-6] * 3, "measured": [2e-6] * 3},),
     )
     for u in range(UNITS)
 )
@@ -44,6 +48,7 @@ MOMENT = Moment(
     budget=1600,
     partitions=4,
     tables=("t",),
+    probes=(Chooser(0, 0, UNITS, ("orders", "payments", "refunds")),),
     loads={"t": {"version": 1, "seconds": 0.5, "at": 90.0, "kept": 0}},
     route_skew={"hash": 0.5, "rule": 0.1},
 )

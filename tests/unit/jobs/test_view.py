@@ -60,6 +60,7 @@ def test_status_of_a_driver_that_waits() -> None:
         "late": {},
         "bad": {},
         "tables": {},
+        "probeOrders": {},
         "routeSkew": {},
         "configHash": None,
     }

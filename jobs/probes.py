@@ -1,0 +1,127 @@
+"""In which order do rows look for partners, and what does it cost? Over all units; pure.
+
+Each unit has orders of its own: the commonest is shown, figures are means of the units that have some, keys are sums.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from joinlib.join.config import Join, Leaf
+from joinlib.join.stage import Pipeline
+
+Known = Sequence[Mapping[str, Any]]  # of one unit: the figures of each join, as its receipt has them
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """A join that has probe orders: an inner join of three inputs or more."""
+
+    stage: int
+    place: int  # among those of its stage, children first: as units keep their orders
+    units: int  # of each stage
+    inputs: tuple[str, ...]
+
+    def said(self, known: Mapping[int, Known]) -> list[Mapping[str, Any]]:
+        """What units say of this join. `known`: of each unit, those of later stages behind the others."""
+        return [joins[self.place] for unit, joins in known.items() if unit // self.units == self.stage]
+
+
+@dataclass(frozen=True)
+class Asks:
+    """The probes of one input's rows; `others` are named in the commonest order, figures stand beside them."""
+
+    name: str
+    others: tuple[str, ...]
+    share: float  # of units that have this order
+    position: tuple[float, ...]  # mean, 1 is first
+    rate: tuple[float | None, ...]  # γ
+    per_hit: tuple[float | None, ...]  # μ
+    keys: float | None  # κ of its own state, over all units
+    predicted: float | None  # seconds a row
+    measured: float | None
+
+    def status(self) -> dict[str, Any]:
+        """As /v1/status has it."""
+        return {
+            "order": list(self.others),
+            "share": round(self.share, 3),
+            "matchRate": list(map(_rounded, self.rate)),
+            "matchesPerHit": list(map(_rounded, self.per_hit)),
+            "keys": self.keys and round(self.keys),
+            "predictedSeconds": self.predicted,
+            "measuredSeconds": self.measured,
+        }
+
+
+def choosers(pipeline: Pipeline) -> tuple[Chooser, ...]:
+    """The joins of a query that have probe orders."""
+    return tuple(
+        Chooser(number, place, pipeline.units, inputs)
+        for number, stage in enumerate(pipeline.stages)
+        for place, inputs in enumerate(_choices(stage.tree, [plan.alias for plan in stage.inputs]))
+    )
+
+
+def asks(joins: Iterable[Chooser], known: Mapping[int, Known]) -> list[Asks]:
+    """Of each input of each join; nothing of those of which no unit has said anything."""
+    return [
+        _of(join.inputs, at, said)
+        for join in joins
+        if (said := join.said(known))
+        for at in range(len(join.inputs))
+    ]
+
+
+def spoken(joins: Iterable[Chooser], known: Mapping[int, Known]) -> str:
+    """In short: a > b > c, b > a > c."""
+    return ", ".join(" > ".join((a.name, *a.others)) for a in asks(joins, known))
+
+
+def _choices(tree: Join | Leaf, aliases: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    """The inputs of each inner join of three or more, children first."""
+    if isinstance(tree, Leaf):
+        return
+    for child in tree.inputs:
+        yield from _choices(child, aliases)
+    if tree.kind == "inner" and len(tree.inputs) > 2:
+        yield tuple("+".join(aliases[i] for i in _leaves(child)) for child in tree.inputs)
+
+
+def _of(inputs: Sequence[str], at: int, units: Sequence[Mapping[str, Any]]) -> Asks:
+    (order, count), *_ = Counter(tuple(unit["orders"][at]) for unit in units).most_common()
+    rate, per_hit, keys = ([unit["known"][n] for unit in units] for n in range(3))
+    own = [trends[at] for trends in keys]
+    return Asks(
+        inputs[at],
+        tuple(inputs[other] for other in order),
+        count / len(units),
+        tuple(sum(unit["orders"][at].index(o) + 1 for unit in units) / len(units) for o in order),
+        tuple(_mean([_level(table[at][o]) for table in rate]) for o in order),
+        tuple(_mean([_level(table[at][o]) for table in per_hit]) for o in order),
+        sum(trend[0] for trend in own if trend) if any(own) else None,
+        _mean([unit["predicted"][at] for unit in units]),
+        _mean([unit["measured"][at] for unit in units]),
+    )
+
+
+def _leaves(node: Join | Leaf) -> Iterable[int]:
+    if isinstance(node, Leaf):
+        yield node.input
+    else:
+        for child in node.inputs:
+            yield from _leaves(child)
+
+
+def _level(trend: Sequence[float] | None) -> float | None:
+    return trend[0] if trend else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

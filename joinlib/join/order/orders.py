@@ -1,0 +1,97 @@
+"""The probe orders of one operator: they ride in its unit's manifest, and are chosen anew when a cycle ends.
+
+    orders of the batch before ─► probes of this one, perhaps counted ─► end of a cycle? ─► statistics ─► orders of the next
+
+So a batch that runs again has the orders that it had. Only seconds differ between two attempts: the answer hangs on none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from joinlib.index.chains import Chains
+from joinlib.join.order.policy import Rule, star
+from joinlib.join.order.statistics import Size, Statistics, nothing, short
+from joinlib.join.order.watch import Watch
+from joinlib.state.side import Side
+
+WATCHED = 2  # of a cycle, the batches that are counted: the last ones say most about those to come
+
+
+@dataclass(frozen=True)
+class Orders:
+    """After one batch. All values are as JSON has them: most batches only hand on what the manifest said."""
+
+    orders: list[list[int]]  # of each input, those that its rows ask, one after the other
+    known: list[Any]  # statistics, as `Statistics.plain` writes them
+    cycles: int = 0  # that have ended
+    batches: int = 0  # of the running cycle, those without rows left out
+    seen: list[Any] | None = None  # counts of the running cycle
+    predicted: list[float | None] = field(default_factory=list)  # seconds a row, when the orders were chosen
+    measured: list[float | None] = field(default_factory=list)  # the same in the cycle before, as it was
+
+    def watch(self, length: int) -> Watch | None:
+        """What counts the next batch, if it is among the last of its cycle."""
+        return Watch(len(self.orders)) if self.batches >= self._length(length) - WATCHED else None
+
+    def after(self, watch: Watch | None, sides: list[Side], rule: Rule, length: int) -> "Orders":
+        """One batch with rows later."""
+        if watch is None:
+            return replace(self, batches=self.batches + 1)
+        if self.seen is not None:
+            watch.add(self.seen)
+        if self.batches + 1 < self._length(length):
+            return replace(self, batches=self.batches + 1, seen=watch.plain())
+        return self._next(watch, [size(side) for side in sides], rule)
+
+    def _length(self, most: int) -> int:
+        """Batches of the running cycle. The first cycles are short: 1, 2, 4, …"""
+        return min(most, 1 << min(self.cycles, 30))
+
+    @property
+    def statistics(self) -> Statistics:
+        """As the last cycle left them."""
+        return Statistics.read(self.known)
+
+    def _next(self, watch: Watch, sizes: list[Size], rule: Rule) -> "Orders":
+        known = self.statistics.after(watch, sizes, rule.smooth)
+        model = known.model(sizes)
+        chosen = [rule.choose(model, star(i, len(sizes)), i) for i in range(len(sizes))]
+        measured = zip(watch.spent, watch.rows, strict=True)
+        return Orders(
+            [[r for _, r in sequence] for sequence in chosen],
+            known.plain(),
+            self.cycles + 1,
+            predicted=[short(model.cost(sequence)) for sequence in chosen],
+            measured=[short(spent / rows) if rows else None for spent, rows in measured],
+        )
+
+    def figures(self) -> dict[str, Any]:
+        """For whoever watches: orders, statistics, and what rows were to cost and did."""
+        return {
+            "orders": self.orders,
+            "known": self.known,
+            "predicted": self.predicted,
+            "measured": self.measured,
+        }
+
+    def plain(self) -> dict[str, Any]:
+        """For the manifest."""
+        return vars(self)
+
+
+def orders_of(saved: Mapping[str, Any] | None, inputs: int) -> Orders:
+    """Those that a manifest holds, or the first ones."""
+    return Orders(**saved) if saved and len(saved["orders"]) == inputs else first(inputs)
+
+
+def first(inputs: int) -> Orders:
+    """Before anything is known: in the order of the inputs."""
+    orders = [[o for o in range(inputs) if o != i] for i in range(inputs)]
+    return Orders(orders, nothing(inputs).plain())
+
+
+def size(side: Side) -> Size:
+    """What is searched when it is asked: hash chains, since only joins by a key have more than two inputs."""
+    chains = [live.chains for live in side.runs if isinstance(live.chains, Chains)]
+    return Size(sum(c.keys for c in chains), sum(c.slots for c in chains) or 1, max(len(chains), 1))

@@ -1,0 +1,101 @@
+"""What do the probes of one batch do? Counted while they run: some additions a chunk, one write for each pair found."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from joinlib.expr import Column
+from joinlib.index.kernels import touch
+from joinlib.join.rows import Positions, Rows, Tuples
+from joinlib.state.run import I32, I64, LiveRun
+
+Candidates = Iterator[tuple[I32, I32, I64]]
+
+
+class Asker:
+    """Of each tuple, which of those that asked it came from; without columns, so that nobody else sees it."""
+
+    schema = pa.schema([])
+
+    def __init__(self, positions: Positions) -> None:
+        self.positions = positions
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def column(self, name: str) -> Column:
+        raise KeyError(name)
+
+    def take(self, positions: Positions) -> Rows:
+        return Asker(self.positions[positions])
+
+
+class Watch:
+    """Counters of one operator and batch. The pair <i, j> of n inputs, rows of i that ask j, is counted at i n + j.
+
+    asked: tuples that asked (q of equation 9); hit: those that found something (m); found: what they found (s of equation 10).
+    spent: seconds, by the input whose rows ask; rows: how many those were. asking: of all seconds those in the index.
+    """
+
+    def __init__(self, inputs: int) -> None:
+        self.inputs = inputs
+        self.asked, self.hit, self.found = ([0] * inputs**2 for _ in range(3))
+        self.spent, self.rows = [0.0] * inputs, [0] * inputs
+        self.asking = 0.0
+        self.origin = 0
+
+    def begin(self, origin: int, rows: int) -> None:
+        """Rows of input `origin` begin to ask."""
+        self.origin = origin
+        self.rows[origin] += rows
+
+    def searching(self, candidates: Candidates) -> Candidates:
+        """The same, with the time that each takes."""
+        started = time.perf_counter()
+        for candidate in candidates:
+            self.asking += time.perf_counter() - started
+            yield candidate
+            started = time.perf_counter()
+        self.asking += time.perf_counter() - started
+
+    def probing(
+        self, found: Iterator[tuple[LiveRun, Tuples]], side: int, asked: int
+    ) -> Iterator[tuple[LiveRun, Tuples]]:
+        """The same, without the askers behind each; counts them. Nothing is counted of a probe that was cut off."""
+        me, pairs, seconds = self.origin, 0, 0.0
+        hit = np.zeros(asked, np.bool_)
+        started = time.perf_counter()
+        for live, tuples in found:
+            *parts, askers = tuples.parts
+            assert isinstance(askers, Asker)
+            tuples.parts = tuple(parts)
+            touch(hit, askers.positions)
+            pairs += len(askers)
+            seconds += time.perf_counter() - started
+            yield live, tuples
+            started = time.perf_counter()
+        pair = me * self.inputs + side
+        self.asked[pair] += asked
+        self.hit[pair] += int(np.count_nonzero(hit))
+        self.found[pair] += pairs
+        self.spent[me] += seconds + time.perf_counter() - started
+
+    def add(self, earlier: list[Any]) -> None:
+        """Counts of the same cycle, as `plain` gave them."""
+        asked, hit, found, spent, rows, asking = earlier
+        self.asked, self.hit = _sum(self.asked, asked), _sum(self.hit, hit)
+        self.found, self.rows = _sum(self.found, found), _sum(self.rows, rows)
+        self.spent = [a + b for a, b in zip(self.spent, spent, strict=True)]
+        self.asking += asking
+
+    def plain(self) -> list[Any]:
+        """As JSON has it."""
+        spent = [round(s, 6) for s in self.spent]
+        return [self.asked, self.hit, self.found, spent, self.rows, round(self.asking, 6)]
+
+
+def _sum(own: list[int], other: list[int]) -> list[int]:
+    return [a + b for a, b in zip(own, other, strict=True)]

@@ -1,0 +1,153 @@
+"""The probe order changes the cost, never the answer; what is counted for it is what happened."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import orjson
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joinlib.join.order.orders import Orders
+from joinlib.join.order.policy import RULES
+from joinlib.join.watermark import Tick
+from joinlib.plan.build import build
+from joinlib.plan.source import SourceInput
+from joinlib.state.manifest import decode
+from joinlib.state.tuning import Tuning
+from tests.laws.cases import Case, cases, holds, stars, trees
+from tests.laws.harness import Batch, Flow
+
+STAR = "SELECT a.v AS av, b.v AS bv, c.v AS cv FROM a JOIN b ON a.k = b.k JOIN c ON a.k = c.k"
+SOURCE = SourceInput(pa.schema([("k", pa.int64()), ("v", pa.int64())]))
+
+
+class Shuffled(Flow):
+    """Before every batch, somebody else's orders are in the manifests."""
+
+    random = Random(0)
+
+    def batch(
+        self, rows: Batch, closed: bool = False, idle: Sequence[str] = (), ticks: Sequence[Tick] = ()
+    ) -> list[tuple[object, ...]]:
+        for u, data in self.units.items():
+            manifest = decode(data)
+            probes = tuple({**raw, "orders": self._shuffled(raw["orders"])} for raw in manifest.probes)
+            self.units[u] = replace(manifest, probes=probes).encode()
+        return super().batch(rows, closed, idle, ticks)
+
+    def _shuffled(self, orders: list[list[int]]) -> list[list[int]]:
+        return [self.random.sample(order, len(order)) for order in orders]
+
+
+@settings(max_examples=40)
+@given(cases(stars(), most=8), st.randoms(use_true_random=False))
+def test_any_order(case: Case, random: Random) -> None:
+    """Orders at random, others in each batch and unit, with all troubles: the answer is the nested loop's."""
+    Shuffled.random = random
+    holds(case, runs=Shuffled)
+
+
+@settings(max_examples=40)
+@given(cases(stars(), most=8), st.sampled_from(list(RULES)), st.integers(1, 3))
+def test_any_rule(case: Case, rule: str, cycle: int) -> None:
+    """Whoever chooses, and however often."""
+    holds(replace(case, tuning=replace(case.tuning, probe_order=rule, probe_cycle=cycle)))
+
+
+@settings(max_examples=15)
+@given(cases(trees(), most=8))
+def test_two_inputs_pay_nothing(case: Case) -> None:
+    """Only inner joins of three inputs or more keep anything."""
+    wide = [op for op in Flow(case.stage(), Path()).root.operators() if len(op.sides) > 2]
+
+    def check(flow: Flow) -> None:
+        assert {len(m.probes) for m in flow.manifests} == {sum(op.kind == "inner" for op in wide)}
+
+    holds(case, check)
+
+
+def batch(**keys: Sequence[int]) -> Batch:
+    return {
+        n: pa.record_batch([pa.array(k), pa.array(range(len(k)))], SOURCE.schema) for n, k in keys.items()
+    }
+
+
+def flow(folder: Path, **tuning: Any) -> Flow:
+    stage = build(STAR, dict.fromkeys("abc", SOURCE), units=1)
+    return Flow(stage, folder, Tuning(**tuning))
+
+
+def orders(flow: Flow) -> Orders:
+    (raw,) = flow.manifests[0].probes
+    return Orders(**raw)
+
+
+def test_counts(tmp_path: Path) -> None:
+    """γ, μ and κ of a batch that can be counted by hand (equations 9 to 11)."""
+    join = flow(tmp_path)
+    join.batch(batch(b=[1, 1, 2, 3], c=[1, 9]))  # b and c come first and find nothing in a
+    join.batch(
+        batch(a=[1, 2, 2, 7])
+    )  # 1 finds two, each 2 one in b; then four tuples ask c, and two find one
+    seen = orders(join).seen
+    assert seen is not None
+    asked, hit, found, _, rows, _ = seen
+
+    assert (asked[:3], hit[:3], found[:3]) == ([0, 4, 4], [0, 3, 2], [0, 4, 2])
+    assert rows == [4, 0, 0]
+    known = orders(join).statistics
+    assert [t and t.level for t in known.keys] == [0, 3, 2]
+    assert known.rate[1][0] and known.rate[1][0].level == 0 and known.rate[0][1] is None
+
+
+def test_orders_follow_the_stream(tmp_path: Path) -> None:
+    """The input that lets nobody pass is asked first; when another one does, that one is."""
+    join = flow(tmp_path, probe_cycle=1)
+    keys = list(range(8))
+    join.batch(batch(b=keys * 4, c=keys[:1]))
+    for _ in range(4):
+        join.batch(batch(a=keys))
+    assert orders(join).orders[0] == [2, 1]
+    join.batch(batch(c=[k for k in range(100, 200) for _ in range(9)], b=range(100, 110)))
+    for _ in range(8):
+        join.batch(batch(a=range(100, 200)))
+    assert orders(join).orders[0] == [1, 2]
+
+
+def test_an_older_manifest(tmp_path: Path) -> None:
+    """A manifest of a version that kept no orders is read, and goes on with the first ones."""
+    join = flow(tmp_path)
+    join.batch(batch(a=[1], b=[1]))
+    head, _, contents = join.units[0].partition(b"\n")
+    older = {k: v for k, v in orjson.loads(head).items() if k != "probes"}
+    join.units[0] = orjson.dumps(older) + b"\n" + contents
+
+    assert decode(join.units[0]).probes == ()
+    assert join.batch(batch(c=[1])) == [(0, 0, 0)]
+    assert orders(join).orders == [[1, 2], [0, 2], [0, 1]]
+
+
+def test_small(tmp_path: Path) -> None:
+    """What rides in a manifest of three inputs stays below a kilobyte."""
+    join = flow(tmp_path)
+    for n in range(20):
+        join.batch(batch(a=range(n, 50), b=range(0, 40, 2), c=[n] * 5))
+
+    assert len(orjson.dumps(decode(join.units[0]).probes)) < 1024
+
+
+def test_the_last_batches_of_a_cycle_are_counted(tmp_path: Path) -> None:
+    """Cycles of 1, 2, 4, then 8 batches; of each two are counted at most, and batches without rows are none."""
+    join, counted = flow(tmp_path, probe_cycle=8), []
+    for n in range(15):
+        join.batch(batch(a=[n], b=[n], c=[n]))
+        join.batch({})
+        after = orders(join)
+        counted.append((after.cycles, after.batches, after.seen is not None))
+
+    assert [c for c, batches, _ in counted if batches == 0] == [1, 2, 3, 4]
+    assert [seen for _, _, seen in counted[7:]] == [False] * 6 + [True, False]

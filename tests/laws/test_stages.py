@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from joinlib.join.stage import Pipeline
 from joinlib.plan import SourceInput, pipeline
-from tests.laws.cases import SECOND, Case, bounds, cases, differences
+from joinlib.state.tuning import Tuning
+from tests.laws.cases import SECOND, UTC, Case, bounds, cases, differences
 from tests.laws.chain import Chain
+from tests.laws.harness import CALM
 from tests.laws.oracle import Condition, Query, Tree, apart, differ, same
 
 NEVER = -(10**9)
@@ -89,12 +91,13 @@ def graphs(
     return Query(tuple(f"{x}.{c}" for x in seen for c in "vt"), tree)
 
 
+SOME = ("inner", "inner", "semi")
 ANY = ("inner", "left", "right", "full", "semi", "anti")
 
 
 @settings(max_examples=40)
-@given(cases(graphs(), cuts=(1, 2, 5), units=(1, 4), most=8))
-def test_inner_joins(case: Case) -> None:
+@given(cases(graphs(SOME, SOME), cuts=(1, 2, 5), units=(1, 4), most=8))
+def test_inner_and_semi_joins(case: Case) -> None:
     """Any graph of equalities, conditions and time bounds."""
     holds(case, planned(case))
 
@@ -110,7 +113,7 @@ def test_retention(case: Case, retention_s: int) -> None:
 
 
 @settings(max_examples=40)
-@given(cases(graphs(ANY), cuts=(1, 2, 5), units=(1, 4), most=8))
+@given(cases(graphs(ANY, SOME), cuts=(1, 2, 5), units=(1, 4), most=8))
 def test_an_outer_join_comes_last(case: Case) -> None:
     """It waits for the rows of earlier stages too."""
     holds(case, planned(case))
@@ -121,3 +124,51 @@ def test_an_outer_join_comes_last(case: Case) -> None:
 def test_any_join_anywhere_without_times(case: Case) -> None:
     """What an outer join lets out at the end meets, in the next stage, all that has come."""
     holds(case, planned(case))
+
+
+def test_partners_are_kept_for_rows_that_a_stage_holds_back() -> None:
+    """b comes just in time and brings the row of an old a with it: the old c that matches must still be there."""
+    query = Query(
+        ("a.t", "b.t", "c.t"),
+        ("inner", ("inner", "a", "b", (same("a.k", "b.k"),)), "c", (same("b.j", "c.j"),)),
+    )
+    rows = {
+        "a": [(1, "x", 0, 0), (0, None, 0, 3)],
+        "b": [(0, None, 0, 3), (1, "x", 0, 3)],
+        "c": [(0, "x", 0, 0), (0, None, 0, 3)],
+    }
+    cuts = {"a": [1, 2, 2], "b": [0, 1, 2], "c": [1, 2, 2]}
+    case = Case(query, pa.int64(), UTC, rows, 0, cuts, 1, Tuning(seal_rows=1), CALM, 1000)
+    further = tuple(apart(f"{a}.t", f"{b}.t", -4, 4) for a, b in combinations("abc", 2))
+
+    holds(case, planned(case, 4), further)
+
+
+def test_what_no_partner_can_reach_is_dropped() -> None:
+    """In every stage: a run of many batches holds no more rows than a short one."""
+    query = Query(
+        ("a.v", "b.v", "c.v"),
+        ("inner", ("inner", "a", "b", (same("a.k", "b.k"),)), "c", (same("b.j", "c.j"),)),
+    )
+    rows = {name: [(t % 3, "x", t, t) for t in range(60)] for name in "abc"}
+    cuts = {name: list(range(2, 62, 2)) for name in "abc"}
+    case = Case(
+        query,
+        pa.int64(),
+        UTC,
+        rows,
+        0,
+        cuts,
+        1,
+        Tuning(seal_rows=1, max_runs=40, max_segments=50),
+        CALM,
+        1000,
+    )
+    with TemporaryDirectory() as folder:
+        chain = Chain(planned(case, 2), Path(folder), case.tuning)
+        stored = []
+        for batch in case.batches():
+            chain.batch(batch)
+            stored.append(chain.stored)
+
+    assert all(late <= early for early, late in zip(stored[9], stored[-1], strict=True))

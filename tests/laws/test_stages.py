@@ -91,12 +91,13 @@ def graphs(
     return Query(tuple(f"{x}.{c}" for x in seen for c in "vt"), tree)
 
 
+SOME = ("inner", "inner", "semi")
 ANY = ("inner", "left", "right", "full", "semi", "anti")
 
 
 @settings(max_examples=40)
-@given(cases(graphs(), cuts=(1, 2, 5), units=(1, 4), most=8))
-def test_inner_joins(case: Case) -> None:
+@given(cases(graphs(SOME, SOME), cuts=(1, 2, 5), units=(1, 4), most=8))
+def test_inner_and_semi_joins(case: Case) -> None:
     """Any graph of equalities, conditions and time bounds."""
     holds(case, planned(case))
 
@@ -112,7 +113,7 @@ def test_retention(case: Case, retention_s: int) -> None:
 
 
 @settings(max_examples=40)
-@given(cases(graphs(ANY), cuts=(1, 2, 5), units=(1, 4), most=8))
+@given(cases(graphs(ANY, SOME), cuts=(1, 2, 5), units=(1, 4), most=8))
 def test_an_outer_join_comes_last(case: Case) -> None:
     """It waits for the rows of earlier stages too."""
     holds(case, planned(case))

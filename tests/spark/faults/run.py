@@ -87,7 +87,7 @@ def last_batches(plan: Compiled) -> list[int]:
 def manifests(spark: SparkSession, plan: Compiled, batch: int) -> list[str]:
     """Every unit's manifest after a batch, as text, by unit; one stage after the other."""
     found = []
-    for operator in range(plan.pipeline.operators):
+    for operator in reversed(range(plan.pipeline.operators)):  # Spark counts from the last on
         reader = spark.read.format("statestore").option("stateVarName", "manifest").option("batchId", batch)
         reader = reader.option("operatorId", operator)
         rows = reader.load(str(plan.checkpoint / "spark")).select("key.slot", "value.manifest").collect()

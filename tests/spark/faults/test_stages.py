@@ -15,8 +15,6 @@ def test_every_point(job: Scenario, undisturbed: Callable[[str], Scenario]) -> N
     """Workers die while the first stage sends and logs and as the second begins, the driver when both are done."""
     faults = ("spooled:0", "joined:1", "handed:2", "segment:3", "handed:4", "collected:5")
     assert job.begin(*faults, conf=RETRYING).end() == -9
-    assert job.begin("handed:6").end() == 1, "without a cluster the run ends, between two operators"
-    assert job.begin("published:6").end() == -9
     job.finish()
 
     job.check(like=undisturbed(job.kind))

@@ -75,14 +75,19 @@ def why(stage: Stage, join: Join) -> Iterator[str]:
         yield "hot keys are found from what came; a row probes every unit in which an older rule may have put a partner"
         return
     if stage.index == "sorted":
-        yield f"no equality, but comparisons: stored rows are sorted, and found by {found(join)}"
+        yield f"no equality, but comparisons: stored rows are sorted, and found by {_arrays(join)}"
     else:
         yield "no equality that tells a row's unit, and no comparison to sort by: every stored row is looked at"
     yield f"by the textbook {said(join)} match, of those kept at the same time: rows probe everywhere, and are stored once"
 
 
-def found(join: Join) -> str:
-    """How an index finds the rows."""
+def sorted_by_key(stage: Stage) -> Iterator[str]:
+    """Of an equality with comparisons, where the spec asks for it."""
+    if stage.index == "sorted" and stage.route is None and isinstance(stage.tree, Join):
+        yield f"join.strategy inequality: the rows of a key are kept sorted, and found by {_arrays(stage.tree)}"
+
+
+def _arrays(join: Join) -> str:
     times = {c for b in join.bounds for c in (b.left, b.right)}
     by = (m for m in join.meets if m.left.sql not in times)
     how = ", ".join(f"{m.left.sql} {m.sign} {m.right.sql}{_shift(m)}" for m in by) or "time"

@@ -6,7 +6,7 @@ from joinlib.expr.types import name
 from joinlib.expr.types import name as name_of
 from joinlib.join.config import Caching, Join, Leaf, Lookup
 from joinlib.join.stage import Stage
-from joinlib.plan.biclique import figures, found, routes, warnings, why
+from joinlib.plan.biclique import figures, routes, sorted_by_key, warnings, why
 from joinlib.plan.holds import Hold, holds, said, signed
 from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.spec.duration import text as duration
@@ -176,14 +176,13 @@ def _why(stage: Stage, number: int | None) -> Iterator[str]:
     elif tree:
         which = "one stage: all joins" if number is None else f"the joins of stage {number}"
         yield f"{which} share a key, so all rows of a key meet in one of the {stage.units} units"
-        if stage.index == "sorted":
-            yield f"join.strategy inequality: there the rows of a key are kept sorted, and found by {found(tree[0])}"
     else:
         first = stage.lookups[0].table
         how = f"by the key of {first.alias}" if first.keys else "evenly"
         yield f"nothing is stored: rows go to the {stage.units} units {how}, which look them up"
         if first.keys and stage.units > 1:
             yield "an uneven batch gives the next one a new rule: equal shares of the keys, a hot key to several units"
+    yield from sorted_by_key(stage)
     if stage.lookups:
         yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
     if len(tree) == 1 and tree[0].kind == "inner" and len(stage.inputs) > 2:

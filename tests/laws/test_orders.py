@@ -45,7 +45,7 @@ class Shuffled(Flow):
         return [self.random.sample(order, len(order)) for order in orders]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     cases(st.one_of(stars(), stars(timed=False)), cuts=(2, 7), units=(1, 2), most=8, least=4),
     st.randoms(use_true_random=False),
@@ -56,7 +56,7 @@ def test_any_order(case: Case, random: Random) -> None:
     holds(case, runs=Shuffled)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     cases(st.one_of(stars(), stars(timed=False)), cuts=(2, 7), units=(1, 2), most=8, least=4),
     st.sampled_from(list(RULES)),

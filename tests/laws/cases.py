@@ -239,6 +239,7 @@ def cases(
     cuts: Sequence[int] = (1, 2, 7),
     units: Sequence[int] = (1, 2, 8),
     most: int = 20,
+    least: int = 0,
 ) -> Case:
     query = draw(queries)
     key = draw(st.sampled_from(list(KEYS)))
@@ -254,7 +255,7 @@ def cases(
     haste = draw(st.sampled_from([0, 0, 2, 6]))  # how far rows overtake each other
     rows = {}
     for name in names:
-        drawn = draw(st.lists(row, max_size=most))
+        drawn = draw(st.lists(row, min_size=least, max_size=most))
         rows[name] = sorted(drawn, key=lambda r: (r[3] or 0) + random.randint(0, haste))
     return Case(
         query=query,

@@ -14,15 +14,13 @@ import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
 import org.apache.spark.api.python.PythonWorker;
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
-import org.apache.spark.sql.types.StructType;
 import org.rocksdb.RocksDB;
 import scala.Tuple2;
 
 /**
  * Keeps tasks away from an executor until it is warm: Spark starts plugins before it tells the driver that the executor
  * takes tasks. What its first task would have to wait for is there by then: Python's daemon, with all that it imports, a
- * worker for each core, RocksDB, and the compiler of Spark's generated code.
+ * worker for each core, and RocksDB.
  */
 public class WarmExecutor implements SparkPlugin {
     private static final String ENVIRONMENT = "spark.executorEnv.";
@@ -63,7 +61,6 @@ public class WarmExecutor implements SparkPlugin {
             try {
                 warm(SparkEnv.get());
                 RocksDB.loadLibrary();
-                UnsafeProjection.create(new StructType().add("unit", "int").add("block", "binary"));
             } catch (Throwable error) { // it only saves time: the first task does it, and says what is wrong
                 System.err.println("not warm: " + error);
             }

@@ -100,7 +100,7 @@ def test_contrand_under_any_sequence_of_rules(case: Case) -> None:
 @st.composite
 def keyed(draw: st.DrawFn) -> Case:
     """An equality and comparisons, sorted within each key."""
-    compares = clauses().filter(lambda c: c.compared)
+    compares = clauses().filter(lambda c: c.compared and "<>" not in c.sql)  # no index finds other strings
     on = [same("a.k", "b.k"), draw(compares), *draw(st.lists(clauses(), max_size=1))]
     if draw(st.booleans()):
         on.append(draw(bounds("a", "b")))

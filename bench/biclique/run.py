@@ -9,7 +9,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib.join.layout import layout
+from joinlib.join.rows import Tuples
 from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
 from joinlib.plan import SourceInput, build
@@ -104,8 +105,18 @@ def copies(stage: Stage, block: pa.RecordBatch, number: int, seed: int, as_matri
             yield Sent(unit, BOTH, part)
 
 
-def played(stage: Stage, parts: list[list[pa.RecordBatch]], as_matrix: bool) -> dict[str, Any]:
-    """All batches through all units."""
+def counted(found: Iterator[Tuples]) -> int:
+    """How many results; nothing becomes of them."""
+    return sum(len(t) for t in found)
+
+
+def played(
+    stage: Stage,
+    parts: list[list[pa.RecordBatch]],
+    as_matrix: bool = False,
+    sink: Callable[[Iterator[Tuples]], int] = counted,
+) -> dict[str, Any]:
+    """All batches through all units, their results into the sink."""
     tuning, folder = Tuning(), Path(tempfile.mkdtemp())
     root = layout(stage.tree, stage.inputs, stage.above, 64, stage.index)
     sides = [s for op in root.operators() for s in op.sides]
@@ -125,7 +136,7 @@ def played(stage: Stage, parts: list[list[pa.RecordBatch]], as_matrix: bool) -> 
             where = folder / f"{u}", folder / f"i{u}"
             with hold(*where, stage.skip_bits, sides, tuning, before) as unit:
                 join = UnitJoin(root, stage.inputs, stage.timed, stage.final_close, tuning, unit, before)
-                results += sum(len(t) for t in join.run(batch, Blocks(rows, ())))
+                results += sink(join.run(batch, Blocks(rows, ())))
                 indexes[u] = unit.index_bytes
             manifests[u] = join.manifest.encode()
             seconds.append(time.perf_counter() - began)

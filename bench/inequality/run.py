@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 from peers import CssBits, CssTree, DuckDB, Nested, PerTuple  # noqa: E402
+from trees import Trees, b_plus_trees, pim_trees  # noqa: E402
 
 from joinlib.index.comparisons import Shape  # noqa: E402
 from joinlib.index.inequality import Op, Run, build  # noqa: E402
@@ -132,6 +133,8 @@ SYSTEMS = {
     "PO-Join, bits anew for each tuple": (PerTuple, 200),
     "CSS-trees, bit array": (CssBits, 200),
     "CSS-trees, hash set": (CssTree, 100),
+    "B+trees, bit array": (b_plus_trees, 200),
+    "PIM-trees, bit array": (pim_trees, 200),
 }
 
 
@@ -168,11 +171,21 @@ def seal(quick: bool) -> dict[str, Any]:
         found[str(rows)] = {
             "sealed, ms": 1e3 * seconds(partial(build, columns, Q3), 3),
             "taken in by batches of 1 000, ms": 1e3 * seconds(partial(OurRecent, *columns), 3),
+            "taken in by B+trees, ms": 1e3 * inserted(columns, sealed=False),
+            "taken in by PIM-trees, ms": 1e3 * inserted(columns, sealed=True),
             "dropping a run, ms": 1e3 * seconds(kept.pop, 3),
             "bytes a row": sum(a.nbytes for a in run.arrays().values()) / rows,
         }
         print(rows, found[str(rows)], flush=True)
     return found
+
+
+def inserted(columns: Columns, sealed: bool) -> float:
+    """Seconds to insert these rows into B+trees: below CSS-trees of as many rows, or alone."""
+    rows = len(columns[0])
+    below = columns if sealed else [column[:0] for column in columns]
+    trees = [Trees(*below, 2 * rows) for _ in range(4)]
+    return seconds(lambda: trees.pop().insert(*columns), 3)
 
 
 def band(quick: bool) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from jobs.probes import Chooser, choosers
 from jobs.screen import Live, Plain, Scene, Shown, View
 from jobs.summary import near, summary
 from joinlib.errors import StreamJoinError
-from joinlib.plan import Pipeline, pipeline_of
+from joinlib.plan import Pipeline, cautions, pipeline_of
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def run(document: StreamJoin, options: Options) -> None:
         console = Console(
             file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160
         )
+        for caution in cautions(pipeline):
+            console.print(f"warning: {caution}", style="yellow", highlight=False, soft_wrap=True)
         plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
         flow = Flow(document, until_done=options.until_done, cores=options.cores, conf=options.conf or {})
         try:

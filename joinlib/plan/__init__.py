@@ -6,7 +6,7 @@ from joinlib.plan.fingerprint import compare, fingerprint
 from joinlib.plan.source import SourceInput
 from joinlib.plan.spec import of_spec, pipeline_of
 from joinlib.plan.stages import pipeline
-from joinlib.plan.told import explain
+from joinlib.plan.told import cautions, explain
 
 __all__ = [
     "OutputColumn",
@@ -14,6 +14,7 @@ __all__ = [
     "SourceInput",
     "Stage",
     "build",
+    "cautions",
     "compare",
     "explain",
     "fingerprint",

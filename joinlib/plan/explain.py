@@ -33,7 +33,7 @@ def explain(stage: Stage, number: int | None = None, reader: int | None = None, 
     columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
     title = "To the groups" if grouped else "Result" if reader is None else f"To stage {reader}"
     lines += ["", title, f"  {columns}", "", "Why", *_bullets(_why(stage, number))]
-    warned = list(_warnings(stage, kept))
+    warned = list(cautions(stage))
     return "\n".join(lines + (["", "Warnings", *_bullets(warned)] if warned else []))
 
 
@@ -204,7 +204,9 @@ def _dropped(stage: Stage) -> str:
     return "nothing compares event times, so no row is ever late and none is dropped"
 
 
-def _warnings(stage: Stage, kept: dict[int, tuple[Hold, ...]]) -> Iterator[str]:
+def cautions(stage: Stage) -> Iterator[str]:
+    """What a user should know before it runs: state without end, results beyond measure, bounds that nothing meets."""
+    kept = holds(stage)
     for join in joins(stage.tree):
         yield from warnings(stage, join)
         alone = kept[id(join)] if join.kind == "full" else kept[id(join)][:1]

@@ -12,7 +12,7 @@ def grouped(pipeline: Pipeline, grouping: Grouping) -> str:
     """The second phase, behind the join, and the result."""
     columns = ", ".join(f"{field.name} {name(field.type)}" for field in grouping.schema)
     lines = ["Groups", *(f"  {line}" for line in _groups(pipeline, grouping)), "", "Result", f"  {columns}"]
-    warned = [f"  - {line}" for line in _warnings(grouping)]
+    warned = [f"  - {line}" for line in cautions(grouping)]
     return "\n".join(lines + (["", "Warnings", *warned] if warned else []))
 
 
@@ -29,7 +29,7 @@ def _groups(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
     yield f"keeps   {_kept(grouping)}"
 
 
-def _warnings(grouping: Grouping) -> Iterator[str]:
+def cautions(grouping: Grouping) -> Iterator[str]:
     """What grows without end."""
     if grouping.final_close and grouping.release is None:
         yield (

@@ -6,8 +6,10 @@ from joinlib.expr.types import name
 from joinlib.join.config import Join
 from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.binary import TITLES, Binary, binary, key, named
+from joinlib.plan.explain import cautions as stage_cautions
 from joinlib.plan.explain import explain as explain_stage
 from joinlib.plan.explain import joins, spoken
+from joinlib.plan.groups import cautions as group_cautions
 from joinlib.plan.groups import grouped
 from joinlib.plan.holds import holds
 from joinlib.plan.tsc import HASH, PROJECT, Group, Node
@@ -23,6 +25,14 @@ def explain(plan: Stage | Pipeline) -> str:
         else _several(plan)
     )
     return text if plan.grouping is None else f"{text}\n\n{grouped(plan, plan.grouping)}"
+
+
+def cautions(plan: Pipeline) -> Iterator[str]:
+    """All warnings of a plan."""
+    for stage in plan.stages:
+        yield from stage_cautions(stage)
+    if plan.grouping is not None:
+        yield from group_cautions(plan.grouping)
 
 
 def _several(plan: Pipeline) -> str:

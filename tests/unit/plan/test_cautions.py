@@ -1,0 +1,28 @@
+"""What a run warns of before it begins."""
+
+import pyarrow as pa
+
+from joinlib.plan import SourceInput, cautions, pipeline
+
+TIME = pa.timestamp("us", "UTC")
+SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("t", TIME)])
+INPUTS = dict.fromkeys("abc", SourceInput(SCHEMA, time="t"))
+KEPT = "{} is kept for ever, state grows with it; bound the time in ON, or set join.retention"
+
+
+def warned(sql: str, retention_us: int | None = None) -> list[str]:
+    return list(cautions(pipeline(sql, INPUTS, units=1, retention_us=retention_us)))
+
+
+def test_state_that_nothing_bounds_is_named_in_every_stage() -> None:
+    """Each input, and the intermediate between two stages; with a retention none."""
+    sql = "SELECT a.k AS k FROM a JOIN b ON a.k = b.k JOIN c ON b.j = c.j"
+    assert warned(sql) == [KEPT.format(x) for x in ("a", "b", "the result of stage 0", "c")]
+    assert warned(sql, retention_us=1) == []
+
+
+def test_groups_that_never_come_out_are_named() -> None:
+    """No time that the watermark passes is among their keys."""
+    said = warned("SELECT a.k AS k, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k", retention_us=1)
+    assert len(said) == 1
+    assert "only when the inputs are closed" in said[0]

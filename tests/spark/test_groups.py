@@ -25,6 +25,14 @@ QUERIES = {
         "SELECT o.s AS s, sum(r.v) AS v FROM orders o JOIN payments p ON o.k = p.k JOIN refunds r ON p.v = r.v"
         " AND r.at BETWEEN o.at AND o.at + INTERVAL 30 MINUTES GROUP BY o.s"
     ),
+    "a join on comparisons": (
+        "SELECT o.s AS s, count(*) AS n, sum(p.v) AS v FROM orders o JOIN payments p ON o.v < p.v AND o.d > p.d"
+        " GROUP BY o.s"
+    ),
+    "a band": (
+        "SELECT o.w AS w, count(*) AS n, min(p.v) AS low FROM orders o JOIN payments p ON ABS(o.v - p.v) <= 3"
+        " GROUP BY o.w"
+    ),
     "distinct": f"SELECT DISTINCT o.k AS k, p.s AS s {ON}",
 }
 

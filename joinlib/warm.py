@@ -15,6 +15,7 @@ from joinlib.lookup.hashed import Hashed
 from joinlib.lookup.incremental import Cache
 from joinlib.lookup.ranges import Ranges
 from joinlib.route.hash import key_hash, spread
+from joinlib.route.hotspot import rule
 from joinlib.route.split import split
 
 
@@ -26,6 +27,7 @@ def warm() -> None:
     block = pa.record_batch([pa.array(hashes)], ["$hash"])
     list(split(block, 1))
     frozen = block.column(0).to_numpy()
+    list(split(block, 2, rule(frozen, 2).units(frozen)))
     with tempfile.TemporaryDirectory() as folder:
         chains = Chains(Path(folder) / "index", 0)
         chains.insert(frozen)

@@ -2,8 +2,13 @@
 
     files ─► map tasks ─► exchange ─► units ─► lookup in a warm cache of 1 M keys ─► counted and dropped
 
-Both ways of keeping 1 M rows: `full` (of files) and `incremental` (of a PostgreSQL on this machine, which is hardly asked once
-the first half of the batches is done). Rows/s are those of the second half, from trigger to commit. Writes results/flow.json.
+    nothing              a table of one row: the rest of the way, and the ceiling of the others
+    full                 1 M rows of files
+    incremental          1 M rows of a PostgreSQL on this machine; 3 % of the rows have keys that no batch had before
+    incremental, warm    the second half of the batches is the first half once more
+
+They take turns, `--runs` times. Rows/s are those of the second half of a run, from trigger to commit; CPU seconds, of the JVM
+and of all Python processes, are what other jobs on the machine disturb less. Writes results/flow.json.
 """
 
 import argparse
@@ -12,10 +17,12 @@ import os
 import statistics
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -30,8 +37,37 @@ from joinlib.spec import parse  # noqa: E402
 from tests.postgres.database import PASSWORD, Database  # noqa: E402
 
 SQL = "SELECT o.k AS k, o.v AS v, t.s AS s FROM orders o JOIN t ON o.k = t.k"
+WAYS = ("nothing", "full", "incremental", "incremental, warm")
 CORES = 2
 Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """CPU seconds so far, of this process and all that it has started."""
+
+    jvm: float = 0.0
+    python: float = 0.0
+
+    @classmethod
+    def now(cls) -> "Spent":
+        me = psutil.Process()
+        own, jvm, python = me.cpu_times(), 0.0, 0.0
+        for child in me.children(recursive=True):
+            try:
+                name, t = child.name(), child.cpu_times()
+            except psutil.NoSuchProcess:  # a worker that has ended is in its parent's figures
+                continue
+            if name == "java":
+                jvm += t.user + t.system
+            elif name.startswith("python"):
+                python += t.user + t.system + t.children_user + t.children_system
+        return cls(jvm, python + own.user + own.system)
+
+    def since(self, before: "Spent", rows: int) -> Result:
+        """For a million of rows."""
+        millions = rows / 1e6
+        return {"JVM": (self.jvm - before.jvm) / millions, "Python": (self.python - before.python) / millions}
 
 
 def made(folder: Path, rows: int, files: int, keys: int) -> pa.Table:
@@ -46,8 +82,18 @@ def made(folder: Path, rows: int, files: int, keys: int) -> pa.Table:
     return pa.table({"k": numbers, "s": texts})
 
 
+def stream(made: Path, folder: Path, *, twice: bool) -> None:
+    """The files that were made; or their first half, and the same once more."""
+    folder.mkdir()
+    files = sorted(made.iterdir())
+    if twice:
+        files = files[: len(files) // 2] * 2
+    for at, file in enumerate(files):
+        (folder / f"{at:03d}.parquet").hardlink_to(file)
+
+
 def spec(folder: Path, table: dict[str, Any], units: int) -> dict[str, Any]:
-    stream = {"path": "orders", "maxFilesPerBatch": 1, "orderBy": "name"}
+    files = {"path": "orders", "maxFilesPerBatch": 1, "orderBy": "name"}
     return {
         "apiVersion": "streamjoin.dev/v1alpha1",
         "kind": "StreamJoin",
@@ -55,7 +101,7 @@ def spec(folder: Path, table: dict[str, Any], units: int) -> dict[str, Any]:
         "spec": {
             "sql": SQL,
             "inputs": {
-                "orders": {"schema": "k BIGINT, v BIGINT", "files": stream},
+                "orders": {"schema": "k BIGINT, v BIGINT", "files": files},
                 "t": {"schema": "k BIGINT, s STRING", **table},
             },
             "output": {"noop": {}},
@@ -69,53 +115,73 @@ def spec(folder: Path, table: dict[str, Any], units: int) -> dict[str, Any]:
 def run(folder: Path, table: dict[str, Any], units: int, warm: int) -> Result:
     """One run. `warm`: batches that are not measured."""
     reports: list[Report] = []
+    spent: list[Spent] = []
+
+    def done(report: Report) -> None:
+        reports.append(report)
+        spent.append(Spent.now())
+
     plan = compiled(parse(json.dumps(spec(folder, table, units)), "bench.yaml", folder), CORES)
-    with started(plan, reports.append, until_done=True, cores=CORES) as job:
+    with started(plan, done, until_done=True, cores=CORES) as job:
         while not job.wait(0.1):
             pass
-        took = {p["batchId"]: p["durationMs"]["triggerExecution"] / 1000 for p in job.query.recentProgress}
+        phases = {p["batchId"]: p["durationMs"] for p in job.query.recentProgress}
+    took = {batch: phase["triggerExecution"] / 1000 for batch, phase in phases.items()}
     batches = [r for r in reports[warm:] if r.rows_in]
+    rows = sum(r.rows_in for r in batches)
     used: Used = total(t for r in batches for receipt in r.receipts for t in receipt.tables)
     return {
         "rows/s": statistics.median(r.rows_in / took[r.batch] for r in batches),
-        "rows/s of all": sum(r.rows_in for r in batches) / sum(took[r.batch] for r in batches),
         "batch rows": batches[0].rows_in,
         "batch seconds": [took[r.batch] for r in batches],
-        "unit seconds for 1 M rows": sum(x.seconds for r in batches for x in r.receipts)
-        / sum(r.rows_in for r in batches)
-        * 1e6,
+        "batch milliseconds": {
+            phase: statistics.median(phases[r.batch].get(phase, 0) for r in batches)
+            for phase in phases[batches[0].batch]
+        },
+        "CPU seconds for 1 M rows": spent[warm + len(batches) - 1].since(spent[warm - 1], rows),
+        "unit seconds for 1 M rows": sum(x.seconds for r in batches for x in r.receipts) / rows * 1e6,
         "hit share": used.hits / max(used.hits + used.misses, 1),
         "results": sum(r.rows_out for r in batches),
     }
 
 
+def best(runs: list[Result]) -> Result:
+    """The run in the middle by rows/s, with the rows/s of all."""
+    middle = sorted(runs, key=lambda r: float(r["rows/s"]))[len(runs) // 2]
+    return {**middle, "rows/s of each run": [round(r["rows/s"]) for r in runs]}
+
+
 def main() -> None:
-    """Both ways, one after the other."""
+    """All ways, in turns."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small, to see that everything runs")
     parser.add_argument("--units", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=3, help="of each way; the middle one counts")
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=WAYS)
     options = parser.parse_args()
-    rows, files, keys = (400_000, 4, 100_000) if options.quick else (12_000_000, 8, 1_000_000)
-    results: Result = {"units": options.units, "keys": keys, "rows": rows}
+    rows, files, keys = (400_000, 4, 100_000) if options.quick else (15_000_000, 10, 1_000_000)
+    runs: dict[str, list[Result]] = {way: [] for way in options.ways}
     os.environ["PGPASSWORD"] = PASSWORD
     with Database(log_statement="none", shared_buffers="256MB") as db, tempfile.TemporaryDirectory() as kept:
         table = made(Path(kept), rows, files, keys)
-        for way in ("full", "incremental"):
-            folder = Path(kept) / way
-            folder.mkdir()
-            (folder / "orders").symlink_to(Path(kept) / "orders")
-            if way == "full":
-                (folder / "t").mkdir()
-                pq.write_table(table, folder / "t" / "0.parquet")
-                given: dict[str, Any] = {"role": "table", "files": {"path": "t"}}
-            else:
-                db.fill("t", table)
-                db.execute("CREATE UNIQUE INDEX ON t (k)")
-                given = {"postgres": {**db.fields, "table": "t", "cache": way, "budget": "512Mi"}}
-            results[way] = run(folder, given, options.units, files // 2)
-            print(way, json.dumps(results[way]), flush=True)
+        db.fill("t", table)
+        db.execute("CREATE UNIQUE INDEX ON t (k)")
+        for way in list(options.ways) * options.runs:
+            folder = Path(kept) / f"{way}-{len(runs[way])}"
+            (folder / "t").mkdir(parents=True)
+            stream(Path(kept) / "orders", folder / "orders", twice=way == "incremental, warm")
+            pq.write_table(table.slice(0, 1) if way == "nothing" else table, folder / "t" / "0.parquet")
+            given: dict[str, Any] = {"role": "table", "files": {"path": "t"}}
+            if way.startswith("incremental"):
+                given = {"postgres": {**db.fields, "table": "t", "cache": "incremental", "budget": "512Mi"}}
+            runs[way].append(run(folder, given, options.units, files // 2))
+            print(way, json.dumps(runs[way][-1]), flush=True)
     path = Path(__file__).parent / "results" / ("flow-quick.json" if options.quick else "flow.json")
-    path.write_text(json.dumps(results, indent=1))
+    known = json.loads(path.read_text()) if path.exists() else {}
+    results = {way: known[way] for way in WAYS if way in known} | {way: best(runs[way]) for way in runs}
+    path.write_text(
+        json.dumps({"units": options.units, "keys": keys, "rows": rows, **results}, indent=1) + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@
     cache       budget against hit rate, at every Zipf exponent of the paper (figure 11b)
     lists       comparisons of random and ideal skip lists, 2^18 to 2^23 rows (figure 13)
     ranges      probes/s of sorted array, ideal and random skip list (tables 6 to 8, in shape)
+    kernels     lookups/s of a core on a hit, what noting the use of an entry costs, keyed range probes on 4 M rows
 
-Writes results/lookup.json; `draw.py` makes tables and plots of it. CPU seconds, so that neighbours disturb less; against the
-database wall seconds, because waiting is what it costs.
+Writes results/lookup.json; `tables.py` and `draw.py` make tables and plots of it. CPU seconds, so that neighbours disturb less;
+against the database wall seconds, because waiting is what it costs.
 """
 
 import argparse
@@ -26,6 +27,7 @@ import pyarrow as pa
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]
 
+from joinlib.lookup import kernels as loops  # noqa: E402
 from joinlib.lookup.hashed import Hashed  # noqa: E402
 from joinlib.lookup.incremental import Cache  # noqa: E402
 from joinlib.lookup.postgres import PostgresConfig, PostgresTable  # noqa: E402
@@ -35,6 +37,7 @@ from joinlib.lookup.version import Version, write  # noqa: E402
 from joinlib.route.census import SAMPLE  # noqa: E402
 from joinlib.route.hash import key_hash  # noqa: E402
 from joinlib.route.hotspot import Reservoir, Rule, rule, skew  # noqa: E402
+from joinlib.route.split import split  # noqa: E402
 from joinlib.source.zipf import zipf  # noqa: E402
 
 ZIPFS = (0.98, 1.04, 1.10, 1.16)
@@ -210,7 +213,64 @@ def ranges(quick: bool) -> Result:
     return found
 
 
-PARTS = {f.__name__: f for f in (database, spread, cache, lists, ranges)}
+def kernels(quick: bool) -> Result:
+    """Lookups/s of CPU on 1 M keys, batches of 100 000 at Zipf 1.1 in the order in which units see them: by their hashes."""
+    keys, batch, draw = 100_000 if quick else 1_000_000, 100_000, np.random.default_rng(6)
+    batches = [split_order(zipf(draw.random(batch), keys, 1.1)) for _ in range(10)]
+    asked = [hashes_of(b) for b in batches]
+    table = Hashed.of(np.sort(hashes_of(np.arange(keys))))
+    found: Result = {"keys": keys, "batch": batch}
+
+    def rate(work: Callable[[int], object]) -> float:
+        work(0)
+        return batch * len(batches) / seconds(lambda: [work(at) for at in range(len(batches))])
+
+    found["full, probe"] = rate(lambda at: list(table.probe(asked[at])))
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Cache(Path(folder), block([pa.array([1])]).schema, ["t.k"], 512 << 20)
+        for part in np.array_split(draw.permutation(keys), 10):
+            kept.lookup([pa.array(part)], block, 0)
+        e, places = kept.entries, [np.empty(batch, np.int64) for _ in range(3)]
+        start = np.full(batch, -1, np.int64)
+
+        def find(at: int) -> None:
+            loops.find(e.heads, e.lines, e.bits, e.tail, 0, asked[at], start, *places)
+
+        def find_and_touch(at: int) -> None:
+            find(at)
+            loops.touch(e.lines, places[0])
+
+        found["incremental, probe"] = rate(find)
+        found["incremental, probe and note of use"] = rate(find_and_touch)
+        found["incremental, rows gathered"] = rate(lambda at: kept.lookup([pa.array(batches[at])], block, 0))
+        assert kept.figures.hits == kept.figures.probes - keys, "every key was there"
+    found["note of use, of the probe"] = (
+        found["incremental, probe"] / found["incremental, probe and note of use"] - 1
+    )
+    return found | keyed_ranges(quick)
+
+
+def split_order(keys: np.ndarray) -> np.ndarray:
+    """As map tasks hand rows to units."""
+    (_, part), *_ = split(pa.record_batch([pa.array(hashes_of(keys)), pa.array(keys)], ["$hash", "k"]), 1)
+    return np.asarray(part.column(1))
+
+
+def keyed_ranges(quick: bool) -> Result:
+    """Four ranges for each key, one of which holds the point."""
+    keys, probes, draw = 10_000 if quick else 1_000_000, 1_000_000, np.random.default_rng(7)
+    hashes = np.repeat(hashes_of(np.arange(keys)), 4)
+    lows = np.tile(np.arange(4, dtype=np.uint64) * 100, keys)
+    by = order(hashes, lows, lows + 99)
+    index = Ranges.of(hashes[by], lows[by], lows[by] + 99)
+    asked = hashes_of(draw.integers(0, keys, probes))
+    points = draw.integers(0, 400, probes, dtype=np.uint64)
+    assert sum(len(p) for p, _ in index.probe(asked, points, points)) == probes
+    rate = probes / seconds(lambda: list(index.probe(asked, points, points)))
+    return {"range rows": 4 * keys, "range probes with a key": rate}
+
+
+PARTS = {f.__name__: f for f in (database, spread, cache, lists, ranges, kernels)}
 
 
 def main() -> None:

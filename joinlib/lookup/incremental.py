@@ -96,10 +96,10 @@ class Cache:
         """The table's rows for keys that are not NULL. What is fetched counts until `expiry` (as `now`, any clock)."""
         self._open()
         hashes = key_hash(keys, self.hash_bits)
-        found = self._find(keys, hashes, now)
+        found, starts, counts = self._find(keys, hashes, now)
         hits = kernels.touch(self.entries.lines, found)
-        answers = [self._stored(np.flatnonzero(found >= 0), found)]
         missing = np.flatnonzero(found < 0)
+        answers = [self._stored(np.flatnonzero(found >= 0), starts, counts)]
         known = self.figures
         self.figures = Figures(
             known.probes + len(found),
@@ -141,40 +141,35 @@ class Cache:
         for pieces in (self._keys, self._rows):
             pieces.keep(self.entries.pieces[:, NUMBER].tolist())
 
-    def _find(self, keys: list[pa.Array], hashes: U64, now: int) -> I64:
-        """The entry of each key, -1 if there is none."""
+    def _find(self, keys: list[pa.Array], hashes: U64, now: int) -> tuple[I64, I64, I64]:
+        """The entry of each key, -1 if there is none; where its rows begin, and how many there are."""
         e = self.entries
-        found, start = np.empty(len(hashes), np.int64), np.full(len(hashes), -1, np.int64)
-        kernels.find(e.heads, e.lines, e.bits, e.tail, now, hashes, start, found)
+        found, starts, counts = _three(len(hashes))
+        first = np.full(len(hashes), -1, np.int64)
+        kernels.find(e.heads, e.lines, e.bits, e.tail, now, hashes, first, found, starts, counts)
         if self.exact:
-            return found
+            return found, starts, counts
         open_ = np.flatnonzero(found >= 0)
         while len(open_):  # as often as some chain has another key of equal hash
             stored, order = self._keys.gather(*self._homes(FIRST), found[open_])
             open_ = open_[order]
             equal = same_keys(take(keys, open_), stored.columns, False)
             open_ = open_[~equal]
-            more = np.empty(len(open_), np.int64)
-            kernels.find(e.heads, e.lines, e.bits, e.tail, now, hashes[open_], found[open_], more)
-            found[open_] = more
-            open_ = open_[more >= 0]
-        return found
+            more = _three(len(open_))
+            kernels.find(e.heads, e.lines, e.bits, e.tail, now, hashes[open_], found[open_], *more)
+            found[open_], starts[open_], counts[open_] = more
+            open_ = open_[more[0] >= 0]
+        return found, starts, counts
 
     def _expired(self, hashes: U64, now: int) -> int:
         e = self.entries
         return kernels.expired(e.heads, e.lines, e.bits, e.tail, now, hashes)
 
-    def _stored(self, positions: I64, found: I64) -> Answer:
-        """The rows of entries, each with the position of the key it was found for."""
-        starts, counts = self._spans(found[positions])
-        owners, numbers = kernels.expand(starts, counts, int(counts.sum()))
+    def _stored(self, positions: I64, starts: I64, counts: I64) -> Answer:
+        """The rows of the keys at these positions, each with the position of its key."""
+        owners, numbers = _expanded(starts[positions], counts[positions])
         rows, order = self._rows.gather(*self._homes(ROW), numbers)
         return Answer(positions[owners[order]], rows)
-
-    def _spans(self, entries: I64) -> tuple[I64, I64]:
-        starts, counts = np.empty(len(entries), np.int64), np.empty(len(entries), np.int64)
-        kernels.spans(self.entries.lines, entries, starts, counts)
-        return starts, counts
 
     def _homes(self, column: int) -> tuple[I64, I64]:
         return self.entries.pieces[:, NUMBER], self.entries.pieces[:, column]
@@ -198,7 +193,7 @@ class Cache:
         counts = np.bincount(of[order], minlength=len(first)).astype(np.int64)
         starts = np.cumsum(counts) - counts
         self._keep(asked, asked_hashes, counts, rows, now, expiry)
-        owners, numbers = kernels.expand(starts[owner], counts[owner], int(counts[owner].sum()))
+        owners, numbers = _expanded(starts[owner], counts[owner])
         return Answer(missing[owners], rows.take(pa.array(numbers)))
 
     # --- keeping -----------------------------------------------------------------------------------------------------
@@ -236,7 +231,7 @@ class Cache:
             else self._keys.read(number).take(pa.array(used))
         )
         counts = lines[kernels.COUNT]
-        _, numbers = kernels.expand(lines[kernels.START], counts, int(counts.sum()))
+        _, numbers = _expanded(lines[kernels.START], counts)
         rows, _ = self._rows.gather(*self._homes(ROW), numbers)
         block = _Block(keys, lines[kernels.HASH].view(np.uint64), lines[kernels.EXPIRY], counts, rows)
         self.entries.drop_oldest()
@@ -289,6 +284,17 @@ class Cache:
     def _delete(self, number: int) -> None:
         self._keys.delete(number)
         self._rows.delete(number)
+
+
+def _three(rows: int) -> tuple[I64, I64, I64]:
+    return np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
+
+
+def _expanded(starts: I64, counts: I64) -> tuple[I64, I64]:
+    """Every row of every span: (number of the span, row). A table mostly has one row of a key."""
+    if len(counts) and counts.min() == counts.max() == 1:
+        return np.arange(len(counts)), starts
+    return kernels.expand(starts, counts, int(counts.sum()))
 
 
 def _both(pieces: Pieces, numbers: list[int]) -> pa.RecordBatch:

@@ -60,11 +60,21 @@ def probe(
 
 @nb.njit(cache=True, nogil=True)
 def find(
-    heads: I64, entries: I64, bits: int, tail: int, now: int, wanted: U64, after: I64, found: I64
+    heads: I64,
+    entries: I64,
+    bits: int,
+    tail: int,
+    now: int,
+    wanted: U64,
+    after: I64,
+    found: I64,
+    starts: I64,
+    counts: I64,
 ) -> None:
     """For each wanted hash the newest entry of that hash that is alive at `now`, -1 if there is none.
 
-    `after[i]`: -1, or an entry that was of no use: the search goes on behind it. O(chain links).
+    `after[i]`: -1, or an entry that was of no use: the search goes on behind it. Where an entry was found, `starts` and
+    `counts` say which rows are its own: they lie in the line that was just read. O(chain links).
     """
     down, mask = np.uint64(64 - bits), entries.shape[0] - 1
     for i in range(wanted.shape[0]):
@@ -75,6 +85,7 @@ def find(
             line = entry & mask
             if entries[line, HASH] == sought and entries[line, EXPIRY] > now:
                 found[i] = entry
+                starts[i], counts[i] = entries[line, START], entries[line, COUNT]
                 break
             entry = entries[line, NEXT] - 1
 
@@ -127,15 +138,6 @@ def append(
         entries[line, COUNT] = counts[i]
         entries[line, USED] = 0
         heads[bucket] = first + i + 1
-
-
-@nb.njit(cache=True, nogil=True)
-def spans(entries: I64, found: I64, starts: I64, counts: I64) -> None:
-    """Where the rows of each entry found begin, and how many there are."""
-    mask = entries.shape[0] - 1
-    for i in range(found.shape[0]):
-        starts[i] = entries[found[i] & mask, START]
-        counts[i] = entries[found[i] & mask, COUNT]
 
 
 @nb.njit(cache=True, nogil=True)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numba as nb
 import numpy as np
 import numpy.typing as npt
 
@@ -22,6 +23,7 @@ I64 = npt.NDArray[np.int64]
 _HEAVY = (
     0.05  # of a share: a lighter key that lies across two shares goes to one of them, and is hardly missed
 )
+_BITS = 12  # of a hash, that lead to the bounds near it
 _GOLDEN = 0.6180339887498949  # its multiples, less their whole part, fill [0, 1) as evenly as can be
 
 
@@ -42,13 +44,13 @@ class Rule:
     hot: tuple[Hot, ...] = ()
 
     def units(self, hashes: U64) -> I64:
-        """The unit of each row, shape (rows,). Pure: the same rows in the same order go the same ways. O(rows log units)."""
-        found = np.searchsorted(np.array(self.bounds, np.uint64), hashes, side="right").astype(np.int64)
-        for hot in self.hot:
-            rows = np.flatnonzero(hashes == np.uint64(hot.hash))
-            turn = (np.arange(len(rows)) * _GOLDEN) % 1.0
-            found[rows] = np.minimum(hot.start + turn * hot.length, len(self.bounds)).astype(np.int64)
-        return found
+        """The unit of each row, shape (rows,). Pure: the same rows in the same order go the same ways. O(rows)."""
+        bounds, hot = np.array(self.bounds, np.uint64), sorted(self.hot, key=lambda h: h.hash)
+        keys = np.array([h.hash for h in hot], np.uint64)
+        shares = np.array([(h.start, h.length) for h in hot], np.float64).reshape(-1, 2)
+        firsts = np.arange(1 << _BITS, dtype=np.uint64) << np.uint64(64 - _BITS)
+        near = np.searchsorted(bounds, firsts, side="right"), np.searchsorted(keys, firsts)
+        return _units(hashes, bounds, keys, shares, *near)
 
     def encode(self) -> dict[str, Any]:
         """Plain values, for the source's offset."""
@@ -84,16 +86,42 @@ def rule(sample: U64, units: int) -> Rule:
     return Rule(tuple(bounds), hot)
 
 
+@nb.njit(cache=True, nogil=True)
+def _units(
+    hashes: U64, bounds: U64, hot: U64, shares: npt.NDArray[np.float64], near_bound: I64, near_hot: I64
+) -> I64:
+    """The units of hashes. `near_bound`, `near_hot`: by a hash's top bits, from where on a bound or hot key is looked for."""
+    found, turns, down = np.empty(hashes.shape[0], np.int64), np.zeros(hot.shape[0]), np.uint64(64 - _BITS)
+    for i in range(hashes.shape[0]):
+        sought = hashes[i]
+        unit, key = near_bound[sought >> down], near_hot[sought >> down]
+        while unit < bounds.shape[0] and bounds[unit] <= sought:
+            unit += 1
+        while key < hot.shape[0] and hot[key] < sought:
+            key += 1
+        if key < hot.shape[0] and hot[key] == sought:
+            turn = (turns[key] * _GOLDEN) % 1.0
+            turns[key] += 1.0
+            unit = min(np.int64(shares[key, 0] + turn * shares[key, 1]), bounds.shape[0])
+        found[i] = unit
+    return found
+
+
 class Reservoir:
     """A uniform sample of at most `size` of the rows that were seen, in one pass: those that drew the lowest tags."""
 
     def __init__(self, size: int, seed: int) -> None:
-        self.size, self._draw = size, np.random.default_rng(seed)
+        self.size, self._draw, self._below = size, np.random.default_rng(seed), 1.0
         self._tags, self.sample = np.zeros(0), np.zeros(0, np.uint64)
 
     def see(self, hashes: U64) -> None:
         """O(rows)."""
-        tags = np.concatenate([self._tags, self._draw.random(len(hashes))])
-        seen = np.concatenate([self.sample, hashes])
-        kept = np.argpartition(tags, self.size)[: self.size] if len(tags) > self.size else slice(None)
-        self._tags, self.sample = tags[kept], seen[kept]
+        drawn = self._draw.random(len(hashes))
+        near = np.flatnonzero(drawn < self._below)
+        tags = np.concatenate([self._tags, drawn[near]])
+        seen = np.concatenate([self.sample, hashes[near]])
+        if len(tags) > self.size:
+            kept = np.argpartition(tags, self.size)[: self.size]
+            tags, seen = tags[kept], seen[kept]
+            self._below = float(tags.max())
+        self._tags, self.sample = tags, seen

@@ -63,8 +63,7 @@ def split(
     if homes is None:
         order, ends = _order(hashes, max(_ORDER_BITS, bits), bits)
     else:
-        order = np.lexsort((hashes >> np.uint64(64 - _ORDER_BITS), homes)).astype(np.int32)
-        ends = np.cumsum(np.bincount(homes, minlength=units))
+        order, ends = _by_home(_order(hashes, _ORDER_BITS, 0)[0], homes, units)
     block = block.take(pa.array(order))
     start = 0
     for unit, end in enumerate(ends.tolist()):
@@ -91,6 +90,25 @@ def _order(
         group = hashes[i] >> down
         order[places[group]] = i
         places[group] += 1
+    return order, ends
+
+
+@nb.njit(cache=True, nogil=True)
+def _by_home(
+    rows: npt.NDArray[np.int32], homes: npt.NDArray[np.int64], units: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """A stable counting sort of rows by their units; also where each unit's rows end."""
+    places = np.zeros(units + 1, np.int64)
+    for i in range(homes.shape[0]):
+        places[homes[i] + 1] += 1
+    for unit in range(units):
+        places[unit + 1] += places[unit]
+    ends = places[1:].copy()
+    order = np.empty(rows.shape[0], np.int32)
+    for row in rows:
+        home = homes[row]
+        order[places[home]] = row
+        places[home] += 1
     return order, ends
 
 

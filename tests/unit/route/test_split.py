@@ -67,6 +67,16 @@ def test_every_row_is_in_its_unit(values: list[tuple[object, ...]], units: int, 
     ]
 
 
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3)), max_size=30))
+def test_a_rule_sends_rows_where_it_says(rows: list[tuple[int, int]]) -> None:
+    """(top bits of the hash, unit): each row once, in its unit, there ordered by hash, equal ones as they came."""
+    hashes = np.array([h << 61 | n for n, (h, _) in enumerate(rows)], np.uint64)
+    block, homes = pa.record_batch({HASH: hashes}), np.array([u for _, u in rows], np.int64)
+    found = [(u, h) for u, part in split(block, 4, homes) for h in part.column(HASH).to_pylist()]
+
+    assert found == sorted(((u, (h << 61) + n) for n, (h, u) in enumerate(rows)), key=lambda r: (r[0], r[1]))
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_rows_without_a_key_are_spread_again_alike(seed: int) -> None:
     """Two attempts send them to the same units."""

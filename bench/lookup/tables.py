@@ -1,4 +1,4 @@
-"""results/*.json as tables, and what was asked for beside what was measured: `python bench/lookup/tables.py`, to results/*.md."""
+"""results/*.json as tables, and what was asked for beside what was measured: `bench/lookup/tables.py` writes results/*.md."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator

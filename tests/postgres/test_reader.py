@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -80,6 +81,19 @@ def test_rows_of_keys_of_every_type(typed: PostgresTable, column: str) -> None:
     assert sorted(map(str, found.column(column).to_pylist())) == sorted(
         map(str, [v for v in values if v in values[:2]])
     )
+
+
+@pytest.mark.parametrize("column", ["small", "int", "big", "real", "double", "num"])
+@pytest.mark.parametrize("wide", [pa.int64(), pa.float64(), pa.decimal128(22, 2)], ids=str)
+def test_keys_of_another_number_type(typed: PostgresTable, column: str, wide: pa.DataType) -> None:
+    """A stream's keys are of the type in which both sides meet: the table's own values are found in it."""
+    table, (_, _, values) = (
+        PostgresTable(typed.config, pa.schema([typed.schema.field(column)])),
+        COLUMNS[column],
+    )
+    keys = pa.array([-3, 1, 7]).cast(wide)
+    expected = [v for v in values if v in (-3, 1, 7)]
+    assert sorted(table.fetch([column], [keys]).column(0).to_pylist()) == sorted(expected)
 
 
 def test_composite_keys_match_as_wholes(typed: PostgresTable) -> None:
@@ -180,22 +194,67 @@ def test_secrets_are_never_said(
     assert PostgresTable(file, schema).check().rows > 0
 
 
-def test_a_server_that_goes_away_is_waited_for(typed: PostgresTable) -> None:
-    """Killed between two queries and started again: the query after it has the same answer."""
-    with Database() as own, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PGPASSWORD", PASSWORD)
+@pytest.fixture(scope="module")
+def frail() -> Iterator[Database]:
+    """A server with a table of three rows that tests may kill: each leaves it dead."""
+    with Database() as own:
         own.fill("t", pa.table({"k": [1, 2, 3]}))
-        table = PostgresTable(config(own, table="t"), pa.schema([("k", pa.int64())]))
-        assert table.fetch(["k"], [pa.array([1, 2])]).num_rows == 2
         own.crash()
-        back = threading.Timer(1.0, own.start)
-        back.start()
-        assert table.fetch(["k"], [pa.array([1, 2])]).num_rows == 2
-        back.join()
-        own.crash()
-        gone = PostgresTable(config(own, table="t", patience_us=300_000), table.schema)
-        with pytest.raises(NotReady, match=r"inputs\.typed: Connection refused, for 0\.3 s; run again"):
-            gone.fetch(["k"], [pa.array([1])])
+        yield own
+
+
+def test_a_server_that_goes_away_is_waited_for(database: Database, frail: Database) -> None:
+    """Killed between two queries and started again: the query after it has the same answer. Away for good, it is given up."""
+    frail.start()
+    table = PostgresTable(config(frail, table="t"), pa.schema([("k", pa.int64())]))
+    assert table.fetch(["k"], [pa.array([1, 2])]).num_rows == 2
+    frail.crash()
+    back = threading.Timer(1.0, frail.start)
+    back.start()
+    assert table.fetch(["k"], [pa.array([1, 2])]).num_rows == 2
+    back.join()
+    frail.crash()
+    gone = PostgresTable(config(frail, table="t", patience_us=300_000), table.schema)
+    with pytest.raises(NotReady, match=r"inputs\.typed: Connection refused, for 0\.3 s; run again"):
+        gone.fetch(["k"], [pa.array([1])])
+
+
+def test_a_server_that_is_not_there_yet(
+    database: Database, frail: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the start it is waited for, and the log says for what; nothing of it is an error once it is there."""
+    late = threading.Timer(1.0, frail.start)
+    late.start()
+    size = PostgresTable(config(frail, table="t"), pa.schema([("k", pa.int64())])).check()
+    late.join()
+    frail.crash()
+    assert size.rows == 3
+    said = [r.getMessage() for r in caplog.records if r.name == "joinlib.lookup"]
+    assert "inputs.typed: Connection refused; trying again" in said
+    assert len(said) < 15, "less and less often"
+
+
+def test_a_password_that_changes(database: Database, tmp_path: Path) -> None:
+    """A mounted file is read whenever a connection is opened, so a new secret needs no restart; the old one is refused."""
+    database.fill("kept", pa.table({"k": [1, 2, 3]}))
+    secret = tmp_path / "password"
+    secret.write_text(PASSWORD)
+    fields = {"password_file": secret, "timeout_us": 11_000_000, "patience_us": 300_000}
+    table = PostgresTable(config(database, table="kept", **fields), pa.schema([("k", pa.int64())]))
+    keys = [pa.array([1, 2])]
+    assert table.fetch(["k"], keys).num_rows == 2
+    database.execute("ALTER ROLE joiner PASSWORD 'an0ther'", as_superuser=True)
+    try:
+        assert table.fetch(["k"], keys).num_rows == 2, "a connection that is open stays"
+        for slot in list(postgres._slots.values()):
+            slot.close()
+        with pytest.raises(SpecError, match="password authentication failed") as refused:
+            table.fetch(["k"], keys)
+        assert PASSWORD not in str(refused.value)
+        secret.write_text("an0ther\n")
+        assert table.fetch(["k"], keys).num_rows == 2
+    finally:
+        database.execute(f"ALTER ROLE joiner PASSWORD '{PASSWORD}'", as_superuser=True)
 
 
 def test_slow_queries_end_and_are_tried_again(database: Database) -> None:

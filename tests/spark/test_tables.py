@@ -266,7 +266,7 @@ def test_slow_queries(trial: Trial, database: Database) -> None:
 REFUSED = [
     ({"table": "nope"}, CUSTOMERS, 'relation "nope" does not exist'),
     ({}, CUSTOMERS + ", zip STRING", "has no column 'zip'"),
-    ({"cache": "full", "budget": "10"}, CUSTOMERS, "more than its budget"),
+    ({"cache": "full", "budget": "10"}, CUSTOMERS, "has about 26 rows, 0 MiB, more than its budget"),
     ({"passwordEnv": "NOBODY"}, CUSTOMERS, "passwordEnv: the variable NOBODY is not set"),
 ]
 

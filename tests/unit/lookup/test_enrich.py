@@ -134,6 +134,21 @@ def agree(sql: str, orders: list[Any], t: list[Any], u: list[Any], whole: bool, 
     assert got == Counter(db.sql(sql).fetchall())
 
 
+@pytest.mark.parametrize(("high", "inverted"), [("t.v", 2), ("t.k - 1", 4), ("t.k", 0)])
+def test_ranges_that_hold_nothing_are_counted(
+    high: str, inverted: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those that end before they begin, some or all of them: one line that names the input. One with a NULL just is not there."""
+    stage = build(f"SELECT o.id FROM orders o JOIN t ON o.k BETWEEN t.k AND {high}", INPUTS, units=1)
+    data = [(1, "a", 0), (1, "a", 1), (2, "b", 7), (5, "b", -5), (None, "b", 1)]
+    table = pa.record_batch([pa.array(c, f.type) for c, f in zip(zip(*data), TABLE)], schema=TABLE)
+    kept = searchable(stage.lookups[0], prepare(stage.lookups[0].table, table, 0))
+    said = [r.getMessage() for r in caplog.records]
+    line = f"inputs.t: {inverted} rows have ranges that end before they begin; they match nothing"
+    assert said == [line] * bool(inverted)
+    assert kept.num_rows == 4
+
+
 def test_joins_give_their_sides_in_any_order(tmp_path: Path) -> None:
     """What is asked for together is one batch all the same."""
     stage = build("SELECT o.id, t.v FROM orders o JOIN t ON o.k = t.k AND t.s = o.s", INPUTS, units=1)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from joinlib.errors import SpecError
-from joinlib.join.config import Caching, Join, Leaf
+from joinlib.join.config import CacheMode, Caching, Join, Leaf
 from joinlib.plan import SourceInput, Stage, build, compare, explain, fingerprint
 
 ORDERS = pa.schema([("id", pa.int64()), ("customer", pa.int64()), ("item", pa.string()), ("x", pa.float64())])
@@ -87,3 +87,24 @@ def test_a_database_is_asked_for_its_columns_only(on: str, why: str) -> None:
     with pytest.raises(SpecError, match=why):
         plan(sql, Caching("incremental"))
     assert plan(sql, Caching("auto")).lookups[0].caching.mode == "full"
+
+
+@pytest.mark.parametrize(
+    ("on", "why"),
+    [
+        ("o.item = c.id", r"o\.item is STRING and c\.id is INT; write CAST\(o\.item AS INT\)"),
+        (
+            "o.customer = c.name",
+            r"o\.customer is BIGINT and c\.name is STRING; write CAST\(c\.name AS BIGINT\)",
+        ),
+        ("o.customer = (c.id = 1)", "cannot compare BIGINT with BOOLEAN; add a CAST"),
+        ("o.customer = c.nope", "nope"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["full", "incremental", "auto"])
+def test_keys_that_cannot_be_compared_are_refused(on: str, why: str, mode: CacheMode) -> None:
+    """With the place and a fix, before anything is read; numbers of other widths meet in the wider type."""
+    with pytest.raises(SpecError, match=why):
+        plan(f"SELECT o.id FROM orders o JOIN customers c ON {on}", Caching(mode))
+    lookup = plan(ONE.format(""), Caching(mode)).lookups[0]
+    assert lookup.probe[0].type == pa.int64() == lookup.table.columns[0].value.type

@@ -97,13 +97,12 @@ class Cache:
         self._open()
         hashes = key_hash(keys, self.hash_bits)
         found, starts, counts = self._find(keys, hashes, now)
-        hits = kernels.touch(self.entries.lines, found)
         missing = np.flatnonzero(found < 0)
         answers = [self._stored(np.flatnonzero(found >= 0), starts, counts)]
         known = self.figures
         self.figures = Figures(
             known.probes + len(found),
-            known.hits + hits,
+            known.hits + len(found) - len(missing),
             known.expired + self._expired(hashes[missing], now),
             known.queries + bool(len(missing)),
         )

@@ -71,7 +71,7 @@ def find(
     starts: I64,
     counts: I64,
 ) -> None:
-    """For each wanted hash the newest entry of that hash that is alive at `now`, -1 if there is none.
+    """For each wanted hash the newest entry of that hash that is alive at `now`, -1 if there is none; notes that it was used.
 
     `after[i]`: -1, or an entry that was of no use: the search goes on behind it. Where an entry was found, `starts` and
     `counts` say which rows are its own: they lie in the line that was just read. O(chain links).
@@ -85,6 +85,8 @@ def find(
             line = entry & mask
             if entries[line, HASH] == sought and entries[line, EXPIRY] > now:
                 found[i] = entry
+                if not entries[line, USED]:
+                    entries[line, USED] = 1
                 starts[i], counts[i] = entries[line, START], entries[line, COUNT]
                 break
             entry = entries[line, NEXT] - 1
@@ -103,17 +105,6 @@ def expired(heads: I64, entries: I64, bits: int, tail: int, now: int, wanted: U6
                 break
             entry = entries[line, NEXT] - 1
     return count
-
-
-@nb.njit(cache=True, nogil=True)
-def touch(entries: I64, found: I64) -> int:
-    """Notes that entries were used; returns how many of `found` there are."""
-    mask, hits = entries.shape[0] - 1, 0
-    for i in range(found.shape[0]):
-        if found[i] >= 0:
-            entries[found[i] & mask, USED] = 1
-            hits += 1
-    return hits
 
 
 @nb.njit(cache=True, nogil=True)

@@ -23,11 +23,10 @@ from joinlib.lookup.enrich import Finder, enriched, finder
 from joinlib.metric.cgroup import recent
 from joinlib.route.slots import slots
 from joinlib.route.split import prepare
-from joinlib.route.ways import unruled
 from joinlib.spark.emit import frames, open_sink, project
 from joinlib.spark.exchange import Sender, Spool, receipt_row, receive
 from joinlib.spark.receipt import Receipt
-from joinlib.spark.task import JoinTask, local_folder, state_folder, unit_folder
+from joinlib.spark.task import JoinTask, local_folder, unit_folder
 from joinlib.state.manifest import NEVER, decode, empty
 from joinlib.state.unit import Unit, hold, live_segments
 
@@ -105,11 +104,9 @@ class UnitTask:
         """For the stage that reads the rows."""
         task = self.task
         number, plan = task.pipeline.reader(task.number)
-        spool = Spool(state_folder(task.states, number), self.batch, task.tuning.spool_bytes)
-        units = task.pipeline.units
-        sender = Sender(units, spool, unruled(units, task.pipeline.stages[number].route), number)
+        sender = Sender(task.pipeline, number, Spool(task.states, self.batch, task.tuning.spool_bytes))
         for at, frame in enumerate(result, self.unit << 32):
-            sent = sender.blocks(plan, at, prepare(plan, frame, at, task.tuning.hash_bits))
+            sent = sender.split(plan.number, at, prepare(plan, frame, at, task.tuning.hash_bits))
             if sent is not None:
                 yield sent
         if self.unit == 0:  # time is the same in all units, so one speaks for all
@@ -122,7 +119,7 @@ class UnitTask:
         partials = Partials(pipeline.grouping)
         for frame in result:
             partials.add(frame)
-        sender = Sender(pipeline.units, None, unruled(pipeline.units, None), len(pipeline.stages))
+        sender = Sender(pipeline, len(pipeline.stages))
         sent = sender.split(0, self.unit, partials.merged())
         if sent is not None:
             yield sent

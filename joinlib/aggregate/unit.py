@@ -39,7 +39,6 @@ class GroupUnit:
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder, manifest)
         self.groups = Groups(folder, grouping, manifest.sides[0].segments)
-        self.rows_in = 0
 
     def run(
         self, batch: int, parts: Sequence[tuple[int, pa.RecordBatch]], watermark: int
@@ -50,7 +49,6 @@ class GroupUnit:
         if not self.grouping.keys and self.unit == 0 and before.batch < 0:
             arrived.insert(0, nothing(self.grouping))
         part = merge(arrived, self.grouping)
-        self.rows_in = sum(p.num_rows for p in arrived)
         after = max(watermark, before.watermark)
         if self.grouping.final_close:
             self.groups.add(part)

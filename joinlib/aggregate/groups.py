@@ -43,7 +43,6 @@ class Groups:
         """Takes out the groups whose release key is below `bound`; ALWAYS: all."""
         due: list[pa.RecordBatch] = []
         rest: list[pa.RecordBatch] = []
-        stay: list[Segment] = []
         touched = [s for s in self.segments if s.low < bound or bound == ALWAYS]
         stay = [s for s in self.segments if s not in touched]
         parts = [self.read(s) for s in touched] + ([self.waiting] if self.waiting is not None else [])

@@ -165,7 +165,7 @@ def _alike(key: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), key.type), plain)
 
 
-def _hashes(keys: Sequence[pa.Array], rows: int) -> "pa.Array":
+def _hashes(keys: Sequence[pa.Array], rows: int) -> pa.Array:
     """NULL hashes as zero does."""
     if not keys:
         return pa.array([0] * rows, pa.uint64())

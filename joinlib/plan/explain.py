@@ -6,11 +6,10 @@ from joinlib.expr.types import name
 from joinlib.join.config import Caching, Join, Leaf, Lookup
 from joinlib.join.stage import Stage
 from joinlib.plan.biclique import figures, routes, sorted_by_key, warnings, why
+from joinlib.plan.binary import TITLES
 from joinlib.plan.holds import Hold, holds, said, signed
 from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.spec.duration import text as duration
-
-_TITLES = {"inner": "INNER", "left": "LEFT", "full": "FULL", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}
 
 
 def explain(stage: Stage, number: int | None = None, reader: int | None = None, grouped: bool = False) -> str:
@@ -69,7 +68,7 @@ def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]
 def _lookup(lookup: Lookup) -> Iterator[str]:
     table = lookup.table
     shown = table.source if table.alias == table.source else f"{table.alias} = {table.source}"
-    yield f"{shown}, {_TITLES[lookup.kind]} lookup"
+    yield f"{shown}, {TITLES[lookup.kind]} lookup"
     yield f"  reads   {', '.join(table.read)}"
     if table.filter is not None:
         yield f"  where   {table.filter.sql}"
@@ -127,7 +126,7 @@ def _tree(stage: Stage, tree: Join | Leaf, kept: dict[int, tuple[Hold, ...]]) ->
     if isinstance(tree, Leaf):
         yield called(stage.inputs[tree.input])
         return
-    yield f"{_TITLES[tree.kind]} JOIN of {', '.join(spoken(stage, i) for i in tree.inputs)}"
+    yield f"{TITLES[tree.kind]} JOIN of {', '.join(spoken(stage, i) for i in tree.inputs)}"
     for position in zip(*tree.keys, strict=True):
         yield f"  key     {' = '.join(position)}, {name(_type(stage, position[0]))}"
     for bound in tree.bounds:

@@ -1,5 +1,6 @@
 """The join graph: what SQL says, before anything is decided about running it. Frozen values."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,6 +48,9 @@ class Scan:
     @property
     def aliases(self) -> frozenset[str]:
         return frozenset((self.alias,))
+
+
+At = Callable[[Scan], Place]  # where the text names an input
 
 
 @dataclass(frozen=True)

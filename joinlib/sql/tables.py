@@ -8,17 +8,15 @@ columns are nothing. So a table stands on the right of INNER, LEFT, SEMI or ANTI
 streams may ask for its columns.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from joinlib.errors import SqlError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.compare import MIRROR, Comparison
-from joinlib.sql.graph import Clause, Joined, Lookup, LookupKind, Place, RangeEnd, Scan, Tree, aliases, scans
+from joinlib.sql.graph import At, Clause, Joined, Lookup, LookupKind, RangeEnd, Scan, Tree, aliases, scans
 from joinlib.sql.keys import check_types
 
-At = Callable[[Scan], Place]
 Aliases = frozenset[str]
 
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.aggregate.config import Grouping
-from joinlib.aggregate.partial import HASH, merge, schema
+from joinlib.aggregate.partial import merge, schema
+from joinlib.route.config import HASH
 from joinlib.route.hash import U64
 from joinlib.state import segment
 from joinlib.state.manifest import ALWAYS, NEVER, Segment

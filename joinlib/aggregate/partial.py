@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from joinlib.aggregate.config import Call, Grouping
 from joinlib.expr import types as t
 from joinlib.index.order import ordered
+from joinlib.route.config import HASH
 from joinlib.route.hash import key_hash
 
-HASH = "$hash"  # first column of partials
 _AT = "$at"
 ROWS = "$n"  # how many joined rows the group has
 _LARGE = 2**62  # sums of whole numbers that cannot get so large are computed in BIGINT

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from joinlib.aggregate.config import Grouping
 from joinlib.aggregate.finish import changes, existing, finished
 from joinlib.aggregate.groups import Groups, number
-from joinlib.aggregate.partial import HASH, merge, nothing
+from joinlib.aggregate.partial import merge, nothing
+from joinlib.route.config import HASH
 from joinlib.state.manifest import ALWAYS, NEVER, Manifest, Run, SideManifest
 from joinlib.state.manifest import empty as empty_manifest
 from joinlib.state.tuning import Tuning

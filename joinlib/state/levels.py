@@ -50,14 +50,11 @@ def due(
 def begun(number: int, level: int, old: Sequence[LiveRun], piece_bytes: int) -> Merge:
     """The merge of these runs of a level into run `number`, before its first piece. O(rows) where they are not sorted."""
     ends = [_ends(live) for live in old]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
     size = sum(s.bytes for live in old for s in live.run.segments)
-    return Merge(
-        tuple(live.run.number for live in old),
-        Run(number, True, (), level + 1),
-        min(low for low, _ in ends),
-        max(high for _, high in ends),
-        max(1, -(-size // piece_bytes)),
-    )
+    parts = min(-(-size // piece_bytes), high - low + 1)  # of one hash at least
+    numbers = tuple(live.run.number for live in old)
+    return Merge(numbers, Run(number, True, (), level + 1), low, high, parts)
 
 
 def pieces(

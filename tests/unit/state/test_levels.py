@@ -43,6 +43,16 @@ def test_a_batch_merges_a_bounded_amount(tmp_path: Path) -> None:
     assert store.content() == [(v, v % 2 == 1 and v <= 391) for v in range(400)]
 
 
+def test_all_rows_of_one_hash(tmp_path: Path) -> None:
+    """They cannot be told apart by their hashes: more than a piece holds become several segments."""
+    store = Store(tmp_path, FOREVER, TINY)
+    for n in range(20):
+        store.batch(n, [0, 0, 0])
+
+    assert store.content() == [(0, False)] * 60
+    assert max(len(r.segments) for r in store.manifest.sides[0].runs if r.level) > 1
+
+
 def test_the_manifest_grows_with_pieces_only(tmp_path: Path) -> None:
     """Not with batches: a window that is full for long needs no more than when it was just full."""
     tuning, hold = replace(TINY, seal_rows=8, piece_bytes=1000), 300

@@ -7,10 +7,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from joinlib.index.ascending import guide, restored
 from joinlib.index.chains import Chains
 from joinlib.index.kernels import group
+from joinlib.index.sealed import Asked, Sealed
 from joinlib.lookup.hashed import Hashed
 from joinlib.lookup.incremental import Cache
 from joinlib.lookup.ranges import Ranges
@@ -35,12 +38,27 @@ def warm() -> None:
             for positions, rows in chains.probe(found, 16):
                 group(rows, np.array([0, 2], np.int32), positions, rows.copy(), positions.copy())
                 chains.mark(rows)
+            ordered = np.sort(found)
+            ordered.flags.writeable = found.flags.writeable
+            made = guide(_frozen(ordered))
+            read = restored(_frozen(made.fences), _frozen(made.filter.words), made.last, made.keys)
+            for given in (made, read):
+                sealed = Sealed(Path(folder), False)
+                sealed.hold([(_frozen(ordered), given)])
+                list(sealed.probe(Asked(ordered), 16))
             list(Hashed.of(np.sort(frozen)).probe(found))
             list(Ranges.of(np.sort(frozen), found, found).probe(found, found, found))
         cache = Cache(
             Path(folder) / "cache", pa.schema([("$hash", pa.uint64()), ("k", pa.int64())]), ["k"], 1
         )
         cache.lookup(keys[:1], lambda asked: pa.record_batch([key_hash(asked), *asked], ["$hash", "k"]), 0)
+
+
+def _frozen(array: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """As it is read from a file."""
+    frozen = array.view()
+    frozen.flags.writeable = False
+    return frozen
 
 
 def warm_inequalities() -> None:

@@ -1,7 +1,10 @@
 """The stages of a spec: a thin adapter from the file's models to the planner's values."""
 
+from dataclasses import replace
+
 from joinlib.join.config import Caching
 from joinlib.join.stage import Pipeline
+from joinlib.plan.memory import budget
 from joinlib.plan.source import SourceInput
 from joinlib.plan.stages import pipeline
 from joinlib.spec.inputs import Input
@@ -11,7 +14,7 @@ from joinlib.spec.model import Spec, StreamJoin
 def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
     """The stages that run the spec's SQL."""
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
-    return pipeline(
+    plan = pipeline(
         spec.sql,
         {name: source(given) for name, given in spec.inputs.items()},
         units=spec.join.units,
@@ -21,6 +24,10 @@ def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
         window_rows=spec.join.window.rows if spec.join.window else None,
         changelog=spec.output.mode == "changelog",
     )
+    if spec.join.memory_bytes is None:
+        return plan
+    executors = spec.executors.min if spec.executors else 1
+    return replace(plan, budget=budget(plan, spec.join.memory_bytes, executors))
 
 
 def source(given: Input) -> SourceInput:

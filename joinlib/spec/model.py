@@ -106,6 +106,12 @@ class Join(Model):
     window: Window | None = Field(
         default=None, description="Rows match only if they came this near to each other."
     )
+    memory_bytes: Memory | None = Field(
+        default=None,
+        alias="memory",
+        description="What the newest rows of the state, and what finds the older ones, may take in the memory of one executor:"
+        " older rows are sorted on disk. Absent: state may take what there is.",
+    )
 
 
 class Batch(Model):

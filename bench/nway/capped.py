@@ -28,9 +28,9 @@ class Cap:
     def peak_mb(self) -> float:
         return max((mb for _, mb in self.held), default=0.0)
 
-    def enter(self) -> None:
-        """Puts the calling process into it: for `preexec_fn`."""
-        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+    def around(self, command: list[str]) -> list[str]:
+        """The command, run within."""
+        return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(self.folder / "cgroup.procs"), *command]
 
     def look(self) -> None:
         lines = (self.folder / "memory.stat").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Tables and plots of the raw outcomes: `python bench/nway/draw.py bench/nway/results/nway.json` writes .md and .png beside it."""
+"""Tables and plots of raw outcomes: `python bench/nway/draw.py bench/nway/results/nway.json` writes .md and .png beside it."""
 
 import json
 import sys

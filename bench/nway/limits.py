@@ -127,13 +127,12 @@ def _said(asked: Run, cap: Cap, data: Path, work: Path, lines: Path, limit: int)
     log = work.with_suffix(".log")
     with log.open("w") as errors:
         process = subprocess.Popen(
-            command,
+            cap.around(command),
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
             env=os.environ | surroundings,
             start_new_session=True,
-            preexec_fn=cap.enter,  # noqa: PLW1509 - no threads hold locks here, and it must be in before it allocates
         )
         try:
             printed, _ = process.communicate(timeout=limit + 120)

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +51,14 @@ def speeds(quick: bool) -> Outcomes:
         return {"ended": isinstance(one, Outcome), "scale": scale, **asdict(one)}
 
     for name in speed.SYSTEMS:
-        yield name, lambda name=name: measured(name)  # type: ignore[misc]
+        yield name, partial(measured, name)
 
 
 def memory(quick: bool) -> Outcomes:
     sizes = limits.QUICK if quick else limits.FULL
     for asked in limits.runs(sizes):
         limit = sizes.limit if asked.figure == "figure 5" else sizes.varied_limit
-        work = WORK / "nway-memory"
-        yield asked.name, lambda asked=asked, limit=limit: limits.run(asked, work, limit)  # type: ignore[misc]
+        yield asked.name, partial(limits.run, asked, WORK / "nway-memory", limit)
 
 
 PARTS = {"answer": answers, "speed": speeds, "memory": memory}

@@ -47,6 +47,8 @@ def run(document: StreamJoin, options: Options) -> None:
     """Returns when the inputs are done or the user has stopped the run; raises what went wrong."""
     from rich.console import Console
 
+    spec = document.spec.model_copy(update={"executors": None})  # there are none: this machine has all units
+    document = document.model_copy(update={"spec": spec})
     pipeline = pipeline_of(document)
     inputs, tables = _shown(document, pipeline), tuple(lookup.table.alias for lookup in pipeline.last.lookups)
     probes = choosers(pipeline)

@@ -6,6 +6,7 @@ again, the output is the same. Without the variable a point costs one comparison
 
     spooled                         in a map task: one block is written for its unit
     segment, index, joined          in a unit's task: rows are logged, indexed, all is done but the state's update
+    sealed, piece, merged           in a unit's task: a head takes no more, a piece of a merge is written, runs have become one
     handed                          in a unit's task of a later stage: the stage before is done with the batch
     grouped                         in a unit of groups: all is done but the state's update
     cached                          in a unit's task: a cache of a table is half changed; its number is of the queries so far

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from joinlib.index.sealed import Asked
 from joinlib.join.config import Bound
 from joinlib.join.layout import Operator
 from joinlib.join.match import same_keys, satisfying, within
@@ -39,11 +40,16 @@ class Prober:
         """As `extend`, before the predicate; with who asked behind each tuple, where that is counted."""
         op = self.operator
         bounds = self._bounds(bound, side)
+        asked: Asked | None = None
         for live in list(self.sides[side].runs):
             undecided = self._undecided(tuples, bounds, live, side) if live.run.rows else None
             if undecided is None:
                 continue
-            candidates = self._candidates(tuples, live, side)
+            if op.index == "hash":
+                asked = asked or Asked(tuples.hashes())  # put in order once for all runs
+                candidates = live.probe(asked, self.pairs)
+            else:
+                candidates = self._compared(tuples, live, side)
             if self.watch is not None:
                 candidates = self.watch.searching(candidates)
             for positions, numbers, ends in candidates:
@@ -55,9 +61,7 @@ class Prober:
                     longer = within(longer, undecided)
                 yield live, longer
 
-    def _candidates(self, tuples: Tuples, live: LiveRun, side: int) -> Iterator[tuple[I32, I32, I64]]:
-        if self.operator.index == "hash":
-            return live.probe(tuples.hashes(), self.pairs)
+    def _compared(self, tuples: Tuples, live: LiveRun, side: int) -> Iterator[tuple[I32, I32, I64]]:
         from joinlib.join.theta import candidates  # most joins have an equality and need none
 
         return candidates(self.operator, side, tuples, live, self.sides[side].sorted, self.pairs)

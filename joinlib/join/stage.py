@@ -57,6 +57,14 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What state may take in the memory of one executor, bytes."""
+
+    bytes: int
+    head: int  # of each unit and input: the newest rows and their index
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """The stages of a query, in order: the rows of each but the last are an input of one later stage.
 
@@ -67,6 +75,7 @@ class Pipeline:
 
     stages: tuple[Stage, ...]
     grouping: Grouping | None = None  # of the rows of the last stage
+    budget: Budget | None = None  # None: state takes what there is
 
     @property
     def last(self) -> Stage:

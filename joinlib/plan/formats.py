@@ -29,6 +29,8 @@ def as_json(plan: Pipeline) -> str:
     if plan.grouping is not None:
         result = {field.name: name(field.type) for field in plan.schema}
         made["aggregates"] = {**fingerprint(plan)["groups"], "select": result}
+    if plan.budget is not None:
+        made["memory"] = {"bytes": plan.budget.bytes, "head": plan.budget.head}
     return json.dumps(made, indent=2)
 
 

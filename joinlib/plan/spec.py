@@ -1,10 +1,12 @@
 """The stages of a spec: a thin adapter from the file's models to the planner's values."""
 
+from dataclasses import replace
 from typing import Any
 
 from joinlib.join.config import Caching
 from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.build import build
+from joinlib.plan.memory import budget
 from joinlib.plan.source import SourceInput
 from joinlib.plan.stages import pipeline
 from joinlib.spec.inputs import Input
@@ -18,8 +20,12 @@ def of_spec(spec: StreamJoin | Spec) -> Stage:
 
 def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
     """The stages that run the spec's SQL."""
-    mode = (spec.spec if isinstance(spec, StreamJoin) else spec).output.mode
-    return pipeline(**_asked(spec), changelog=mode == "changelog")
+    spec = spec.spec if isinstance(spec, StreamJoin) else spec
+    plan = pipeline(**_asked(spec), changelog=spec.output.mode == "changelog")
+    if spec.join.memory_bytes is None:
+        return plan
+    executors = spec.executors.min if spec.executors else 1
+    return replace(plan, budget=budget(plan, spec.join.memory_bytes, executors))
 
 
 def _asked(spec: StreamJoin | Spec) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from joinlib.plan.explain import joins, spoken
 from joinlib.plan.groups import cautions as group_cautions
 from joinlib.plan.groups import grouped
 from joinlib.plan.holds import holds
+from joinlib.plan.memory import cautions as memory_cautions
+from joinlib.plan.memory import told
 from joinlib.plan.tsc import HASH, PROJECT, Group, Node
 
 
@@ -24,7 +26,14 @@ def explain(plan: Stage | Pipeline) -> str:
         if len(plan.stages) == 1
         else _several(plan)
     )
-    return text if plan.grouping is None else f"{text}\n\n{grouped(plan, plan.grouping)}"
+    parts = [text] if plan.grouping is None else [text, grouped(plan, plan.grouping)]
+    return "\n\n".join(parts if plan.budget is None else [*parts, _memory(plan)])
+
+
+def _memory(plan: Pipeline) -> str:
+    return "\n".join(
+        ["Memory", *(f"  {line}" for line in told(plan)), *(f"  - {c}" for c in memory_cautions(plan))]
+    )
 
 
 def cautions(plan: Pipeline) -> Iterator[str]:
@@ -33,6 +42,7 @@ def cautions(plan: Pipeline) -> Iterator[str]:
         yield from stage_cautions(stage)
     if plan.grouping is not None:
         yield from group_cautions(plan.grouping)
+    yield from memory_cautions(plan)
 
 
 def _several(plan: Pipeline) -> str:

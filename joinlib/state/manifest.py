@@ -44,6 +44,9 @@ class Run:
     number: int  # unique in its side
     sealed: bool
     segments: tuple[Segment, ...]
+    level: int = (
+        0  # 0: rows as they came; n: in the order of their hashes, through all segments, after n merges
+    )
 
     @property
     def rows(self) -> int:
@@ -63,12 +66,26 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Merge:
+    """Runs that become one, a piece a batch: until that is whole they are searched, and nobody sees it."""
+
+    runs: tuple[int, ...]  # their numbers
+    output: Run  # as far as it is written
+    low: int  # least and greatest hash
+    high: int
+    pieces: int  # into so many parts of equal width all hashes between them are cut
+    done: int = 0  # of these, those that are written
+    origins: tuple[Segment, ...] = ()  # of rows that may be marked, where each was: columns run, row
+
+
+@dataclass(frozen=True)
 class SideManifest:
     """One input of one join."""
 
     runs: tuple[Run, ...] = ()
     marks: tuple[Segment, ...] = ()  # which rows have been matched: columns run, row
     next_run: int = 0
+    merges: tuple[Merge, ...] = ()  # at most one of each level
 
     @property
     def rows(self) -> int:
@@ -77,7 +94,8 @@ class SideManifest:
     @property
     def segments(self) -> tuple[Segment, ...]:
         """All that live."""
-        return tuple(s for r in self.runs for s in r.segments) + self.marks
+        merged = tuple(s for m in self.merges for s in (*m.output.segments, *m.origins))
+        return tuple(s for r in self.runs for s in r.segments) + self.marks + merged
 
 
 @dataclass(frozen=True)
@@ -144,8 +162,20 @@ def decode(data: bytes) -> Manifest:
 
 
 def _side(raw: dict[str, Any], contents: BytesIO) -> SideManifest:
-    runs = tuple(Run(r["number"], r["sealed"], _segments(r["segments"], contents)) for r in raw["runs"])
-    return SideManifest(runs, _segments(raw["marks"], contents), raw["next_run"])
+    runs = tuple(_run(r, contents) for r in raw["runs"])
+    marks = _segments(raw["marks"], contents)
+    merges = tuple(_merge(m, contents) for m in raw.get("merges", ()))
+    return SideManifest(runs, marks, raw["next_run"], merges)
+
+
+def _run(raw: dict[str, Any], contents: BytesIO) -> Run:
+    return Run(raw["number"], raw["sealed"], _segments(raw["segments"], contents), raw.get("level", 0))
+
+
+def _merge(raw: dict[str, Any], contents: BytesIO) -> Merge:
+    output = _run(raw["output"], contents)
+    origins = _segments(raw["origins"], contents)  # behind the output, as they were written
+    return Merge(**{**raw, "runs": tuple(raw["runs"]), "output": output, "origins": origins})
 
 
 def _segments(raw: list[dict[str, Any]], contents: BytesIO) -> tuple[Segment, ...]:

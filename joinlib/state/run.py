@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 
 from joinlib.index.chains import Chains
 from joinlib.index.kernels import group
+from joinlib.index.sealed import Asked, Sealed
 from joinlib.index.unchained import Unchained
 from joinlib.state import segment
+from joinlib.state.guides import Guides
 from joinlib.state.manifest import ALWAYS, Run, Segment
 
 I32 = npt.NDArray[np.int32]
@@ -24,14 +26,14 @@ U64 = npt.NDArray[np.uint64]
 
 
 class LiveRun:
-    """One run: `chains` finds rows, `batches` hold them (one for each segment of `run`)."""
+    """One run: `index` finds rows, `batches` hold them (one for each segment of `run`)."""
 
     def __init__(
-        self, folder: Path, schema: pa.Schema, index: Path, skip_bits: int, chained: bool = True
+        self, folder: Path, schema: pa.Schema, path: Path, skip_bits: int, chained: bool = True
     ) -> None:
         """`chained`: its rows are looked for by their hashes."""
         self.folder, self.schema = folder, schema
-        self.chains: Chains | Unchained = (Chains if chained else Unchained)(index, skip_bits)
+        self.index: Chains | Unchained | Sealed = (Chains if chained else Unchained)(path, skip_bits)
         self.run = Run(0, False, ())
         self.batches: list[pa.RecordBatch] = []
         self.starts: I32 = np.zeros(1, np.int32)
@@ -49,10 +51,11 @@ class LiveRun:
 
     def append(self, added: Segment, batch: pa.RecordBatch) -> I64:
         """Takes the rows of a segment that is there and whole into rows and index; returns their numbers."""
+        assert not isinstance(self.index, Sealed), "a sealed run takes no rows"
         start = self.run.rows
         self._set(Run(self.run.number, False, (*self.run.segments, added)), [*self.batches, batch])
-        self.chains.begin()
-        self.chains.insert(_hashes(batch))
+        self.index.begin()
+        self.index.insert(_hashes(batch))
         return np.arange(start, start + added.rows)
 
     def replace(self, run: Run) -> None:
@@ -60,10 +63,10 @@ class LiveRun:
         known = {s.name: b for s, b in zip(self.run.segments, self.batches, strict=True)}
         self._set(run, [known.get(s.name) or self._read(s) for s in run.segments])
 
-    def probe(self, hashes: U64, limit: int) -> Iterator[tuple[I32, I32, I64]]:
+    def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32, I64]]:
         """Pairs (position, row) of equal hash, grouped by segment, and the position behind each group; O(pairs)."""
-        assert isinstance(self.chains, Chains), "rows without chains are not found by their hashes"
-        for positions, rows in self.chains.probe(hashes, limit):
+        assert isinstance(self.index, Chains), "rows without chains are not found by their hashes"
+        for positions, rows in self.index.probe(asked.hashes, limit):
             yield self.grouped(positions, rows)
 
     def grouped(self, positions: I32, rows: I32) -> tuple[I32, I32, I64]:
@@ -86,33 +89,55 @@ class LiveRun:
         self.starts = np.array([*accumulate((s.rows for s in run.segments), initial=0)], np.int32)
 
     def _catch_up(self) -> None:
-        if self.chains.stale:
+        assert not isinstance(self.index, Sealed)
+        if self.index.stale:
             self._reopen()
-        if (
-            not self.chains.dirty
-            and self.chains.token == self.run.token
-            and self.chains.rows == self.run.rows
-        ):
+        if not self.index.dirty and self.index.token == self.run.token and self.index.rows == self.run.rows:
             return
         tokens = [0, *(s.token for s in self.run.segments)]
-        clean = not self.chains.dirty and self.chains.token in tokens
-        known = tokens.index(self.chains.token) if clean else 0
-        if not clean or self.chains.rows != self.starts[known]:
-            self.chains.path.unlink(missing_ok=True)
+        clean = not self.index.dirty and self.index.token in tokens
+        known = tokens.index(self.index.token) if clean else 0
+        if not clean or self.index.rows != self.starts[known]:
+            self.index.path.unlink(missing_ok=True)
             self._reopen()
             known = 0
-        marks_token = self.chains.marks_token
-        self.chains.begin()
+        marks_token = self.index.marks_token
+        self.index.begin()
         for batch in self.batches[known:]:
-            self.chains.insert(_hashes(batch))
-        self.chains.finish(self.run.token, marks_token)
+            self.index.insert(_hashes(batch))
+        self.index.finish(self.run.token, marks_token)
 
     def _reopen(self) -> None:
-        path, skip_bits = self.chains.path, self.chains.skip_bits
-        if isinstance(self.chains, Unchained):
-            self.chains = Unchained(path, skip_bits)
+        assert not isinstance(self.index, Sealed)
+        path, skip_bits = self.index.path, self.index.skip_bits
+        if isinstance(self.index, Unchained):
+            self.index = Unchained(path, skip_bits)
         else:
-            self.chains = Chains(path, skip_bits, self.run.rows)
+            self.index = Chains(path, skip_bits, self.run.rows)
+
+
+class SortedRun(LiveRun):
+    """A run whose rows ascend by hash, through all its segments: `index` only tells where they are."""
+
+    def __init__(self, schema: pa.Schema, path: Path, guides: Guides, marked: bool) -> None:
+        self.folder, self.schema, self.guides = guides.segments, schema, guides
+        self.index: Sealed = Sealed(path, marked)
+        self.run = Run(0, True, ())
+        self.batches = []
+        self.starts = np.zeros(1, np.int32)
+
+    def open(self, run: Run) -> None:
+        """Makes rows and index be those of `run`; pages of either are read when they are touched."""
+        if run != self.run:
+            pieces = [self.guides.open(s, self.schema) for s in run.segments]
+            self._set(run, [rows for rows, _ in pieces])
+            self.index.hold([(_hashes(rows), guide) for rows, guide in pieces])
+        self.index.reopen()
+
+    def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32, I64]]:
+        """As of other runs; rows ascend, so they are grouped by segment already."""
+        for positions, rows in self.index.probe(asked, limit):
+            yield positions, rows, np.searchsorted(rows, self.starts[1:])
 
 
 def time_values(column: pa.Array) -> I64:

@@ -17,12 +17,15 @@ import xxhash
 from joinlib import fault
 from joinlib.index.chains import Chains
 from joinlib.index.neighbours import shared
-from joinlib.state import segment
-from joinlib.state.manifest import ALWAYS, NEVER, Run, Segment, SideManifest
-from joinlib.state.run import I32, LiveRun, time_values
+from joinlib.index.sealed import Sealed
+from joinlib.state import levels, segment
+from joinlib.state.guides import Guides
+from joinlib.state.manifest import ALWAYS, NEVER, Merge, Run, Segment, SideManifest
+from joinlib.state.run import I32, LiveRun, SortedRun, time_values
 from joinlib.state.sorted import SortedIndexes, named
 from joinlib.state.tuning import Tuning
 
+INDEX_BYTES = 21  # of a row in `Chains`, at most
 _MARKS = pa.schema([pa.field("run", pa.int32()), pa.field("row", pa.int32())])
 
 
@@ -67,12 +70,16 @@ class Side:
         self.config, self.place, self.tuning = config, place, tuning
         self.runs: list[LiveRun] = []
         self.sorted = SortedIndexes(place.indexes, config.number, config.compared)
+        self.guides = Guides(place.segments, place.indexes, config.number)
         self._known: dict[int, LiveRun] = {}
         self._marks: tuple[Segment, ...] = ()
         self._next_run = 0
         self._fresh: list[tuple[int, I32]] = []
         self._inserted: dict[int, int] = {}
         self._retired: list[Segment] = []
+        self._merges: tuple[Merge, ...] = ()
+        self._horizon = NEVER
+        self._came = 0  # bytes that were inserted in this batch
 
     # --- the batch ---------------------------------------------------------------------------------------------------
 
@@ -80,10 +87,13 @@ class Side:
         """Makes index and rows be those of `manifest`."""
         self._fresh, self._inserted, self._retired = [], {}, []
         self._next_run, self._marks = manifest.next_run, manifest.marks
+        self._merges, self._horizon, self._came = manifest.merges, NEVER, 0
         known, self._known = self._known, {}
         self.runs = []
         for run in manifest.runs:
-            live = known.get(run.number) or self._live(run.number)
+            live = known.get(run.number)
+            if live is None or isinstance(live, SortedRun) != (run.level > 0):
+                live = self._live(run)
             live.open(run)
             self._known[run.number] = live
             self.runs.append(live)
@@ -98,6 +108,7 @@ class Side:
         fault.point("segment", batch)
         low, high = self._span(rows)
         name, size, digest, content = written
+        self._came += size
         token = _chain(head.run.token, digest)
         if not part.written and size >= self.tuning.small_bytes:
             rows = segment.read(self.place.segments, written, self.config.schema)
@@ -113,8 +124,8 @@ class Side:
 
     def mark(self, live: LiveRun, rows: I32) -> I32:
         """Marks rows as matched; returns those that were not before, each once."""
-        live.chains.begin()
-        fresh = live.chains.mark(rows)
+        live.index.begin()
+        fresh = live.index.mark(rows)
         if len(fresh):
             self._fresh.append((live.run.number, fresh))
         return fresh
@@ -125,7 +136,7 @@ class Side:
             fresh_from = self._inserted.get(live.run.number, live.run.rows)
             if live.run.low > after or (live.run.high <= before and fresh_from == live.run.rows):
                 continue
-            due = live.chains.marks[: live.run.rows] == 0
+            due = live.index.marks[: live.run.rows] == 0
             if self.config.time is not None:
                 times = live.times(self.config.time)
                 due &= times <= after
@@ -136,20 +147,27 @@ class Side:
 
     def expire(self, horizon: int) -> None:
         """Drops runs in which no row is later than `horizon`."""
+        self._horizon = horizon
         for live in [r for r in self.runs if r.run.high <= horizon]:
-            self._retired.extend(live.run.segments)
             self._remove(live)
+        for merge in self._merges:
+            if not self._merging(merge):
+                self._end(merge)
+                self._retired.extend(merge.output.segments)
 
     def commit(self, batch: int) -> tuple[SideManifest, list[Segment]]:
         """Merges what should be merged; returns the new manifest and the segments it no longer needs."""
         self._log_marks(batch)
-        self._seal()
+        self._seal(batch)
         self._compact(batch)
         for live in self.runs:
-            live.chains.finish(live.run.token, self._marks_token)
-        manifest = SideManifest(tuple(live.run for live in self.runs), self._marks, self._next_run)
+            live.index.finish(live.run.token, self._marks_token)
+        runs = tuple(live.run for live in self.runs)
+        manifest = SideManifest(runs, self._marks, self._next_run, self._merges)
         if self.config.compared:
             self._forget_sorted()
+        if any(r.level for r in runs) and self._retired:
+            self.guides.keep({s.name for s in manifest.segments})
         alive = {
             s.name for s in manifest.segments
         }  # a merge that changed nothing makes the name it started from
@@ -159,19 +177,22 @@ class Side:
         """Every invariant, O(rows)."""
         for live in self.runs:
             # The index holds the rows of the segments, in their order.
-            assert live.chains.rows == live.run.rows
-            if isinstance(live.chains, Chains):
-                live.chains.check()
+            assert live.index.rows == live.run.rows
+            if isinstance(live.index, Sealed):
+                live.index.check()
+            if isinstance(live.index, Chains):
+                live.index.check()
                 hashes = [b.column(0).to_numpy() for b in live.batches]
-                assert np.array_equal(live.chains.hashes, np.concatenate(hashes) if hashes else [])
+                assert np.array_equal(live.index.hashes, np.concatenate(hashes) if hashes else [])
         # Only the newest run takes inserts.
         assert all(r.run.sealed for r in self.runs[:-1])
-        assert sum(len(r.run.segments) for r in self.runs) + len(self._marks) <= self.tuning.max_segments
+        newest = sum(len(r.run.segments) for r in self.runs if not (r.run.sealed and self.config.chained))
+        assert newest + len(self._marks) <= self.tuning.max_segments
 
     @property
     def index_bytes(self) -> int:
         """What the indexes take on the executor."""
-        chains = sum(live.chains.allocated_bytes for live in self.runs)
+        chains = sum(live.index.allocated_bytes for live in self.runs)
         return chains + (self.sorted.bytes if self.config.compared else 0)
 
     # --- marks -------------------------------------------------------------------------------------------------------
@@ -184,15 +205,15 @@ class Side:
         return token
 
     def _open_marks(self) -> None:
-        if all(live.chains.marks_token == self._marks_token for live in self.runs):
+        if all(live.index.marks_token == self._marks_token for live in self.runs):
             return
         stored = [self._read_marks(s) for s in self._marks]
         for live in self.runs:
-            live.chains.begin()
-            live.chains.clear_marks()
+            live.index.begin()
+            live.index.clear_marks()
             for runs, rows in stored:
-                live.chains.mark(rows[runs == live.run.number])
-            live.chains.finish(live.run.token, self._marks_token)
+                live.index.mark(rows[runs == live.run.number])
+            live.index.finish(live.run.token, self._marks_token)
 
     def _read_marks(self, marks: Segment) -> tuple[I32, I32]:
         segment.verify(self.place.segments, marks)
@@ -203,55 +224,56 @@ class Side:
         if self._fresh:
             runs = np.concatenate([np.full(len(rows), run, np.int32) for run, rows in self._fresh])
             self._marks += (
-                self._write_marks(batch, runs, np.concatenate([rows for _, rows in self._fresh])),
+                self._write_marks(batch, "-marks", runs, np.concatenate([rows for _, rows in self._fresh])),
             )
         if len(self._marks) > self.tuning.marks_segments:
             self._rewrite_marks(batch)
 
-    def _rewrite_marks(self, batch: int, moved: dict[int, tuple[int, int]] | None = None) -> None:
-        """All live marks as one file. `moved`: run -> (its new run, number of its first row there)."""
-        runs, rows = (
-            np.concatenate(x) for x in zip(*(self._read_marks(s) for s in self._marks), strict=True)
+    def _rewrite_marks(self, batch: int) -> None:
+        """All live marks as one file."""
+        set_in = [(live.run.number, np.flatnonzero(live.index.marks).astype(np.int32)) for live in self.runs]
+        runs = np.concatenate(
+            [np.zeros(0, np.int32), *(np.full(len(rows), n, np.int32) for n, rows in set_in)]
         )
-        for old, (new, first) in (moved or {}).items():
-            here = runs == old
-            runs, rows = np.where(here, new, runs), np.where(here, rows + first, rows)
-        live = np.isin(runs, [r.run.number for r in self.runs])
+        rows = np.concatenate([np.zeros(0, np.int32), *(rows for _, rows in set_in)])
         self._retired.extend(self._marks)
-        self._marks = (self._write_marks(batch, runs[live], rows[live]),) if live.any() else ()
+        self._marks = (self._write_marks(batch, "-marks", runs, rows),) if len(rows) else ()
 
-    def _write_marks(self, batch: int, runs: I32, rows: I32) -> Segment:
+    def _write_marks(self, batch: int, kind: str, runs: I32, rows: I32) -> Segment:
         marks = pa.record_batch([pa.array(runs, pa.int32()), pa.array(rows, pa.int32())], _MARKS)
-        name, size, digest, content = self._write(batch, "-marks", marks)
+        name, size, digest, content = self._write(batch, kind, marks)
         return Segment(name, len(rows), size, digest, 0, 0, content=content)
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
     def _head(self) -> LiveRun:
         if not self.runs or self.runs[-1].run.sealed:
-            live = self._live(self._next_run)
-            live.open(Run(self._next_run, False, ()))
-            live.chains.marks_token = self._marks_token
+            empty = Run(self._next_run, False, ())
+            live = self._live(empty)
+            live.open(empty)
+            live.index.finish(live.index.token, self._marks_token)
             self._known[self._next_run] = live
             self._next_run += 1
             self.runs.append(live)
         return self.runs[-1]
 
-    def _live(self, number: int) -> LiveRun:
+    def _live(self, run: Run) -> LiveRun:
         config, place = self.config, self.place
-        return LiveRun(place.segments, config.schema, self._index(number), place.skip_bits, config.chained)
+        path = place.indexes / f"{config.number}-{run.number}.{'marks' if run.level else 'index'}"
+        if run.level:
+            return SortedRun(config.schema, path, self.guides, config.marked)
+        return LiveRun(place.segments, config.schema, path, place.skip_bits, config.chained)
 
     def _write(self, batch: int, kind: str, rows: pa.RecordBatch) -> segment.Written:
         prefix = f"{self.config.number}-{batch:08d}{kind}"
         return segment.write(self.place.segments, prefix, rows, self.tuning.file_bytes)
 
-    def _index(self, number: int) -> Path:
-        return self.place.indexes / f"{self.config.number}-{number}.index"
-
     def _forget_indexes(self) -> None:
-        wanted = {self._index(live.run.number) for live in self.runs}
+        wanted = {live.index.path for live in self.runs}
         if self.config.compared:
             self._forget_sorted(at_all_events=True)
+        pieces = (s for m in self._merges for s in m.output.segments)
+        self.guides.keep({s.name for s in pieces} | {s.name for live in self.runs for s in live.run.segments})
         for path in self.place.indexes.glob(f"{self.config.number}-*"):
             if path not in wanted:
                 path.unlink(missing_ok=True)
@@ -266,9 +288,10 @@ class Side:
             self.sorted.keep(alive)
 
     def _remove(self, live: LiveRun) -> None:
+        self._retired.extend(live.run.segments)
         self.runs.remove(live)
         self._known.pop(live.run.number)
-        live.chains.path.unlink(missing_ok=True)
+        live.index.path.unlink(missing_ok=True)
 
     def _span(self, rows: pa.RecordBatch) -> tuple[int, int]:
         if self.config.time is None:
@@ -276,13 +299,13 @@ class Side:
         times = time_values(rows.column(self.config.time))
         return int(times.min()), int(times.max())
 
-    def _seal(self) -> None:
+    def _seal(self, batch: int) -> None:
         if not self.runs or self.runs[-1].run.sealed:
             return
         head, hold = self.runs[-1], self.config.hold_us
         full = (
             head.run.rows >= self.tuning.seal_rows
-            or sum(s.bytes for s in head.run.segments) >= self.tuning.seal_bytes
+            or _bytes(head) + head.run.rows * INDEX_BYTES >= self.tuning.seal_bytes
         )
         old = (
             hold is not None
@@ -291,17 +314,95 @@ class Side:
         )
         if full or old:
             head.run = replace(head.run, sealed=True)
+            fault.point("sealed", batch)
 
     # --- merges ------------------------------------------------------------------------------------------------------
 
     def _compact(self, batch: int) -> None:
+        if self.runs and not self.runs[-1].run.sealed:
+            self._merge_newest(batch, self.runs[-1])
+        if self.config.chained:
+            for level in range(1 + max((live.run.level for live in self.runs), default=0)):
+                self._advance(batch, level)
+            return
         for live in self.runs:
             if live.run.sealed and len(live.run.segments) > 1:
                 self._merge(batch, live, 0, len(live.run.segments))
-        if self.runs and not self.runs[-1].run.sealed:
-            self._merge_newest(batch, self.runs[-1])
         while sum(live.run.sealed for live in self.runs) > self.tuning.max_runs and self._merge_runs(batch):
             pass
+
+    def _advance(self, batch: int, level: int) -> None:
+        """Goes on with the merge of a level: a piece, and as much as came in, so that runs do not heap up."""
+        fanout, size = self.tuning.fanout, min(self.tuning.piece_bytes, self.tuning.seal_bytes)
+        for _ in range(1 + self._came // size):
+            runs = [live.run for live in self.runs]
+            if old := levels.due(runs, self._merges, level, fanout, self.config.hold_us):
+                lives = [self._known[run.number] for run in old]
+                self._merges += (levels.begun(self._next_run, level, lives, size),)
+                self._next_run += 1
+            for merge in [m for m in self._merges if m.output.level == level + 1]:
+                self._go_on(batch, merge, size)
+
+    def _go_on(self, batch: int, merge: Merge, size: int) -> None:
+        """The next part of a merge; after the last one the old runs make room for the new one."""
+        self._merges = tuple(m for m in self._merges if m is not merge)
+        time = self.config.time
+        for piece in levels.pieces(merge, self._merging(merge), time, self._horizon, size):
+            merge = self._log_piece(batch, merge, piece)
+            fault.point("piece", batch)
+        merge = replace(merge, done=merge.done + 1)
+        self._merges += (merge,)
+        if merge.done == merge.pieces:
+            self._finish(batch, merge)
+            fault.point("merged", batch)
+
+    def _merging(self, merge: Merge) -> list[LiveRun]:
+        """The runs of a merge that are still there."""
+        return [self._known[number] for number in merge.runs if number in self._known]
+
+    def _log_piece(self, batch: int, merge: Merge, piece: levels.Piece) -> Merge:
+        rows, output = piece.rows, merge.output
+        name, size, digest, content = self._write(batch, "-sorted", rows)
+        token, (low, high) = _chain(output.token, digest), self._span(rows)
+        level = output.level
+        added = Segment(name, rows.num_rows, size, digest, token, level, low, high, content)
+        self.guides.make(added, rows)
+        merge = replace(merge, output=replace(output, segments=(*output.segments, added)))
+        if self.config.marked:
+            origin = self._write_marks(batch, "-origin", piece.runs, piece.numbers)
+            merge = replace(merge, origins=(*merge.origins, origin))
+        return merge
+
+    def _finish(self, batch: int, merge: Merge) -> None:
+        """The new run takes the place of the old ones; their marks follow their rows."""
+        old = self._merging(merge)
+        if merge.output.rows:
+            live = self._live(merge.output)
+            live.open(merge.output)
+            self._known[live.run.number] = live
+            self.runs.insert(self.runs.index(old[0]), live)
+            self._move_marks(merge, old, live)
+        for gone in old:
+            self._remove(gone)
+        self._end(merge)
+        if self._marks:
+            self._rewrite_marks(batch)
+
+    def _move_marks(self, merge: Merge, old: list[LiveRun], new: LiveRun) -> None:
+        new.index.begin()
+        new.index.clear_marks()
+        first = 0
+        for origin in merge.origins:
+            runs, rows = self._read_marks(origin)
+            for live in old:
+                here = np.flatnonzero(runs == live.run.number)
+                new.index.mark((first + here[live.index.marks[rows[here]] > 0]).astype(np.int32))
+            first += origin.rows
+
+    def _end(self, merge: Merge) -> None:
+        """Nothing of it goes on."""
+        self._merges = tuple(m for m in self._merges if m is not merge)
+        self._retired.extend(merge.origins)
 
     def _merge_newest(self, batch: int, head: LiveRun) -> None:
         """While there are too many segments, the newest become one: O(log rows) rewrites of each row.
@@ -311,7 +412,8 @@ class Side:
         """
         marks = self.tuning.marks_segments
         stagger = self.place.stagger % (marks + 1)
-        room = max(self.tuning.max_segments - len(self.runs) - marks - stagger, 1)
+        others = 1 if self.config.chained else len(self.runs)
+        room = max(self.tuning.max_segments - others - marks - stagger, 1)
         while len(head.run.segments) > room or self._small(head) > self.tuning.merge_segments - stagger:
             self._merge(batch, head, _worth([s.rows for s in head.run.segments]), len(head.run.segments))
 
@@ -345,21 +447,14 @@ class Side:
         old = first.run.segments + second.run.segments
         merged = self._write_merged(batch, first.batches + second.batches, old)
         merged = replace(merged, token=_chain(0, merged.digest))
-        live = self._live(self._next_run)
-        live.open(Run(self._next_run, True, (merged,)))
-        moved = {first.run.number: (self._next_run, 0), second.run.number: (self._next_run, first.run.rows)}
-        live.chains.begin()
-        live.chains.mark(
-            np.flatnonzero(np.concatenate([first.chains.marks, second.chains.marks])).astype(np.int32)
-        )
-        self._known[self._next_run] = live
-        self.runs[self.runs.index(first)] = live
+        run = Run(self._next_run, True, (merged,))
+        live = self._live(run)
+        live.open(run)
+        self._known[run.number] = live
+        self.runs.insert(self.runs.index(first), live)
         self._next_run += 1
-        self._retired.extend(old)
-        self._known.pop(first.run.number).chains.path.unlink(missing_ok=True)
+        self._remove(first)
         self._remove(second)
-        if self._marks:
-            self._rewrite_marks(batch, moved)
         return True
 
 

@@ -9,15 +9,17 @@ class Tuning:
 
     hash_bits: int = 64  # fewer: collisions are forced
     seal_rows: int = 1 << 24  # a head with so many rows is sealed
-    seal_bytes: int = (1 << 30) - 1  # or so many bytes (string columns of one Arrow array end at 2 GiB)
+    seal_bytes: int = (1 << 30) - 1  # or so many bytes, its index included (string columns end at 2 GiB)
     spans: int = (
         10  # a head is sealed once it spans this part of the time a row is kept (BiStream's archive period)
     )
     merge_segments: int = 8  # so many small segments of a head become one, and half as many segments of marks
     file_bytes: int = 1 << 12  # fewer stand in the manifest: to make a file costs 0.1 to 1 ms
     small_bytes: int = 1 << 14  # a segment below this is small; its rows are not mapped until they are merged
-    max_segments: int = 32  # live segments of a side
-    max_runs: int = 12  # sealed runs of a side, before two neighbours become one
+    max_segments: int = 32  # live segments of a side, those of sorted runs left out
+    fanout: int = 10  # so many sorted runs of a level become one of the next
+    piece_bytes: int = 1 << 26  # so much a merge writes in a batch, at most `seal_bytes`
+    max_runs: int = 12  # sealed runs that are not sorted by hash, before two neighbours become one
     retain_batches: int = 8  # retired segments are deleted so many batches later; Spark retains as many
     spool_bytes: int = 1 << 16  # a block so large goes to its unit as a file, not through Spark's shuffle
     frame_rows: int = 100_000  # rows of one output frame, about
@@ -34,6 +36,10 @@ class Tuning:
         if self.max_runs < 1 or self.merge_segments < 2 or self.max_segments < least:
             raise ValueError(
                 f"max_runs {self.max_runs} needs max_segments of at least {least}, not {self.max_segments}"
+            )
+        if self.fanout < 2 or self.piece_bytes < 1:
+            raise ValueError(
+                f"fanout {self.fanout} must be 2 or more, piece_bytes {self.piece_bytes} 1 or more"
             )
 
     @property

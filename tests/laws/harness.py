@@ -31,7 +31,16 @@ from joinlib.state.tuning import Tuning
 
 Batch = Mapping[str, pa.RecordBatch]  # source -> its rows
 Block = tuple[int, int, bytes | Written, int]  # input, sequence, the rows or the file that holds them, role
-SMALL = Tuning(seal_rows=5, merge_segments=2, max_segments=8, max_runs=2, retain_batches=1, probe_pairs=3)
+SMALL = Tuning(
+    seal_rows=5,
+    merge_segments=2,
+    max_segments=8,
+    max_runs=2,
+    retain_batches=1,
+    probe_pairs=3,
+    fanout=2,
+    piece_bytes=300,
+)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from joinlib.index.chains import Chains
+from joinlib.index.unchained import Unchained
 from joinlib.join.order.policy import Rule, star
 from joinlib.join.order.statistics import Size, Statistics, nothing, short
 from joinlib.join.order.watch import Watch
@@ -92,6 +92,6 @@ def first(inputs: int) -> Orders:
 
 
 def size(side: Side) -> Size:
-    """What is searched when it is asked: hash chains, since only joins by a key have more than two inputs."""
-    chains = [live.chains for live in side.runs if isinstance(live.chains, Chains)]
-    return Size(sum(c.keys for c in chains), sum(c.slots for c in chains) or 1, max(len(chains), 1))
+    """What is searched when it is asked: by hashes, since only joins by a key have more than two inputs."""
+    indexes = [live.index for live in side.runs if not isinstance(live.index, Unchained)]
+    return Size(sum(i.keys for i in indexes), sum(i.slots for i in indexes) or 1, max(len(indexes), 1))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib.state import unit as units
-from joinlib.state.manifest import Manifest, decode, empty
+from joinlib.state.manifest import Manifest, SideManifest, decode, empty
 from joinlib.state.side import Part, Side, SideConfig
 from joinlib.state.tuning import Tuning
 from joinlib.state.unit import Unit, hold
@@ -17,7 +17,16 @@ UTC = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema([("$hash", pa.uint64()), ("a.v", pa.int64()), ("a.t", UTC)])
 MARKED = SideConfig(0, SCHEMA, ("a.v",), "a.t", 10, True)
 FOREVER = SideConfig(0, SCHEMA, ("a.v",), None, None, True)
-SMALL = Tuning(file_bytes=0, seal_rows=5, merge_segments=2, max_segments=8, max_runs=2, retain_batches=1)
+SMALL = Tuning(
+    file_bytes=0,
+    seal_rows=5,
+    merge_segments=2,
+    max_segments=8,
+    max_runs=2,
+    retain_batches=1,
+    fanout=2,
+    piece_bytes=60,
+)
 
 
 class Store:
@@ -56,7 +65,7 @@ class Store:
             self.saved = work(unit, before, n, times, mark, horizon).encode()
 
     def content(self) -> list[tuple[int, bool]]:
-        """(value, marked) of every row, in order."""
+        """(value, marked) of every row, by value: a run that is sorted has them in another order."""
         with self.open() as unit:
             unit.sides[0].check()
             return content(unit.sides[0])
@@ -86,11 +95,16 @@ def rows(times: Sequence[int]) -> pa.RecordBatch:
     return pa.record_batch([hashes, pa.array(times, pa.int64()), pa.array(times, UTC)], SCHEMA)
 
 
+def newest(side: SideManifest) -> int:
+    """Segments of the head and of marks: those of sealed runs become as many as their rows need."""
+    return sum(len(r.segments) for r in side.runs if not r.sealed) + len(side.marks)
+
+
 def content(side: Side) -> list[tuple[int, bool]]:
-    return [
+    return sorted(
         (v, bool(m))
         for live in side.runs
         for v, m in zip(
-            (v for b in live.batches for v in b.column("a.v").to_pylist()), live.chains.marks, strict=True
+            (v for b in live.batches for v in b.column("a.v").to_pylist()), live.index.marks, strict=True
         )
-    ]
+    )

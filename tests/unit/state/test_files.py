@@ -12,7 +12,7 @@ from joinlib.state import unit as units
 from joinlib.state.manifest import Manifest, decode
 from joinlib.state.side import Part
 from joinlib.state.tuning import Tuning
-from tests.unit.state.sides import FOREVER, MARKED, SMALL, Store, rows, work
+from tests.unit.state.sides import FOREVER, MARKED, SMALL, Store, newest, rows, work
 
 FILES = Tuning(file_bytes=0)  # each segment is a file, however few its rows
 
@@ -89,7 +89,7 @@ def lose_indexes(store: Store) -> None:
 
 def test_retired_files_are_deleted_when_no_batch_can_come_back(tmp_path: Path) -> None:
     """A merged segment stays for the batches that Spark retains, so that each of them can be opened; then it is gone."""
-    store = Store(tmp_path, FOREVER, Tuning(file_bytes=0, seal_rows=1, max_runs=1, retain_batches=3))
+    store = Store(tmp_path, FOREVER, Tuning(file_bytes=0, seal_rows=1, fanout=2, retain_batches=3))
     saved = []
     for n in range(12):
         store.batch(n, [n])
@@ -185,7 +185,7 @@ def test_the_sweep_of_limits(tmp_path: Path) -> None:
     store = Store(tmp_path, MARKED, SMALL)
     for n in range(60):
         store.batch(n, [n], mark=[n - 3], horizon=n - 40)
-        assert len(store.manifest.sides[0].segments) <= SMALL.max_segments
+        assert newest(store.manifest.sides[0]) <= SMALL.max_segments
 
 
 @pytest.mark.parametrize(("small_bytes", "most"), [(0, 28), (1 << 14, 8)])

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from joinlib.state.manifest import NEVER
 from joinlib.state.side import Part
 from joinlib.state.tuning import Tuning
-from tests.unit.state.sides import FOREVER, MARKED, SMALL, Store, content, rows, work
+from tests.unit.state.sides import FOREVER, MARKED, SMALL, Store, content, newest, rows, work
 
 
 class AgainstList(RuleBasedStateMachine):
@@ -23,7 +23,7 @@ class AgainstList(RuleBasedStateMachine):
         tuning=st.sampled_from(
             [
                 SMALL,
-                Tuning(seal_rows=2, file_bytes=100, merge_segments=4, max_segments=7, max_runs=1),
+                Tuning(seal_rows=2, file_bytes=100, merge_segments=4, max_segments=7, max_runs=1, fanout=3),
                 Tuning(max_segments=30, spans=2, file_bytes=0, small_bytes=0),
                 Tuning(),
             ]
@@ -87,7 +87,7 @@ class AgainstList(RuleBasedStateMachine):
     def same(self) -> None:
         if hasattr(self, "store"):
             assert self.store.content() == self.rows
-            assert all(len(s.segments) <= self.store.tuning.max_segments for s in self.store.manifest.sides)
+            assert all(newest(s) <= self.store.tuning.max_segments for s in self.store.manifest.sides)
 
     @invariant()
     def restored(self) -> None:
@@ -126,8 +126,8 @@ def test_unmatched_rows_come_out_once(tmp_path: Path) -> None:
 
 
 def test_marks_follow_merged_runs(tmp_path: Path) -> None:
-    """Two runs become one: its marks are theirs, here and in a process that reads them from the files."""
-    store = Store(tmp_path, FOREVER, Tuning(seal_rows=1, max_runs=1, merge_segments=8, max_segments=32))
+    """Six runs become one: its marks are theirs, here and in a process that reads them from the files."""
+    store = Store(tmp_path, FOREVER, Tuning(seal_rows=1, fanout=6))
     for n in range(6):
         store.batch(n, [2 * n, 2 * n + 1], mark=[2 * n])
     expected = [(v, v % 2 == 0) for v in range(12)]

@@ -1,0 +1,140 @@
+"""The rows of a sealed run, found by their hashes: pieces that ascend, one behind the other, each with its guide.
+
+What `Chains` is to a head, with a bit more than one byte a row instead of twenty, and nothing that must be written.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from joinlib.index import ascending
+from joinlib.index.ascending import Guide
+from joinlib.index.marks import Marks
+
+U64 = npt.NDArray[np.uint64]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+
+class Asked:
+    """Hashes that are looked for in several runs: put in order once, and only if a run asks for that."""
+
+    def __init__(self, hashes: U64) -> None:
+        self.hashes = hashes
+
+    @cached_property
+    def ascending(self) -> tuple[U64, I64 | None]:
+        """The hashes in order, and the position of each in `hashes`; None: as they are."""
+        if np.all(self.hashes[1:] >= self.hashes[:-1]):
+            return self.hashes, None
+        order = np.argsort(self.hashes, kind="stable")
+        return self.hashes[order], order
+
+
+class Sealed:
+    """Behaves as `Chains` of the same rows, but takes none. `marked`: rows can be marked."""
+
+    stale = dirty = False
+
+    def __init__(self, path: Path, marked: bool) -> None:
+        self.path, self._marked = path, marked
+        self.rows = self.token = 0
+        self._pieces: list[tuple[U64, Guide, int]] = []
+        self._marks: Marks | None = None
+
+    def hold(self, pieces: Sequence[tuple[U64, Guide]]) -> None:
+        """These rows, and no others."""
+        self._pieces, self.rows = [], 0
+        for hashes, guide in pieces:
+            self._pieces.append((hashes, guide, self.rows))
+            self.rows += len(hashes)
+        if self._marked and (self._marks is None or self._marks.rows != self.rows):
+            self._marks = Marks(self.path, self.rows)
+
+    def reopen(self) -> None:
+        """Whatever other processes have done to the file of marks."""
+        if self._marks is not None:
+            self._marks.reopen()
+
+    def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32]]:
+        """Pairs (position, row) of equal hash, at most `limit` at a time, ascending by row."""
+        wanted, order = asked.ascending
+        room = min(limit, max(2 * len(wanted), 64))
+        positions, rows, found = np.empty(room, np.int32), np.empty(room, np.int32), 0
+        for hashes, guide, first in self._pieces:
+            at = int(np.searchsorted(wanted, np.uint64(guide.first)))
+            stop, row = int(np.searchsorted(wanted, np.uint64(guide.last), "right")), -1
+            while at < stop:
+                found, at, row = ascending.probe(
+                    hashes, guide.fences, guide.filter, wanted, at, stop, row, first, positions, rows, found
+                )
+                if at < stop:  # no room
+                    yield _back(positions, order), rows
+                    positions, rows, found = np.empty(limit, np.int32), np.empty(limit, np.int32), 0
+        if found:
+            yield _back(positions[:found], order), rows[:found]
+
+    def begin(self) -> None:
+        """Says that the marks are not to be trusted until `finish`."""
+        if self._marks is not None:
+            self._marks.begin()
+
+    def finish(self, token: int, marks_token: int) -> None:
+        """Rows and marks are what the tokens say."""
+        self.token = token
+        if self._marks is not None:
+            self._marks.finish(marks_token)
+
+    @property
+    def marks_token(self) -> int:
+        """Which marks are set: none of rows that cannot be marked."""
+        return 0 if self._marks is None else self._marks.token
+
+    @property
+    def marks(self) -> npt.NDArray[np.uint8]:
+        return np.zeros(self.rows, np.uint8) if self._marks is None else self._marks.values
+
+    def mark(self, rows: I32) -> I32:
+        """Marks rows as matched; returns those that were not, each once."""
+        return rows[:0] if self._marks is None else self._marks.mark(rows)
+
+    def clear_marks(self) -> None:
+        if self._marks is not None:
+            self._marks.values[:] = 0
+
+    @property
+    def keys(self) -> int:
+        """How many different hashes there are."""
+        return sum(guide.keys for _, guide, _ in self._pieces)
+
+    @property
+    def slots(self) -> int:
+        """As of a hash table that has room for each row."""
+        return self.rows
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Memory or disk that guides and marks take."""
+        guides = sum(guide.nbytes for _, guide, _ in self._pieces)
+        return guides + (0 if self._marks is None else self._marks.allocated_bytes)
+
+    def check(self) -> None:
+        """Every invariant, O(rows)."""
+        behind = 0
+        for hashes, guide, _ in self._pieces:
+            # Hashes ascend in each piece and from one to the next; the guide is that of the piece.
+            assert len(hashes) and np.all(hashes[1:] >= hashes[:-1]) and int(hashes[0]) >= behind
+            own = ascending.guide(hashes)
+            assert np.array_equal(own.fences, guide.fences) and (own.last, own.keys) == (
+                guide.last,
+                guide.keys,
+            )
+            assert np.array_equal(own.filter.words, guide.filter.words)
+            behind = int(hashes[-1])
+
+
+def _back(positions: I32, order: I64 | None) -> I32:
+    return positions if order is None else order[positions].astype(np.int32)

@@ -1,0 +1,85 @@
+"""What tells where the hashes of sorted segments are found, in files of the executor's local folder.
+
+A segment never changes, so neither does its guide. The file is named by the segment and says which file the segment was when
+it was read whole and compared with the manifest: the same one need not be read again, which would cost more than memory
+holds. A cache: one that is missing, cut off or of another file is made anew.
+"""
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joinlib.index.ascending import Guide, guide, restored
+from joinlib.state import segment
+from joinlib.state.manifest import Segment
+
+I64 = npt.NDArray[np.int64]
+
+_FENCES, _WORDS, _LAST, _KEYS, _STAMP = 0, 1, 2, 3, 4  # of the header
+_HEADER = 8
+
+
+class Guides:
+    """Those of one side of one join."""
+
+    def __init__(self, segments: Path, indexes: Path, number: int) -> None:
+        self.segments, self.indexes = segments, indexes
+        self._prefix = f"g{number}-"
+
+    def open(self, piece: Segment, schema: pa.Schema) -> tuple[pa.RecordBatch, Guide]:
+        """The rows of a sorted segment, mapped, and their guide. A segment that is damaged is named."""
+        found = None if piece.content is not None else self._read(piece)
+        if found is None:
+            segment.verify(self.segments, piece)
+        rows = segment.read(self.segments, piece, schema)
+        return rows, found or self.make(piece, rows)
+
+    def make(self, piece: Segment, rows: pa.RecordBatch) -> Guide:
+        """The guide of a segment that is known to be whole. O(rows)."""
+        made = guide(rows.column(0).to_numpy())
+        if piece.content is None:
+            self._write(piece, made)
+        return made
+
+    def keep(self, alive: set[str]) -> None:
+        """Deletes all but those of these segments. O(files)."""
+        for path in self.indexes.glob(f"{self._prefix}*"):
+            if path.name.removeprefix(self._prefix) not in alive:
+                path.unlink(missing_ok=True)
+
+    def _path(self, piece: Segment) -> Path:
+        return self.indexes / f"{self._prefix}{piece.name}"
+
+    def _write(self, piece: Segment, made: Guide) -> None:
+        path = self._path(piece)
+        last = np.array([made.last], np.uint64).view(np.int64)[0]
+        sizes = [len(made.fences), len(made.filter.words), last, made.keys]
+        header = np.array([*sizes, *_stamp(self.segments / piece.name), 0], np.int64)
+        aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+        with open(aside, "wb") as file:
+            file.writelines(array.tobytes() for array in (header, made.fences, made.filter.words))
+        os.replace(aside, path)
+
+    def _read(self, piece: Segment) -> Guide | None:
+        try:
+            data = pa.memory_map(str(self._path(piece))).read_buffer()
+            words = np.frombuffer(data, np.uint64)
+            header = words[:_HEADER].view(np.int64)
+            behind = _HEADER + int(header[_FENCES])
+            whole = len(words) == behind + int(header[_WORDS])
+            if not whole or tuple(header[_STAMP : _STAMP + 3]) != _stamp(self.segments / piece.name):
+                return None
+        except (OSError, ValueError, IndexError):
+            return None
+        last, keys = int(words[_LAST]), int(header[_KEYS])
+        return restored(words[_HEADER:behind], words[behind:], last, keys)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """What a file is, as far as the file system tells."""
+    found = os.stat(path)
+    return found.st_ino, found.st_mtime_ns, found.st_size

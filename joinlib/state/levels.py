@@ -1,0 +1,120 @@
+"""Sealed runs become few: one by one they are put in the order of their hashes, then ten of a level become one of the next.
+
+    level 0   a head that is sealed, rows as they came          ┐ sorted, alone
+    level 1   1 1 1 1 1 1 1 1 1 1                               ┘ ┐ ten become one (UMJoin, section 3.1.2: a factor of 10)
+    level 2   10 10 10                                            ┘
+
+A merge writes a *piece* a batch: the rows whose hashes lie in the next of equal parts. Until the last one is written the old
+runs are searched and nobody sees the new one, so a task that dies loses nothing and does nothing twice. Each row is written
+once a level: log10(runs) times. Pieces are pure functions of (manifest, rows).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joinlib.state.manifest import ALWAYS, Merge, Run
+from joinlib.state.run import I32, I64, LiveRun, time_values
+
+U64 = npt.NDArray[np.uint64]
+_PARTS_OF_HOLD = (
+    3  # a merged run spans no more than this part of the time a row is kept, since it is dropped whole
+)
+
+
+class Piece(NamedTuple):
+    """Rows in the order of their hashes; and of each row the number of its old run, and its number there."""
+
+    rows: pa.RecordBatch
+    runs: I32
+    numbers: I32
+
+
+def due(
+    runs: Sequence[Run], merges: Sequence[Merge], level: int, fanout: int, hold_us: int | None
+) -> list[Run]:
+    """The runs of `level` whose merge begins now; none while another of that level goes on."""
+    if any(m.output.level == level + 1 for m in merges):
+        return []
+    oldest = [r for r in runs if r.sealed and r.level == level][: fanout if level else 1]
+    if not oldest or (level and len(oldest) < fanout):
+        return []
+    low, high = min(r.low for r in oldest), max(r.high for r in oldest)
+    bounded = hold_us is not None and high != ALWAYS and level > 0
+    return [] if bounded and high - low > hold_us // _PARTS_OF_HOLD else oldest  # type: ignore[operator]
+
+
+def begun(number: int, level: int, old: Sequence[LiveRun], piece_bytes: int) -> Merge:
+    """The merge of these runs of a level into run `number`, before its first piece. O(rows) where they are not sorted."""
+    ends = [_ends(live) for live in old]
+    size = sum(s.bytes for live in old for s in live.run.segments)
+    return Merge(
+        tuple(live.run.number for live in old),
+        Run(number, True, (), level + 1),
+        min(low for low, _ in ends),
+        max(high for _, high in ends),
+        max(1, -(-size // piece_bytes)),
+    )
+
+
+def pieces(
+    merge: Merge, old: Sequence[LiveRun], time: str | None, horizon: int, piece_bytes: int
+) -> Iterator[Piece]:
+    """The next part of a merge: one piece, or several where many rows have one hash, or none. O(rows of the part).
+
+    Rows that are no later than `horizon` are left out. Where runs are not sorted, all their hashes are looked at.
+    """
+    width = merge.high - merge.low + 1
+    low = merge.low + width * merge.done // merge.pieces
+    high = merge.low + width * (merge.done + 1) // merge.pieces - 1
+    sources = [(live, at) for live in old for at in range(len(live.batches))]
+    found = [_between(live, at, low, high, time, horizon) for live, at in sources]
+    hashes = np.concatenate(
+        [live.batches[at].column(0).to_numpy()[f] for (live, at), f in zip(sources, found)]
+    )
+    homes = np.repeat(np.arange(len(sources)), [len(f) for f in found])
+    order = np.argsort(hashes, kind="stable")
+    homes, places = homes[order], np.concatenate(found)[order]
+    size, rows = (sum(x) for x in zip(*((s.bytes, s.rows) for live in old for s in live.run.segments)))
+    most = max(1, 2 * piece_bytes * rows // max(size, 1))
+    for start in range(0, len(order), most):
+        yield _gathered(sources, homes[start : start + most], places[start : start + most])
+
+
+def _gathered(sources: list[tuple[LiveRun, int]], homes: I64, places: I64) -> Piece:
+    """The rows at `places` of the segments `homes`, in this order."""
+    by_home = np.argsort(homes, kind="stable")
+    used, starts = np.unique(homes[by_home], return_index=True)
+    parts = np.split(places[by_home], starts[1:])
+    taken = [sources[h][0].batches[sources[h][1]].take(pa.array(p)) for h, p in zip(used, parts)]
+    back = np.empty(len(by_home), np.int64)
+    back[by_home] = np.arange(len(by_home))
+    numbers = np.array([live.run.number for live, _ in sources], np.int32)
+    firsts = np.array([live.starts[at] for live, at in sources], np.int64)
+    rows = pa.concat_batches(taken).take(pa.array(back))
+    return Piece(rows, numbers[homes], (firsts[homes] + places).astype(np.int32))
+
+
+def _between(live: LiveRun, at: int, low: int, high: int, time: str | None, horizon: int) -> I64:
+    """Which rows of a segment have a hash from `low` to `high`, and are needed."""
+    batch = live.batches[at]
+    hashes: U64 = batch.column(0).to_numpy()
+    if live.run.level:
+        first = np.searchsorted(hashes, np.uint64(low))
+        found = np.arange(first, np.searchsorted(hashes, np.uint64(high), "right"))
+    else:
+        found = np.flatnonzero((hashes >= np.uint64(low)) & (hashes <= np.uint64(high)))
+    if time is None or live.run.segments[at].low > horizon:
+        return found
+    return found[time_values(batch.column(time).take(pa.array(found))) > horizon]
+
+
+def _ends(live: LiveRun) -> tuple[int, int]:
+    """The least and the greatest hash of a run."""
+    columns = [b.column(0).to_numpy() for b in live.batches if b.num_rows]
+    if live.run.level:
+        return int(columns[0][0]), int(columns[-1][-1])
+    return min(int(c.min()) for c in columns), max(int(c.max()) for c in columns)

@@ -1,0 +1,172 @@
+"""Sealed runs become few: a bounded piece a batch, nothing lost whenever it is killed, nothing kept that is past its time."""
+
+import math
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from joinlib import fault
+from joinlib.errors import StateError
+from joinlib.state import unit as units
+from joinlib.state.levels import due
+from joinlib.state.manifest import ALWAYS, Manifest, Merge, Run, Segment
+from joinlib.state.tuning import Tuning
+from tests.unit.state.sides import FOREVER, MARKED, Store, newest
+
+TINY = Tuning(file_bytes=0, seal_rows=4, fanout=3, piece_bytes=400, retain_batches=1)
+
+
+def written(manifest: Manifest, seen: set[str]) -> int:
+    """Rows of the pieces that no batch before has written."""
+    fresh = [s for s in manifest.sides[0].segments if "-sorted-" in s.name and s.name not in seen]
+    seen.update(s.name for s in fresh)
+    return sum(s.rows for s in fresh)
+
+
+def test_a_batch_merges_a_bounded_amount(tmp_path: Path) -> None:
+    """However many rows there are: a piece a level. All in all each row is written once a level; runs stay few."""
+    store, seen, most, total = Store(tmp_path, FOREVER, TINY), set(), 0, 0
+    for n in range(200):
+        store.batch(n, [2 * n, 2 * n + 1], mark=[2 * n - 7])
+        rows = written(store.manifest, seen)
+        most, total = max(most, rows), total + rows
+        levels = [r.level for r in store.manifest.sides[0].runs]
+        assert all(levels.count(level) <= 2 * TINY.fanout for level in levels)
+
+    heads = 400 / TINY.seal_rows
+    assert most <= 60
+    assert total <= 400 * (1 + math.log(heads, TINY.fanout))
+    assert store.content() == [(v, v % 2 == 1 and v <= 391) for v in range(400)]
+
+
+def test_the_manifest_grows_with_pieces_only(tmp_path: Path) -> None:
+    """Not with batches: a window that is full for long needs no more than when it was just full."""
+    tuning, hold = replace(TINY, seal_rows=8, piece_bytes=1000), 300
+    store, sizes = Store(tmp_path, replace(MARKED, hold_us=hold), tuning), []
+    for n in range(900):
+        store.batch(n, [n], mark=[n - 5], horizon=n - hold - 1)
+        sizes.append((len(store.saved), newest(store.manifest.sides[0]), len(store.files)))
+
+    early, late = (np.max(part, 0) for part in (sizes[:600], sizes[600:]))
+    assert np.all(late <= 1.5 * early)
+    assert store.manifest.sides[0].rows <= hold * 1.5
+
+
+@pytest.mark.parametrize("point", ["sealed", "piece", "merged"])
+def test_killed_in_a_seal_or_a_merge(point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task dies there in batch after batch, and runs again: rows, marks and files are as if it never had."""
+    calm, killed = (Store(tmp_path / name, FOREVER, TINY) for name in ("calm", "killed"))
+    faults, deaths = tmp_path / "faults", 0
+    faults.mkdir()
+    monkeypatch.setattr(fault, "_FAULTS", str(faults))
+    for n in range(30):
+        work = n, [2 * n, 2 * n + 1], [2 * n - 7, 2 * n - 4]
+        calm.batch(*work)
+        (faults / f"{point}:{n}").touch()
+        deaths += _dies(lambda work=work: killed.batch(*work))
+        (faults / f"{point}:{n}").unlink(missing_ok=True)
+        units._open.clear()
+        killed.batch(*work)
+        assert killed.saved == calm.saved
+
+    assert deaths >= 5
+    assert killed.content() == calm.content()
+    assert killed.files == calm.files
+
+
+def _dies(work: "object") -> bool:
+    """Does a process that does this work end by a signal?"""
+    child = os.fork()
+    if child == 0:
+        work()  # type: ignore[operator]
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+
+
+def test_rows_past_their_time_go_in_a_merge(tmp_path: Path) -> None:
+    """A run is dropped whole once all its rows are; a merge leaves out those that are before."""
+    config = replace(MARKED, hold_us=1000, marked=False)
+    store = Store(tmp_path, config, replace(TINY, piece_bytes=1 << 20))
+    for n in range(6):
+        store.batch(n, [n, 100 + n], horizon=n - 4)
+
+    assert [r.level for r in store.manifest.sides[0].runs] == [2]
+    assert [v for v, _ in store.content() if v < 100] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "bit", "missing"])
+def test_a_damaged_piece_is_named(damage: str, tmp_path: Path) -> None:
+    """Whoever opens the run next says which file it is; once that is restored all is well."""
+    store = Store(tmp_path, FOREVER, TINY)
+    for n in range(12):
+        store.batch(n, [2 * n, 2 * n + 1])
+    piece = next(s for r in store.manifest.sides[0].runs if r.level for s in r.segments)
+    path, whole = store.segments / piece.name, store.content()
+    data = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        half = len(data) // 2
+        path.write_bytes(
+            data[:-8] if damage == "truncated" else data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :]
+        )
+
+    with pytest.raises(StateError, match=piece.name), store.open(new_process=True):
+        pass
+    path.write_bytes(data)
+    assert store.content() == whole
+
+
+def test_a_whole_piece_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """State that is larger than memory is not read anew by each process: the guide knows the file that was whole."""
+    store = Store(tmp_path, FOREVER, TINY)
+    for n in range(12):
+        store.batch(n, [2 * n, 2 * n + 1])
+    read = []
+    monkeypatch.setattr("joinlib.state.segment.verify", lambda _, s: read.append(s.name))
+    with store.open(new_process=True):
+        assert not [name for name in read if "-sorted-" in name]
+    for path in store.indexes.glob("g0-*"):
+        path.unlink() if path.name.endswith("0.arrow") else path.write_bytes(path.read_bytes()[:-8])
+    with store.open(new_process=True) as unit:
+        unit.sides[0].check()
+        pieces = {s.name for r in store.manifest.sides[0].runs if r.level for s in r.segments}
+        assert pieces <= set(read)
+
+
+def test_the_budget_may_change(tmp_path: Path) -> None:
+    """It says where the next head ends, and no more: any change finds all rows and marks."""
+    store = Store(tmp_path, FOREVER, TINY)
+    some = [
+        Tuning(file_bytes=0),
+        replace(TINY, seal_rows=1),
+        replace(TINY, seal_bytes=1),
+        replace(TINY, fanout=2),
+    ]
+    for n in range(40):
+        store.tuning = some[n // 3 % 4]
+        units._open.clear()
+        store.batch(n, [2 * n, 2 * n + 1], mark=[2 * n - 7])
+
+    assert store.content() == [(v, v % 2 == 1 and v <= 71) for v in range(80)]
+
+
+def run(number: int, level: int, low: int = 0, high: int = 0, sealed: bool = True) -> Run:
+    return Run(number, sealed, (Segment("s", 1, 1, "", 0, 0, low, high),), level)
+
+
+def test_what_is_merged_when() -> None:
+    """A sealed head at once and alone; of sorted runs the oldest ten; one merge a level; none that would outlive its rows."""
+    ten = [run(n, 1, n, n) for n in range(10)]
+    going = (Merge((), Run(99, True, (), 2), 0, 0, 1),)
+
+    assert due([run(0, 0), run(1, 0), run(2, 0, sealed=False)], (), 0, 10, None) == [run(0, 0)]
+    assert due([run(0, 0, sealed=False)], (), 0, 10, None) == []
+    assert due(ten[:9], (), 1, 10, None) == [] and due(ten, going, 1, 10, None) == []
+    assert due([*ten, run(10, 1)], (), 1, 10, None) == ten
+    assert due(ten, (), 1, 10, 27) == ten and due(ten, (), 1, 10, 26) == []
+    assert due([run(0, 1, 0, ALWAYS), *ten[1:]], (), 1, 10, 1) != []

@@ -24,6 +24,7 @@ from wide import Shape, ensure
 
 HERE = Path(__file__).parent
 NWAY, CHAIN = "wide.sql", "wide-chain.sql"
+UNITS = 4
 HEAP = "512m"  # Spark takes no less than 450 MB
 JAVA = "-Xmn96m -XX:ReservedCodeCacheSize=64m -XX:MaxMetaspaceSize=160m"
 TENFOLD = 10
@@ -121,7 +122,7 @@ def _said(asked: Run, cap: Cap, data: Path, work: Path, lines: Path, limit: int)
     memory = ["--memory", f"{asked.memory_mb}M"] if asked.memory_mb else []
     command = [
         sys.executable, str(HERE.parent / "streamjoin_join.py"), "--query", str(HERE / asked.query), *memory,
-        "--heap", HEAP, "--limit", str(limit), "--progress", str(lines), "--data", str(data), "--work", str(work),
+        "--units", str(UNITS), "--heap", HEAP, "--limit", str(limit), "--progress", str(lines), "--data", str(data), "--work", str(work),
     ]  # fmt: skip
     surroundings = {"JAVA_TOOL_OPTIONS": JAVA, "STREAMJOIN_LOCAL_DIR": str(work), "MALLOC_ARENA_MAX": "2"}
     log = work.with_suffix(".log")

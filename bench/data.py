@@ -8,21 +8,21 @@ modification times ascend alike, so each reader takes them in the same order.
 
 import argparse
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import task
+from task import Task, write_file
 
 CACHE = Path.home() / ".cache" / "streamjoin"
 INPUTS = ("orders", "payments")
+SCHEMA = "k BIGINT, v BIGINT, s STRING"
 TEXT_LENGTH = 14
-FIRST_MTIME = 1_700_000_000
 LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz012345", dtype=np.uint8)
 
 
@@ -35,17 +35,12 @@ class Shape:
     files: int = 8  # of each input: one a batch
     row_groups: int = 2  # of each file
     seed: int = 7
-    version: int = 1  # of this file's way to make rows
+    version: int = 2  # of this file's way to make rows
 
     @property
     def file_rows(self) -> int:
         """Rows of one file."""
         return self.rows // self.files
-
-    @property
-    def batch_rows(self) -> int:
-        """Rows of one batch, both inputs together."""
-        return self.file_rows * len(INPUTS)
 
     @property
     def folder(self) -> Path:
@@ -59,33 +54,21 @@ QUICK = Shape(rows=500_000, keys=250_000)
 
 
 def ensure(shape: Shape) -> Path:
-    """The folder of a shape, written if it is not there: whole or not at all, by one rename."""
-    if not shape.folder.exists():
-        aside = shape.folder.with_suffix(f".{os.getpid()}")
-        results = write(shape, aside)
-        (aside / "shape.json").write_text(json.dumps({**asdict(shape), "results": results}, indent=1))
-        try:
-            aside.rename(shape.folder)
-        except OSError:  # another run was first; its bytes are the same
-            shutil.rmtree(aside)
-    return shape.folder
+    """The folder of a shape, written if it is not there."""
+    return task.ensure(shape.folder, partial(write, shape))
 
 
-def expected_results(folder: Path) -> int:
-    """The number of rows that the join of a folder's inputs has."""
-    return int(json.loads((folder / "shape.json").read_text())["results"])
-
-
-def write(shape: Shape, folder: Path) -> int:
-    """Write both inputs; return the exact size of their join."""
+def write(shape: Shape, folder: Path) -> Task:
+    """Writes both inputs and counts their join."""
     counts = [np.zeros(shape.keys, dtype=np.int64) for _ in INPUTS]
     seeds = np.random.SeedSequence(shape.seed).spawn(len(INPUTS))
     for count, name, seed in zip(counts, INPUTS, seeds, strict=True):
-        (folder / name).mkdir(parents=True)
         for number, table in enumerate(tables(shape, np.random.default_rng(seed))):
             count += np.bincount(table["k"].to_numpy(), minlength=shape.keys)
-            write_file(table, folder / name / f"part-{number:04d}.parquet", number, shape)
-    return int(counts[0] @ counts[1])
+            write_file(table, folder / name, number, shape.row_groups)
+    return Task(
+        dict.fromkeys(INPUTS, SCHEMA), len(INPUTS) * shape.rows, shape.files, int(counts[0] @ counts[1])
+    )
 
 
 def tables(shape: Shape, random: np.random.Generator) -> Iterator[pa.Table]:
@@ -101,13 +84,6 @@ def texts(rows: int, random: np.random.Generator) -> pa.StringArray:
     letters = LETTERS[random.integers(0, len(LETTERS), rows * TEXT_LENGTH, dtype=np.uint8)]
     offsets = np.arange(0, rows * TEXT_LENGTH + 1, TEXT_LENGTH, dtype=np.int32)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(letters))
-
-
-def write_file(table: pa.Table, path: Path, number: int, shape: Shape) -> None:
-    """One file; no dictionaries, since every value is nearly unique."""
-    group = shape.file_rows // shape.row_groups
-    pq.write_table(table, path, row_group_size=group, use_dictionary=False, compression="snappy")
-    os.utime(path, (FIRST_MTIME + number, FIRST_MTIME + number))
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from memory import Watch
 from outcome import Failure, Outcome, read
+from task import Task
 
 
 @dataclass(frozen=True)
 class Terms:
     """What every run is held to."""
 
-    rows: int  # of both inputs
-    results: int
+    task: Task
     limit_seconds: float
 
 
@@ -48,10 +48,15 @@ def measure(system: str, command: list[str], log: Path, terms: Terms) -> Outcome
     if not lines:
         return Failure(system, f"printed no outcome; see {log}")
     outcome = replace(read(json.loads(lines[-1])), system=system, peak_rss_mb=peak, seconds_command=seconds)
-    if (outcome.rows, outcome.results) != (terms.rows, terms.results):
-        said = f"{outcome.results} results of {outcome.rows} rows"
-        return Failure(system, f"wrong answer: {said}, not {terms.results} of {terms.rows}")
-    return outcome
+    return outcome if outcome.stopped else checked(outcome, terms.task)
+
+
+def checked(outcome: Outcome, task: Task) -> Outcome | Failure:
+    """The outcome, if the answer is right."""
+    if (outcome.rows, outcome.results) == (task.rows, task.results):
+        return outcome
+    said = f"{outcome.results} results of {outcome.rows} rows"
+    return Failure(outcome.system, f"wrong answer: {said}, not {task.results} of {task.rows}")
 
 
 def last_words(log: Path) -> str:

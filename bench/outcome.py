@@ -11,10 +11,11 @@ WARM_UP_BATCHES = 2
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of both inputs that were joined in one batch, and the wall time it took."""
+    """Rows of all inputs that were joined in one batch, and the wall time it took."""
 
     rows: int
     seconds: float
+    results: int | None = None
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Outcome:
     state_mb: float | None = None  # memory that state takes at the end, as the system itself says
     disk_mb: float | None = None  # state and checkpoint that the run leaves behind
     notes: str = ""
+    stopped: bool = False  # told to end before all rows were joined: its answer cannot be checked
     peak_rss_mb: float | None = None  # whole process tree, shared pages counted once; measured from outside
     seconds_command: float = 0.0  # the whole command; measured from outside
     extra: dict[str, Any] = field(default_factory=dict)  # whatever else the system printed
@@ -53,5 +55,5 @@ def read(printed: dict[str, Any]) -> Outcome:
     """An outcome from the JSON that a system printed, or that `run.py` kept."""
     known = {name: value for name, value in printed.items() if name in Outcome.__dataclass_fields__}
     unknown = {name: value for name, value in printed.items() if name not in known}
-    known["batches"] = tuple(Batch(batch["rows"], batch["seconds"]) for batch in printed["batches"])
+    known["batches"] = tuple(Batch(**batch) for batch in printed["batches"])
     return Outcome(**{**known, "extra": known.get("extra", {}) | unknown})

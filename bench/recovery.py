@@ -18,6 +18,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import task
 import yaml
 from data import FULL, INPUTS, ensure
 from streamjoin_join import spec
@@ -53,12 +54,12 @@ def run(work: Path, units: int) -> dict[str, Any]:
         for each in early:
             (data / name / each.name).symlink_to(each)
         held_back.append((last, data / name / last.name))
-    file.write_text(yaml.safe_dump(spec(data, work, units), sort_keys=False))
+    file.write_text(yaml.safe_dump(spec(data, work, task.read(made), {"units": units}), sort_keys=False))
     before = _process(file)
     for last, place in held_back:
         place.symlink_to(last)
     after = _process(file)
-    expected = json.loads((made / "shape.json").read_text())["results"]
+    expected = task.read(made).results
     if before["results"] + after["results"] != expected:
         sys.exit(f"{before['results']} + {after['results']} results, expected {expected}")
     return {"system": "streamjoin", "shape": asdict(SHAPE), **after}

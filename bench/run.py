@@ -8,57 +8,22 @@ how: bench/README.md.
 import argparse
 import json
 import os
-import platform
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import data
 import report
+import task
+from machine import facts
 from measure import Terms, measure, warm_page_cache
 from outcome import Failure, Outcome
 from systems import SYSTEMS
 
 RESULTS = Path(__file__).parent / "results"
 WORK = data.CACHE / "bench" / "work"
-
-
-def facts(shape: data.Shape, repetitions: int) -> dict[str, Any]:
-    """What a reader must know to compare these figures with others."""
-    return {
-        "rows_per_input": shape.rows,
-        "keys": shape.keys,
-        "rows_per_batch": shape.batch_rows,
-        "repetitions": repetitions,
-        "cores": os.cpu_count(),
-        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
-        "processor": processor(),
-        "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}, {java()}",
-        "libraries": {name: version(name) for name in ("pyspark", "pyarrow", "numpy", "numba")},
-        "load_before": round(os.getloadavg()[0], 2),
-        "date": time.strftime("%Y-%m-%d"),
-    }
-
-
-def processor() -> str:
-    """The model name of the processor, as far as the system tells."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, "unknown")
-
-
-def java() -> str:
-    """The version of the JVM that the peers run on, in its own words."""
-    said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
-    return said.stderr.splitlines()[0].replace('"', "")
 
 
 def order(names: list[str], repetition: int) -> list[str]:
@@ -70,7 +35,7 @@ def order(names: list[str], repetition: int) -> list[str]:
 def run(names: list[str], shape: data.Shape, repetitions: int, limit: float) -> Iterator[Outcome | Failure]:
     """Every system, `repetitions` times, interleaved; each run within `limit` seconds."""
     folder = data.ensure(shape)
-    terms = Terms(len(data.INPUTS) * shape.rows, data.expected_results(folder), limit)
+    terms = Terms(task.read(folder), limit)
     warm_page_cache(folder)
     prepare()
     WORK.mkdir(parents=True, exist_ok=True)
@@ -117,7 +82,13 @@ def main() -> int:
     args = parser.parse_args()
     shape = data.QUICK if args.quick else data.FULL
     repetitions = args.repetitions or (1 if args.quick else 3)
-    context = facts(shape, repetitions)
+    context = {
+        "rows_per_input": shape.rows,
+        "keys": shape.keys,
+        "rows_per_batch": len(data.INPUTS) * shape.file_rows,
+        "repetitions": repetitions,
+        **facts(),
+    }
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{args.name or ('two-inputs-quick' if args.quick else 'two-inputs')}.json"
     ended: list[Outcome | Failure] = []

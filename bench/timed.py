@@ -1,7 +1,9 @@
-"""A spec's run in this process, to the end of its inputs, and when each batch was committed."""
+"""A spec's run in this process, to the end of its inputs or of its time, and when each batch was committed."""
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from joinlib.spark.compiled import compiled
@@ -17,22 +19,33 @@ class Timed:
     ended: float
     reports: list[tuple[float, Report]]  # when a batch was committed, what it did
     seconds: dict[int, float]  # Spark's own time for each batch
+    stopped: bool  # it was not at its end yet
 
     @property
     def results(self) -> int:
         return sum(r.rows_out for _, r in self.reports)
 
 
-def run_to_end(file: Path) -> Timed:
-    """On all processors that this process may use."""
+def run_to_end(
+    file: Path,
+    limit: float = inf,
+    conf: Mapping[str, str] | None = None,
+    on_batch: Callable[[Report], None] = lambda _: None,
+) -> Timed:
+    """On all processors that this process may use. `limit`: seconds until the query is stopped; conf: of Spark."""
     cores = default_cores()
     reports: list[tuple[float, Report]] = []
-    with started(
-        compiled(load(file), cores), lambda r: reports.append((time.time(), r)), until_done=True, cores=cores
-    ) as job:
+
+    def heard(report: Report) -> None:
+        reports.append((time.time(), report))
+        on_batch(report)
+
+    chosen = {"spark.sql.streaming.numRecentProgressUpdates": "1000", **(conf or {})}
+    with started(compiled(load(file), cores), heard, until_done=True, cores=cores, conf=chosen) as job:
         begun = time.time()
-        while not job.wait(0.05):
+        while not (done := job.wait(0.05)) and time.time() < begun + limit:
             pass
         ended = time.time()
         took = {p["batchId"]: p["durationMs"]["triggerExecution"] / 1000 for p in job.query.recentProgress}
-    return Timed(begun, ended, reports, took)
+        counted = [(at, r) for at, r in reports if done or r.batch in took]
+    return Timed(begun, ended, counted, took, not done)

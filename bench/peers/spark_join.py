@@ -16,8 +16,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+sys.path.append(str(Path(__file__).parents[1]))
+import task
+
 QUERY = Path(__file__).parents[1] / "query.sql"
-SCHEMA = "k BIGINT, v BIGINT, s STRING"
 STATE = "org.apache.spark.sql.execution.streaming.state"
 PROVIDERS = {
     "rocksdb": f"{STATE}.RocksDBStateStoreProvider",
@@ -48,34 +50,40 @@ def session(provider: str, memory: str) -> SparkSession:
     )
 
 
-def start(spark: SparkSession, data: Path, checkpoint: Path) -> StreamingQuery:
-    """The join of both inputs into the noop sink, over all files that are there, one of each a batch."""
-    for name in ("orders", "payments"):
-        rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(data / name))
+def start(spark: SparkSession, data: Path, query: Path, checkpoint: Path) -> StreamingQuery:
+    """The join of all inputs into the noop sink, over all files that are there, one of each a batch."""
+    for name, schema in task.read(data).inputs.items():
+        rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(data / name))
         rows.createOrReplaceTempView(name)
     results = (
-        spark.sql(QUERY.read_text()).writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+        spark.sql(query.read_text()).writeStream.format("noop").option("checkpointLocation", str(checkpoint))
     )
     return results.trigger(availableNow=True).start()
 
 
-def run(provider: str, data: Path, checkpoint: Path, memory: str) -> dict[str, Any]:
+def run(provider: str, data: Path, sql: Path, checkpoint: Path, memory: str, limit: float) -> dict[str, Any]:
     """One run, as the outcome that bench/run.py reads."""
     launched = float(os.environ.get("BENCH_LAUNCHED", time.time()))
     spark = session(provider, memory)
     began = time.time()
-    query = start(spark, data, checkpoint)
-    query.awaitTermination()
+    query = start(spark, data, sql, checkpoint)
+    ended = query.awaitTermination(limit)  # type: ignore[arg-type]  # it takes fractions
     total = time.time() - began
     batches = [batch for batch in query.recentProgress if batch.numInputRows]
+    if not ended:
+        query.stop()
     seconds = [batch.durationMs["triggerExecution"] / 1000 for batch in batches]
     outcome = {
         "system": f"spark-{provider}",
         "rows": sum(batch.numInputRows for batch in batches),
         "results": sum(batch.sink.numOutputRows for batch in batches),
         "seconds_total": total,
-        "seconds_first_result": began + (total - sum(seconds)) + seconds[0] - launched,
-        "batches": [{"rows": b.numInputRows, "seconds": s} for b, s in zip(batches, seconds, strict=True)],
+        "seconds_first_result": began + (total - sum(seconds)) * ended + seconds[0] - launched,
+        "batches": [
+            {"rows": b.numInputRows, "seconds": s, "results": b.sink.numOutputRows}
+            for b, s in zip(batches, seconds, strict=True)
+        ],
+        "stopped": not ended,
         "state_mb": sum(operator.memoryUsedBytes for operator in batches[-1].stateOperators) / 1e6,
         "disk_mb": sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file()) / 1e6,
         "notes": f"Spark {spark.version}, heap {memory}",
@@ -88,7 +96,9 @@ def main() -> None:
     """Run, print the outcome as one line, leave nothing behind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--provider", choices=PROVIDERS, required=True)
-    parser.add_argument("--data", type=Path, required=True, help="a folder made by bench/data.py")
+    parser.add_argument("--data", type=Path, required=True, help="a folder as bench/task.py describes it")
+    parser.add_argument("--query", type=Path, default=QUERY)
+    parser.add_argument("--limit", type=float, default=86400.0, help="seconds until the query is stopped")
     parser.add_argument("--out", type=Path, help="write the outcome here as well")
     parser.add_argument(
         "--work", type=Path, required=True, help="a folder for the checkpoint, removed afterwards"
@@ -96,7 +106,9 @@ def main() -> None:
     parser.add_argument("--memory", default="12g", help="heap of the JVM")
     args = parser.parse_args()
     try:
-        line = json.dumps(run(args.provider, args.data, args.work / "checkpoint", args.memory))
+        line = json.dumps(
+            run(args.provider, args.data, args.query, args.work / "checkpoint", args.memory, args.limit)
+        )
     finally:
         shutil.rmtree(args.work, ignore_errors=True)
     if args.out:

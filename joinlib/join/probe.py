@@ -54,7 +54,7 @@ class Prober:
                 candidates = self.watch.searching(candidates)
             for positions, numbers, ends in candidates:
                 asker = () if self.watch is None else (Asker(positions),)
-                longer = Tuples(*tuples.take(positions).parts, Stored(live, numbers, ends), *asker)
+                longer = Tuples(*tuples.each(positions), Stored(live, numbers, ends), *asker)
                 if not op.exact:
                     longer = same_keys(longer, op.sides[min(bound)].keys, op.sides[side].keys)
                 if op.index == "hash":

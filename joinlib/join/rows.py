@@ -64,18 +64,20 @@ class Stored:
 
     def column(self, name: str) -> Column:
         if self._ends is None:
-            homes = np.searchsorted(self.live.starts, self.numbers, side="right")
-            order = np.argsort(homes, kind="stable")
-            grouped = Stored(
-                self.live,
-                self.numbers[order],
-                np.cumsum(np.bincount(homes, minlength=len(self.live.starts))[1:]),
-            )
-            back = np.empty(len(order), np.int64)
-            back[order] = np.arange(len(order))
-            return _take(flat(grouped.column(name)), pa.array(back))
+            grouped, back = self._by_segment
+            return _take(flat(grouped.column(name)), back)
         parts = [_take(batch.column(name), numbers) for batch, numbers in self._groups]
         return parts[0] if len(parts) == 1 else pa.chunked_array(parts, self.schema.field(name).type)
+
+    @cached_property
+    def _by_segment(self) -> tuple["Stored", pa.Array]:
+        """The same rows grouped by segment, and where each of ours is among them."""
+        homes = np.searchsorted(self.live.starts, self.numbers, side="right")
+        order = np.argsort(homes, kind="stable")
+        ends = np.cumsum(np.bincount(homes, minlength=len(self.live.starts))[1:])
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return Stored(self.live, self.numbers[order], ends), pa.array(back)
 
     @cached_property
     def _groups(self) -> list[tuple[pa.RecordBatch, pa.Array]]:
@@ -110,6 +112,27 @@ class Nulls:
         return Nulls(self.schema, len(positions))
 
 
+class Repeated:
+    """Tuples that found partners, once for each. Columns are gathered from the tuples' own, which are few and near."""
+
+    def __init__(self, tuples: "Tuples", positions: Positions) -> None:
+        self.schema = pa.schema({f.name: f for part in tuples.parts for f in part.schema}.values())
+        self._tuples, self._positions = tuples, positions
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def column(self, name: str) -> Column:
+        return _take(self._tuples.whole(name), self._numbers)
+
+    @cached_property
+    def _numbers(self) -> pa.Array:
+        return pa.array(self._positions)
+
+    def take(self, positions: Positions) -> "Repeated":
+        return Repeated(self._tuples, self._positions[positions])
+
+
 class Tuples:
     """Aligned selections, one for each input joined so far."""
 
@@ -132,11 +155,22 @@ class Tuples:
                 return part
         raise KeyError(name)
 
+    def whole(self, name: str) -> pa.Array:
+        """A column as one array; whoever asks again finds it so."""
+        column = self._columns[name] = flat(self.column(name))
+        return column
+
     def hashes(self) -> npt.NDArray[np.uint64]:
-        return flat(self.column(HASH)).to_numpy()
+        return self.whole(HASH).to_numpy()
 
     def take(self, positions: Positions) -> "Tuples":
         return Tuples(*(part.take(positions) for part in self.parts))
+
+    def each(self, positions: Positions) -> tuple[Rows, ...]:
+        """As `take`: the parts, for one partner more. Where many were found, no part's own rows are gathered once for each."""
+        if len(self.parts) > 1 and len(positions) >= len(self):
+            return (Repeated(self, positions),)
+        return self.take(positions).parts
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> "Tuples":
         """Those where `mask` is true."""

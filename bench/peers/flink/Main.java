@@ -1,10 +1,14 @@
 import java.io.File;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.StringJoiner;
+import java.util.stream.Stream;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.file.src.FileSource;
@@ -17,7 +21,7 @@ import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.types.DataType;
 
 /**
- * Flink's regular SQL join of both inputs, parallelism 2, in one JVM (its local cluster).
+ * Flink's SQL join of all inputs of a data folder, parallelism 2, in one JVM (its local cluster).
  *
  * <p>Flink has no batches. Marks stand in for them: the moment at which another batch's worth of rows has been read;
  * the last one is the end of the job. Back pressure keeps reading within the network buffers of joining.
@@ -25,7 +29,7 @@ import org.apache.flink.table.types.DataType;
 public final class Main {
     private static final List<Long> batchNanos = Collections.synchronizedList(new ArrayList<>());
 
-    /** Arguments: data folder, query file, configuration file (key: value lines), rows per mark. */
+    /** Arguments: data folder, query, configuration file (key: value lines), rows per mark, limit in seconds, inputs. */
     public static void main(String[] args) throws Exception {
         Path data = Path.of(args[0]);
         long rowsPerMark = Long.parseLong(args[3]);
@@ -33,16 +37,36 @@ public final class Main {
                 StreamExecutionEnvironment.createLocalEnvironment(2, configuration(Path.of(args[2])));
         StreamTableEnvironment tables =
                 StreamTableEnvironment.create(flow, EnvironmentSettings.inStreamingMode());
-        for (String name : List.of("orders", "payments")) {
+        for (String name : Arrays.asList(args).subList(5, args.length)) {
             tables.createTemporaryView(name, input(flow, name, data.resolve(name).toFile(), rowsPerMark));
         }
         Table joined = tables.sqlQuery(Files.readString(Path.of(args[1])));
         DataType internalRow = joined.getResolvedSchema().toPhysicalRowDataType().bridgedTo(RowData.class);
         DataStream<RowData> results = tables.toDataStream(joined, internalRow);
         results.sinkTo(new CountingSink());
+        System.err.println(joined.explain());
         long began = System.nanoTime();
+        stopAfter(Long.parseLong(args[4]), began, rowsPerMark);
         flow.execute("join");
-        System.out.println(outcome(began, System.nanoTime(), rowsPerMark));
+        System.out.println(outcome(began, System.nanoTime(), rowsPerMark, false));
+    }
+
+    /** Says how far it has come, and ends. */
+    private static void stopAfter(long seconds, long began, long rowsPerMark) {
+        Thread watch =
+                new Thread(
+                        () -> {
+                            try {
+                                Thread.sleep(Duration.ofSeconds(seconds).toMillis());
+                            } catch (InterruptedException e) {
+                                return;
+                            }
+                            System.out.println(outcome(began, System.nanoTime(), rowsPerMark, true));
+                            System.out.flush();
+                            Runtime.getRuntime().halt(0);
+                        });
+        watch.setDaemon(true);
+        watch.start();
     }
 
     static void markBatch(long nanos) {
@@ -59,14 +83,19 @@ public final class Main {
     }
 
     private static DataStream<RowData> input(
-            StreamExecutionEnvironment flow, String name, File folder, long rowsPerMark) {
+            StreamExecutionEnvironment flow, String name, File folder, long rowsPerMark)
+            throws IOException {
+        Path example;
+        try (Stream<Path> files = Files.list(folder.toPath())) {
+            example = files.findFirst().orElseThrow();
+        }
         org.apache.flink.core.fs.Path path = org.apache.flink.core.fs.Path.fromLocalFile(folder);
         FileSource<RowData> source =
-                FileSource.forBulkFileFormat(new ParquetRows(rowsPerMark), path).build();
+                FileSource.forBulkFileFormat(new ParquetRows(example, rowsPerMark), path).build();
         return flow.fromSource(source, WatermarkStrategy.noWatermarks(), name);
     }
 
-    private static String outcome(long began, long ended, long rowsPerMark) {
+    private static String outcome(long began, long ended, long rowsPerMark, boolean stopped) {
         StringJoiner batches = new StringJoiner(", ", "[", "]");
         long previous = began;
         for (int batch = 0; batch < batchNanos.size(); batch++) {
@@ -77,11 +106,13 @@ public final class Main {
             previous = now;
         }
         return String.format(
-                "{\"rows\": %d, \"results\": %d, \"seconds_total\": %.3f, \"first_result_millis\": %d, \"batches\": %s}",
+                "{\"rows\": %d, \"results\": %d, \"seconds_total\": %.3f, \"first_result_millis\": %d, \"stopped\": %b,"
+                        + " \"batches\": %s}",
                 ParquetRows.rowsRead(),
                 CountingSink.results(),
                 (ended - began) / 1e9,
                 CountingSink.firstResultMillis(),
+                stopped,
                 batches);
     }
 }

@@ -1,5 +1,6 @@
 import java.io.File;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
@@ -24,9 +25,10 @@ import org.apache.parquet.io.api.Converter;
 import org.apache.parquet.io.api.GroupConverter;
 import org.apache.parquet.io.api.PrimitiveConverter;
 import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
 /**
- * Reads (k BIGINT, v BIGINT, s STRING) from the same parquet files as everybody, column by column, into Flink's own
+ * Reads columns of BIGINT and STRING from the same parquet files as everybody, column by column, into Flink's own
  * internal rows: no conversion follows. The wheel brings no parquet format, so the jars that pyspark brings decode.
  *
  * <p>Law: counts the rows it hands over and calls back each time another `rowsPerMark` are through.
@@ -36,13 +38,26 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
     private static final AtomicLong rowsRead = new AtomicLong();
 
     private final long rowsPerMark;
+    private final LogicalType[] types;
+    private final String[] names;
 
-    ParquetRows(long rowsPerMark) {
+    /** Rows as `example`, one of the files, has them. */
+    ParquetRows(Path example, long rowsPerMark) throws IOException {
         this.rowsPerMark = rowsPerMark;
+        try (ParquetFileReader file = ParquetFileReader.open(new LocalInputFile(example))) {
+            List<ColumnDescriptor> columns = file.getFileMetaData().getSchema().getColumns();
+            this.types = columns.stream().map(ParquetRows::type).toArray(LogicalType[]::new);
+            this.names = columns.stream().map(column -> column.getPath()[0]).toArray(String[]::new);
+        }
     }
 
     static long rowsRead() {
         return rowsRead.get();
+    }
+
+    private static LogicalType type(ColumnDescriptor column) {
+        boolean text = column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BINARY;
+        return text ? new VarCharType(VarCharType.MAX_LENGTH) : new BigIntType();
     }
 
     @Override
@@ -62,19 +77,21 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
 
     @Override
     public TypeInformation<RowData> getProducedType() {
-        LogicalType[] types = {new BigIntType(), new BigIntType(), new VarCharType(VarCharType.MAX_LENGTH)};
-        return InternalTypeInfo.ofFields(types, new String[] {"k", "v", "s"});
+        return InternalTypeInfo.ofFields(types, names);
     }
 
     private static final class FileReader implements Reader<RowData> {
         private final ParquetFileReader file;
         private final long rowsPerMark;
-        private ColumnReader keys, values, texts;
+        private final List<ColumnDescriptor> columns;
+        private final ColumnReader[] readers;
         private long rowsLeft; // of the row group at hand
 
         FileReader(File path, long rowsPerMark) throws IOException {
             this.file = ParquetFileReader.open(new LocalInputFile(path.toPath()));
             this.rowsPerMark = rowsPerMark;
+            this.columns = file.getFileMetaData().getSchema().getColumns();
+            this.readers = new ColumnReader[columns.size()];
         }
 
         @Override
@@ -100,13 +117,21 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
         }
 
         private RowData nextRow() {
-            RowData row =
-                    GenericRowData.of(
-                            keys.getLong(), values.getLong(), StringData.fromBytes(texts.getBinary().getBytes()));
-            keys.consume();
-            values.consume();
-            texts.consume();
+            GenericRowData row = new GenericRowData(readers.length);
+            for (int field = 0; field < readers.length; field++) {
+                row.setField(field, value(columns.get(field), readers[field]));
+                readers[field].consume();
+            }
             return row;
+        }
+
+        private static Object value(ColumnDescriptor column, ColumnReader reader) {
+            if (reader.getCurrentDefinitionLevel() < column.getMaxDefinitionLevel()) {
+                return null;
+            }
+            return column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BINARY
+                    ? StringData.fromBytes(reader.getBinary().getBytes())
+                    : (Object) reader.getLong();
         }
 
         private boolean nextRowGroup() throws IOException {
@@ -117,10 +142,9 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
             MessageType schema = file.getFileMetaData().getSchema();
             String writer = file.getFileMetaData().getCreatedBy();
             ColumnReadStoreImpl store = new ColumnReadStoreImpl(pages, new NoConverter(), schema, writer);
-            List<ColumnDescriptor> columns = schema.getColumns();
-            keys = store.getColumnReader(columns.get(0));
-            values = store.getColumnReader(columns.get(1));
-            texts = store.getColumnReader(columns.get(2));
+            for (int field = 0; field < readers.length; field++) {
+                readers[field] = store.getColumnReader(columns.get(field));
+            }
             rowsLeft = pages.getRowCount();
             return true;
         }

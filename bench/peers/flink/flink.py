@@ -20,6 +20,9 @@ VERSION = "2.3.0"
 WHEEL = "apache-flink-libraries"
 CACHE = Path.home() / ".cache" / "streamjoin"
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parents[1]))
+import task  # noqa: E402
+
 QUERY = HERE.parents[1] / "query.sql"
 PARQUET_JARS = (
     "parquet-*.jar",
@@ -84,6 +87,8 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
         "pipeline.object-reuse": "true",
         "io.tmp.dirs": str(args.work),
     }
+    if args.multi_join:
+        settings["table.optimizer.multi-join.enabled"] = "true"
     if args.mini_batch:
         settings["table.exec.mini-batch.enabled"] = "true"
         settings["table.exec.mini-batch.allow-latency"] = "1 s"
@@ -99,14 +104,21 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     """One run, as the outcome that bench/run.py reads."""
     launched = float(os.environ.get("BENCH_LAUNCHED", time.time()))
     jars = ":".join(map(str, [*flink_jars(), *parquet_jars()]))
-    shape = json.loads((args.data / "shape.json").read_text())
-    batch_rows = 2 * shape["rows"] // shape["files"]
+    given = task.read(args.data)
     args.work.mkdir(parents=True, exist_ok=True)
     settings = args.work / "settings"
     settings.write_text("".join(f"{key}: {value}\n" for key, value in configuration(args).items()))
     opened = [f"--add-opens={package}=ALL-UNNAMED" for package in OPENED]
     java = ["java", f"-Xmx{args.memory}", *opened, "-cp", f"{classes(jars)}:{jars}", "Main"]
-    program = [*java, str(args.data), str(QUERY), str(settings), str(batch_rows)]
+    program = [
+        *java,
+        str(args.data),
+        str(args.query),
+        str(settings),
+        str(given.batch_rows),
+        str(args.limit),
+        *given.inputs,
+    ]
     ended = subprocess.run(program, stdout=subprocess.PIPE, text=True, check=False)
     if ended.returncode:
         raise SystemExit(f"flink: java ended with exit code {ended.returncode}; what it said is above")
@@ -120,7 +132,12 @@ def main() -> None:
     """Run, print the outcome as one line, leave nothing behind but the cache."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--state", choices=STATE, required=True)
-    parser.add_argument("--data", type=Path, required=True, help="a folder made by bench/data.py")
+    parser.add_argument("--data", type=Path, required=True, help="a folder as bench/task.py describes it")
+    parser.add_argument("--query", type=Path, default=QUERY)
+    parser.add_argument(
+        "--multi-join", action="store_true", help="Flink's multi-way operator in place of a chain"
+    )
+    parser.add_argument("--limit", type=int, default=86400, help="seconds until the query is stopped")
     parser.add_argument("--out", type=Path, help="write the outcome here as well")
     parser.add_argument(
         "--work", type=Path, required=True, help="a folder for Flink's files, removed afterwards"

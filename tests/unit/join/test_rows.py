@@ -48,6 +48,26 @@ def test_stored_rows_in_any_order(sizes: list[int], data: st.DataObject) -> None
     assert flat(chosen.column("a.v")).to_pylist() == grouped[kept].tolist()
 
 
+@given(st.lists(st.integers(0, 3), max_size=9), st.data())
+def test_tuples_with_many_partners(positions: list[int], data: st.DataObject) -> None:
+    """Few or many, a tuple's columns come with each of its partners, and again with each partner of those."""
+    other = batch(range(10, 14)).rename_columns([HASH, "b.v"])
+    tuples = Tuples(
+        Picked(batch(range(4))), Stored(Live([1, 3]), np.arange(4, dtype=np.int32)), Picked(other)
+    )  # type: ignore[arg-type]
+    again = np.array(data.draw(st.lists(st.integers(0, 8), max_size=18)), np.int64)
+    again = again[again < len(positions)]
+
+    once = Tuples(*tuples.each(np.array(positions, np.int32)))
+    twice = Tuples(*once.each(again), Picked(batch(range(len(again))).rename_columns([HASH, "c.v"])))
+
+    assert flat(once.column("b.v")).to_pylist() == [10 + p for p in positions]
+    assert twice.hashes().tolist() == [positions[i] for i in again]
+    assert flat(twice.column("a.v")).to_pylist() == [positions[i] for i in again]
+    assert flat(twice.take(again[:0]).column("b.v")).to_pylist() == []
+    assert flat(twice.column("c.v")).to_pylist() == list(range(len(again)))
+
+
 def test_tuples_find_columns_by_name() -> None:
     """A missing side is NULL, and its hash is never asked for."""
     tuples = Tuples(Nulls(SCHEMA, 3), Picked(batch(range(3)).rename_columns([HASH, "b.v"])))

@@ -1,0 +1,207 @@
+"""Tables and plots of raw outcomes: `python bench/nway/draw.py bench/nway/results/nway.json` writes .md and .png beside it."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+sys.path.append(str(Path(__file__).parents[1]))
+from outcome import Outcome, read
+from speed import OURS, SYSTEMS, rate
+
+matplotlib.use("Agg")  # files only; must come before pyplot
+from matplotlib import pyplot
+
+Raw = Mapping[str, Any]
+HEADINGS = (
+    "system", "rows/s after warm-up", "StreamJoin is faster by", "seconds, whole query", "results/s", "results",
+    "peak memory (MB)", "state (MB)", "left on disk (MB)",
+)  # fmt: skip
+
+
+def write(raw: Path) -> Path:
+    """The report of a file of raw outcomes; returns the path of the tables."""
+    known = json.loads(raw.read_text())
+    lines = ["# Joins of four inputs", ""]
+    for part, tell in (("answer", _answers), ("speed", _speeds), ("memory", _memory)):
+        if part in known:
+            lines += tell(known[part]["outcomes"], raw.with_suffix(f".{part}.png"))
+            lines += ["", _machine(known[part]["machine"]), ""]
+    table = raw.with_suffix(".md")
+    table.write_text("\n".join(lines).rstrip() + "\n")
+    return table
+
+
+def _machine(machine: Raw) -> str:
+    libraries = ", ".join(f"{name} {number}" for name, number in machine["libraries"].items())
+    return (
+        f"{machine['date']}: {machine['cores']} cores ({machine['processor']}), {machine['memory_gb']} GB,"
+        f" {machine['system']}, {libraries}; load of the machine before: {machine['load_before']}."
+    )
+
+
+def _answers(outcomes: Raw, picture: Path) -> Iterator[str]:
+    yield from ("## The answer at scale 1, row by row beside DuckDB's", "")
+    yield from ("| system | rows | missing | wrong |", "|---|---:|---:|---:|")
+    for name, found in outcomes["scale 1"].items():
+        yield f"| {name} | {found['rows']:,} | {found['missing']} | {found['wrong']} |"
+
+
+def _speeds(outcomes: Raw, picture: Path) -> Iterator[str]:
+    ran = {n: read(o) for n, o in ((n, outcomes[n]) for n in SYSTEMS if n in outcomes) if o["ended"]}
+    scale = next(iter(outcomes.values()))["scale"]
+    yield from (f"## The query at scale {scale}", "", f"| {' | '.join(HEADINGS)} |")
+    yield f"|---{'|---:' * (len(HEADINGS) - 1)}|"
+    ours = ran.get(OURS)
+    yield from (_row(name, one, ours) for name, one in ran.items())
+    yield ""
+    for name, one in outcomes.items():
+        if not one["ended"]:
+            yield f"- **{name} failed**: {one['reason']}"
+        elif one["stopped"]:
+            yield f"- {name} was stopped after {one['seconds_total']:.0f} s; the ratio is that of the batches it had done."
+    yield from ("", f"![Speed]({picture.name})")
+    _draw_speeds(ran, picture)
+
+
+def _row(name: str, one: Outcome, ours: Outcome | None) -> str:
+    done = len(one.batches) if one.stopped else None
+    ratio = rate(ours.batches, done) / rate(one.batches, done) if ours and one is not ours else float("nan")
+    cells = (
+        name,
+        f"**{rate(one.batches):,.0f}**",
+        "-" if isnan(ratio) else f"{ratio:.1f}",
+        f"{one.seconds_total:,.0f}" + (" (stopped)" if one.stopped else ""),
+        f"{one.results / one.seconds_total:,.0f}",
+        f"{one.results:,}",
+        *("-" if mb is None else f"{mb:,.0f}" for mb in (one.peak_rss_mb, one.state_mb, one.disk_mb)),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _draw_speeds(ran: Mapping[str, Outcome], path: Path) -> None:
+    """Left: the rates. Right: rows joined by when."""
+    figure, (bars, lines) = pyplot.subplots(1, 2, figsize=(11, 4), width_ratios=(3, 4))
+    for place, (name, one) in enumerate(ran.items()):
+        colour = f"C{list(SYSTEMS).index(name)}"
+        bars.barh(place, rate(one.batches) / 1e3, color=colour, alpha=0.7)
+        seconds, rows = _sums([(b.seconds, b.rows) for b in one.batches])
+        lines.plot(seconds, [n / 1e6 for n in rows], "o-", color=colour, label=name, markersize=3)
+    bars.set_yticks(range(len(ran)), list(ran))
+    bars.invert_yaxis()
+    bars.set_xlabel("thousand rows/s after warm-up")
+    lines.set_xlabel("seconds of batches")
+    lines.set_ylabel("million rows joined")
+    lines.legend(fontsize=8, frameon=False)
+    _save(figure, path)
+
+
+def _sums(pairs: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    found: tuple[list[float], list[float]] = ([0.0], [0.0])
+    for pair in pairs:
+        for sums, value in zip(found, pair, strict=True):
+            sums.append(sums[-1] + value)
+    return found
+
+
+def _memory(outcomes: Raw, picture: Path) -> Iterator[str]:
+    yield from ("## State larger than memory", "")
+    heads = (
+        "run",
+        "results",
+        "of",
+        "rows/s",
+        "seconds",
+        "held at most (MB)",
+        "over the floor (MB)",
+        "state (MB)",
+        "ended",
+    )
+    yield from (f"| {' | '.join(heads)} |", f"|---{'|---:' * (len(heads) - 2)}|---|")
+    floor = next((o["held_peak_mb"] for o in outcomes.values() if o["figure"] == "floor"), float("nan"))
+    for name, one in outcomes.items():
+        cells = (
+            name,
+            f"{one['results']:,}",
+            f"{one['results_all']:,}",
+            f"{_pace(one):,.0f}",
+            "-" if one["seconds"] is None else f"{one['seconds']:,.0f}",
+            f"{one['held_peak_mb']:,.0f}",
+            f"{one['held_peak_mb'] - floor:,.0f}",
+            "-" if one["state_mb"] is None else f"{one['state_mb']:,.0f}",
+            _end(one),
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield from ("", f"![Memory]({picture.name})")
+    _draw_memory(outcomes, picture)
+
+
+def _end(one: Raw) -> str:
+    if one["failure"]:
+        return f"died ({one['killed']} killed for memory): {one['failure']}"
+    return "stopped" if one["stopped"] else "complete" if one["complete"] else "WRONG"
+
+
+def _pace(one: Raw) -> float:
+    """Rows a second from the first batch's end to the last's."""
+    batches = one["batches"]
+    if len(batches) < 2:
+        return float("nan")
+    return sum(rows for _, rows, _ in batches[1:]) / (batches[-1][0] - batches[0][0])
+
+
+def _draw_memory(outcomes: Raw, path: Path) -> None:
+    """Figures 5 (results and memory by time), 6 and 7 (time by memory)."""
+    figure, ((five, held), (six, seven)) = pyplot.subplots(2, 2, figsize=(11, 8))
+    for one in (o for o in outcomes.values() if o["figure"] == "figure 5"):
+        label = one["name"].partition(": ")[2].partition(", cap")[0]
+        times = [at for at, _, _ in one["batches"]]
+        _, results = _sums([(0, n) for _, _, n in one["batches"]])
+        (line,) = five.plot(times, [100 * n / one["results_all"] for n in results[1:]], label=label)
+        if one["failure"] and times:
+            five.plot(
+                times[-1:],
+                [100 * results[-1] / one["results_all"]],
+                "x",
+                color=line.get_color(),
+                markersize=10,
+            )
+        held.plot(*zip(*one["held"], strict=True), color=line.get_color(), label=label)
+        held.axhline(one["cap_mb"], color="0.6", linestyle="--")
+    five.set_ylabel("results, % of all")
+    five.set_title("Figure 5: complete? (x: died)", fontsize=9)
+    held.set_ylabel("anonymous and shared memory, MB")
+    held.set_title("held; dashed: the cap, page cache included", fontsize=9)
+    for axes in (five, held):
+        axes.set_xlabel("seconds")
+        axes.legend(fontsize=7, frameon=False)
+    for query, label in (("wide.sql", "one operator"), ("wide-chain.sql", "chain")):
+        runs = [o for o in outcomes.values() if o["figure"] == "figure 6" and o["query"] == query]
+        six.plot([o["cap_mb"] for o in runs], [_pace(o) / 1e3 for o in runs], "o-", label=label)
+    six.set_xlabel("cap, MB")
+    six.set_ylabel("thousand rows/s")
+    six.set_title("Figure 6: speed by the cap", fontsize=9)
+    six.legend(fontsize=7, frameon=False)
+    runs = sorted((o for o in outcomes.values() if o["figure"] == "figure 7"), key=lambda o: o["memory_mb"])
+    seven.plot([o["memory_mb"] for o in runs], [_pace(o) / 1e3 for o in runs], "o-")
+    seven.set_xlabel("join.memory, MB")
+    seven.set_ylabel("thousand rows/s")
+    seven.set_title("Figure 7: speed by join.memory", fontsize=9)
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    print(write(Path(sys.argv[1])))

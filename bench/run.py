@@ -8,6 +8,7 @@ how: bench/README.md.
 import argparse
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict

@@ -103,6 +103,18 @@ def dashed(panel: timeseries.Panel, name: str, color: str) -> timeseries.Panel:
     )
 
 
+def broken(panel: timeseries.Panel, pattern: str) -> timeseries.Panel:
+    """The series whose names fit as thin dashed lines, each of its own colour."""
+    return panel.override_by_regexp(
+        f"/{pattern}/",
+        [
+            model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 6]}),
+            model.DynamicConfigValue("custom.lineWidth", 1),
+            model.DynamicConfigValue("custom.fillOpacity", 0),
+        ],
+    )
+
+
 def figure(title: str, says: str, unit: str, ask: Ask, *at: tuple[float, str], span: int = 3) -> stat.Panel:
     """One number that is read at a glance, with its recent past; `at`: where it changes colour."""
     return (

@@ -11,7 +11,7 @@ def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON."""
     says = "What does the join itself do? Matches, time in units, segments, and the cost of keeping state."
     return house.board(
-        "joins", "Join internals", says, [_matches(), _time(), _segments(), _tables(), _steps()]
+        "joins", "Join internals", says, [_matches(), _time(), _orders(), _segments(), _tables(), _steps()]
     )
 
 
@@ -81,6 +81,70 @@ def _time() -> Row:
             ).height(house.HEIGHT),
         ],
     )
+
+
+def _orders() -> Row:
+    """Empty for joins of two inputs."""
+    foretold = gauge("streamjoin_probe_predicted_seconds", "input")
+    measured = gauge("streamjoin_probe_measured_seconds", "input")
+    cost = house.lines(
+        "Time of a row's probes",
+        "Solid: measured until the orders were last chosen. Dashed: foretold for those that were chosen. A line that "
+        "stays high above its dashed one: statistics change faster than orders.",
+        house.SECONDS,
+        Ask(measured, "{{input}}"),
+        Ask(foretold, "{{input}}, foretold"),
+        span=8,
+    )
+    return Row(
+        "Probe orders of joins of three inputs or more",
+        [
+            house.steps(
+                "Place in the order",
+                "When rows of an input ask another one: 1 is first. Mean over units, each has orders of its own.",
+                house.NUMBER,
+                _asked("streamjoin_probe_position"),
+                span=8,
+            )
+            .decimals(2)
+            .fill_opacity(0),
+            house.lines(
+                "Rows that find something",
+                "γ: of the rows of an input that ask another one, the share that find partners. Who finds least is best "
+                "asked first.",
+                house.RATIO,
+                _asked("streamjoin_probe_match_ratio"),
+                span=8,
+            ).max(1),
+            house.lines(
+                "Partners of those",
+                "μ: how many partners a row finds that finds some.",
+                house.NUMBER,
+                _asked("streamjoin_probe_matches"),
+                span=8,
+            ).decimals(2),
+            house.lines(
+                "Keys of state",
+                "κ: different keys in the state of an input, estimated, of all units.",
+                house.COUNT,
+                Ask(gauge("streamjoin_probe_keys", "input"), "{{input}}"),
+                span=8,
+            ),
+            house.broken(cost, "foretold$"),
+            house.lines(
+                "Measured over foretold",
+                "Of the time of a row's probes. Near 1: the choice rests on good figures.",
+                house.NUMBER,
+                Ask(ratio(measured, foretold), "{{input}}"),
+                span=8,
+            ).decimals(2),
+        ],
+    )
+
+
+def _asked(name: str) -> Ask:
+    """A series for each pair of inputs."""
+    return Ask(gauge(name, "input", "other"), "{{input}} asks {{other}}")
 
 
 def _segments() -> Row:
@@ -155,29 +219,22 @@ def _tables() -> Row:
                 "Queries a second for keys that are missing: at most one for each unit and batch.",
                 house.NUMBER,
                 Ask(rate("streamjoin_table_queries_total", "table"), "{{table}}"),
-                span=6,
+                span=8,
             ).decimals(2),
             house.lines(
                 "Time to load",
                 "What loading a whole table took last.",
                 house.SECONDS,
                 Ask(gauge("streamjoin_table_load_seconds", "table"), "{{table}}"),
-                span=6,
+                span=8,
             ),
             house.lines(
                 "Age of whole tables",
                 "Since the last load. More than refresh: loads fail, or find the table empty; the version of before is kept.",
                 house.SECONDS,
                 Ask(f"time() - {gauge('streamjoin_table_loaded_timestamp_seconds', 'table')}", "{{table}}"),
-                span=6,
+                span=8,
             ),
-            house.lines(
-                "DS with and without a rule for hot keys",
-                "Of the rows that met tables: as hashes alone would have sent them to units, and as they were sent.",
-                house.NUMBER,
-                Ask(gauge("streamjoin_route_skew", "route"), "{{route}}"),
-                span=6,
-            ).decimals(2),
         ],
     )
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from dashboards import house
 from dashboards.house import Ask, Row
-from dashboards.queries import by_unit, gauge, of, rate, share, total
+from dashboards.queries import by_unit, gauge, of, rate, ratio, share, total, where
 
 HOT = 1.0  # DS at which StreamJoinSkewStaysHigh fires: half of the units idle, or one of 64 with a seventh of the rows
 _TOP = 12
@@ -13,7 +13,7 @@ _TOP = 12
 def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON."""
     says = "Is the work spread evenly? DS of each input, and what each unit of the state has to do."
-    return house.board("skew", "Skew", says, [_inputs(), _units(), _ranking()])
+    return house.board("skew", "Skew", says, [_inputs(), _rules(), _units(), _ranking()])
 
 
 def _inputs() -> Row:
@@ -46,6 +46,31 @@ def _inputs() -> Row:
                 Ask(gauge("streamjoin_skew"), "state"),
                 span=8,
             ).decimals(2),
+        ],
+    )
+
+
+def _rules() -> Row:
+    """Empty where no stream meets tables only: elsewhere state holds rows where they are."""
+    name = "streamjoin_route_skew"
+    return Row(
+        "Hot keys of streams that meet tables",
+        [
+            house.lines(
+                "DS with and without a rule for hot keys",
+                "Of the rows that met tables: as hashes alone would have sent them to units, and as they were sent. They part "
+                "when a rule is made: after a batch whose DS is over 0.2.",
+                house.NUMBER,
+                Ask(gauge(name, "route"), "{{route}}"),
+                span=12,
+            ).decimals(2),
+            house.lines(
+                "What the rule gains",
+                "DS without the rule over DS with it; 1: there is none yet, or hashes do as well.",
+                house.NUMBER,
+                Ask(ratio(where(name, 'route="hash"'), where(name, 'route="rule"')), "times more even"),
+                span=12,
+            ).decimals(1),
         ],
     )
 

@@ -122,7 +122,8 @@ def _said(asked: Run, cap: Cap, data: Path, work: Path, lines: Path, limit: int)
     memory = ["--memory", f"{asked.memory_mb}M"] if asked.memory_mb else []
     command = [
         sys.executable, str(HERE.parent / "streamjoin_join.py"), "--query", str(HERE / asked.query), *memory,
-        "--units", str(UNITS), "--heap", HEAP, "--limit", str(limit), "--progress", str(lines), "--data", str(data), "--work", str(work),
+        "--units", str(UNITS), "--heap", HEAP, "--limit", str(limit), "--progress", str(lines),
+        "--data", str(data), "--work", str(work),
     ]  # fmt: skip
     surroundings = {"JAVA_TOOL_OPTIONS": JAVA, "STREAMJOIN_LOCAL_DIR": str(work), "MALLOC_ARENA_MAX": "2"}
     log = work.with_suffix(".log")

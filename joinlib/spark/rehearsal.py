@@ -29,19 +29,25 @@ class Rehearsals:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._rehearse, self._clock = rehearse, clock
-        self._warm, self._began = frozenset(warm), 0.0
+        self._warm = self._told = frozenset(warm)
+        self._since = clock()  # then all that were there were told of
         self._thread: threading.Thread | None = None
 
     def done(self, ready: Sequence[str]) -> list[str]:
-        """Those that have, or took too long: it only saves time. For others it is begun."""
-        if self._thread is not None and self._thread.is_alive():
-            if self._clock() - self._began > _PATIENCE_S:
-                self._warm |= frozenset(ready)
-        elif set(ready) - self._warm:
-            self._began = self._clock()
+        """Those that have, or took too long: it only saves time. For others it is begun.
+
+        Several come one after the other: units move once, when the last of them has rehearsed. A rehearsal takes slots, and a
+        batch that moves units meanwhile would wait for them.
+        """
+        there, now = frozenset(ready), self._clock()
+        if now - self._since > _PATIENCE_S:
+            self._warm |= there
+        if there <= self._warm:
+            self._told, self._since = self._warm, now
+        elif self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, args=(tuple(ready),), daemon=True)
             self._thread.start()
-        return [executor for executor in ready if executor in self._warm]
+        return [executor for executor in ready if executor in self._told]
 
     def _run(self, ready: tuple[str, ...]) -> None:
         with contextlib.suppress(Exception):  # the session may end before it does

@@ -28,7 +28,9 @@ def test_results_appear(space: Kube, store: Store) -> None:
     space.until("there are results", lambda: store.output("first"), 240)
     print(f"first result {time.monotonic() - start:.0f} s after apply")
     running(space, "first", 2)
-    assert (
-        len(space.names("pods", "app.kubernetes.io/instance=first,app.kubernetes.io/component=executor")) == 2
-    )
+    pods = space.names("pods", "app.kubernetes.io/instance=first,app.kubernetes.io/component=executor")
+    assert len(pods) == 2
+    for log in (space.run("logs", pod) for pod in pods):  # they took tasks when they were warm
+        assert "Initialized executor component for plugin dev.streamjoin.WarmExecutor" in log
+        assert "not warm" not in log
     space.until("the output is complete", lambda: store.output("first") == expected(document), 120)

@@ -15,6 +15,12 @@ from tests.deploy.chart.conftest import IMAGE, ROOT
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
 EXAMPLES = ROOT / "manifests" / "examples"
+SKEW = """
+import re, urllib.request
+text = urllib.request.urlopen('http://127.0.0.1:8080/metrics').read().decode()
+found = dict(re.findall(r'^streamjoin_route_skew{route="(\\w+)"} (\\S+)', text, re.MULTILINE))
+print(found.get('hash', 0), found.get('rule', 0))
+"""
 Apply = Callable[[str], str]
 
 
@@ -115,3 +121,14 @@ def test_suspended(space: Kube, apply: Apply) -> None:
     space.until("it rests", lambda: space.get("sj", job)["status"]["phase"] == "Suspended", 60)
     assert space.get("statefulset", f"{job}-driver")["spec"]["replicas"] == 0
     assert space.names("pods", f"app.kubernetes.io/instance={job}") == []
+
+
+def test_hot_keys_of_a_table(space: Kube, apply: Apply) -> None:
+    """A rule for hot keys is made, and DS falls to less than half of what hashes would give."""
+    job = apply("08-hot-keys-of-a-table.yaml")
+
+    def even() -> bool:
+        by_hash, by_rule = map(float, space.exec(f"{job}-driver-0", "python3", "-c", SKEW).split())
+        return by_hash > 2 * by_rule
+
+    space.until("DS has fallen", even, 300)

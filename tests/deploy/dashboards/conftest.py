@@ -28,6 +28,8 @@ _ONLY_TABLES = {  # the rest is the other driver's
     "regex": "streamjoin_(table_.*|route_skew)",
     "action": "keep",
 }
+_THIRD = """JOIN orders o ON v.customer_id = o.customer_id
+ AND o.ordered_at BETWEEN v.viewed_at - INTERVAL 20 SECONDS AND v.viewed_at + INTERVAL 20 SECONDS"""
 LASTS_S = 36  # of the run
 
 
@@ -55,10 +57,16 @@ def applied() -> dict[str, Any]:
 
 
 def local() -> str:
-    """The example, for this machine."""
+    """The example, for this machine, with an input more: joins of three have probe orders."""
     thing = yaml.safe_load(EXAMPLE.read_text())
-    thing["spec"] |= {"checkpoint": {"path": "checkpoint"}}
-    del thing["spec"]["volumes"]
+    spec = thing["spec"]
+    spec |= {"checkpoint": {"path": "checkpoint"}, "sql": f"{spec['sql']} {_THIRD}"}
+    spec["inputs"]["orders"] = {
+        "schema": "customer_id BIGINT, ordered_at TIMESTAMP",
+        "eventTime": {"column": "ordered_at", "delay": "2s"},
+        "generator": {"rowsPerSecond": 300, "keys": 20000, "seed": 3},
+    }
+    del spec["volumes"]
     return yaml.safe_dump(thing)
 
 
@@ -78,6 +86,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
                 driver.until("readiness", lambda: driver.get("/readyz")[0] == 200)
                 driver.until("batches", lambda: _batches(driver) > 2)
                 tabled.until("queries", lambda: tabled.metric("streamjoin_table_queries_total"))
+                driver.until("probe orders", lambda: driver.metric("streamjoin_probe_measured_seconds"))
                 begin = time.time()
                 with suppress(pytest.skip.Exception):  # says so again to whoever wants to draw
                     drawing.prepare()

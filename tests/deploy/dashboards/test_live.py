@@ -67,6 +67,15 @@ def test_hot_keys_show(watched: Watched) -> None:
     assert skew["views"] > 0.8 > 3 * skew["customers"]
 
 
+def test_a_rule_for_hot_keys_shows(watched: Watched) -> None:
+    """DS of a stream that meets tables, as hashes would have sent it, and as it was sent: less than half."""
+    job = f'namespace="{KEY.namespace}", streamjoin="{KEY.name}"'
+    found = watched.prometheus.now(f"avg_over_time(streamjoin_route_skew{{{job}}}[30s])")
+    skew = {series["metric"]["route"]: float(series["value"][1]) for series in found}
+
+    assert skew["hash"] > 2 * skew["rule"]
+
+
 @pytest.fixture(scope="session")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where screenshots go: $STREAMJOIN_PICTURES, for who wants to look at them."""

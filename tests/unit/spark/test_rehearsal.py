@@ -56,3 +56,35 @@ def test_a_rehearsal_that_hangs_is_not_waited_for() -> None:
     now[0] = 61
     assert rehearsals.done(["1"]) == ["1"]
     going.set()
+
+
+def test_units_move_once() -> None:
+    """Who has rehearsed waits for those that have come meanwhile."""
+    last, sizes = threading.Event(), list[int]()
+
+    def rehearse(executors: int) -> None:
+        sizes.append(executors)
+        if executors == 3:
+            last.wait(10)
+
+    rehearsals = Rehearsals(rehearse, ["1"])
+    rehearsals.done(["1", "2"])
+    until(lambda: rehearsals.done(["1", "2", "3"]) == ["1"] and sizes == [2, 3])
+    last.set()
+    until(lambda: rehearsals.done(["1", "2", "3"]) == ["1", "2", "3"])
+
+
+def test_executors_that_come_again_and_again_hold_nobody_back() -> None:
+    """Those that stay have units after a minute."""
+    now, going, told = [0.0], threading.Event(), list[str]()
+
+    def rehearse(executors: int) -> None:
+        del executors
+        going.wait(10)
+
+    rehearsals = Rehearsals(rehearse, ["1"], lambda: now[0])
+    for another in range(3, 35):
+        now[0] += 2
+        told = rehearsals.done(["1", "2", str(another)])
+    going.set()
+    assert told[:2] == ["1", "2"]

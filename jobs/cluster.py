@@ -1,4 +1,6 @@
-"""What the driver asks the API server itself: one Lease, over plain HTTPS with the pod's service account."""
+"""What the driver asks the API server itself: its Lease, and that executors of earlier runs go. Plain HTTPS, with the pod's
+service account.
+"""
 
 import json
 import os

@@ -254,6 +254,10 @@ class Driver(Collector):
             )
         self._enter("Running")
 
+    def failed(self, message: str) -> None:
+        """What is told from now on."""
+        self._tell(phase="Failed", message=message)
+
     def _enter(self, phase: Phase, message: str = "") -> None:
         log.info("%s", f"{phase}: {message}" if message else phase)
         self._tell(phase=phase, message=message)
@@ -286,7 +290,7 @@ def drive(file: Path, around: Surroundings) -> int:
             driver.run()
     except Exception as error:  # noqa: BLE001 - the one place where an error becomes an exit code
         if driver is not None:
-            driver._tell(phase="Failed", message=one_line(error))
+            driver.failed(one_line(error))
         with contextlib.suppress(OSError):
             around.termination_log.write_text(one_line(error) + "\n")
         log.error("%s", one_line(error))  # noqa: TRY400 - the flow has printed all there is to say

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from jobs.figures import Took
-from joinlib.errors import StreamJoinError
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Flow(threading.Thread):
         self.route_skew: Mapping[str, float] = {}  # DS of the batch before: by hashes alone, by the rule
         self.took = Took()  # the last batch that was committed
         self.busy = False  # rows are there, a batch is on its way
-        self.error: StreamJoinError | Exception | None = None
+        self.error: Exception | None = None
 
     def stop(self) -> None:
         """Asks the run to end after what it is doing; returns at once."""

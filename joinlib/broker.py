@@ -5,12 +5,10 @@ configuration. Nothing here, and no error, repeats one.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 
 from joinlib.errors import InputError, SpecError, StreamJoinError
 from joinlib.spec.kafka import KafkaConnection, KafkaSecurity
@@ -94,16 +92,6 @@ class Trouble:
         if error is None:
             return InputError(f"kafka {self._servers}: {doing}: no answer; are these the brokers' addresses?")
         return InputError(f"kafka {self._servers}: {doing}: {_text(error)}{_fix(error)}")
-
-
-@contextmanager
-def explained(trouble: Trouble, doing: str) -> Iterator[None]:
-    """Turns the client's exceptions into ours."""
-    try:
-        yield
-    except KafkaException as e:
-        cause = e.args[0] if e.args and isinstance(e.args[0], KafkaError) else None
-        raise trouble.error(doing, cause) from None
 
 
 def codes(*names: str) -> frozenset[int]:

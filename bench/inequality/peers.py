@@ -91,13 +91,22 @@ def _find(keys: Array, tree: Array, bounds: Array, sought: float, upper: bool) -
     return at
 
 
+@nb.njit(cache=True, inline="always")
+def _keep(out: tuple[Array, Array], at: int, probe: int, row: int) -> int:
+    """Writes a pair, over the first ones where there is no more room; the place of the next."""
+    probes, rows = out
+    if at == probes.shape[0]:
+        at = 0
+    probes[at], rows[at] = probe, row
+    return at + 1
+
+
 @nb.njit(cache=True, nogil=True)
 def _hash_sets(
     trees: tuple[Array, ...], p: Array, q: Array, table: Array, out: tuple[Array, Array], keep: bool
 ) -> Array:
     """Rows that satisfy one comparison go into a hash set, rows of the other are looked up in it."""
     x, x_rows, x_tree, x_bounds, y, y_rows, y_tree, y_bounds = trees
-    probes, rows = out
     found = np.zeros(p.shape[0], np.int64)
     mask, at_out = np.uint32(table.shape[0] - 1), 0
     for i in range(p.shape[0]):
@@ -114,10 +123,7 @@ def _hash_sets(
             if table[slot] >= 0:
                 found[i] += 1
                 if keep:
-                    if at_out == probes.shape[0]:
-                        at_out = 0
-                    probes[at_out], rows[at_out] = i, y_rows[at]
-                    at_out += 1
+                    at_out = _keep(out, at_out, i, y_rows[at])
     return found
 
 
@@ -127,7 +133,6 @@ def _bit_arrays(
 ) -> Array:
     """A bit for each row that satisfies one comparison, set anew for every probe; rows of the other look at theirs."""
     x, x_rows, x_tree, x_bounds, y, y_rows, y_tree, y_bounds = trees
-    probes, rows = out
     found, at_out = np.zeros(p.shape[0], np.int64), 0
     for i in range(p.shape[0]):
         table[:] = 0
@@ -137,10 +142,7 @@ def _bit_arrays(
             if table[y_rows[at] >> 6] >> np.uint64(y_rows[at] & 63) & np.uint64(1):
                 found[i] += 1
                 if keep:
-                    if at_out == probes.shape[0]:
-                        at_out = 0
-                    probes[at_out], rows[at_out] = i, y_rows[at]
-                    at_out += 1
+                    at_out = _keep(out, at_out, i, y_rows[at])
     return found
 
 
@@ -184,7 +186,6 @@ def _per_tuple(
 ) -> Array:
     """Algorithm 4 of the paper: two binary searches, bits by the permutation array, a scan of the bit array."""
     x, y, order, perm = arrays
-    probes, rows = out
     found, at_out = np.zeros(p.shape[0], np.int64), 0
     for i in range(p.shape[0]):
         bits[:] = 0
@@ -194,10 +195,7 @@ def _per_tuple(
             if bits[at]:
                 found[i] += 1
                 if keep:
-                    if at_out == probes.shape[0]:
-                        at_out = 0
-                    probes[at_out], rows[at_out] = i, order[at]
-                    at_out += 1
+                    at_out = _keep(out, at_out, i, order[at])
     return found
 
 

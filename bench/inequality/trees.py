@@ -8,7 +8,7 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-from peers import NODE, ROOM, Array, _find, _levels
+from peers import NODE, ROOM, Array, _find, _keep, _levels
 
 FAN = 32  # keys of a node of a B+tree
 SPREAD = NODE**2  # B+trees below a CSS-tree
@@ -139,7 +139,6 @@ def _probe(
 ) -> Array:
     """Both parts, by bit arrays, probe by probe."""
     xs, x_rows, x_tree, x_bounds, ys, y_rows, y_tree, y_bounds = sealed
-    probes, rows = out
     found, at_out = np.zeros(p.shape[0], np.int64), 0
     for i in range(p.shape[0]):
         bits[:] = 0
@@ -155,10 +154,7 @@ def _probe(
             if bits[some[at] >> 6] >> np.uint64(some[at] & 63) & np.uint64(1):
                 found[i] += 1
                 if keep:
-                    if at_out == probes.shape[0]:
-                        at_out = 0
-                    probes[at_out], rows[at_out] = i, some[at]
-                    at_out += 1
+                    at_out = _keep(out, at_out, i, some[at])
     return found
 
 

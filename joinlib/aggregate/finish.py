@@ -2,7 +2,6 @@
 
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,6 +10,7 @@ from joinlib.aggregate.partial import ROWS
 from joinlib.errors import SpecError
 from joinlib.expr import Column, Expr
 from joinlib.expr import types as t
+from joinlib.index import order
 
 _CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP)
 
@@ -103,7 +103,6 @@ def _quotient(total: Decimal, count: int, unit: Decimal) -> Decimal:
 
 
 def _float(codes: pa.Array) -> pa.Array:
-    """Inverse of `index.order.ordered`."""
-    bits = codes.fill_null(0).to_numpy(zero_copy_only=False)
-    numbers = (bits ^ ((bits >> 63) & np.int64(2**63 - 1))).view(np.float64)
-    return pa.array(numbers, mask=codes.is_null().to_numpy(zero_copy_only=False))
+    """The doubles behind the integers that keep their order."""
+    found = order.doubles(codes.fill_null(0).to_numpy(zero_copy_only=False))
+    return pa.array(found, mask=codes.is_null().to_numpy(zero_copy_only=False))

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.aggregate.config import Grouping
-from joinlib.aggregate.partial import HASH, merge, schema
+from joinlib.aggregate.partial import merge, schema
+from joinlib.route.config import HASH
 from joinlib.route.hash import U64
 from joinlib.state import segment
 from joinlib.state.manifest import ALWAYS, NEVER, Segment
@@ -43,7 +44,6 @@ class Groups:
         """Takes out the groups whose release key is below `bound`; ALWAYS: all."""
         due: list[pa.RecordBatch] = []
         rest: list[pa.RecordBatch] = []
-        stay: list[Segment] = []
         touched = [s for s in self.segments if s.low < bound or bound == ALWAYS]
         stay = [s for s in self.segments if s not in touched]
         parts = [self.read(s) for s in touched] + ([self.waiting] if self.waiting is not None else [])

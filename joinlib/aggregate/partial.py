@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from joinlib.aggregate.config import Call, Grouping
 from joinlib.expr import types as t
 from joinlib.index.order import ordered
+from joinlib.route.config import HASH
 from joinlib.route.hash import key_hash
 
-HASH = "$hash"  # first column of partials
 _AT = "$at"
 ROWS = "$n"  # how many joined rows the group has
 _LARGE = 2**62  # sums of whole numbers that cannot get so large are computed in BIGINT
@@ -165,7 +165,7 @@ def _alike(key: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), key.type), plain)
 
 
-def _hashes(keys: Sequence[pa.Array], rows: int) -> "pa.Array":
+def _hashes(keys: Sequence[pa.Array], rows: int) -> pa.Array:
     """NULL hashes as zero does."""
     if not keys:
         return pa.array([0] * rows, pa.uint64())

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from joinlib.aggregate.config import Grouping
 from joinlib.aggregate.finish import changes, existing, finished
 from joinlib.aggregate.groups import Groups, number
-from joinlib.aggregate.partial import HASH, merge, nothing
+from joinlib.aggregate.partial import merge, nothing
+from joinlib.route.config import HASH
 from joinlib.state.manifest import ALWAYS, NEVER, Manifest, Run, SideManifest
 from joinlib.state.manifest import empty as empty_manifest
 from joinlib.state.tuning import Tuning
@@ -39,7 +40,6 @@ class GroupUnit:
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder, manifest)
         self.groups = Groups(folder, grouping, manifest.sides[0].segments)
-        self.rows_in = 0
 
     def run(
         self, batch: int, parts: Sequence[tuple[int, pa.RecordBatch]], watermark: int
@@ -50,7 +50,6 @@ class GroupUnit:
         if not self.grouping.keys and self.unit == 0 and before.batch < 0:
             arrived.insert(0, nothing(self.grouping))
         part = merge(arrived, self.grouping)
-        self.rows_in = sum(p.num_rows for p in arrived)
         after = max(watermark, before.watermark)
         if self.grouping.final_close:
             self.groups.add(part)

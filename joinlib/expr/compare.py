@@ -12,7 +12,6 @@ from joinlib.expr.cast import cast
 from joinlib.expr.logic import both, either
 from joinlib.expr.nodes import Literal, Value, call, combine, constant, no_columns
 
-SIGNS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 MIRROR = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
 _PLAIN = {
     "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,

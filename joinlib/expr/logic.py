@@ -15,9 +15,7 @@ from joinlib.errors import SpecError
 from joinlib.expr import Column, Columns, Expr, Node
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
-from joinlib.expr.nodes import Literal, Value, call, combine, compute, constant
-
-TRUE = constant(pa.scalar(True), "TRUE")
+from joinlib.expr.nodes import Literal, Value, call, combine, compute
 
 
 @dataclass(frozen=True)

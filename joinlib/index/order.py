@@ -34,7 +34,16 @@ def ordered(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Integers in the order of doubles, shape (rows,); O(rows)."""
     numbers = numbers + 0.0
     numbers[np.isnan(numbers)] = np.nan  # one NaN of many, a positive one
-    bits = numbers.view(np.int64)
+    return _turned(numbers.view(np.int64))
+
+
+def doubles(ordered: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Inverse of `ordered`, but for -0.0 and which NaN it was."""
+    return _turned(ordered).view(np.float64)
+
+
+def _turned(bits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Negative doubles grow with their bits where integers shrink; its own inverse."""
     return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
 
 

@@ -36,6 +36,13 @@ class Bound:
     low_us: int | None
     high_us: int | None
 
+    @property
+    def turned(self) -> "Bound":
+        """The same, said of left - right."""
+        low = None if self.high_us is None else -self.high_us
+        high = None if self.low_us is None else -self.low_us
+        return Bound(self.right, self.left, low, high)
+
 
 @dataclass(frozen=True)
 class Meet:

@@ -16,7 +16,7 @@ def tick(plan: InputPlan, watermark: int, closed: bool) -> Tick:
 
 
 def check(pipeline: Pipeline) -> None:
-    """Refuses what several stages cannot run yet."""
+    """Refuses what several stages cannot run."""
     if len(pipeline.stages) == 1:
         return
     for stage in pipeline.stages:

@@ -16,8 +16,7 @@ import pyarrow as pa
 from joinlib.expr import Expr
 from joinlib.join.config import Bound, Index, Join, Kind, Leaf, Meet
 from joinlib.join.reach import Bounds, Holding, Reach, all_bounds, closure, columns
-from joinlib.join.rows import HASH
-from joinlib.route.config import InputPlan
+from joinlib.route.config import HASH, InputPlan
 from joinlib.route.hash import exact
 from joinlib.state.manifest import ALWAYS
 from joinlib.state.side import SideConfig

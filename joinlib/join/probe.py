@@ -83,7 +83,8 @@ class Prober:
             left.append(bound)
             if own not in (bound.left, bound.right) or other in names or live.run.high == ALWAYS:
                 continue
-            low, high = (bound.low_us, bound.high_us) if own == bound.right else _flip(bound)
+            own_less_other = bound if own == bound.right else bound.turned
+            low, high = own_less_other.low_us, own_less_other.high_us
             times = time_values(flat(tuples.column(other)))
             first, last = int(times.min()), int(times.max())
             if low is not None and live.run.high < first + low:
@@ -95,11 +96,3 @@ class Prober:
             ):
                 left.pop()
         return tuple(left)
-
-
-def _flip(bound: Bound) -> tuple[int | None, int | None]:
-    """The bound on left - right."""
-    return (
-        None if bound.high_us is None else -bound.high_us,
-        None if bound.low_us is None else -bound.low_us,
-    )

@@ -63,12 +63,10 @@ def closure(bounds: Iterable[Bound]) -> Reach:
     """For every ordered pair that is bounded, also over others (Floyd-Warshall). O(columns^3)."""
     hi: Reach = {}
     for b in bounds:
-        for pair, value in (
-            ((b.left, b.right), b.high_us),
-            ((b.right, b.left), None if b.low_us is None else -b.low_us),
-        ):
-            if value is not None:
-                hi[pair] = min(hi.get(pair, ALWAYS), value)
+        for way in (b, b.turned):
+            if way.high_us is not None:
+                pair = way.left, way.right
+                hi[pair] = min(hi.get(pair, ALWAYS), way.high_us)
     names = sorted({n for pair in hi for n in pair})
     for k in names:
         for i in names:

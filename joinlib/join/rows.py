@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.expr import Column
+from joinlib.route.config import HASH
 from joinlib.state.run import I32, I64, LiveRun
 
-HASH = "$hash"
 Positions = npt.NDArray[np.signedinteger]
 
 

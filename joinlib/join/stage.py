@@ -104,6 +104,10 @@ class Pipeline:
         """`inputs`, each behind the number of its stage."""
         return tuple((n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream is None)
 
+    def route(self, number: int) -> Biclique | None:
+        """How rows reach the units of an operator; those of groups by the hash of the group."""
+        return self.stages[number].route if number < len(self.stages) else None
+
     def reader(self, number: int) -> tuple[int, InputPlan]:
         """The stage that reads the rows of stage `number`, and as which of its inputs."""
         found = [(n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream == number]

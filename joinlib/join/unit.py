@@ -149,8 +149,8 @@ class UnitJoin:
                 yield from self._out(
                     op, (alone(prober, at, Picked(dead)) for _, dead in split if dead.num_rows)
                 )
-        join = inner if op.kind == "inner" else outer
-        found = inner(prober, batch, inputs, orders.orders) if orders else join(prober, batch, inputs)
+        asked = orders.orders if orders else None
+        found = inner(prober, batch, inputs, asked) if op.kind == "inner" else outer(prober, batch, inputs)
         yield from self._out(op, found)
         if orders and any(inputs):
             rule, length = RULES[self.tuning.probe_order], self.tuning.probe_cycle

@@ -4,7 +4,7 @@ from joinlib.join.stage import OutputColumn, Pipeline, Stage
 from joinlib.plan.build import build
 from joinlib.plan.fingerprint import compare, fingerprint
 from joinlib.plan.source import SourceInput
-from joinlib.plan.spec import of_spec, pipeline_of
+from joinlib.plan.spec import pipeline_of
 from joinlib.plan.stages import pipeline
 from joinlib.plan.told import cautions, explain
 
@@ -18,7 +18,6 @@ __all__ = [
     "compare",
     "explain",
     "fingerprint",
-    "of_spec",
     "pipeline",
     "pipeline_of",
 ]

@@ -25,9 +25,6 @@ def share(join: Join) -> float:
 
 
 def said(join: Join) -> str:
-    """The estimate as a percentage."""
-    return (
-        f"about {share(join):.2g} of all pairs"
-        if share(join) < 0.01
-        else f"about {share(join):.0%} of all pairs"
-    )
+    """The estimate in words."""
+    found = share(join)
+    return f"about {format(found, '.2g' if found < 0.01 else '.0%')} of all pairs"

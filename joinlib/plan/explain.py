@@ -3,15 +3,13 @@
 from collections.abc import Iterator
 
 from joinlib.expr.types import name
-from joinlib.expr.types import name as name_of
 from joinlib.join.config import Caching, Join, Leaf, Lookup
 from joinlib.join.stage import Stage
 from joinlib.plan.biclique import figures, routes, sorted_by_key, warnings, why
+from joinlib.plan.binary import TITLES
 from joinlib.plan.holds import Hold, holds, said, signed
 from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.spec.duration import text as duration
-
-_TITLES = {"inner": "INNER", "left": "LEFT", "full": "FULL", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}
 
 
 def explain(stage: Stage, number: int | None = None, reader: int | None = None, grouped: bool = False) -> str:
@@ -33,7 +31,7 @@ def explain(stage: Stage, number: int | None = None, reader: int | None = None, 
     columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
     title = "To the groups" if grouped else "Result" if reader is None else f"To stage {reader}"
     lines += ["", title, f"  {columns}", "", "Why", *_bullets(_why(stage, number))]
-    warned = list(cautions(stage))
+    warned = list(_cautions(stage, kept))
     return "\n".join(lines + (["", "Warnings", *_bullets(warned)] if warned else []))
 
 
@@ -69,13 +67,13 @@ def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]
 
 def _lookup(lookup: Lookup) -> Iterator[str]:
     table = lookup.table
-    name = table.source if table.alias == table.source else f"{table.alias} = {table.source}"
-    yield f"{name}, {_TITLES[lookup.kind]} lookup"
+    shown = table.source if table.alias == table.source else f"{table.alias} = {table.source}"
+    yield f"{shown}, {TITLES[lookup.kind]} lookup"
     yield f"  reads   {', '.join(table.read)}"
     if table.filter is not None:
         yield f"  where   {table.filter.sql}"
     for probe, key in zip(lookup.probe, table.keys, strict=True):
-        yield f"  key     {probe.sql} = {key}, {name_of(probe.type)}"
+        yield f"  key     {probe.sql} = {key}, {name(probe.type)}"
     if lookup.range is not None:
         ends = [f"{lookup.range.low} <= {lookup.range.x.sql}"] if lookup.range.x else []
         ends += [f"{lookup.range.y.sql} <= {lookup.range.high}"] if lookup.range.y else []
@@ -128,7 +126,7 @@ def _tree(stage: Stage, tree: Join | Leaf, kept: dict[int, tuple[Hold, ...]]) ->
     if isinstance(tree, Leaf):
         yield called(stage.inputs[tree.input])
         return
-    yield f"{_TITLES[tree.kind]} JOIN of {', '.join(spoken(stage, i) for i in tree.inputs)}"
+    yield f"{TITLES[tree.kind]} JOIN of {', '.join(spoken(stage, i) for i in tree.inputs)}"
     for position in zip(*tree.keys, strict=True):
         yield f"  key     {' = '.join(position)}, {name(_type(stage, position[0]))}"
     for bound in tree.bounds:
@@ -206,7 +204,10 @@ def _dropped(stage: Stage) -> str:
 
 def cautions(stage: Stage) -> Iterator[str]:
     """What a user should know before it runs: state without end, results beyond measure, bounds that nothing meets."""
-    kept = holds(stage)
+    return _cautions(stage, holds(stage))
+
+
+def _cautions(stage: Stage, kept: dict[int, tuple[Hold, ...]]) -> Iterator[str]:
     for join in joins(stage.tree):
         yield from warnings(stage, join)
         alone = kept[id(join)] if join.kind == "full" else kept[id(join)][:1]

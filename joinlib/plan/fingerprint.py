@@ -80,11 +80,7 @@ def _tree(tree: Join | Leaf) -> Any:
 
 
 def _ordered(bound: Bound) -> Bound:
-    if bound.left <= bound.right:
-        return bound
-    low = None if bound.high_us is None else -bound.high_us
-    high = None if bound.low_us is None else -bound.low_us
-    return Bound(bound.right, bound.left, low, high)
+    return bound if bound.left <= bound.right else bound.turned
 
 
 def _sql(value: Expr | None) -> str | None:

@@ -1,38 +1,26 @@
 """The stages of a spec: a thin adapter from the file's models to the planner's values."""
 
-from typing import Any
-
 from joinlib.join.config import Caching
-from joinlib.join.stage import Pipeline, Stage
-from joinlib.plan.build import build
+from joinlib.join.stage import Pipeline
 from joinlib.plan.source import SourceInput
 from joinlib.plan.stages import pipeline
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import Spec, StreamJoin
 
 
-def of_spec(spec: StreamJoin | Spec) -> Stage:
-    """The one stage that runs the spec's SQL; SqlError where it takes several."""
-    return build(**_asked(spec))
-
-
 def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
     """The stages that run the spec's SQL."""
-    mode = (spec.spec if isinstance(spec, StreamJoin) else spec).output.mode
-    return pipeline(**_asked(spec), changelog=mode == "changelog")
-
-
-def _asked(spec: StreamJoin | Spec) -> dict[str, Any]:
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
-    return {
-        "sql": spec.sql,
-        "inputs": {name: source(given) for name, given in spec.inputs.items()},
-        "units": spec.join.units,
-        "retention_us": spec.join.retention_us,
-        "strategy": spec.join.strategy,
-        "subgroups": spec.join.subgroups,
-        "window_rows": spec.join.window.rows if spec.join.window else None,
-    }
+    return pipeline(
+        spec.sql,
+        {name: source(given) for name, given in spec.inputs.items()},
+        units=spec.join.units,
+        retention_us=spec.join.retention_us,
+        strategy=spec.join.strategy,
+        subgroups=spec.join.subgroups,
+        window_rows=spec.join.window.rows if spec.join.window else None,
+        changelog=spec.output.mode == "changelog",
+    )
 
 
 def source(given: Input) -> SourceInput:

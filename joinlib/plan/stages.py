@@ -117,6 +117,6 @@ def _check_waits(query: Query, times: frozenset[str]) -> None:
     if query.waits is not None and times:
         raise SqlError(
             "this join keeps rows back until no partner can come, and a join by another key follows: with time bounds, or"
-            " join.retention, that is not supported yet; write this join last, or leave the bounds out",
+            " join.retention, that is not supported; write this join last, or leave the bounds out",
             *query.waits,
         )

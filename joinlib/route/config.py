@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from joinlib.expr import Expr
 
+HASH = "$hash"  # first column of every block: the hash of the row's key
 ORDINAL = "$ordinal"  # a column that the source makes: the number of each row in its input, from 0 on
 
 

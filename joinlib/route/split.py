@@ -13,10 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.route.config import InputPlan
+from joinlib.route.config import HASH, InputPlan
 from joinlib.route.hash import key_hash, spread
 
-HASH = "$hash"  # first column of every block
 _ORDER_BITS = 14  # finer order no longer pays: a group's part of the index fits the first-level cache
 
 

@@ -21,7 +21,6 @@ from joinlib.plan import SourceInput, pipeline
 from joinlib.plan.source import Role
 from joinlib.route.config import InputPlan, read_columns
 from joinlib.route.split import block_schema, prepare
-from joinlib.route.ways import unruled
 from joinlib.spark.exchange import Sender
 from joinlib.spark.operator import FrameJoiner, LinkJoiner, ReceiptJoiner
 from joinlib.spark.splitter import exchange_rows, spool
@@ -145,12 +144,8 @@ def _exchange(df: DataFrame, plans: list[tuple[int, InputPlan]], task: JoinTask)
             (start + at, pa.record_batch(b.columns, b.schema.names).cast(schema))
             for at, b in enumerate(batches)
         )
-        senders = {n: _sender(link) for n, link in enumerate(task.chain())}
+        aside = spool(task.states, task.tuning)
+        senders = [Sender(task.pipeline, n, aside) for n in range(len(task.pipeline.stages))]
         yield from exchange_rows(rows, [(p, senders[n]) for n, p in plans], task.tuning.hash_bits)
 
     return columns.mapInArrow(split, DDL)
-
-
-def _sender(task: JoinTask) -> Sender:
-    stage = task.stage
-    return Sender(stage.units, spool(task.state, task.tuning), unruled(stage.units, stage.route), task.number)

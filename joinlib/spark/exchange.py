@@ -13,14 +13,15 @@ import orjson
 import pyarrow as pa
 
 from joinlib import fault
+from joinlib.join.stage import Pipeline
 from joinlib.join.unit import Blocks
 from joinlib.join.watermark import Tick
 from joinlib.route.biclique import PROBE, Sent
 from joinlib.route.config import InputPlan
 from joinlib.route.slots import slots
 from joinlib.route.split import block_schema
-from joinlib.route.ways import Way
-from joinlib.spark.task import unit_folder
+from joinlib.route.ways import Way, unruled
+from joinlib.spark.task import state_folder, unit_folder
 from joinlib.spark.wire import SCHEMA
 from joinlib.state import segment
 from joinlib.state.segment import Written
@@ -37,26 +38,27 @@ Row = TypeVar("Row", bound=Sequence[Any])
 
 @dataclass(frozen=True)
 class Spool:
-    """Where map tasks write blocks as the segments that they will be: `state`/UNIT/."""
+    """Where map tasks write blocks as the segments that they will be: `states`/STAGE/UNIT/."""
 
-    state: Path
+    states: Path
     batch: int
     least_bytes: int  # smaller blocks go through Spark
 
 
 class Sender:
-    """Makes exchange rows. `units` is a power of two.
+    """Makes exchange rows.
 
     A large block is written once, by the map task, as the very segment that its unit will keep; the unit maps it and indexes
     it. Through Spark goes its name. So most bytes cross no process border at all, and nothing is written twice.
     """
 
-    def __init__(self, units: int, spool: Spool | None, way: Way, stage: int = 0) -> None:
-        self.slots, self.spool, self.way, self.stage = slots(units), spool, way, _STAGE * stage
-
-    def blocks(self, plan: InputPlan, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Rows that are prepared, split by unit; None if there are none."""
-        return self.split(plan.number, sequence, rows)
+    def __init__(
+        self, pipeline: Pipeline, number: int, spool: Spool | None = None, way: Way | None = None
+    ) -> None:
+        """To the units of stage `number`, or of the groups behind the stages. `way`: by default rows are not counted."""
+        self.number, self.stage, self.spool = number, _STAGE * number, spool
+        self.slots = slots(pipeline.units)
+        self.way = way or unruled(pipeline.units, pipeline.route(number))
 
     def split(self, number: int, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         """Rows with their hash in front, of the input of this number, split by unit."""
@@ -95,7 +97,7 @@ class Sender:
     def _send(self, number: int, unit: int, part: pa.RecordBatch) -> tuple[int, pa.Buffer]:
         if self.spool is None or part.nbytes < self.spool.least_bytes:
             return _BLOCK, part.serialize()
-        folder = unit_folder(self.spool.state, unit)
+        folder = unit_folder(state_folder(self.spool.states, self.number), unit)
         folder.mkdir(parents=True, exist_ok=True)
         written = segment.write(folder, f"in{number}-{self.spool.batch:08d}", part)
         fault.point("spooled", self.spool.batch)

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.aggregate.config import DELETED
 from joinlib.errors import SpecError
 from joinlib.spark import texts
 from joinlib.spark.task import KafkaTarget
 
 Message = tuple[bytes | None, bytes | None]
-DELETED = "deleted"  # of a changelog row: the group is gone
 
 
 def messages(batch: pa.RecordBatch, target: KafkaTarget) -> Iterator[Message]:

@@ -31,7 +31,6 @@ class _Joiner(StatefulProcessor):
 
     def __init__(self, task: JoinTask) -> None:
         self.task = task
-        self._outbox: Outbox | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.saved = handle.getValueState("manifest", "manifest BINARY")

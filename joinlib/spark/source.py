@@ -28,7 +28,6 @@ from joinlib.route.config import read_columns
 from joinlib.source import Config, Input, KafkaConfig, Slice, admit, make, reader
 from joinlib.source.files import FileInput
 from joinlib.source.generator import GeneratorInput
-from joinlib.spark.task import state_folder
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
 
@@ -305,13 +304,11 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from joinlib.spark.splitter import exchange_rows, numbered, spool
 
         way, first = self._way(part), dict(part.first)
-        senders = [
-            Sender(s.units, spool(state_folder(self.task.states, n), self.task.tuning), way, n)
-            for n, s in enumerate(self.task.pipeline.stages)
-        ]
+        aside, pipeline = spool(self.task.states, self.task.tuning), self.task.pipeline
+        senders = [Sender(pipeline, n, aside, way) for n in range(len(pipeline.stages))]
         readers = {s.name: reader(s.config, s.schema) for s in self.task.sources}
         for name, slices in part.reads:
-            plans = [(p, senders[n]) for n, p in self.task.pipeline.heard if p.source == name]
+            plans = [(p, senders[n]) for n, p in pipeline.heard if p.source == name]
             rows = readers[name].read_many(slices, read_columns(p for p, _ in plans))
             batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, slices[0].index << 20)
             if name in first:

@@ -34,7 +34,7 @@ def exchange_rows(
             counts[at] += rows.num_rows
             if (time := plan.source_time) is not None:
                 highest[at] = max(highest[at], _highest(rows.column(time)))
-            blocks = sender.blocks(plan, sequence, prepare(plan, rows, sequence, hash_bits))
+            blocks = sender.split(plan.number, sequence, prepare(plan, rows, sequence, hash_bits))
             if blocks is not None:
                 yield blocks
     left_out = bad()
@@ -63,11 +63,11 @@ def with_numbers(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
     return pa.record_batch([*rows.columns, numbers], names=[*rows.schema.names, ORDINAL])
 
 
-def spool(state: Path, tuning: Tuning) -> Spool | None:
+def spool(states: Path, tuning: Tuning) -> Spool | None:
     """Where this map task may write large blocks; nowhere outside of a batch."""
     context = TaskContext.get()
     batch = context.getLocalProperty("streaming.sql.batchId") if context else None
-    return Spool(state, int(batch), tuning.spool_bytes) if batch is not None else None
+    return Spool(states, int(batch), tuning.spool_bytes) if batch is not None else None
 
 
 def _highest(times: pa.Array) -> int:

@@ -78,6 +78,11 @@ class JoinTask:
         """The groups that this operator keeps: it is the one behind the stages."""
         return self.pipeline.grouping if self.number == len(self.pipeline.stages) else None
 
+    @property
+    def grouped(self) -> bool:
+        """Its rows become partials: the operator behind it keeps groups."""
+        return self.pipeline.grouping is not None and self.number == len(self.pipeline.stages) - 1
+
     def chain(self) -> "tuple[JoinTask, ...]":
         """The task of every stage, and of the groups."""
         return tuple(replace(self, number=n) for n in range(self.pipeline.operators))

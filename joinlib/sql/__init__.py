@@ -4,6 +4,7 @@ parse     text -> syntax tree (sqlglot, Spark's dialect)
 scope     names -> columns
 compile   syntax -> typed expressions
 tree      FROM, JOIN, EXISTS, IN -> a tree of joins with their clauses
+aggregate GROUP BY, DISTINCT, HAVING -> groups, and columns of the joined rows that they are made of
 push      clauses go down to where they cost least, inner joins melt into one
 keys      which equalities hold for all inputs: the key classes
 stages    where no class holds for all: which inputs are joined first, so that others join the result

@@ -40,7 +40,7 @@ def compile(node: exp.Expr, scope: Scope) -> Expr:
 
 def _refusal(node: exp.Expr) -> str:
     if isinstance(node, exp.Window):
-        return "window functions (OVER) are not supported yet"
+        return "window functions (OVER) are not supported"
     if isinstance(node, exp.Subquery | exp.Select | exp.Exists):
         return "a subquery stands only as [NOT] EXISTS (...) or x IN (...) among the ANDs of WHERE"
     if isinstance(node, exp.Star):

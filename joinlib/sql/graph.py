@@ -1,6 +1,7 @@
 """The join graph: what SQL says, before anything is decided about running it. Frozen values."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -47,6 +48,9 @@ class Scan:
     @property
     def aliases(self) -> frozenset[str]:
         return frozenset((self.alias,))
+
+
+At = Callable[[Scan], Place]  # where the text names an input
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,13 @@ class Query:
 def aliases(value: Expr) -> frozenset[str]:
     """The inputs an expression reads; an alias has no dot."""
     return frozenset(c.partition(".")[0] for c in value.columns)
+
+
+def passing(tree: Tree, clauses: Iterable[Clause]) -> Tree:
+    """The rows of a tree that pass these clauses too."""
+    if isinstance(tree, Scan):
+        return replace(tree, filter=(*tree.filter, *clauses))
+    return replace(tree, where=(*tree.where, *clauses))
 
 
 def kept(tree: "Tree | Node") -> frozenset[str]:

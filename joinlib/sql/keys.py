@@ -177,12 +177,12 @@ def lossless(clause: Clause, kind: pa.DataType) -> bool:
 def _no_class(tree: Joined, edges: list[Edge], unusable: list[str]) -> NoKey:
     names = sorted(named(tree))
     if unusable:
-        return NoKey(f"{unusable[0]}. Joins on different keys come with a later version", *tree.place)
+        return NoKey(f"{unusable[0]}. One stage joins by one key", *tree.place)
     if edges:
         written = "; ".join(e.clause.value.sql for e in edges)
         return NoKey(
-            f"the joins of {', '.join(names)} have no key in common ({written}). Joins on different keys come with a "
-            "later version; until then join the inputs that share a key, and join the result in a second query",
+            f"the joins of {', '.join(names)} have no key in common ({written}): one stage joins by one key, several keys take"
+            " a stage each",
             *tree.place,
         )
     return NoKey(_unrelated(tree), *tree.place)

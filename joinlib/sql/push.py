@@ -7,9 +7,7 @@
 FULL keeps everything where it is. A condition above that no NULL-filled row passes makes LEFT inner, and FULL LEFT.
 """
 
-from dataclasses import replace
-
-from joinlib.sql.graph import Clause, Joined, Scan, Tree
+from joinlib.sql.graph import Clause, Joined, Scan, Tree, passing
 from joinlib.sql.nulls import rejects_null
 
 Clauses = list[Clause]
@@ -18,7 +16,7 @@ Clauses = list[Clause]
 def push(tree: Tree, above: Clauses, needed: Clauses) -> Tree:
     """The tree under a WHERE of `above`. `needed`: all that rows must pass later, to see which NULLs never come out."""
     if isinstance(tree, Scan):
-        return replace(tree, filter=(*tree.filter, *above))
+        return passing(tree, above)
     above = [*tree.where, *above]
     needed = needed + above
     if tree.kind == "inner":
@@ -44,12 +42,7 @@ def _inner(tree: Joined, above: Clauses, needed: Clauses) -> Tree:
         again = any(isinstance(c, Joined) and c.kind == "inner" for c in pushed)
         melted = Joined("inner", tuple(pushed), tuple(rest), (), tree.place)
         return _inner(melted, [], needed) if again else melted
-    if not rest:
-        return pushed[0]
-    only = pushed[0]
-    if isinstance(only, Scan):
-        return replace(only, filter=(*only.filter, *rest))
-    return replace(only, where=(*only.where, *rest))
+    return passing(pushed[0], rest)
 
 
 def _melt(tree: Tree, above: Clauses) -> tuple[list[Tree], Clauses]:

@@ -1,6 +1,6 @@
 """The text as a join graph. Everything about running it is left to the planner."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -11,6 +11,7 @@ from joinlib.expr import Expr
 from joinlib.sql.aggregate import aggregated, in_mode
 from joinlib.sql.bounds import intersect, time_bound
 from joinlib.sql.graph import (
+    At,
     Clause,
     Joined,
     KeyClass,
@@ -67,7 +68,7 @@ class _Asked:
     lookups: tuple[Lookup, ...]
     columns: tuple[Named, ...]
     grouping: Grouping | None  # of the rows of `columns`
-    at: Callable[[Scan], Place]  # where the text names an input
+    at: At
 
 
 def _read(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Asked:

@@ -11,17 +11,15 @@ has it if a condition with an input in between would have held it back.
 Law: every clause is decided in the earliest stage that sees its inputs. Cost: quartic in the number of inputs.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from joinlib.errors import SqlError
 from joinlib.expr.compare import Comparison
-from joinlib.sql.graph import Clause, Joined, Place, Result, Scan, Table, Tree, inputs
+from joinlib.sql.graph import At, Clause, Joined, Result, Scan, Table, Tree, inputs
 from joinlib.sql.keys import NoKey, link
-
-At = Callable[[Scan], Place]
 
 
 def staged(tree: Joined, at: At) -> tuple[Joined, ...]:

@@ -1,4 +1,4 @@
-"""What cannot be run yet? Law: refused at its place, with what to write instead."""
+"""What cannot be run? Law: refused at its place, with what to write instead."""
 
 from sqlglot import exp
 
@@ -6,15 +6,15 @@ from joinlib.errors import SqlError
 from joinlib.sql.parse import place
 
 _CLAUSES = {
-    "with_": "WITH is not supported yet; name the inputs in FROM",
+    "with_": "WITH is not supported; name the inputs in FROM",
     "order": "ORDER BY has no meaning for a stream: results come out as they are found; sort the output",
     "limit": "LIMIT has no meaning for a stream; filter the output",
     "offset": "OFFSET has no meaning for a stream",
     "sort": "SORT BY has no meaning for a stream",
     "cluster": "CLUSTER BY has no meaning for a stream",
     "distribute": "DISTRIBUTE BY has no meaning for a stream",
-    "windows": "WINDOW is not supported yet",
-    "qualify": "QUALIFY is not supported yet",
+    "windows": "WINDOW is not supported",
+    "qualify": "QUALIFY is not supported",
     "laterals": "LATERAL is not supported",
     "into": "SELECT INTO is not supported; outputs are named in the spec",
     "pivots": "PIVOT is not supported",
@@ -67,4 +67,4 @@ def check_subquery(sql: str, query: exp.Select) -> None:
         if part := query.args.get(name):
             raise SqlError(f"{name.upper()} in a subquery is not supported", *place(sql, part))
     for join in query.args.get("joins") or []:
-        raise SqlError("a subquery reads one input; its joins are not supported yet", *place(sql, join.this))
+        raise SqlError("a subquery reads one input; its joins are not supported", *place(sql, join.this))

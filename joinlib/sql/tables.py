@@ -8,17 +8,27 @@ columns are nothing. So a table stands on the right of INNER, LEFT, SEMI or ANTI
 streams may ask for its columns.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from joinlib.errors import SqlError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.compare import MIRROR, Comparison
-from joinlib.sql.graph import Clause, Joined, Lookup, LookupKind, Place, RangeEnd, Scan, Tree, aliases, scans
+from joinlib.sql.graph import (
+    At,
+    Clause,
+    Joined,
+    Lookup,
+    LookupKind,
+    RangeEnd,
+    Scan,
+    Tree,
+    aliases,
+    passing,
+    scans,
+)
 from joinlib.sql.keys import check_types
 
-At = Callable[[Scan], Place]
 Aliases = frozenset[str]
 
 
@@ -117,7 +127,9 @@ def _inner(tree: Joined, at: At) -> tuple[Tree, list[_Asked]]:
     tables = frozenset().union(*(s.aliases for s in own), *(a.scan.aliases for a in asked))
     late = [c for c in tree.on if c.aliases & tables]
     early = tuple(c for c in tree.on if c not in late)
-    rest = replace(tree, children=tuple(streams), on=early) if len(streams) > 1 else _only(streams[0], early)
+    rest = (
+        replace(tree, children=tuple(streams), on=early) if len(streams) > 1 else passing(streams[0], early)
+    )
     known = rest.aliases.union(*(a.scan.aliases for a in asked))
     asked = _attached(
         asked, [c for c in late if not c.aliases & frozenset().union(*(s.aliases for s in own))]
@@ -130,12 +142,6 @@ def _inner(tree: Joined, at: At) -> tuple[Tree, list[_Asked]]:
         late = [c for c in late if c not in mine]
         asked.append(_Asked("inner", chosen, mine))
     return rest, asked
-
-
-def _only(tree: Tree, early: tuple[Clause, ...]) -> Tree:
-    if isinstance(tree, Scan):
-        return replace(tree, filter=(*tree.filter, *early))
-    return replace(tree, where=(*tree.where, *early))
 
 
 def _pair(clause: Clause, table: str, known: Aliases) -> tuple[Expr, Expr] | None:

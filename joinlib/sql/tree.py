@@ -50,7 +50,7 @@ class Builder:
 
     def _scan(self, node: exp.Expr, scope: Scope) -> Scan:
         if not isinstance(node, exp.Table) or node.args.get("joins"):
-            raise scope.error("a derived table is not supported yet; join the inputs themselves", node)
+            raise scope.error("a derived table is not supported; join the inputs themselves", node)
         name = node.name
         by_case = {n.lower(): n for n in self.tables}
         if node.args.get("db") or name.lower() not in by_case:

@@ -84,10 +84,17 @@ def hold(
     unit = _open.get(key)
     if unit is None or not indexes.exists():
         unit = _open[key] = Unit(segments, indexes, skip_bits, configs, tuning)
-    with open(indexes / "lock", "ab") as lock:  # opened anew each time: a process holds hundreds of units
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(indexes / "lock"):
         unit.open(manifest)
         yield unit
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Locked against other tasks of this executor. Opened anew each time: a process holds hundreds of units."""
+    with open(file, "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _batch(name: str) -> int:

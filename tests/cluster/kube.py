@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 Object = dict[str, Any]
+_TROUBLE = AssertionError, subprocess.TimeoutExpired  # what a kubectl can end with
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Kube:
     def raw(self, *arguments: str) -> bytes:
         """The same, with bytes as they come."""
         done = subprocess.run(
-            ["kubectl", "-n", self.namespace, *arguments], capture_output=True, timeout=120, check=False
+            ["kubectl", "-n", self.namespace, *arguments], capture_output=True, timeout=60, check=False
         )
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr.decode()}"
         return done.stdout
@@ -64,7 +65,7 @@ class Kube:
         self.run("delete", kind, name, "--ignore-not-found", *options)
 
     def exec(self, pod: str, *command: str, check: bool = True) -> str:
-        return self.run("exec", pod, "--", *command, check=check)
+        return self.run("exec", pod, "--", *command, check=check, timeout=30)
 
     def condition(self, name: str, kind: str) -> Object:
         """A condition of a StreamJoin; empty if it has none."""
@@ -72,10 +73,13 @@ class Kube:
         return next((c for c in conditions if c["type"] == kind), {})
 
     def until(self, what: str, true: Callable[[], Any], seconds: float = 120) -> Any:
-        """Waits, and returns what `true` returned; on failure says what the cluster looks like."""
+        """Waits, and returns what `true` returned; on failure says what the cluster looks like.
+
+        A kubectl that fails, or gives no answer in time, means: not yet.
+        """
         end = time.monotonic() + seconds
         while True:
-            with contextlib.suppress(KeyError, IndexError, AssertionError):
+            with contextlib.suppress(KeyError, IndexError, *_TROUBLE):
                 if found := true():
                     return found
             if time.monotonic() > end:
@@ -84,23 +88,26 @@ class Kube:
 
     def picture(self) -> str:
         """What one would look at: objects, events, and the drivers' last words."""
+        status = 'jsonpath={range .items[*]}{.metadata.name}{.status}{"\\n"}{end}'
         parts = [
-            self.run("get", "sj,sts,pods,pvc,lease", "-o", "wide", check=False),
-            self.run(
-                "get",
-                "sj",
-                "-o",
-                'jsonpath={range .items[*]}{.metadata.name}{.status}{"\\n"}{end}',
-                check=False,
-            ),
-            self.run("get", "events", "--sort-by=.lastTimestamp", check=False)[-3000:],
+            self._look("get", "sj,sts,pods,pvc,lease", "-o", "wide"),
+            self._look("get", "sj", "-o", status),
+            self._look("get", "events", "--sort-by=.lastTimestamp")[-3000:],
         ]
-        for pod in self.names("pods", "app.kubernetes.io/component=driver"):
-            parts.append(f"--- {pod}\n{self.run('logs', pod, '--tail=40', check=False)}")
-            parts.append(
-                f"--- {pod}, before\n{self.run('logs', pod, '--previous', '--tail=20', check=False)}"
-            )
+        drivers: list[str] = []
+        with contextlib.suppress(*_TROUBLE):
+            drivers = self.names("pods", "app.kubernetes.io/component=driver")
+        for pod in drivers:
+            parts.append(f"--- {pod}\n{self._look('logs', pod, '--tail=40')}")
+            parts.append(f"--- {pod}, before\n{self._look('logs', pod, '--previous', '--tail=20')}")
         return "\n".join(parts)
+
+    def _look(self, *arguments: str) -> str:
+        """What kubectl prints, or why it does not."""
+        try:
+            return self.run(*arguments, check=False, timeout=20)
+        except subprocess.TimeoutExpired as late:
+            return str(late)
 
 
 def helm(*arguments: str) -> str:

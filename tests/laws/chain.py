@@ -1,6 +1,5 @@
 """Runs a query of several stages as executors would: the rows of a stage become blocks of the next, in the same batch."""
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,10 +9,10 @@ from joinlib.join.stage import Pipeline, Stage
 from joinlib.join.watermark import Tick
 from joinlib.state.manifest import ALWAYS, NEVER
 from joinlib.state.tuning import Tuning
-from tests.laws.harness import CALM, SMALL, Batch, Flow, Trouble
+from tests.laws.harness import CALM, SMALL, Batch, Flow, Running, Trouble
 
 
-class Chain:
+class Chain(Running):
     """A running query. `flows[n]` is stage n."""
 
     def __init__(
@@ -28,15 +27,6 @@ class Chain:
             Flow(stage, folder / str(n), tuning, trouble, spooled_rows)
             for n, stage in enumerate(pipeline.stages)
         ]
-
-    def run(self, batches: Sequence[Batch], close: bool = True) -> Counter[tuple[object, ...]]:
-        """Everything that comes out of these batches, and of closing the inputs behind them."""
-        out: Counter[tuple[object, ...]] = Counter()
-        for batch in batches:
-            out.update(self.batch(batch))
-        if close:
-            out.update(self.batch({}, closed=True))
-        return out
 
     def batch(self, rows: Batch, closed: bool = False) -> list[tuple[object, ...]]:
         """One batch through all stages."""

@@ -6,6 +6,7 @@ What Spark does between batches is played: it keeps nothing but manifests, and r
 """
 
 import shutil
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,8 +53,25 @@ class Trouble:
 CALM = Trouble()
 
 
-class Flow:
-    """A running query. `units[u]` is what Spark keeps of unit u."""
+class Running(ABC):
+    """A query that takes batch after batch."""
+
+    def run(self, batches: Sequence[Batch], close: bool = True) -> Counter[tuple[object, ...]]:
+        """Everything that comes out of these batches, and of closing the inputs behind them."""
+        out: Counter[tuple[object, ...]] = Counter()
+        for batch in batches:
+            out.update(self.batch(batch))
+        if close:
+            out.update(self.batch({}, closed=True))
+        return out
+
+    @abstractmethod
+    def batch(self, rows: Batch, closed: bool = False) -> list[tuple[object, ...]]:
+        """What comes out of one batch, or of closing the inputs."""
+
+
+class Flow(Running):
+    """A running query of one stage. `units[u]` is what Spark keeps of unit u."""
 
     def __init__(
         self,
@@ -80,15 +98,6 @@ class Flow:
         self.done = 0
         self.read = [0] * len(stage.inputs)  # rows of each input so far
         self.largest = 0  # rows of one frame
-
-    def run(self, batches: Sequence[Batch], close: bool = True) -> Counter[tuple[object, ...]]:
-        """Everything that comes out of these batches, and of closing the inputs behind them."""
-        out: Counter[tuple[object, ...]] = Counter()
-        for batch in batches:
-            out.update(self.batch(batch))
-        if close:
-            out.update(self.batch({}, closed=True))
-        return out
 
     def batch(
         self, rows: Batch, closed: bool = False, idle: Sequence[str] = (), ticks: Sequence[Tick] = ()

@@ -263,7 +263,7 @@ def test_the_order_of_inputs_is_one_for_all_units(
     if broken is not None:
         first = ANOMALIES[broken]
 
-        def disordered(prober: Prober, batch: int, arrived: list[list[Part]]) -> object:
+        def disordered(prober: Prober, batch: int, arrived: list[list[Part]], orders: None) -> object:
             """The input that is stored here comes first in the one anomaly, the one that looks for partners in the other."""
             stored = 0 if any(part.stored for part in arrived[0]) else 1
             for me in (stored, 1 - stored) if first == "stored" else (1 - stored, stored):

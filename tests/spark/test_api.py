@@ -171,3 +171,18 @@ def test_a_static_dataframe_is_a_table(trial: Trial) -> None:
     run(trial, joinlib.spark.join(spark, sql, frames, trial.folder / "state", units=2))
     after = trial.expected(sql, names=newer)
     assert output(trial) == before + Counter(r for r in after.elements() if r[0] >= 40)
+
+
+def test_groups_change_batch_by_batch(trial: Trial) -> None:
+    """The changelog of a streaming count, whose last row of each group is DuckDB's answer."""
+    inputs(trial)
+    sql = "SELECT o.s AS s, count(*) AS n FROM orders o JOIN payments p ON o.k = p.k GROUP BY o.s"
+    spark = trial.session()
+    frames = {n: stream(trial, n, None) for n in ("orders", "payments")}
+    run(trial, joinlib.spark.join(spark, sql, frames, trial.folder / "state", units=2, changelog=True))
+
+    told = output(trial)
+
+    last = {s: max(n for group, n, _ in told if group == s) for s, _, _ in told}
+    assert Counter(last.items()) == trial.expected(sql)
+    assert len(told) > len(last) and not any(deleted for *_, deleted in told)

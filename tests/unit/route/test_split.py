@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from joinlib.plan.build import build
 from joinlib.plan.source import SourceInput
-from joinlib.route.config import InputPlan
-from joinlib.route.split import HASH, prepare, split
+from joinlib.route.config import HASH, InputPlan
+from joinlib.route.split import prepare, split
 
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.string()), ("v", pa.int64())])
 

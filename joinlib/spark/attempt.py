@@ -1,0 +1,114 @@
+"""One batch of one unit, as a Spark task runs it: manifest in, frames or a receipt out, manifest saved."""
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from joinlib import fault
+from joinlib.errors import StateError
+from joinlib.metric.cgroup import recent
+from joinlib.route.slots import slots
+from joinlib.spark.emit import open_sink
+from joinlib.spark.receipt import Receipt
+from joinlib.spark.task import JoinTask
+from joinlib.state.manifest import NEVER, Manifest, decode
+from joinlib.state.unit import live_segments
+
+if TYPE_CHECKING:
+    from joinlib.spark.outbox import Outbox
+
+Arrived = Iterable[Sequence[Any]]  # exchange rows of one unit
+Save = Callable[[bytes], None]
+
+
+class Work(Protocol):
+    """What runs the batch. `manifest` is that after it once its result has been taken."""
+
+    manifest: Manifest
+
+
+W = TypeVar("W", bound=Work)
+
+
+class Attempt(ABC, Generic[W]):
+    """One batch of one unit. `saved`: its manifest after the batch before, None at the very first, which begins with `new`."""
+
+    done: str  # the point of fault tests between result and manifest
+
+    def __init__(
+        self, task: JoinTask, slot: int, batch: int, attempt: int, saved: bytes | None, new: Manifest
+    ) -> None:
+        self.started = time.perf_counter()
+        self.task, self.slot, self.batch, self.attempt = task, slot, batch, attempt
+        self.unit = slots(task.pipeline.units).index(slot)
+        self.before = decode(saved) if saved else new
+        if self.before.batch >= batch:
+            raise StateError(
+                f"unit {self.unit} of stage {task.number} is at batch {self.before.batch}, Spark at {batch}: the checkpoint"
+                " was mixed up with another"
+            )
+
+    @abstractmethod
+    def working(self, arrived: Arrived) -> AbstractContextManager[tuple[Iterator[pa.RecordBatch], W]]:
+        """The result, in frames of bounded size, and what makes it, which holds the unit's files meanwhile."""
+
+    def frames(self, arrived: Arrived, save: Save) -> Iterator[pa.RecordBatch]:
+        """The result; saves the manifest once every frame has been taken."""
+        with self.working(arrived) as (result, work):
+            yield from result
+            self.end(work, save)
+
+    def receipt(
+        self, arrived: Arrived, save: Save, outbox: "Outbox | None" = None
+    ) -> tuple[Receipt, bytes | None]:
+        """Results into the sink, manifest saved; what the driver must know, and rows to show if any.
+
+        outbox: of the task, if results go to Kafka.
+        """
+        with self.working(arrived) as (result, work):
+            schema = self.task.pipeline.schema
+            sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, schema, outbox)
+            rows_out = 0
+            for frame in result:
+                sink.write(frame)
+                rows_out += frame.num_rows
+            files, block = sink.close()
+            receipt = self.figures(work, rows_out, files)
+            self.end(work, save)
+        return receipt, block
+
+    def end(self, work: W, save: Save) -> None:
+        """Every row has been taken: the manifest counts from here on."""
+        fault.point(self.done, self.batch)
+        save(work.manifest.encode())
+
+    def figures(self, work: W, rows_out: int, files: tuple[str, ...]) -> Receipt:
+        """What any unit can say; of inputs, nothing."""
+        after, container = work.manifest, recent()
+        alive, nothing = live_segments(after), (0,) * len(self.task.pipeline.heard)
+        return Receipt(
+            unit=self.task.number * self.task.pipeline.units + self.unit,
+            batch=self.batch,
+            rows_in=nothing,
+            late=nothing,
+            late_total=nothing,
+            rows_out=rows_out,
+            files=files,
+            state_rows=sum(s.rows for s in after.sides),
+            state_bytes=sum(s.bytes for s in alive),
+            retired_bytes=sum(size for _, _, size in after.retired),
+            index_bytes=0,
+            segments=len(alive),
+            watermark=after.watermark,
+            highest=(NEVER,) * len(nothing),
+            seconds=time.perf_counter() - self.started,
+            bad=nothing,
+            executor=os.environ.get("SPARK_EXECUTOR_ID", ""),
+            working_set=container.working_set,
+            memory_limit=container.limit,
+        )

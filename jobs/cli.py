@@ -89,10 +89,18 @@ def run(
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a table that is redrawn.")] = False,
 ) -> None:
     """Run a spec on this machine; run it again to go on where it was. Ctrl-C stops it."""
-    from jobs.run import Options, run
+    from jobs.logs import aside
     from joinlib.spec import load
 
-    run(load(file), Options(until_done, cores, dict(map(_setting, conf or [])), plain))
+    document, settings = load(file), dict(map(_setting, conf or []))
+    log = document.spec.checkpoint.folder / "logs" / "spark.log"
+    with aside(log) as terminal:
+        from joinlib.spark.session import launch
+
+        launch(settings)  # what else has to be loaded is loaded while Java starts
+        from jobs.run import Options, run
+
+        run(document, Options(until_done, cores, settings, plain), terminal, log)
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TextIO
 
 _BYTES = 8_000_000
+_LAST_WORDS_S = 0.1
 
 
 @contextlib.contextmanager
 def aside(log: Path) -> Iterator[TextIO]:
     """Descriptors 1 and 2 lead into `log` inside the block; gives the standard output that was there before."""
-    log.parent.mkdir(parents=True, exist_ok=True)
     _flush()
     kept = os.dup(1), os.dup(2)
     source, sink = os.pipe()
@@ -36,7 +36,7 @@ def aside(log: Path) -> Iterator[TextIO]:
         _point_to(*kept)
         for number in kept:
             os.close(number)
-        writer.join(1)  # a JVM that is still going down may hold the pipe open
+        writer.join(_LAST_WORDS_S)  # a JVM that is still going down holds the pipe open
 
 
 def _point_to(out: int, err: int) -> None:
@@ -58,6 +58,7 @@ def _copy(source: int, log: Path) -> None:
 
 
 def _append(log: Path, text: bytes) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists() and log.stat().st_size + len(text) > _BYTES:
         log.replace(log.with_name(f"{log.name}.1"))
     with log.open("ab") as file:

@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from jobs.figures import beginning
 from jobs.flow import Flow
-from jobs.logs import aside
 from jobs.probes import Chooser, choosers
 from jobs.screen import Live, Plain, Scene, Shown, View
 from jobs.summary import near, summary
@@ -43,8 +42,11 @@ class Options:
     plain: bool = False
 
 
-def run(document: StreamJoin, options: Options) -> None:
-    """Returns when the inputs are done or the user has stopped the run; raises what went wrong."""
+def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> None:
+    """Returns when the inputs are done or the user has stopped the run; raises what went wrong.
+
+    terminal: for us to write to; what Spark says goes into `log`.
+    """
     from rich.console import Console
 
     spec = document.spec.model_copy(update={"executors": None})  # there are none: this machine has all units
@@ -52,22 +54,18 @@ def run(document: StreamJoin, options: Options) -> None:
     pipeline = pipeline_of(document)
     inputs, tables = _shown(document, pipeline), tuple(lookup.table.alias for lookup in pipeline.last.lookups)
     probes = choosers(pipeline)
-    log = document.spec.checkpoint.folder / "logs" / "spark.log"
-    with aside(log) as terminal:
-        console = Console(
-            file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160
-        )
-        for caution in cautions(pipeline):
-            console.print(f"warning: {caution}", style="yellow", highlight=False, soft_wrap=True)
-        plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
-        flow = Flow(document, until_done=options.until_done, cores=options.cores, conf=options.conf or {})
-        try:
-            view = Plain(console) if plain else Live(console)
-            scene = _watch(flow, document, inputs, tables, probes, view)
-        except KeyboardInterrupt:
-            _end_at_once(console, flow.flowing.is_set())
-        if flow.error is None:
-            console.print(summary(scene, document), highlight=False, soft_wrap=True)
+    console = Console(file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160)
+    for caution in cautions(pipeline):
+        console.print(f"warning: {caution}", style="yellow", highlight=False, soft_wrap=True)
+    plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
+    flow = Flow(document, until_done=options.until_done, cores=options.cores, conf=options.conf or {})
+    try:
+        view = Plain(console) if plain else Live(console)
+        scene = _watch(flow, document, inputs, tables, probes, view)
+    except KeyboardInterrupt:
+        _end_at_once(console, flow.flowing.is_set())
+    if flow.error is None:
+        console.print(summary(scene, document), highlight=False, soft_wrap=True)
     if flow.error is not None:
         raise _said(flow.error, log) from flow.error
 

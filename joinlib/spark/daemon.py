@@ -14,7 +14,7 @@ from pyspark import daemon
 _TASKS = "pyspark.worker"
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     import joinlib.spark.operator
     import joinlib.spark.source
     import joinlib.spark.splitter
@@ -32,5 +32,5 @@ def _warm_up() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == [_TASKS]:
-        _warm_up()
+        warm_up()
     daemon.manager()

@@ -24,7 +24,8 @@ def use() -> None:
 
 def make(package: Path) -> Path:
     """The home of this PySpark, made if it is not there: links, made aside and moved into place."""
-    known = [pyspark.__version__, str(package), *(source.read_text() for source in jar.SOURCES)]
+    made_by = (Path(__file__), Path(jar.__file__), *jar.SOURCES)
+    known = [pyspark.__version__, str(package), *(source.read_text() for source in made_by)]
     name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
     home = cache_folder() / "spark" / name
     if not home.exists():
@@ -34,7 +35,8 @@ def make(package: Path) -> Path:
             if entry.name not in {_ARCHIVES, _JARS}:
                 (aside / entry.name).symlink_to(entry)
         for file in (package / _JARS).iterdir():
-            (aside / _JARS / file.name).symlink_to(file)
+            if not jar.unsigned(file, aside / _JARS / file.name):
+                (aside / _JARS / file.name).symlink_to(file)
         jar.add(aside / _JARS, java())
         try:
             aside.rename(home)

@@ -2,15 +2,17 @@
 
 import contextlib
 import os
+import re
 import shlex
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from joinlib.spark import archive, home, jar
+from joinlib.spark import archive, home, jar, nursery
 
 # C1 alone: rows never pass through the JVM, so its code need not be the best, and two cores have better to do.
 JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK")
@@ -57,29 +59,64 @@ def settings(partitions: int, retain_batches: int) -> dict[str, str]:
     }
 
 
+def launch(conf: Mapping[str, str]) -> None:
+    """Has a JVM start for a session on this machine, while the caller goes on; `start` waits for it.
+
+    conf: of Spark, as for `start`, which tells what goes wrong here.
+    """
+
+    def run() -> None:
+        with contextlib.suppress(Exception):
+            known = {**_machine(), **conf}
+            os.environ["PYSPARK_PYTHON"] = _python(known)
+            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*known.items()]))
+
+    thread = threading.Thread(target=run, name="launch", daemon=True)
+    _launching.append(thread)
+    thread.start()
+
+
+_launching: list[threading.Thread] = []
+
+
 def start(
     partitions: int, retain_batches: int, cores: int, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
     """A session on this machine, unless `conf` says otherwise, such as by `joinlib.spark.cluster.confs`."""
-    home.use()
+    for thread in _launching:
+        thread.join()
     chosen = {
+        **_machine(),  # first: settings depend on Spark's home
         **settings(partitions, retain_batches),
         "spark.app.name": "streamjoin",
         "spark.master": f"local[{cores}]",
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": " ".join([*JAVA, *archive.options(), *_temporary()]),
         **(conf or {}),
     }
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers must find what this process finds
+    os.environ["PYSPARK_PYTHON"] = _python(chosen)
     builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _machine() -> dict[str, str]:
+    """What the JVM of a session on this machine must know when it starts."""
+    home.use()
+    return {
+        "spark.master": "local",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": " ".join([*JAVA, *archive.options(), *_temporary()]),
+    }
+
+
+def _python(conf: Mapping[str, str]) -> str:
+    """What Spark starts as Python: workers must find what this process finds."""
+    return nursery.begin() if re.match(r"local(\[.*)?$", conf["spark.master"]) else sys.executable
 
 
 def _temporary() -> list[str]:

@@ -21,6 +21,7 @@ class Process:
     session: int
     state: str
     command: tuple[str, ...]
+    name: str  # that of a process of the nursery says what it does
 
 
 def of_session(session: int) -> list[Process]:
@@ -31,7 +32,7 @@ def of_session(session: int) -> list[Process]:
 def of_kind(session: int, kind: Kind) -> list[int]:
     """Process ids. A worker is one that runs tasks, not the one in which the source plans."""
     found = of_session(session)
-    tasks = [p for p in found if p.command[-2:] == ("joinlib.spark.daemon", "pyspark.worker")]
+    tasks = [p for p in found if _runs_tasks(p)]
     daemons = {p.pid for p in tasks if p.parent not in {q.pid for q in tasks}}
     kinds: dict[str, list[int]] = {
         "driver": [p.pid for p in found if p.pid == session],
@@ -76,6 +77,12 @@ def gone(session: int, patience_s: float = 20.0) -> list[Process]:
     return left
 
 
+def _runs_tasks(p: Process) -> bool:
+    if "joinlib.spark.nursery" in p.command:
+        return p.name == "pyspark.worker"
+    return p.command[1:] == ("-m", "joinlib.spark.daemon", "pyspark.worker")
+
+
 def _java(p: Process) -> bool:
     return bool(p.command) and Path(p.command[0]).name == "java"
 
@@ -84,6 +91,7 @@ def _all() -> Iterator[Process]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                known, _, rest = (entry / "stat").read_text().rpartition(")")
+                fields, name = rest.split(), known.partition("(")[2]
                 command = tuple((entry / "cmdline").read_text().rstrip("\0").split("\0"))
-                yield Process(int(entry.name), int(fields[1]), int(fields[3]), fields[0], command)
+                yield Process(int(entry.name), int(fields[1]), int(fields[3]), fields[0], command, name)

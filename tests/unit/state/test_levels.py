@@ -17,7 +17,7 @@ from joinlib.state.manifest import ALWAYS, Manifest, Merge, Run, Segment
 from joinlib.state.tuning import Tuning
 from tests.unit.state.sides import FOREVER, MARKED, Store, newest
 
-TINY = Tuning(file_bytes=0, seal_rows=4, fanout=3, piece_bytes=400, retain_batches=1)
+TINY = Tuning(levelled=True, file_bytes=0, seal_rows=4, fanout=3, piece_bytes=400, retain_batches=1)
 
 
 def written(manifest: Manifest, seen: set[str]) -> int:
@@ -152,7 +152,7 @@ def test_the_budget_may_change(tmp_path: Path) -> None:
     """It says where the next head ends, and no more: any change finds all rows and marks."""
     store = Store(tmp_path, FOREVER, TINY)
     some = [
-        Tuning(file_bytes=0),
+        Tuning(file_bytes=0, seal_rows=5, max_runs=2),
         replace(TINY, seal_rows=1),
         replace(TINY, seal_bytes=1),
         replace(TINY, fanout=2),

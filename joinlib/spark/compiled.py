@@ -42,7 +42,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     tuning = replace(tuning, probe_order=spec.join.probe_order)
     pipeline = pipeline_of(document)
     if pipeline.budget is not None:
-        tuning = replace(tuning, seal_bytes=pipeline.budget.head)
+        tuning = replace(tuning, levelled=True, seal_bytes=pipeline.budget.head)
     forward.check(pipeline)
     checkpoint = spec.checkpoint.folder
     named = dict.fromkeys(p.source for p in pipeline.inputs)

@@ -72,27 +72,35 @@ def pieces(
     hashes = np.concatenate(
         [live.batches[at].column(0).to_numpy()[f] for (live, at), f in zip(sources, found)]
     )
-    homes = np.repeat(np.arange(len(sources)), [len(f) for f in found])
     order = np.argsort(hashes, kind="stable")
-    homes, places = homes[order], np.concatenate(found)[order]
     size, rows = (sum(x) for x in zip(*((s.bytes, s.rows) for live in old for s in live.run.segments)))
     most = max(1, 2 * piece_bytes * rows // max(size, 1))
     for start in range(0, len(order), most):
-        yield _gathered(sources, homes[start : start + most], places[start : start + most])
+        yield _gathered(sources, found, order[start : start + most])
 
 
-def _gathered(sources: list[tuple[LiveRun, int]], homes: I64, places: I64) -> Piece:
-    """The rows at `places` of the segments `homes`, in this order."""
-    by_home = np.argsort(homes, kind="stable")
-    used, starts = np.unique(homes[by_home], return_index=True)
-    parts = np.split(places[by_home], starts[1:])
-    taken = [sources[h][0].batches[sources[h][1]].take(pa.array(p)) for h, p in zip(used, parts)]
-    back = np.empty(len(by_home), np.int64)
-    back[by_home] = np.arange(len(by_home))
-    numbers = np.array([live.run.number for live, _ in sources], np.int32)
-    firsts = np.array([live.starts[at] for live, at in sources], np.int64)
+def _gathered(sources: list[tuple[LiveRun, int]], found: list[I64], chosen: I64) -> Piece:
+    """Those of the rows found, counted through all sources, that are chosen, in this order."""
+    ends = np.cumsum([len(f) for f in found])
+    whole = len(chosen) == ends[-1]
+    there = np.arange(len(chosen)) if whole else np.sort(chosen)
+    cuts = np.searchsorted(there, ends)
+    taken, runs, numbers = [], [], []
+    for (live, at), rows, end, a, b in zip(sources, found, ends, [0, *cuts], cuts):
+        own = rows[there[a:b] - (end - len(rows))]
+        taken.append(_take(live.batches[at], own))
+        runs.append(np.full(len(own), live.run.number, np.int32))
+        numbers.append((live.starts[at] + own).astype(np.int32))
+    back = chosen if whole else np.searchsorted(there, chosen)
     rows = pa.concat_batches(taken).take(pa.array(back))
-    return Piece(rows, numbers[homes], (firsts[homes] + places).astype(np.int32))
+    return Piece(rows, np.concatenate(runs)[back], np.concatenate(numbers)[back])
+
+
+def _take(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
+    """Rows by ascending numbers; neighbours without a copy."""
+    if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
+        return batch.slice(int(rows[0]), len(rows))
+    return batch.take(pa.array(rows))
 
 
 def _between(live: LiveRun, at: int, low: int, high: int, time: str | None, horizon: int) -> I64:

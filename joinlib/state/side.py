@@ -186,8 +186,8 @@ class Side:
                 assert np.array_equal(live.index.hashes, np.concatenate(hashes) if hashes else [])
         # Only the newest run takes inserts.
         assert all(r.run.sealed for r in self.runs[:-1])
-        newest = sum(len(r.run.segments) for r in self.runs if not (r.run.sealed and self.config.chained))
-        assert newest + len(self._marks) <= self.tuning.max_segments
+        loose = [r.run for r in self.runs if not r.run.sealed or not (r.run.level or self._levelled)]
+        assert sum(len(r.segments) for r in loose) + len(self._marks) <= self.tuning.max_segments
 
     @property
     def index_bytes(self) -> int:
@@ -318,18 +318,26 @@ class Side:
 
     # --- merges ------------------------------------------------------------------------------------------------------
 
+    @property
+    def _levelled(self) -> bool:
+        return self.tuning.levelled and self.config.chained
+
     def _compact(self, batch: int) -> None:
+        for live in self._loose() if not self._levelled else ():
+            if len(live.run.segments) > 1:
+                self._merge(batch, live, 0, len(live.run.segments))
         if self.runs and not self.runs[-1].run.sealed:
             self._merge_newest(batch, self.runs[-1])
-        if self.config.chained:
-            for level in range(1 + max((live.run.level for live in self.runs), default=0)):
-                self._advance(batch, level)
-            return
-        for live in self.runs:
-            if live.run.sealed and len(live.run.segments) > 1:
-                self._merge(batch, live, 0, len(live.run.segments))
-        while sum(live.run.sealed for live in self.runs) > self.tuning.max_runs and self._merge_runs(batch):
+        for level in range(0 if self._levelled else 1, 1 + max((r.run.level for r in self.runs), default=0)):
+            self._advance(batch, level)
+        while not self._levelled and len(self._loose()) > self.tuning.max_runs and self._merge_runs(batch):
             pass
+
+    def _loose(self) -> list[LiveRun]:
+        """Sealed runs whose rows are as they came, and stay so."""
+        busy = {number for merge in self._merges for number in merge.runs}
+        sealed = [live for live in self.runs if live.run.sealed and not live.run.level]
+        return [live for live in sealed if live.run.number not in busy]
 
     def _advance(self, batch: int, level: int) -> None:
         """Goes on with the merge of a level: a piece, and as much as came in, so that runs do not heap up."""
@@ -412,7 +420,7 @@ class Side:
         """
         marks = self.tuning.marks_segments
         stagger = self.place.stagger % (marks + 1)
-        others = 1 if self.config.chained else len(self.runs)
+        others = 1 if self._levelled else 1 + len(self._loose())
         room = max(self.tuning.max_segments - others - marks - stagger, 1)
         while len(head.run.segments) > room or self._small(head) > self.tuning.merge_segments - stagger:
             self._merge(batch, head, _worth([s.rows for s in head.run.segments]), len(head.run.segments))
@@ -438,9 +446,8 @@ class Side:
         return Segment(name, table.num_rows, size, digest, 0, level, low, high, content)
 
     def _merge_runs(self, batch: int) -> bool:
-        """The two neighbouring sealed runs with the fewest rows become one, with an index of its own; False: none may."""
-        sealed = [live for live in self.runs if live.run.sealed]
-        pairs = [p for p in pairwise(sealed) if _bytes(*p) <= 2 * self.tuning.seal_bytes]
+        """The two neighbouring loose runs with the fewest rows become one, with an index of its own; False: none may."""
+        pairs = [p for p in pairwise(self._loose()) if _bytes(*p) <= 2 * self.tuning.seal_bytes]
         if not pairs:  # an Arrow array of strings ends at 2 GiB: then there are more runs to search
             return False
         first, second = min(pairs, key=lambda p: p[0].run.rows + p[1].run.rows)
@@ -453,8 +460,13 @@ class Side:
         self._known[run.number] = live
         self.runs.insert(self.runs.index(first), live)
         self._next_run += 1
+        live.index.begin()
+        both = np.concatenate([first.index.marks, second.index.marks])
+        live.index.mark(np.flatnonzero(both).astype(np.int32))
         self._remove(first)
         self._remove(second)
+        if self._marks:
+            self._rewrite_marks(batch)
         return True
 
 

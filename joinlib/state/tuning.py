@@ -17,9 +17,12 @@ class Tuning:
     file_bytes: int = 1 << 12  # fewer stand in the manifest: to make a file costs 0.1 to 1 ms
     small_bytes: int = 1 << 14  # a segment below this is small; its rows are not mapped until they are merged
     max_segments: int = 32  # live segments of a side, those of sorted runs left out
+    levelled: bool = (
+        False  # sealed runs are sorted by hash and merged in levels: for state larger than memory
+    )
     fanout: int = 10  # so many sorted runs of a level become one of the next
     piece_bytes: int = 1 << 26  # so much a merge writes in a batch, at most `seal_bytes`
-    max_runs: int = 12  # sealed runs that are not sorted by hash, before two neighbours become one
+    max_runs: int = 12  # sealed runs that are not sorted, before two neighbours become one
     retain_batches: int = 8  # retired segments are deleted so many batches later; Spark retains as many
     spool_bytes: int = 1 << 16  # a block so large goes to its unit as a file, not through Spark's shuffle
     frame_rows: int = 100_000  # rows of one output frame, about

@@ -204,6 +204,7 @@ def tunings(draw: st.DrawFn) -> Tuning:
         hash_bits=draw(st.sampled_from([64, 64, 3])),
         seal_rows=draw(st.sampled_from([1, 3, 1000])),
         seal_bytes=draw(st.sampled_from([1 << 30, 1 << 30, 200])),
+        levelled=draw(st.booleans()),
         fanout=draw(st.sampled_from([2, 3, 10])),
         piece_bytes=draw(st.sampled_from([1, 200, 1 << 26])),
         merge_segments=fan,

@@ -39,6 +39,7 @@ SMALL = Tuning(
     max_runs=2,
     retain_batches=1,
     probe_pairs=3,
+    levelled=True,
     fanout=2,
     piece_bytes=300,
 )

@@ -67,6 +67,13 @@ QUERIES = {
     ),
     "full": f"SELECT o.k AS ok, p.k AS pk, o.v AS ov, p.v AS pv, p.s AS s FROM orders o FULL JOIN payments p ON {BOUND}",
 }
+QUERIES["sealing"] = QUERIES["full"]
+SEALING = {
+    "levelled": True,
+    "seal_rows": 1,
+    "fanout": 2,
+    "piece_bytes": 300,
+}  # each batch seals, and goes on with merges
 Line = dict[str, Any]
 _ROOT = Path(__file__).parents[3]
 
@@ -191,6 +198,8 @@ class Scenario:
     def __post_init__(self) -> None:
         self.trial = Trial(self.folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
         (self.folder / "faults").mkdir()
+        if self.kind == "sealing":
+            self.tuning = {**TUNING, **SEALING}
         self.streams = [
             name for name in ("orders", "payments", "refunds") if f" {name} " in QUERIES[self.kind]
         ]

@@ -36,6 +36,16 @@ def test_join_biclique(job: Scenario, undisturbed: Callable[[str], Scenario]) ->
     job.check(like=undisturbed(job.kind))
 
 
+@pytest.mark.parametrize("job", ["sealing"], indirect=True)
+def test_seals_and_merges(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
+    """A full join with a budget that each batch exceeds dies when a head is sealed, and in and behind merges."""
+    points = ("sealed:1", "piece:2", "merged:3", "sealed:5", "piece:5", "merged:5", "collected:6")
+    assert job.begin(*points, conf=RETRYING).end() == -9
+    job.finish()
+
+    job.check(like=undisturbed(job.kind))
+
+
 @pytest.mark.parametrize("job", ["inner"], indirect=True)
 def test_local_run_ends_with_a_clear_error(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
     """Without a cluster a run ends when a worker or the JVM dies, says so in one line, and goes on when run again; an inner join."""

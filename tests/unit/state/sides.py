@@ -24,6 +24,7 @@ SMALL = Tuning(
     max_segments=8,
     max_runs=2,
     retain_batches=1,
+    levelled=True,
     fanout=2,
     piece_bytes=60,
 )

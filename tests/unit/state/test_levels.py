@@ -17,7 +17,7 @@ from joinlib.state.manifest import ALWAYS, Manifest, Merge, Run, Segment
 from joinlib.state.tuning import Tuning
 from tests.unit.state.sides import FOREVER, MARKED, Store, newest
 
-TINY = Tuning(file_bytes=0, seal_rows=4, fanout=3, piece_bytes=400, retain_batches=1)
+TINY = Tuning(levelled=True, file_bytes=0, seal_rows=4, fanout=3, piece_bytes=400, retain_batches=1)
 
 
 def written(manifest: Manifest, seen: set[str]) -> int:
@@ -102,11 +102,11 @@ def test_rows_past_their_time_go_in_a_merge(tmp_path: Path) -> None:
     """A run is dropped whole once all its rows are; a merge leaves out those that are before."""
     config = replace(MARKED, hold_us=1000, marked=False)
     store = Store(tmp_path, config, replace(TINY, piece_bytes=1 << 20))
-    for n in range(6):
-        store.batch(n, [n, 100 + n], horizon=n - 4)
+    for n in range(3):
+        store.batch(n, [n, 10 + n, 20 + n, 30 + n], horizon=11 if n == 2 else None)
 
     assert [r.level for r in store.manifest.sides[0].runs] == [2]
-    assert [v for v, _ in store.content() if v < 100] == [2, 3, 4, 5]
+    assert [v for v, _ in store.content()] == [12, 20, 21, 22, 30, 31, 32]
 
 
 @pytest.mark.parametrize("damage", ["truncated", "bit", "missing"])
@@ -152,7 +152,7 @@ def test_the_budget_may_change(tmp_path: Path) -> None:
     """It says where the next head ends, and no more: any change finds all rows and marks."""
     store = Store(tmp_path, FOREVER, TINY)
     some = [
-        Tuning(file_bytes=0),
+        Tuning(file_bytes=0, seal_rows=5, max_runs=2),
         replace(TINY, seal_rows=1),
         replace(TINY, seal_bytes=1),
         replace(TINY, fanout=2),

@@ -24,6 +24,7 @@ class AgainstList(RuleBasedStateMachine):
             [
                 SMALL,
                 Tuning(seal_rows=2, file_bytes=100, merge_segments=4, max_segments=7, max_runs=1, fanout=3),
+                Tuning(seal_rows=2, file_bytes=100, levelled=True, fanout=3),
                 Tuning(max_segments=30, spans=2, file_bytes=0, small_bytes=0),
                 Tuning(),
             ]
@@ -125,9 +126,12 @@ def test_unmatched_rows_come_out_once(tmp_path: Path) -> None:
     assert due == [[1, 2], [6], [3, 7], [8, 9]]
 
 
-def test_marks_follow_merged_runs(tmp_path: Path) -> None:
-    """Six runs become one: its marks are theirs, here and in a process that reads them from the files."""
-    store = Store(tmp_path, FOREVER, Tuning(seal_rows=1, fanout=6))
+@pytest.mark.parametrize(
+    "tuning", [Tuning(seal_rows=1, max_runs=1), Tuning(seal_rows=1, levelled=True, fanout=6)]
+)
+def test_marks_follow_merged_runs(tuning: Tuning, tmp_path: Path) -> None:
+    """Runs become one: its marks are theirs, here and in a process that reads them from the files."""
+    store = Store(tmp_path, FOREVER, tuning)
     for n in range(6):
         store.batch(n, [2 * n, 2 * n + 1], mark=[2 * n])
     expected = [(v, v % 2 == 0) for v in range(12)]

@@ -27,7 +27,6 @@ NWAY, CHAIN = "wide.sql", "wide-chain.sql"
 UNITS = 4
 HEAP = "512m"  # Spark takes no less than 450 MB
 JAVA = "-Xmn96m -XX:ReservedCodeCacheSize=64m -XX:MaxMetaspaceSize=160m"
-TENFOLD = 10
 
 
 @dataclass(frozen=True)
@@ -119,11 +118,12 @@ def run(asked: Run, work: Path, limit: int) -> dict[str, Any]:
 
 def _said(asked: Run, cap: Cap, data: Path, work: Path, lines: Path, limit: int) -> Mapping[str, Any]:
     """What the command says at its end, or why it said nothing."""
-    memory = ["--memory", f"{asked.memory_mb}M"] if asked.memory_mb else []
-    command = [
-        sys.executable, str(HERE.parent / "streamjoin_join.py"), "--query", str(HERE / asked.query), *memory,
-        "--units", str(UNITS), "--heap", HEAP, "--limit", str(limit), "--progress", str(lines), "--data", str(data), "--work", str(work),
-    ]  # fmt: skip
+    options = {
+        "query": HERE / asked.query, "units": UNITS, "heap": HEAP, "limit": limit, "progress": lines, "data": data,
+        "work": work, **({"memory": f"{asked.memory_mb}M"} if asked.memory_mb else {}),
+    }  # fmt: skip
+    script = [sys.executable, str(HERE.parent / "streamjoin_join.py")]
+    command = script + [text for name, value in options.items() for text in (f"--{name}", str(value))]
     surroundings = {"JAVA_TOOL_OPTIONS": JAVA, "STREAMJOIN_LOCAL_DIR": str(work), "MALLOC_ARENA_MAX": "2"}
     log = work.with_suffix(".log")
     with log.open("w") as errors:

@@ -36,11 +36,11 @@ def _flink(*options: str) -> list[str]:
 
 SYSTEMS = {
     OURS: _ours("query.sql"),
-    OUR_CHAIN: _ours("chain.sql"),
     "flink-multi-join": _flink("--multi-join"),
-    "flink-chain": _flink(),
     "spark-chain-memory": _spark("memory"),
     "spark-chain-rocksdb": _spark("rocksdb"),
+    "flink-chain": _flink(),
+    OUR_CHAIN: _ours("chain.sql"),
 }
 
 

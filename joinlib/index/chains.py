@@ -59,6 +59,7 @@ class Chains:
         at += 4 << bits
         self._marks = np.frombuffer(view, np.uint8, capacity, at)
         self._bits = bits
+        self._sized = b"", 0  # the header, and what the file took when it was so
 
     @property
     def rows(self) -> int:
@@ -112,8 +113,11 @@ class Chains:
 
     @property
     def allocated_bytes(self) -> int:
-        """Memory or disk that the file really takes."""
-        return os.stat(self.path).st_blocks * 512
+        """Memory or disk that the file really takes. The kernel is asked only when the header has changed."""
+        header = self._header.tobytes()
+        if self._sized[0] != header:
+            self._sized = header, os.stat(self.path).st_blocks * 512
+        return self._sized[1]
 
     def begin(self) -> None:
         """Says that what follows is not to be trusted until `finish`."""

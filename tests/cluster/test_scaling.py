@@ -29,7 +29,7 @@ ON o.k = p.k AND p.t BETWEEN o.t - INTERVAL 4 SECONDS AND o.t + INTERVAL 4 SECON
 LOW, HIGH = 500, 12_000  # rows a second of each input
 SPIKE_S = 3
 PLAN = ((12, LOW), (SPIKE_S, HIGH), (25, LOW), (75, HIGH), (60, LOW))
-EIGHT = ((10, LOW), (150, 10_000), (60, LOW))
+EIGHT = ((10, LOW), (180, 14_000), (120, LOW))
 FEED = Path(__file__).with_name("feed.py")
 EXECUTORS = "app.kubernetes.io/component=executor"
 

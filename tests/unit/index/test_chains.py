@@ -1,5 +1,6 @@
 """The hash-chain index against a list: after every operation it returns exactly what a scan would keep."""
 
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -149,6 +150,15 @@ def test_a_removed_file_is_stale(tmp_path: Path) -> None:
 def test_an_unused_index_takes_no_room(tmp_path: Path) -> None:
     """The file is sparse: a million rows of room cost some pages."""
     assert Chains(tmp_path / "a", 0, 1 << 20).allocated_bytes < 1 << 16
+
+
+def test_room_follows_rows(tmp_path: Path) -> None:
+    """What was said before more rows came is not said again, whoever has inserted them."""
+    chains, other = Chains(tmp_path / "a", 0, 1 << 16), Chains(tmp_path / "a", 0)
+    empty = chains.allocated_bytes
+    other.insert(np.arange(1 << 16, dtype=np.uint64))
+
+    assert chains.allocated_bytes == os.stat(tmp_path / "a").st_blocks * 512 > empty + (1 << 18)
 
 
 @pytest.mark.parametrize("keys", [0, 1, 100, 30_000])

@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 
 OWNER = "from joinlib.spark import nursery; print(nursery.begin(), flush=True); input()"
-SLEEP = ["-m", "timeit", "-n", "1", "-r", "1", "-s", "print('up', flush=True)", "import time; time.sleep(300)"]
+SLEEP = [
+    "-m",
+    "timeit",
+    "-n",
+    "1",
+    "-r",
+    "1",
+    "-s",
+    "print('up', flush=True)",
+    "import time; time.sleep(300)",
+]
 
 
 @dataclass(frozen=True)

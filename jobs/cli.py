@@ -95,12 +95,14 @@ def run(
     document, settings = load(file), dict(map(_setting, conf or []))
     log = document.spec.checkpoint.folder / "logs" / "spark.log"
     with aside(log) as terminal:
+        from joinlib.spark import archive
         from joinlib.spark.session import launch
 
         launch(settings)  # what else has to be loaded is loaded while Java starts
         from jobs.run import Options, run
 
         run(document, Options(until_done, cores, settings, plain), terminal, log)
+    archive.make_later()
 
 
 def _setting(text: str) -> tuple[str, str]:

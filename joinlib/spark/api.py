@@ -9,7 +9,6 @@ import xxhash
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
 
 from joinlib.join.config import Lookup
 from joinlib.join.forward import check
@@ -22,7 +21,7 @@ from joinlib.plan.source import Role
 from joinlib.route.config import InputPlan, read_columns
 from joinlib.route.split import block_schema, prepare
 from joinlib.spark.exchange import Sender
-from joinlib.spark.operator import FrameJoiner, LinkJoiner, ReceiptJoiner
+from joinlib.spark.operator import stateful
 from joinlib.spark.splitter import exchange_rows, spool
 from joinlib.spark.task import Emit, JoinTask
 from joinlib.spark.wire import DDL
@@ -82,23 +81,6 @@ def join(
     for part in parts[1:]:
         rows = rows.unionAll(part)
     return stateful(rows, task, from_arrow_schema(stages.schema))
-
-
-def stateful(rows: DataFrame, task: JoinTask, schema: StructType | str) -> DataFrame:
-    """The stages' stateful operators, one after the other, over exchange rows."""
-    *links, last = task.chain()
-    for link in links:
-        rows = rows.groupBy("slot").transformWithState(
-            LinkJoiner(link), outputStructType=DDL, outputMode="Append", timeMode="None"
-        )
-    units = rows.groupBy("slot")
-    if last.emit.kind == "rows":
-        return units.transformWithStateInPandas(
-            FrameJoiner(last), outputStructType=schema, outputMode="Append", timeMode="None"
-        )
-    return units.transformWithState(
-        ReceiptJoiner(last), outputStructType=schema, outputMode="Append", timeMode="None"
-    )
 
 
 def _source(df: DataFrame) -> SourceInput:

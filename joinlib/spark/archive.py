@@ -1,16 +1,15 @@
 """A class archive for Spark's JVM: what it loads to run a first batch, loaded and verified once for all.
 
-    python -m joinlib.spark.archive      makes it, in about half a minute, by a small job
+    python -m joinlib.spark.archive      makes it, in about half a minute
 
-Spark then starts some seconds faster. It is a cache: a JVM that finds none writes it when it ends, after its user has
-gone on (a file that is not complete has no header, and nobody takes it). Its name holds what it depends on: Java, PySpark
-and their folders.
+Spark then starts some seconds faster. Set-up makes it, or else the first run, in the background when it is over. It is a
+cache: the JVM goes on without a word where it is missing or does not fit (its name holds what it depends on: Java, PySpark
+and their folders).
 """
 
-import contextlib
+import fcntl
 import hashlib
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -34,24 +33,11 @@ spec:
 
 
 def options() -> list[str]:
-    """JVM options that use the archive, or make it."""
+    """JVM options that use the archive, if there is one."""
     path = archive()
-    if _whole(path):
-        use = "SharedArchiveFile"
-    else:
-        use = "ArchiveClassesAtExit"
-        with contextlib.suppress(OSError):  # the JVM cannot write it then, which is no harm
-            path.parent.mkdir(parents=True, exist_ok=True)
-    return [shlex.quote(f"-XX:{use}={path}"), "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
-
-
-def _whole(path: Path) -> bool:
-    """Its header is written last: a JVM that was killed while it wrote has left zeros."""
-    try:
-        with path.open("rb") as file:
-            return any(file.read(4))
-    except FileNotFoundError:
-        return False
+    return (
+        [f"-XX:SharedArchiveFile={path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"] if path.exists() else []
+    )
 
 
 def archive() -> Path:
@@ -64,24 +50,44 @@ def archive() -> Path:
     return home.cache_folder() / "classes" / f"{name}.jsa"
 
 
+def make_later() -> None:
+    """Has it made where there is none, by a process that gives way to all others and outlives this one."""
+    if not archive().exists():
+        command = ["nice", "-n", "19", sys.executable, "-m", __name__, "--quiet"]
+        none = subprocess.DEVNULL
+        subprocess.Popen(command, stdin=none, stdout=none, stderr=none, start_new_session=True)
+
+
 def make() -> None:
-    """Runs a small job, and waits for its JVM to write down what it loaded."""
-    if _whole(archive()):
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        spec = Path(folder) / "spec.yaml"
-        spec.write_text(_SPEC)
-        _run(spec)
+    """Runs a small job and has its JVM write down what it loaded. Nothing, while another process does."""
+    path = archive()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(".new")
+    with aside.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        if not path.exists():
+            with tempfile.TemporaryDirectory() as folder:
+                spec = Path(folder) / "spec.yaml"
+                spec.write_text(_SPEC)
+                _run(spec, aside)
+            if aside.exists():
+                aside.replace(path)
 
 
-def _run(spec: Path) -> None:
+def _run(spec: Path, target: Path) -> None:
     from pyspark import SparkContext
 
+    from joinlib.spark import session
     from joinlib.spark.compiled import compiled
     from joinlib.spark.job import started
     from joinlib.spec import load
 
-    with started(compiled(load(spec), 1), lambda _: None, until_done=True, cores=1) as job:
+    java = " ".join([*session.JAVA, f"-XX:ArchiveClassesAtExit={target}"])
+    conf = {"spark.driver.extraJavaOptions": java}
+    with started(compiled(load(spec), 1), lambda _: None, until_done=True, cores=1, conf=conf) as job:
         while not job.wait(0.2):
             pass
     gateway = SparkContext._gateway

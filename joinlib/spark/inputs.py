@@ -4,7 +4,6 @@ import tempfile
 from pathlib import Path
 
 from joinlib.errors import SpecError
-from joinlib.lookup.load import decided
 from joinlib.lookup.task import TableTask
 from joinlib.source import GeneratorConfig, make
 from joinlib.spark.source import SourcePlan, SourceTask
@@ -24,6 +23,10 @@ def check(task: SourceTask, *, until_done: bool) -> None:
 
 def tables(tasks: tuple[TableTask, ...]) -> tuple[TableTask, ...]:
     """The tables once they have been seen: there, of the columns that are declared, and how large. Waits for a database."""
+    if not tasks:
+        return ()
+    from joinlib.lookup.load import decided  # a job without tables need not wait for kernels
+
     return tuple(decided(task) for task in tasks)
 
 

@@ -27,11 +27,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from joinlib import errors, fault
 from joinlib.errors import NotReady, StreamJoinError
 from joinlib.spark import batches, receipt, repartition, session
-from joinlib.spark.api import stateful
 from joinlib.spark.compiled import Compiled, with_tables
 from joinlib.spark.identity import identify
 from joinlib.spark.inputs import check, tables
 from joinlib.spark.lock import Lock
+from joinlib.spark.operator import stateful
 from joinlib.spark.publish import claim, publish
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.source import NAME, data_source

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import StructType
 
 from joinlib.spark.task import JoinTask
-from joinlib.spark.wire import SCHEMA
+from joinlib.spark.wire import DDL, SCHEMA
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,6 +130,23 @@ class FrameJoiner(_Joiner):
 
         arrived = (row for frame in rows for row in _tuples(frame))
         yield from (to_pandas(frame) for frame in self.result(key).frames(arrived, self.save))
+
+
+def stateful(rows: DataFrame, task: JoinTask, schema: StructType | str) -> DataFrame:
+    """The stages' stateful operators, one after the other, over exchange rows."""
+    *links, last = task.chain()
+    for link in links:
+        rows = rows.groupBy("slot").transformWithState(
+            LinkJoiner(link), outputStructType=DDL, outputMode="Append", timeMode="None"
+        )
+    units = rows.groupBy("slot")
+    if last.emit.kind == "rows":
+        return units.transformWithStateInPandas(
+            FrameJoiner(last), outputStructType=schema, outputMode="Append", timeMode="None"
+        )
+    return units.transformWithState(
+        ReceiptJoiner(last), outputStructType=schema, outputMode="Append", timeMode="None"
+    )
 
 
 def _now() -> tuple[TaskContext, int]:

@@ -1,5 +1,6 @@
-"""The class archive: made by whoever comes first, used by whoever comes later, never half."""
+"""The class archive: made once, used by whoever comes later, and what is in it."""
 
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -8,27 +9,34 @@ import pytest
 from joinlib.spark import archive, jar
 
 
-@pytest.mark.parametrize(
-    ("written", "use"),
-    [
-        (None, "ArchiveClassesAtExit"),
-        (b"", "ArchiveClassesAtExit"),
-        (bytes(4096), "ArchiveClassesAtExit"),
-        (b"\xa8\xab\x0b\xf0", "SharedArchiveFile"),
-    ],
-    ids=["none", "begun", "cut off", "whole"],
-)
-def test_one_that_is_not_whole_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: bytes | None, use: str
-) -> None:
-    """The JVM writes the header last."""
-    path = tmp_path / "classes" / "one.jsa"
+@pytest.mark.parametrize("there", [True, False])
+def test_it_is_used_once_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    """Else it is made later, by a process of its own."""
+    path, begun = tmp_path / "one.jsa", list[list[str]]()
     monkeypatch.setattr(archive, "archive", lambda: path)
-    if written is not None:
-        path.parent.mkdir()
-        path.write_bytes(written)
-    assert archive.options()[0] == f"-XX:{use}={path}"
-    assert path.parent.is_dir()
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: begun.append(command))
+    if there:
+        path.touch()
+    assert archive.options()[:1] == [f"-XX:SharedArchiveFile={path}"] * there
+    archive.make_later()
+    assert [command[-2:] for command in begun] == [["joinlib.spark.archive", "--quiet"]] * (not there)
+
+
+def test_one_process_at_a_time_makes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes while it is being made goes on without; who comes when that one has died makes it."""
+    path, ran = tmp_path / "one.jsa", list[Path]()
+    monkeypatch.setattr(archive, "archive", lambda: path)
+
+    def run(_: Path, target: Path) -> None:
+        ran.append(target)
+        archive.make()  # as another process
+        target.write_bytes(b"classes")
+
+    monkeypatch.setattr(archive, "_run", run)
+    (tmp_path / "one.new").write_bytes(b"cut off")
+    archive.make()
+    archive.make()
+    assert (len(ran), path.read_bytes()) == (1, b"classes")
 
 
 @pytest.mark.parametrize("signed", [True, False])

@@ -35,6 +35,11 @@ def test_a_join_of_files_loads_no_clients(module: str, unwanted: set[str]) -> No
     assert loaded(f"import {module}", unwanted) == []
 
 
+def test_a_run_loads_no_kernels_before_spark_starts() -> None:
+    """Only its workers join."""
+    assert loaded("import jobs.run, joinlib.spark.compiled, joinlib.spark.job", {"numba", "scipy"}) == []
+
+
 def test_what_every_worker_warms_up() -> None:
     """Kernels that few jobs run are left to them: to load those takes half a second."""
     assert loaded("from joinlib.warm import warm; warm()", {"joinlib.index.inequality"}) == []

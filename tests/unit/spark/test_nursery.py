@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 
 OWNER = "from joinlib.spark import nursery; print(nursery.begin(), flush=True); input()"
-SLEEP = ["-m", "timeit", "-n", "1", "-r", "1", "-s", "print('up', flush=True)", "import time; time.sleep(60)"]
+SLEEP = [
+    "-m",
+    "timeit",
+    "-n",
+    "1",
+    "-r",
+    "1",
+    "-s",
+    "print('up', flush=True)",
+    "import time; time.sleep(300)",
+]
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,8 @@ def test_it_ends_with_who_asked_for_it(owner: Owner) -> None:
     asker.stdout.readline()
     (forked,) = children(nursery_of(owner))
     asker.send_signal(signal.SIGKILL)
-    asker.communicate()
+    asker.wait()
+    asker.stdout.close()
     until(lambda: not Path(f"/proc/{forked}").exists())
 
 

@@ -125,6 +125,16 @@ def same(left: str, right: str) -> Condition:
     return Condition(f"{left} = {right}", test, keyed=True)
 
 
+def next_to(left: str, right: str) -> Condition:
+    """An equality of an expression: `right` is one more than `left`."""
+
+    def test(row: Row) -> bool:
+        a, b = row.get(left), row.get(right)
+        return a is not None and b is not None and a + 1 == b  # type: ignore[operator]
+
+    return Condition(f"{left} + 1 = {right}", test, keyed=True)
+
+
 _SIGNS: dict[str, Callable[[object, object], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "<>": operator.ne,
 }  # fmt: skip

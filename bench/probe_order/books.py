@@ -1,88 +1,39 @@
-"""What do the books cost? Seconds that go into counting, smoothing, searching and keeping, beside those of the joins.
+"""What do the books cost? CPU seconds of batches with and without them, side by side.
 
-With and without them, a run differs by less than two runs of one kind on a busy machine. So their own code is timed, piece by
-piece, and the clock's own time counts among theirs. All are seconds of the wall clock, because reading CPU time
-costs ten times as much; neighbours disturb both sides of the share alike.
+Two runs of one kind differ by more than the books cost. So both take the same batch in turns, each over a state of its own;
+now the one begins, now the other. The one without books is given the orders that the other one chose: it does the same work,
+and nothing is counted, smoothed, searched or kept.
 """
 
+import shutil
+import tempfile
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
-import orjson
-
-from joinlib.join.order.orders import Orders
-from joinlib.join.order.watch import Asker, Candidates, Watch
-from joinlib.join.rows import Positions, Rows, Tuples
-from joinlib.join.unit import orders_of
-from joinlib.state.run import LiveRun
-
-T = TypeVar("T")
+from bench.probe_order.data import Batches
+from bench.probe_order.play import Play
+from joinlib.join.order.orders import first
+from joinlib.state.manifest import decode
+from joinlib.state.tuning import Tuning
 
 
-class Clock:
-    """Seconds so far."""
-
-    seconds = 0.0
-
-    def over(self, wrap: Callable[[Iterator[T]], Iterator[T]], inner: Iterator[T]) -> Iterator[T]:
-        """The wrapped iterator; what it takes beyond the one within is counted."""
-        within = 0.0
-
-        def timed() -> Iterator[T]:
-            nonlocal within
-            began = time.perf_counter()
-            for item in inner:
-                within += time.perf_counter() - began
-                yield item
-                began = time.perf_counter()
-            within += time.perf_counter() - began
-
-        outer, began, before = wrap(timed()), time.perf_counter(), 0.0
-        for item in outer:
-            self.seconds += time.perf_counter() - began - (within - before)
-            before = within
-            yield item
-            began = time.perf_counter()
-        self.seconds += time.perf_counter() - began - (within - before)
-
-    def call(self, function: Callable[..., T], *args: Any) -> T:
-        began = time.perf_counter()
-        try:
-            return function(*args)
-        finally:
-            self.seconds += time.perf_counter() - began
-
-
-CLOCK = Clock()
-
-
-class TimedWatch(Watch):
-    def searching(self, candidates: Candidates) -> Candidates:
-        return CLOCK.over(super().searching, candidates)
-
-    def probing(
-        self, found: Iterator[tuple[LiveRun, Tuples]], side: int, asked: int
-    ) -> Iterator[tuple[LiveRun, Tuples]]:
-        return CLOCK.over(lambda inner: super(TimedWatch, self).probing(inner, side, asked), found)
-
-
-class TimedAsker(Asker):
-    def take(self, positions: Positions) -> Rows:
-        return CLOCK.call(lambda: TimedAsker(self.positions[positions]))
-
-
-class TimedOrders(Orders):
-    def after(self, *args: Any) -> Orders:
-        after = CLOCK.call(super().after, *args)
-        return TimedOrders(**vars(after))
-
-    def plain(self) -> dict[str, Any]:
-        plain = CLOCK.call(super().plain)
-        CLOCK.call(lambda: orjson.loads(orjson.dumps(plain)))  # its part of the manifest, written and read
-        return plain
-
-
-def timed_orders(*args: Any) -> Orders:
-    """In place of `orders_of`."""
-    return TimedOrders(**vars(CLOCK.call(orders_of, *args)))
+def paired(order: Sequence[str], batches: Batches, tuning: Tuning, warm: int) -> list[tuple[float, float]]:
+    """CPU seconds of each batch behind the first `warm`, with books and without."""
+    folder, found = Path(tempfile.mkdtemp()), []
+    kept, bare = (Play(order, folder / n, tuning) for n in "12")
+    try:
+        for number, rows in enumerate(batches):
+            orders = decode(kept.data).probes[0]["orders"] if number else first(len(order)).orders
+            turns = [partial(kept.batch, rows), partial(bare.batch, rows, orders)]
+            took = [0.0, 0.0]
+            for at in (0, 1) if number % 2 else (1, 0):
+                began = time.process_time()
+                turns[at]()
+                took[at] = time.process_time() - began
+            if number >= warm:
+                found.append((took[0], took[1]))
+    finally:
+        shutil.rmtree(folder)
+    return found

@@ -63,11 +63,13 @@ def _cycles(runs: Runs) -> Iterator[str]:
 
 def _books(runs: Runs) -> Iterator[str]:
     yield "\n## Bookkeeping\n"
-    yield "| rows of a batch | s | of these for the books | share | bytes in the manifest |"
+    yield "| rows of a batch | batches | CPU ms a batch | of these for the books | share |"
     yield "|---|---|---|---|---|"
     for run in runs:
-        share = run["books"] / run["seconds"]
-        yield f"| {run['rows']:,} | {run['seconds']:.2f} | {run['books']:.3f} | {share:.1%} | {run['manifest']} |"
+        yield (
+            f"| {run['rows']:,} | {run['batches']} | {1000 * run['batch']:.1f} | {1000 * run['books']:.2f}"
+            f" | {run['share']:.2%} ± {run['error']:.2%} |"
+        )
 
 
 def _plot(found: dict[str, Any]) -> None:

@@ -4,16 +4,19 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from bench.probe_order.data import SCHEMA, Batches
-from joinlib.join.layout import layout
+from joinlib.join.layout import Operator, layout
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Tuples, flat
+from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
 from joinlib.plan import SourceInput, build
 from joinlib.route.split import prepare
@@ -45,6 +48,23 @@ class Counting(Prober):
             yield live, longer
 
 
+@dataclass(frozen=True)
+class Given:
+    """In place of `Orders`: those that somebody else chose. Nothing is counted, chosen or kept."""
+
+    orders: list[list[int]]
+    batches = cycles = 0
+
+    def watch(self, length: int) -> None:
+        return None
+
+    def after(self, *_: Any) -> "Given":
+        return self
+
+    def plain(self) -> dict[str, Any]:
+        return {}
+
+
 def sql(order: Sequence[str]) -> str:
     """The four-table query of both papers, with its inputs in this order."""
     first, *others = order
@@ -54,35 +74,60 @@ def sql(order: Sequence[str]) -> str:
     )
 
 
+@dataclass
+class Play:
+    """The query over one unit, whose state is in `folder`."""
+
+    order: Sequence[str]
+    folder: Path
+    tuning: Tuning
+    done: int = 0  # batches
+    results: int = 0
+    data: bytes = field(default=b"")  # the manifest
+
+    @cached_property
+    def stage(self) -> Stage:
+        return build(sql(self.order), dict.fromkeys(self.order, SourceInput(SCHEMA)), units=1)
+
+    @cached_property
+    def root(self) -> Operator:
+        return layout(self.stage.tree, self.stage.inputs, self.stage.above, 64, self.stage.index)
+
+    def batch(self, rows: dict[str, pa.RecordBatch], orders: list[list[int]] | None = None) -> None:
+        """One batch, from blocks to manifest. `orders`: not its own."""
+        stage, sides = self.stage, [s for op in self.root.operators() for s in op.sides]
+        before = decode(self.data or empty(len(sides), len(stage.inputs)).encode())
+        blocks = Blocks([_block(p, rows[p.source], self.done) for p in stage.inputs], ())
+        with hold(self.folder / "s", self.folder / "i", stage.skip_bits, sides, self.tuning, before) as unit:
+            join = UnitJoin(
+                self.root, stage.inputs, stage.timed, stage.final_close, self.tuning, unit, before
+            )
+            if orders is not None:
+                join.orders = {self.root.sides[0].number: Given(orders)}  # type: ignore[dict-item]
+            for found in join.run(self.done, blocks):
+                for column in stage.select:
+                    flat(column.value.evaluate(found.column, len(found)))
+                self.results += len(found)
+        self.data = join.manifest.encode()
+        self.done += 1
+
+
 def played(order: Sequence[str], batches: Batches, rule: str, cycle: int = 4) -> Run:
     """The stream from beginning to end."""
-    stage = build(sql(order), dict.fromkeys(order, SourceInput(SCHEMA)), units=1)
-    tuning, folder = Tuning(probe_order=rule, probe_cycle=cycle), Path(tempfile.mkdtemp())
-    root = layout(stage.tree, stage.inputs, stage.above, 64, stage.index)
-    sides = [s for op in root.operators() for s in op.sides]
-    data, results, took = empty(len(sides), len(order)).encode(), 0, []
-    Counting.tuples = 0
+    play = Play(order, Path(tempfile.mkdtemp()), Tuning(probe_order=rule, probe_cycle=cycle))
+    took, Counting.tuples = [], 0
     try:
-        for number, rows in enumerate(batches):
-            began, before = time.process_time(), decode(data)
-            blocks = Blocks([_block(p, rows[p.source], number) for p in stage.inputs], ())
-            with hold(folder / "s", folder / "i", stage.skip_bits, sides, tuning, before) as unit:
-                join = UnitJoin(root, stage.inputs, stage.timed, stage.final_close, tuning, unit, before)
-                for found in join.run(number, blocks):
-                    for column in stage.select:
-                        flat(column.value.evaluate(found.column, len(found)))
-                    results += len(found)
-            data = join.manifest.encode()
+        for rows in batches:
+            began = time.process_time()
+            play.batch(rows)
             took.append(time.process_time() - began)
     finally:
-        shutil.rmtree(folder)
-    return Run(sum(took), Counting.tuples, results, size(data), tuple(took))
+        shutil.rmtree(play.folder)
+    return Run(sum(took), Counting.tuples, play.results, size(play.data), tuple(took))
 
 
 def size(data: bytes) -> int:
     """Bytes of a manifest that are probe orders."""
-    import orjson
-
     return len(orjson.dumps(decode(data).probes))
 
 

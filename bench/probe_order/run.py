@@ -2,21 +2,23 @@
 
 import argparse
 import json
-import time
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
+from statistics import mean, pstdev
 from typing import Any
 from unittest import mock
 
-from bench.probe_order.books import CLOCK, TimedAsker, TimedWatch, timed_orders
-from bench.probe_order.data import NAMES, made
+from bench.probe_order.books import paired
+from bench.probe_order.data import NAMES, ROWS, made
 from bench.probe_order.play import Counting, Run, played
+from joinlib.state.tuning import Tuning
 
 RESULTS = Path(__file__).parent / "results" / "probe_order.json"
 RULES = ("fixed", "auto", "selectivity", "greedy", "query-only", "match-only", "unsmoothed", "unfanned")
 ORDERS = list(permutations(NAMES))
 BATCHES = 32
+WARM = 14  # batches, until cycles have their length
 
 
 def main() -> None:
@@ -62,18 +64,14 @@ def cycles(scale: float) -> list[dict[str, Any]]:
 def books(scale: float) -> list[dict[str, Any]]:
     """What counting, smoothing, searching and keeping cost, of all that a unit does; by the rows of a batch."""
     found = []
-    for batches in (2, 8, 32, 128):
-        stream, CLOCK.seconds = made("tpcds", scale, batches), 0.0
-        rows = sum(t.num_rows for t in stream[0].values())
-        with (
-            mock.patch("joinlib.join.unit.orders_of", timed_orders),
-            mock.patch("joinlib.join.order.orders.Watch", TimedWatch),
-            mock.patch("joinlib.join.probe.Asker", TimedAsker),
-        ):
-            began = time.perf_counter()
-            run = played(ORDERS[0], stream, "auto", 8)
-            took = time.perf_counter() - began
-        found.append({"rows": rows, "seconds": took, "books": CLOCK.seconds, "manifest": run.manifest})
+    for rows, batches in ((1_000, 600), (4_000, 400), (16_000, 150), (64_000, 38)):
+        stream = made("tpcds", rows * batches / sum(ROWS.values()), batches)
+        pairs = paired(ORDERS[0], stream, Tuning(), WARM)
+        more = [kept - bare for kept, bare in pairs]
+        whole = sum(kept for kept, _ in pairs)
+        error = pstdev(more) * len(pairs) ** 0.5 / whole
+        found.append({"rows": rows, "batches": len(pairs), "batch": whole / len(pairs), "books": mean(more)})
+        found[-1] |= {"share": sum(more) / whole, "error": error}
         print(found[-1], flush=True)
     return found
 

@@ -153,8 +153,7 @@ class UnitJoin:
         found = inner(prober, batch, inputs, asked) if op.kind == "inner" else outer(prober, batch, inputs)
         yield from self._out(op, found)
         if orders and any(inputs):
-            rule, length = RULES[self.tuning.probe_order], self.tuning.probe_cycle
-            self.orders[op.sides[0].number] = orders.after(watch, sides, rule, length)
+            self.orders[op.sides[0].number] = orders.after(watch, sides, RULES[self.tuning.probe_order])
         for side in sides:
             horizons = horizon(before, side.config.hold_us), horizon(after, side.config.hold_us)
             if side.config.marked and op.kind != "semi":

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,20 +81,3 @@ class Watch:
         self.hit[pair] += int(np.count_nonzero(hit))
         self.found[pair] += pairs
         self.spent[me] += seconds + time.perf_counter() - started
-
-    def add(self, earlier: list[Any]) -> None:
-        """Counts of the same cycle, as `plain` gave them."""
-        asked, hit, found, spent, rows, asking = earlier
-        self.asked, self.hit = _sum(self.asked, asked), _sum(self.hit, hit)
-        self.found, self.rows = _sum(self.found, found), _sum(self.rows, rows)
-        self.spent = [a + b for a, b in zip(self.spent, spent, strict=True)]
-        self.asking += asking
-
-    def plain(self) -> list[Any]:
-        """As JSON has it."""
-        spent = [round(s, 6) for s in self.spent]
-        return [self.asked, self.hit, self.found, spent, self.rows, round(self.asking, 6)]
-
-
-def _sum(own: list[int], other: list[int]) -> list[int]:
-    return [a + b for a, b in zip(own, other, strict=True)]

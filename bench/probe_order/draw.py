@@ -17,7 +17,7 @@ Runs = list[dict[str, Any]]
 
 def main() -> None:
     found: dict[str, Any] = json.loads((HERE / "probe_order.json").read_text())
-    parts = {"orders": _orders, "flip": _flip, "cycles": _cycles, "books": _books}
+    parts = {"orders": _orders, "flip": _flip, "cycles": _cycles, "books": _books, "merge": _merge}
     lines = [line for part, write in parts.items() if part in found for line in write(found[part]["runs"])]
     (HERE / "probe_order.md").write_text("\n".join(lines) + "\n")
     if "orders" in found:
@@ -69,6 +69,20 @@ def _books(runs: Runs) -> Iterator[str]:
         yield (
             f"| {run['rows']:,} | {run['batches']} | {1000 * run['batch']:.1f} | {1000 * run['books']:.2f}"
             f" | {run['share']:.2%} ± {run['error']:.2%} |"
+        )
+
+
+def _merge(runs: Runs) -> Iterator[str]:
+    yield "\n## One join or a chain\n"
+    columns = ["inputs", "rows of a key in each", "keys in all", "arrival", "batches"]
+    columns += ["n-way: CPU s", "chain: CPU s", "of the n-way", "n-way: MB", "chain: MB"]
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
+    for run in runs:
+        yield (
+            f"| {run['inputs']} | {run['matches']} | {run['found']:.0%} | {run['arrival']} | {run['batches']}"
+            f" | {run['merged s']:.2f} | {run['chain s']:.2f} | {run['chain s'] / run['merged s']:.2f}"
+            f" | {run['merged MB']:.1f} | {run['chain MB']:.1f} |"
         )
 
 

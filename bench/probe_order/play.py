@@ -4,7 +4,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import orjson
 import pyarrow as pa
 
 from bench.probe_order.data import SCHEMA, Batches
+from joinlib.join.config import Join, Leaf
 from joinlib.join.layout import Operator, layout
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Tuples, flat
@@ -81,13 +82,15 @@ class Play:
     order: Sequence[str]
     folder: Path
     tuning: Tuning
+    chain: bool = False  # of binary joins, one above the other, each of which stores what the one below finds
     done: int = 0  # batches
     results: int = 0
     data: bytes = field(default=b"")  # the manifest
 
     @cached_property
     def stage(self) -> Stage:
-        return build(sql(self.order), dict.fromkeys(self.order, SourceInput(SCHEMA)), units=1)
+        stage = build(sql(self.order), dict.fromkeys(self.order, SourceInput(SCHEMA)), units=1)
+        return replace(stage, tree=chained(stage.tree)) if self.chain else stage
 
     @cached_property
     def root(self) -> Operator:
@@ -110,6 +113,17 @@ class Play:
                 self.results += len(found)
         self.data = join.manifest.encode()
         self.done += 1
+
+
+def chained(tree: Join | Leaf) -> Join:
+    """An n-way inner join of one key as binary ones, left-deep. No exchange: all of them are in one unit."""
+    assert isinstance(tree, Join)
+    first, *others = zip(tree.inputs, tree.keys, strict=True)
+    below, key = first
+    for child, own in others:
+        below = replace(tree, inputs=(below, child), keys=(key, own))
+    assert isinstance(below, Join)
+    return below
 
 
 def played(order: Sequence[str], batches: Batches, rule: str, cycle: int = 4) -> Run:

@@ -1,4 +1,4 @@
-"""dpPick against its peers: `python bench/probe_order/run.py [orders|flip|cycles|books]` adds to results/probe_order.json."""
+"""dpPick against its peers: `python bench/probe_order/run.py [PART...]` adds to results/probe_order.json."""
 
 import argparse
 import json
@@ -11,6 +11,7 @@ from unittest import mock
 
 from bench.probe_order.books import paired
 from bench.probe_order.data import NAMES, ROWS, made
+from bench.probe_order.merge import Kind, compared
 from bench.probe_order.play import Counting, Run, played
 from joinlib.state.tuning import Tuning
 
@@ -23,7 +24,7 @@ WARM = 14  # batches, until cycles have their length
 
 def main() -> None:
     parts: dict[str, Callable[[float], Any]] = {
-        "orders": orders, "flip": flip, "cycles": cycles, "books": books
+        "orders": orders, "flip": flip, "cycles": cycles, "books": books, "merge": merge
     }  # fmt: skip
     asked = argparse.ArgumentParser()
     asked.add_argument("part", choices=parts, nargs="*", default=list(parts))
@@ -72,6 +73,21 @@ def books(scale: float) -> list[dict[str, Any]]:
         error = pstdev(more) * len(pairs) ** 0.5 / whole
         found.append({"rows": rows, "batches": len(pairs), "batch": whole / len(pairs), "books": mean(more)})
         found[-1] |= {"share": sum(more) / whole, "error": error}
+        print(found[-1], flush=True)
+    return found
+
+
+def merge(scale: float) -> list[dict[str, Any]]:
+    """The n-way join beside a chain of binary ones, by inputs, rows of a key in each, and the rows of a batch."""
+    rows, found = int(400_000 * scale), []
+    kinds = [Kind(n, m, rows // m**2, 10) for n in (3, 4, 6) for m in (1, 2, 4) if m ** (n - 1) <= 64]
+    kinds += [Kind(n, 1, rows, 10, "last") for n in (3, 4, 6)]
+    kinds += [Kind(n, 1, rows, 10, found=0.3) for n in (3, 4, 6)]
+    kinds += [Kind(n, 1, rows, 100) for n in (3, 4, 6)]
+    for kind in kinds:
+        runs = [compared(kind) for _ in range(3)]
+        best = {name: min(run[name] for run in runs) for name in runs[0]}
+        found.append({**vars(kind), **best})
         print(found[-1], flush=True)
     return found
 

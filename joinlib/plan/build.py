@@ -12,6 +12,7 @@ from joinlib.expr.logic import all_of
 from joinlib.join.config import Bound, Caching, Join, Leaf, Lookup, Range
 from joinlib.join.stage import OutputColumn, Stage
 from joinlib.plan.columns import Given, Need, input_plan, key_column, need, upstream_plan
+from joinlib.plan.merge import chain
 from joinlib.plan.operator import Choice, chosen, present
 from joinlib.plan.source import SourceInput
 from joinlib.plan.window import counted
@@ -21,7 +22,7 @@ from joinlib.sql import Lookup as AskedLookup
 from joinlib.sql.bounds import intersect
 from joinlib.sql.graph import inputs, kept
 
-STRATEGIES = ("auto", "multiway", "biclique", "inequality")
+STRATEGIES = ("auto", "multiway", "binary", "biclique", "inequality")
 
 
 def build(
@@ -64,7 +65,8 @@ class Asked:
 def timed(query: Query, asked: Asked) -> Node | Scan:
     """The tree with all that bounds the time of its rows."""
     tree = query.tree if asked.retention_us is None else _retained(query.tree, asked.retention_us)
-    return tree if asked.window_rows is None else counted(tree, asked.window_rows, asked.inputs)
+    tree = tree if asked.window_rows is None else counted(tree, asked.window_rows, asked.inputs)
+    return chain(tree) if asked.strategy == "binary" else tree
 
 
 def stage(

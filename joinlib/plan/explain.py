@@ -8,6 +8,7 @@ from joinlib.join.stage import Stage
 from joinlib.plan.biclique import figures, routes, sorted_by_key, warnings, why
 from joinlib.plan.binary import TITLES
 from joinlib.plan.holds import Hold, holds, said, signed
+from joinlib.plan.merge import reasons
 from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.spec.duration import text as duration
 
@@ -183,8 +184,7 @@ def _why(stage: Stage, number: int | None) -> Iterator[str]:
     yield from sorted_by_key(stage)
     if stage.lookups:
         yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
-    if len(tree) == 1 and tree[0].kind == "inner" and len(stage.inputs) > 2:
-        yield f"one operator for {len(stage.inputs)} inputs: no intermediate result is stored"
+    yield from reasons(stage.tree)
     if tree:
         order = ", ".join(called(i) for i in stage.inputs)
         yield f"each batch is joined in the order {order}, against what is stored of the others"

@@ -40,8 +40,8 @@ def chosen(tree: Node | Scan, units: int, strategy: str, subgroups: int | None =
         return Choice()
     if tree.holders[0]:
         return _keyed(tree, units, strategy, subgroups)
-    if strategy == "multiway":
-        raise SpecError("join.strategy multiway joins by equality, and this join has none; write auto")
+    if strategy in ("multiway", "binary"):
+        raise SpecError(f"join.strategy {strategy} joins by equality, and this join has none; write auto")
     if subgroups not in (None, 1):
         raise SpecError(
             f"join.subgroups is {subgroups}, but a join without equality has no key to tell subgroups by; leave it out"
@@ -64,7 +64,7 @@ def _found(tree: Node) -> tuple[tuple[Meet, ...], tuple[Clause, ...]]:
 def _keyed(tree: Node, units: int, strategy: str, subgroups: int | None) -> Choice:
     if strategy != "biclique" and subgroups is not None:
         raise SpecError("join.subgroups is for join.strategy biclique; write that, or leave it out")
-    if strategy in ("auto", "multiway"):
+    if strategy in ("auto", "multiway", "binary"):
         return Choice()
     simple = (
         tree.kind == "inner" and len(tree.children) == 2 and all(isinstance(c, Scan) for c in tree.children)

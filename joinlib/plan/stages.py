@@ -101,7 +101,7 @@ def _times(leaves: Sequence[Scan]) -> frozenset[str]:
 
 def _check(asked: Asked) -> None:
     """What several stages cannot do."""
-    if asked.strategy not in ("auto", "multiway") or asked.subgroups is not None:
+    if asked.strategy not in ("auto", "multiway", "binary") or asked.subgroups is not None:
         raise SpecError(
             "join.strategy biclique and inequality, and join.subgroups, are for the INNER join of two inputs, and this query"
             " joins by several keys in turn; write auto, and leave subgroups out"

@@ -12,6 +12,7 @@ from joinlib.plan.explain import joins, spoken
 from joinlib.plan.groups import cautions as group_cautions
 from joinlib.plan.groups import grouped
 from joinlib.plan.holds import holds
+from joinlib.plan.merge import is_chain
 from joinlib.plan.tsc import HASH, PROJECT, Group, Node
 
 
@@ -65,7 +66,13 @@ def _tree(node: Node, depth: int) -> Iterator[str]:
 def _groups(tree: Binary, plan: Pipeline) -> Iterator[str]:
     """What TSC makes one multi-way join, and what the second pass makes of that."""
     for group, parts in tree.cut:
-        yield f"  {_inputs(group)}: INNER joins, one above the other, are one multi-way join (TSC)"
+        chains = any(is_chain(stage.tree) for stage in plan.stages)
+        made = (
+            "would be one multi-way join (TSC), but for join.strategy binary"
+            if chains
+            else "are one multi-way join (TSC)"
+        )
+        yield f"  {_inputs(group)}: INNER joins, one above the other, {made}"
         if len(parts) > 1:
             yield f"    cut in {len(parts)}, since rows of a key meet in one unit, and these have none in common:"
             yield from (

@@ -317,7 +317,7 @@ def _pinned() -> list[Rule]:
 
 
 def _same_route() -> str:
-    """As far as can be told without the SQL: subgroups, or strategy multiway, mean that there is a key.
+    """As far as can be told without the SQL: subgroups, or strategies multiway and binary, mean that there is a key.
 
     From auto to biclique, or back, is followed only where there is none; the driver knows, and refuses it.
     """
@@ -325,7 +325,7 @@ def _same_route() -> str:
     was, now = (f"({s}.?join.strategy.orValue('auto') == 'biclique')" for s in specs)
     before, after = (_subgroups(s) for s in specs)
     keyed = " || ".join(
-        f"{s}.?join.strategy.orValue('auto') == 'multiway' || {s}.?join.subgroups.orValue(1) > 1"
+        f"{s}.?join.strategy.orValue('auto') in ['multiway', 'binary'] || {s}.?join.subgroups.orValue(1) > 1"
         for s in specs
     )
     return f"({was} == {now} ? (!{now} || {before} == {after}) : !({keyed}))"

@@ -82,8 +82,10 @@ class Window(Model):
 class Join(Model):
     """How the state is laid out and how long it is kept."""
 
-    strategy: Literal["auto", "multiway", "biclique", "inequality"] = Field(
-        default="auto", description="The join operator; auto lets the planner choose."
+    strategy: Literal["auto", "multiway", "binary", "biclique", "inequality"] = Field(
+        default="auto",
+        description="The join operator; auto lets the planner choose. binary: INNER joins of three inputs or more are a chain"
+        " that stores its intermediate results.",
     )
     units: Annotated[int, Field(ge=1, le=MAX_UNITS), AfterValidator(_power_of_two)] = Field(
         default=8, description="Slices of the state: a power of two, fixed for the life of a checkpoint."

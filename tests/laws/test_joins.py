@@ -1,11 +1,13 @@
 """The law of every join: the same multiset as a nested loop, however the streams arrive, are cut, stored and disturbed."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
 from joinlib.state.tuning import Tuning
-from tests.laws.cases import KEYS, UTC, Case, cases, holds, pairs, trees
+from tests.laws.cases import KEYS, UTC, Case, cases, holds, pairs, stars, trees
 from tests.laws.harness import CALM
 from tests.laws.oracle import Query, same
 
@@ -20,6 +22,13 @@ def test_pairs(case: Case) -> None:
 def test_trees(case: Case) -> None:
     """Joins of joins agree, whatever is bounded in time by what."""
     holds(case)
+
+
+@settings(max_examples=25)
+@given(cases(stars(), cuts=(2, 7), units=(1, 4), most=8))
+def test_chains(case: Case) -> None:
+    """A chain of binary joins agrees as the n-way join does, with times bounded between any of its inputs."""
+    holds(replace(case, strategy="binary"))
 
 
 @settings(max_examples=5)

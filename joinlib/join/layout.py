@@ -59,6 +59,18 @@ def layout(
     return maker.make(tree, {c for e in select for c in e.columns}, ())
 
 
+def lateness(tree: Join, inputs: tuple[InputPlan, ...], select: tuple[Expr, ...]) -> dict[str, int]:
+    """How many µs event times may be behind the watermark as rows come out of the tree.
+
+    Those without a limit are not among them, nor those that an outer join may have left NULL.
+    """
+    types = {c.name: c.value.type for i in inputs for c in i.columns}
+    maker = _Maker(inputs, types, columns(all_bounds(tree)), 64, "hash")
+    root = maker.make(tree, {c for e in select for c in e.columns}, ())
+    sure = _certain(root, root.schema)
+    return {y: us for y, us in maker.delays.items() if y in sure and us < ALWAYS // 2}
+
+
 class _Maker:
     def __init__(
         self,

@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
 
+import pyarrow as pa
+
 from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
 from joinlib.join.config import Bound, Caching, Join, Leaf, Lookup, Range
 from joinlib.join.stage import OutputColumn, Stage
-from joinlib.plan.columns import Given, Need, input_plan, key_column, need, upstream_plan
+from joinlib.plan.columns import Need, input_plan, key_column, need, upstream_plan
 from joinlib.plan.merge import chain
 from joinlib.plan.operator import Choice, chosen, present
 from joinlib.plan.source import SourceInput
@@ -74,13 +76,13 @@ def stage(
     tree: Node | Scan,
     times: frozenset[str],
     asked: Asked,
-    upstream: Mapping[int, Given] = MappingProxyType({}),
+    types: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> Stage:
-    """The query as a stage. `times`: columns among bounds, its own and later ones; `upstream`: what earlier stages give."""
+    """The query as a stage. `times`: columns among bounds, its own and later ones; `types`: of earlier stages' columns."""
     choice = chosen(tree, asked.units, asked.strategy, asked.subgroups)
     wanted = need(query, tree, times)
     plans = tuple(
-        upstream_plan(i, s, query.classes, wanted, upstream[s.stage])
+        upstream_plan(i, s, query.classes, wanted, types)
         if isinstance(s, Result)
         else input_plan(i, present(s, choice), asked.inputs[s.table.name], query.classes, wanted)
         for i, s in enumerate(query.scans)

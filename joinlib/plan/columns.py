@@ -57,22 +57,14 @@ def input_plan(
     )
 
 
-@dataclass(frozen=True)
-class Given:
-    """What an earlier stage's rows may hold."""
-
-    types: Mapping[str, pa.DataType]  # of all columns that there are, by qualified name
-    late: Mapping[str, int]  # how many µs event times may be behind the watermark; not named: any time
-
-
 def upstream_plan(
-    number: int, result: Result, classes: Iterable[KeyClass], need: Need, given: Given
+    number: int, result: Result, classes: Iterable[KeyClass], need: Need, types: Mapping[str, pa.DataType]
 ) -> InputPlan:
-    """What is read and stored of an earlier stage's rows: all that it gives."""
+    """What is read and stored of an earlier stage's rows: all that it gives. `types`: of all columns, by qualified name."""
     keys = [key_column(result.alias, i, c) for i, c in enumerate(classes)]
     names = [f"{s.alias}.{f.name}" for s in inputs(result) for f in s.table.schema]
     times = [name for name in names if name in need.times]
-    wanted = [StoredColumn(n, ref(n, given.types[n])) for n in names if n in need.columns or n in times]
+    wanted = [StoredColumn(n, ref(n, types[n])) for n in names if n in need.columns or n in times]
     stored = {c.name: c for c in (*keys, *wanted)}
     used = {c for s in stored.values() for c in s.value.columns}
     return InputPlan(
@@ -88,7 +80,6 @@ def upstream_plan(
         idle_us=None,
         keep_null_keys=result.alias in need.null_keys,
         upstream=result.stage,
-        behind=tuple((time, given.late[time]) for time in times if time in given.late),
     )
 
 

@@ -1,17 +1,18 @@
 """A query as stages, each with a key class of its own. Law: they give the rows that one join of everything would give.
 
 Every condition and time bound is decided in the first stage that sees its inputs, and a stage gives just the columns that
-later ones read. What an earlier stage's rows wait for, a later one's state waits for too (`forward`).
+later ones read. What an earlier stage's rows wait for, a later one's state waits for too: `forward` says how long that is where
+all joins are inner or semi, and else the engine's own layout, which knows how long an outer join keeps a row back.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from joinlib.errors import SpecError, SqlError
+from joinlib.errors import SpecError
 from joinlib.expr import ref
+from joinlib.join.config import Leaf
 from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.build import Asked, bounded, bounds, stage, timed
-from joinlib.plan.columns import Given
 from joinlib.plan.forward import forward
 from joinlib.plan.grouping import grouping_of
 from joinlib.plan.source import SourceInput
@@ -37,25 +38,22 @@ def pipeline(
     if len(queries) > 1:
         _check(asked)
     trees = [timed(query, asked) for query in queries]
-    late = _lateness(trees)
     numbered = asked.window_rows is not None  # then row numbers are the stage's time
-    grouping = grouping_of(queries, {} if numbered else _of_result(trees, late))
+    grouping = grouping_of(queries, {} if numbered else _of_result(trees))
     alone = isinstance(trees[-1], Scan) and grouping and grouping.release
     # Rows behind the watermark are late then, though none is stored.
     more = frozenset([alone.column]) if alone else frozenset()
-    return Pipeline(tuple(_stages(queries, trees, asked, late, more)), grouping)
+    return Pipeline(tuple(_told(_stages(queries, trees, asked, more), queries, trees)), grouping)
 
 
 def _stages(
     queries: Sequence[Query],
     trees: Sequence[Node | Scan],
     asked: Asked,
-    late: Sequence[Mapping[str, int]],
     more: frozenset[str],
 ) -> list[Stage]:
     """The last one first: what it reads of an earlier one is all that that one gives. `more` times that matter."""
     types = {f"{s.alias}.{f.name}": f.type for q in queries for s in q.scans for f in s.table.schema}
-    given = {n: Given(types, known) for n, known in enumerate(late)}
     read: dict[int, tuple[str, ...]] = {}
     found: list[Stage] = []
     for number in reversed(range(len(queries))):
@@ -63,23 +61,50 @@ def _stages(
         own = frozenset().union(*(scan.aliases for scan in query.scans))
         times = frozenset(c for c in bounded(trees[number:]) | more if c.partition(".")[0] in own)
         if number in read:
-            _check_waits(query, times)
             query = replace(query, select=tuple((name, ref(name, types[name])) for name in read[number]))
-        found.insert(0, stage(query, tree, times, asked, given))
+        found.insert(0, stage(query, tree, times, asked, types))
         read |= {plan.upstream: plan.read for plan in found[0].inputs if plan.upstream is not None}
     return found
 
 
-def _lateness(trees: Sequence[Node | Scan]) -> list[dict[str, int]]:
-    """Of each stage, how far behind its watermark the event times of its rows may be."""
-    found: list[dict[str, int]] = []
-    for tree in trees:
-        found.append(forward([_times([s]) for s in scans(tree)], bounds(tree), _arriving(tree, found)))
-    return found
+def _told(stages: Sequence[Stage], queries: Sequence[Query], trees: Sequence[Node | Scan]) -> Iterator[Stage]:
+    """The stages, and how far behind the watermark the event times may be that each reads of earlier ones."""
+    late: list[Mapping[str, int]] = []
+    for bare, query, tree in zip(stages, queries, trees, strict=True):
+        known = tuple(
+            plan
+            if plan.upstream is None
+            else replace(plan, behind=_named(late[plan.upstream], {c.name for c in plan.columns}))
+            for plan in bare.inputs
+        )
+        told = replace(bare, inputs=known)
+        late.append(_forwarded(tree, late) if query.waits is None else _kept_back(told))
+        yield told
 
 
-def _of_result(trees: Sequence[Node | Scan], late: Sequence[Mapping[str, int]]) -> dict[str, int]:
+def _named(late: Mapping[str, int], columns: Collection[str]) -> tuple[tuple[str, int], ...]:
+    return tuple((time, us) for time, us in late.items() if time in columns)
+
+
+def _forwarded(tree: Node | Scan, late: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """How far behind its watermark the event times of a stage's rows may be: inner and semi joins."""
+    return forward([_times([s]) for s in scans(tree)], bounds(tree), _arriving(tree, late))
+
+
+def _kept_back(stage: Stage) -> Mapping[str, int]:
+    """The same of any stage."""
+    if isinstance(stage.tree, Leaf):
+        return {}
+    from joinlib.join.layout import lateness  # numba: not for those who only build plans
+
+    return lateness(stage.tree, stage.inputs, stage.above)
+
+
+def _of_result(trees: Sequence[Node | Scan]) -> dict[str, int]:
     """The same of the result, where all bounds of all stages hold: inner and semi joins."""
+    late: list[Mapping[str, int]] = []
+    for tree in trees[:-1]:
+        late.append(_forwarded(tree, late))
     every = [bound for tree in trees for bound in bounds(tree)]
     return forward([_times([s]) for s in scans(trees[-1])], every, _arriving(trees[-1], late))
 
@@ -109,14 +134,4 @@ def _check(asked: Asked) -> None:
     if asked.window_rows is not None:
         raise SpecError(
             "join.window.rows is for joins by one key: rows of a stage have no numbers; bound the time instead"
-        )
-
-
-def _check_waits(query: Query, times: frozenset[str]) -> None:
-    """Rows that wait for the watermark in one stage would reach the next at a time that nothing bounds."""
-    if query.waits is not None and times:
-        raise SqlError(
-            "this join keeps rows back until no partner can come, and a join by another key follows: with time bounds, or"
-            " join.retention, that is not supported; write this join last, or leave the bounds out",
-            *query.waits,
         )

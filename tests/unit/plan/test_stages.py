@@ -226,15 +226,18 @@ def test_what_cannot_be_joined_is_refused_at_its_place(sql: str, at: tuple[int, 
     assert (refused.value.line, refused.value.column) == at
 
 
-def test_an_outer_join_in_the_middle_takes_no_time_bounds() -> None:
-    """Its rows come out when the watermark says so, and later stages would have to know when."""
+def test_what_an_outer_join_keeps_back_is_known() -> None:
+    """Rows without a partner come out an hour late at most; b's time may be NULL, and says nothing."""
     sql = "SELECT a.v FROM a LEFT JOIN b ON a.k = b.k JOIN c ON a.j = c.j"
+    left, c = plan(sql, retention_us=HOUR).last.inputs
 
     assert joined(plan(sql)) == ["a b", "$0 c"]
-    with pytest.raises(
-        SqlError, match=r"line 1, column 29: this join keeps rows back .* write this join last"
-    ):
-        plan(sql, retention_us=HOUR)
+    assert (left.behind, c.behind) == ((("a.t", HOUR),), ())
+    full = sql.replace("JOIN c", "LEFT JOIN c").replace("LEFT JOIN b", "FULL JOIN b")
+    assert plan(full, retention_us=HOUR).last.inputs[0].behind == ()
+    assert "a.t up to 1h behind" in explain(plan(sql, retention_us=HOUR))
+    more = sql.replace("JOIN c", "LEFT JOIN c").replace("c.j", "c.j AND c.t >= b.t")
+    assert [(b.left, b.right) for b in plan(more, retention_us=HOUR).last.tree.bounds] == [("a.t", "c.t")]
 
 
 @pytest.mark.parametrize(

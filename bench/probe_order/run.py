@@ -71,7 +71,7 @@ def cycles(scale: float) -> list[dict[str, Any]]:
 def books(scale: float) -> list[dict[str, Any]]:
     """What counting, smoothing, searching and keeping cost, of all that a unit does; by the rows of a batch."""
     found = []
-    for rows, batches in ((1_000, 600), (4_000, 400), (16_000, 150), (64_000, 38)):
+    for rows, batches in ((1_000, 1055), (4_000, 351), (16_000, 95)):
         stream = made("tpcds", rows * batches / sum(ROWS.values()), batches)
         pairs = paired(ORDERS[0], stream, Tuning(), WARM)
         more = [kept - bare for kept, bare in pairs]

@@ -1,9 +1,9 @@
 """When are joins merged? Always, unless `join.strategy: binary` asks for a chain. Law: the answer is the same.
 
 What decides is how many rows the keys of a stream will have, and no plan knows that. With one or two in each input the n-way
-join takes 0.8 to 1.2 times the CPU time of a chain, measured from three inputs to six, and a chain stores 1.4 to 3 times as
-much; with four and more a chain takes 10 to 40 % less CPU time, and stores 3 to 30 times as much. Time that is bounded is given
-for state that is not. A chain has no exchange within: all its joins share a key, so they are in one unit.
+join takes 0.7 to 1.2 times the CPU time of a chain, measured from three inputs to six, and a chain stores 1.1 to 11 times as
+much; with four and more a chain takes 10 to 40 % less CPU time, and stores 2 to 30 times as much (bench/probe_order). Time that
+is bounded is given for state that is not. A chain has no exchange within: its joins share a key, so they are in one unit.
 """
 
 from collections.abc import Iterator

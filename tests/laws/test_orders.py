@@ -165,6 +165,17 @@ def test_an_older_manifest(tmp_path: Path) -> None:
     assert orders(join).orders == [[1, 2], [0, 2], [0, 1]]
 
 
+def test_a_manifest_with_more(tmp_path: Path) -> None:
+    """What another version kept beside the orders is left out."""
+    join = flow(tmp_path)
+    join.batch(batch(a=[1], b=[1]))
+    manifest = decode(join.units[0])
+    join.units[0] = replace(manifest, probes=tuple({**p, "seen": [1]} for p in manifest.probes)).encode()
+
+    assert join.batch(batch(c=[1])) == [(0, 0, 0)]
+    assert "seen" not in decode(join.units[0]).probes[0]
+
+
 def test_small(tmp_path: Path) -> None:
     """What rides in a manifest of three inputs stays below a kilobyte."""
     join = flow(tmp_path)
@@ -174,17 +185,23 @@ def test_small(tmp_path: Path) -> None:
     assert len(orjson.dumps(decode(join.units[0]).probes)) < 1024
 
 
-def test_the_last_batch_of_a_cycle_is_counted(tmp_path: Path) -> None:
-    """Cycles of 1, 2, 4, then 7 and 8 batches in turn; batches without rows are none."""
-    join, counted = flow(tmp_path, probe_cycle=8), []
-    for n in range(24):
+@pytest.mark.parametrize(
+    ("near", "ends"), [(math.inf, [1, 2, 6, 13, 21, 28]), (0.0, [1, 2, 6, 9, 13, 16, 20, 23, 27, 30])]
+)
+def test_the_last_batch_of_a_cycle_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, near: float, ends: list[int]
+) -> None:
+    """Cycles have T batches, or one less in turn; four times as many while orders stay good; those without rows are none."""
+    monkeypatch.setattr("joinlib.join.order.orders.NEAR", near)
+    join, counted = flow(tmp_path, probe_cycle=2 if near else 4), []
+    for n in range(32):
         before = orders(join).cycles if n else 0
         join.batch(batch(a=[n], b=[n], c=[n]))
         join.batch({})
         if orders(join).cycles > before:
             counted.append(n + 1)
 
-    assert counted == [1, 3, 7, 14, 22]
+    assert counted == ends
 
 
 def test_an_input_of_every_second_batch_is_counted(tmp_path: Path) -> None:

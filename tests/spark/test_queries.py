@@ -156,6 +156,15 @@ QUERIES = {
             " AND p.at >= o.at - INTERVAL 5 MINUTES AND p.at < o.at + INTERVAL 10 MINUTES"
         ),
     ),
+    "left, times apart, then inner by another key": (
+        ("parquet", "parquet", "jsonl"),
+        "parquet",
+        (
+            "SELECT o.v AS ov, p.v AS pv, r.v AS rv FROM orders o LEFT JOIN payments p ON o.k = p.k"
+            " AND p.at BETWEEN o.at AND o.at + INTERVAL 10 MINUTES"
+            " JOIN refunds r ON r.s = o.s AND r.at BETWEEN o.at AND o.at + INTERVAL 5 MINUTES"
+        ),
+    ),
     "left, then left, times apart": (
         ("parquet", "parquet", "jsonl"),
         "parquet",

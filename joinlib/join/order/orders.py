@@ -2,7 +2,8 @@
 
     orders of the batch before ─► probes of this one ─► the last of a cycle? counted ─► statistics ─► orders of the next
 
-One batch of a cycle is counted: the last says most about those to come, and counting costs a tenth of what it counts.
+One batch of a cycle is counted: the last says most about those to come, and counting costs a tenth of what it counts. Where
+cycles would do as well with the orders they had, the next ones are longer.
 
 So a batch that runs again has the orders that it had. Only seconds differ between two attempts: the answer hangs on none.
 """
@@ -17,6 +18,9 @@ from joinlib.join.order.statistics import Size, Statistics, nothing, short
 from joinlib.join.order.watch import Watch
 from joinlib.state.side import Side
 
+CALM = 2  # so many times at most the length of a cycle is doubled
+NEAR = 1.05  # orders that cost up to so much more than the best would do as well
+
 
 @dataclass(frozen=True)
 class Orders:
@@ -26,6 +30,7 @@ class Orders:
     known: list[Any]  # statistics, as `Statistics.plain` writes them
     cycles: int = 0  # that have ended
     batches: int = 0  # of the running cycle, those without rows left out
+    calm: int = 0  # cycles at whose end the orders that they had would have done as well, in a row
     predicted: list[float | None] = field(default_factory=list)  # seconds a row, when the orders were chosen
     measured: list[float | None] = field(default_factory=list)  # the same in the cycle before, as it was
 
@@ -34,7 +39,8 @@ class Orders:
 
         Each other one is a batch shorter: an input that has rows in every second batch only is counted too.
         """
-        last = self.batches + 1 >= min(length - self.cycles % 2, 1 << min(self.cycles, 30))
+        most = min(length << min(self.calm, CALM), 1 << min(self.cycles, 30))
+        last = self.batches + 1 >= most - self.cycles % 2
         return Watch(len(self.orders)) if last else None
 
     def after(self, watch: Watch | None, sides: list[Side], rule: Rule) -> "Orders":
@@ -52,12 +58,15 @@ class Orders:
         known = self.statistics.after(watch, sizes, rule.smooth)
         model = known.model(sizes)
         chosen = [rule.choose(model, star(i, len(sizes)), i) for i in range(len(sizes))]
+        costs = [model.cost(sequence) for sequence in chosen]
+        had = [model.cost([(i, r) for r in order]) for i, order in enumerate(self.orders)]
         measured = zip(watch.spent, watch.rows, strict=True)
         return Orders(
             [[r for _, r in sequence] for sequence in chosen],
             known.plain(),
             self.cycles + 1,
-            predicted=[short(model.cost(sequence)) for sequence in chosen],
+            calm=self.calm + 1 if all(h <= NEAR * c for h, c in zip(had, costs, strict=True)) else 0,
+            predicted=[short(cost) for cost in costs],
             measured=[short(spent / rows) if rows else None for spent, rows in measured],
         )
 

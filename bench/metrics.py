@@ -96,21 +96,21 @@ def daemon() -> None:
     from joinlib.spark.unit import UnitTask
 
     cost, said = Cost(), [-1]
-    whole = cost.of(UnitTask._figures)
+    whole = cost.of(UnitTask.figures)
     Receipt.encode = cost.of(Receipt.encode)  # type: ignore[method-assign]
 
-    def figures(task: UnitTask, join: Any, held: Any, rows_out: int, files: tuple[str, ...]) -> Receipt:
+    def figures(task: UnitTask, join: Any, rows_out: int, files: tuple[str, ...]) -> Receipt:
         if said[0] != task.batch:  # once for each task
             if mode(said[0]) == "with" and counts(said[0]):
                 with (Path(os.environ["TMPDIR"]) / "costs").open("a") as costs:
                     costs.write(f"{cost.seconds}\n")
             said[0], cost.seconds = task.batch, 0.0
         if mode(task.batch) == "with":
-            return whole(task, join, held, rows_out, files)
+            return whole(task, join, rows_out, files)
         mark = join.manifest.watermark
         return Receipt(task.unit, task.batch, (), (), (), 0, files, 0, 0, 0, 0, 0, mark, (), 0.0)
 
-    UnitTask._figures = figures  # type: ignore[method-assign]
+    UnitTask.figures = figures  # type: ignore[method-assign]
     runpy.run_module("joinlib.spark.daemon", run_name="__main__", alter_sys=True)
 
 

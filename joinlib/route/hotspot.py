@@ -46,11 +46,13 @@ class Rule:
     def units(self, hashes: U64) -> I64:
         """The unit of each row, shape (rows,). Pure: the same rows in the same order go the same ways. O(rows)."""
         bounds, hot = np.array(self.bounds, np.uint64), sorted(self.hot, key=lambda h: h.hash)
+        cuts = np.unique(bounds)  # where a key is more than a share, several units have one bound
+        behind = np.concatenate([[0], np.searchsorted(bounds, cuts, side="right")])
         keys = np.array([h.hash for h in hot], np.uint64)
         shares = np.array([(h.start, h.length) for h in hot], np.float64).reshape(-1, 2)
         firsts = np.arange(1 << _BITS, dtype=np.uint64) << np.uint64(64 - _BITS)
-        near = np.searchsorted(bounds, firsts, side="right"), np.searchsorted(keys, firsts)
-        return _units(hashes, bounds, keys, shares, *near)
+        near = np.searchsorted(cuts, firsts, side="right"), np.searchsorted(keys, firsts)
+        return _units(hashes, cuts, behind, keys, shares, *near)
 
     def encode(self) -> dict[str, Any]:
         """Plain values, for the source's offset."""
@@ -88,22 +90,32 @@ def rule(sample: U64, units: int) -> Rule:
 
 @nb.njit(cache=True, nogil=True)
 def _units(
-    hashes: U64, bounds: U64, hot: U64, shares: npt.NDArray[np.float64], near_bound: I64, near_hot: I64
+    hashes: U64,
+    cuts: U64,
+    behind: I64,
+    hot: U64,
+    shares: npt.NDArray[np.float64],
+    near_cut: I64,
+    near_hot: I64,
 ) -> I64:
-    """The units of hashes. `near_bound`, `near_hot`: by a hash's top bits, from where on a bound or hot key is looked for."""
+    """The units of hashes: `behind[n]` that of those behind n cuts.
+
+    `near_cut`, `near_hot`: by a hash's top bits, from where on a cut or hot key is looked for.
+    """
     found, turns, down = np.empty(hashes.shape[0], np.int64), np.zeros(hot.shape[0]), np.uint64(64 - _BITS)
     for i in range(hashes.shape[0]):
         sought = hashes[i]
-        unit, key = near_bound[sought >> down], near_hot[sought >> down]
-        while unit < bounds.shape[0] and bounds[unit] <= sought:
-            unit += 1
+        cut, key = near_cut[sought >> down], near_hot[sought >> down]
+        while cut < cuts.shape[0] and cuts[cut] <= sought:
+            cut += 1
         while key < hot.shape[0] and hot[key] < sought:
             key += 1
         if key < hot.shape[0] and hot[key] == sought:
             turn = (turns[key] * _GOLDEN) % 1.0
             turns[key] += 1.0
-            unit = min(np.int64(shares[key, 0] + turn * shares[key, 1]), bounds.shape[0])
-        found[i] = unit
+            found[i] = min(np.int64(shares[key, 0] + turn * shares[key, 1]), behind[-1])
+        else:
+            found[i] = behind[cut]
     return found
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinlib.route.census import Census, collect
-from joinlib.route.hotspot import Hot, Reservoir, Rule, decode, rule, skew
+from joinlib.route.hotspot import _GOLDEN, Hot, Reservoir, Rule, decode, rule, skew
 from joinlib.source.zipf import zipf
 
 hashes = st.lists(st.sampled_from([0, 1, 2**63, 2**63 + 1, 2**64 - 1]), max_size=40)
@@ -31,6 +31,18 @@ def test_every_row_has_one_unit(sample: list[int], rows: list[int], units: int) 
     again = decode(json.loads(json.dumps(made.encode())))
     assert again == made
     assert again.units(asked).tolist() == found.tolist()
+
+
+@given(hashes, hashes, st.sampled_from([1, 2, 4, 32]))
+def test_a_rule_is_its_definition(sample: list[int], rows: list[int], units: int) -> None:
+    """As many bounds as are not above the hash; hot keys take their turns. Also where many bounds are one key's."""
+    made, asked = rule(np.array(sample, np.uint64), units), np.array(rows, np.uint64)
+    wanted = np.searchsorted(np.array(made.bounds, np.uint64), asked, side="right")
+    for hot in made.hot:
+        places = np.flatnonzero(asked == np.uint64(hot.hash))
+        turns = (np.arange(len(places)) * _GOLDEN) % 1.0
+        wanted[places] = np.minimum(hot.start + turns * hot.length, units - 1).astype(np.int64)
+    assert made.units(asked).tolist() == wanted.tolist()
 
 
 @given(hashes.filter(bool), st.sampled_from([2, 4]))

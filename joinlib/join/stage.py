@@ -58,10 +58,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class Budget:
-    """What state may take in the memory of one executor, bytes."""
+    """What state may take in the memory of one executor, bytes, and of how many the plan knows."""
 
     bytes: int
     head: int  # of each unit and input: the newest rows and their index
+    executors: int = 1  # at least; units are spread over them
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from joinlib.expr.types import name
 from joinlib.join.config import Join
@@ -30,7 +31,7 @@ def as_json(plan: Pipeline) -> str:
         result = {field.name: name(field.type) for field in plan.schema}
         made["aggregates"] = {**fingerprint(plan)["groups"], "select": result}
     if plan.budget is not None:
-        made["memory"] = {"bytes": plan.budget.bytes, "head": plan.budget.head}
+        made["memory"] = asdict(plan.budget)
     return json.dumps(made, indent=2)
 
 

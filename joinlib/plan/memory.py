@@ -20,13 +20,15 @@ def budget(plan: Pipeline, memory_bytes: int, executors: int) -> Budget:
     """What `memory_bytes` of each executor mean, when there are so few executors."""
     sides = sum(len(kept) for stage in plan.stages for kept in holds(stage).values())
     heads = max(1, sides * -(-plan.units // executors))
-    return Budget(memory_bytes, max(_LEAST, int(memory_bytes * _HEADS) // heads))
+    return Budget(memory_bytes, max(_LEAST, int(memory_bytes * _HEADS) // heads), executors)
 
 
 def told(plan: Pipeline) -> Iterator[str]:
     """What the budget means, for people."""
     if plan.budget is not None:
-        yield f"{_size(plan.budget.bytes)} of an executor: a head of {_size(plan.budget.head)} for each unit and input"
+        many = f"of {plan.budget.executors}" if plan.budget.executors > 1 else "of one, or of a local run"
+        whose = f"{_size(plan.budget.bytes)} of an executor {many}"
+        yield f"{whose}: a head of {_size(plan.budget.head)} for each unit and input"
         yield "a head holds the newest rows in a hash table; older rows lie on disk in the order of their hashes,"
         yield "behind filters of 10 bits a row; ten such runs become one, a piece of a head's size in a batch"
 

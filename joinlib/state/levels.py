@@ -52,12 +52,15 @@ class Levels:
                 self._end(merge)
                 self.runs.retired.extend(merge.output.segments)
 
-    def advance(self, came: Came, level: int) -> None:
-        """Goes on with the merge of a level: a piece, and as much as came in, so that runs do not heap up."""
+    def advance(self, came: Came, level: int, begin: bool) -> None:
+        """Goes on with the merge of a level: a piece, and as much as came in, so that runs do not heap up.
+
+        `begin`: or begins one that is due.
+        """
         tuning, hold = self.runs.tuning, self.runs.config.hold_us
         size = min(tuning.piece_bytes, tuning.seal_bytes)
         for _ in range(1 + came.bytes // size):
-            runs = [live.run for live in self.runs.live]
+            runs = [live.run for live in self.runs.live] if begin else []
             if old := due(runs, self.merges, level, tuning.fanout, hold):
                 lives = self.runs.among(tuple(run.number for run in old))
                 self.merges += (begun(self.runs.number(), level, lives, size),)

@@ -8,7 +8,8 @@ Sorted runs take 1.3 bytes a row of the executor's memory, and chains 19, so sta
 sorted and written once a level: within memory chains need two thirds of the time. Where rows are not found by their hashes
 an order by hash helps nobody. The head's newest segments become one either way.
 
-`join.memory` may be set or taken away at any restart: runs that are sorted stay so, and go on in levels.
+`join.memory` may be set or taken away at any restart: runs that are sorted stay so and go on in levels, and what has
+begun to be sorted is finished.
 """
 
 from joinlib.state.levels import Came, Levels
@@ -48,12 +49,12 @@ class Merges:
         """Merges what is due after a batch."""
         if self.levelled:
             self._newest(came.batch, others=1)
-            self._advance(came, 0)
+            self._advance(came)
         else:
             for live in self._loose():
                 self._neighbours.whole(came.batch, live)
             self._newest(came.batch, others=1 + len(self._loose()))
-            self._advance(came, 1)
+            self._advance(came)
             most = self.runs.tuning.max_runs
             while len(self._loose()) > most and self._neighbours.lightest(came.batch, self._loose()):
                 pass
@@ -62,10 +63,10 @@ class Merges:
         if self.runs.head is not None:
             self._neighbours.newest(batch, self.runs.head, others)
 
-    def _advance(self, came: Came, lowest: int) -> None:
+    def _advance(self, came: Came) -> None:
         highest = max((live.run.level for live in self.runs.live), default=0)
-        for level in range(lowest, 1 + highest):
-            self._levels.advance(came, level)
+        for level in range(1 + highest):
+            self._levels.advance(came, level, begin=level > 0 or self.levelled)
 
     def _loose(self) -> list[LiveRun]:
         """Sealed runs whose rows are as they came, and stay so."""

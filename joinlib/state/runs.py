@@ -4,6 +4,8 @@ What is dropped is *retired*: its files stay until no batch can come back that n
 are caches in the executor's folder, and go when nothing alive needs them.
 """
 
+from pathlib import Path
+
 import pyarrow as pa
 
 from joinlib.index.neighbours import shared
@@ -56,6 +58,7 @@ class Runs:
 
     def add(self, run: Run, before: LiveRun | None = None) -> LiveRun:
         """Opens a run that this batch has made, as the last or `before` another."""
+        self._path(run).unlink(missing_ok=True)  # of another attempt: its marks may be of a later batch
         live = self._live(run)
         live.open(run)
         self._known[run.number] = live
@@ -75,10 +78,13 @@ class Runs:
 
     def _live(self, run: Run) -> LiveRun:
         config, place = self.config, self.place
-        path = place.indexes / f"{config.number}-{run.number}.{'marks' if run.level else 'index'}"
+        path = self._path(run)
         if run.level:
             return SortedRun(config.schema, path, self.guides, config.marked)
         return LiveRun(place.segments, config.schema, path, place.skip_bits, config.chained)
+
+    def _path(self, run: Run) -> Path:
+        return self.place.indexes / f"{self.config.number}-{run.number}.{'marks' if run.level else 'index'}"
 
     # --- their segments ----------------------------------------------------------------------------------------------
 
@@ -105,8 +111,9 @@ class Runs:
         """Deletes the caches of what this batch has retired."""
         if self.config.compared:
             self._forget_sorted()
-        if any(live.run.level for live in self.live) and self.retired:
-            self.guides.keep({s.name for s in manifest.segments})
+        alive = {s.name for s in manifest.segments}
+        if self.guides.names - alive:
+            self.guides.keep(alive)
 
     def _forget_indexes(self, manifest: SideManifest) -> None:
         """All that is not of `manifest`, whoever has made it."""

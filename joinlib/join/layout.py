@@ -18,8 +18,8 @@ from joinlib.join.config import Bound, Index, Join, Kind, Leaf, Meet
 from joinlib.join.reach import Bounds, Holding, Reach, all_bounds, closure, columns
 from joinlib.route.config import HASH, InputPlan
 from joinlib.route.hash import exact
+from joinlib.state.config import SideConfig
 from joinlib.state.manifest import ALWAYS
-from joinlib.state.side import SideConfig
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ class Guides:
     def __init__(self, segments: Path, indexes: Path, number: int) -> None:
         self.segments, self.indexes = segments, indexes
         self._prefix = f"g{number}-"
+        self.names: set[str] = set()  # of the segments whose guides this process has seen in a file
 
     def open(self, piece: Segment, schema: pa.Schema) -> tuple[pa.RecordBatch, Guide]:
         """The rows of a sorted segment, mapped, and their guide. A segment that is damaged is named."""
@@ -36,6 +37,8 @@ class Guides:
         if found is None:
             segment.verify(self.segments, piece)
         rows = segment.read(self.segments, piece, schema)
+        if found is not None:
+            self.names.add(piece.name)
         return rows, found or self.make(piece, rows)
 
     def make(self, piece: Segment, rows: pa.RecordBatch) -> Guide:
@@ -43,10 +46,12 @@ class Guides:
         made = guide(rows.column(0).to_numpy())
         if piece.content is None:
             self._write(piece, made)
+            self.names.add(piece.name)
         return made
 
     def keep(self, alive: set[str]) -> None:
         """Deletes all but those of these segments. O(files)."""
+        self.names &= alive
         for path in self.indexes.glob(f"{self._prefix}*"):
             if path.name.removeprefix(self._prefix) not in alive:
                 path.unlink(missing_ok=True)

@@ -9,28 +9,102 @@ runs are searched and nobody sees the new one, so a task that dies loses nothing
 once a level: log10(runs) times. Pieces are pure functions of (manifest, rows).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from joinlib import fault
+from joinlib.state.manifest import ALWAYS, NEVER, Merge, Run
+from joinlib.state.marks import Marks
+from joinlib.state.pieces import Piece, ends, pieces
+from joinlib.state.run import LiveRun
+from joinlib.state.runs import Runs
 
-from joinlib.state.manifest import ALWAYS, Merge, Run
-from joinlib.state.run import I32, I64, LiveRun, time_values
-
-U64 = npt.NDArray[np.uint64]
 _PARTS_OF_HOLD = (
     3  # a merged run spans no more than this part of the time a row is kept, since it is dropped whole
 )
 
 
-class Piece(NamedTuple):
-    """Rows in the order of their hashes; and of each row the number of its old run, and its number there."""
+class Came(NamedTuple):
+    """What a batch has brought, and let go."""
 
-    rows: pa.RecordBatch
-    runs: I32
-    numbers: I32
+    batch: int
+    bytes: int = 0  # of the rows that were inserted
+    horizon: int = NEVER  # rows that are no later are not needed
+
+
+class Levels:
+    """The merges of one side's `runs` that go on; at most one of each level."""
+
+    def __init__(self, runs: Runs, marks: Marks) -> None:
+        self.runs, self.marks = runs, marks
+        self.merges: tuple[Merge, ...] = ()
+
+    @property
+    def busy(self) -> set[int]:
+        """The runs that are being merged, by number."""
+        return {number for merge in self.merges for number in merge.runs}
+
+    def expire(self) -> None:
+        """Gives up merges none of whose runs is left."""
+        for merge in self.merges:
+            if not self.runs.among(merge.runs):
+                self._end(merge)
+                self.runs.retired.extend(merge.output.segments)
+
+    def advance(self, came: Came, level: int, begin: bool) -> None:
+        """Goes on with the merge of a level: a piece, and as much as came in, so that runs do not heap up.
+
+        `begin`: or begins one that is due.
+        """
+        tuning, hold = self.runs.tuning, self.runs.config.hold_us
+        size = min(tuning.piece_bytes, tuning.seal_bytes)
+        for _ in range(1 + came.bytes // size):
+            runs = [live.run for live in self.runs.live] if begin else []
+            if old := due(runs, self.merges, level, tuning.fanout, hold):
+                lives = self.runs.among(tuple(run.number for run in old))
+                self.merges += (begun(self.runs.number(), level, lives, size),)
+            for merge in [m for m in self.merges if m.output.level == level + 1]:
+                self._go_on(came, merge, size)
+
+    def _go_on(self, came: Came, merge: Merge, size: int) -> None:
+        """The next part of a merge; after the last one the old runs make room for the new one."""
+        self.merges = tuple(m for m in self.merges if m is not merge)
+        old, time = self.runs.among(merge.runs), self.runs.config.time
+        for piece in pieces(merge, old, time, came.horizon, size):
+            merge = self._with(came.batch, merge, piece)
+            fault.point("piece", came.batch)
+        merge = replace(merge, done=merge.done + 1)
+        self.merges += (merge,)
+        if merge.done == merge.pieces:
+            self._finish(came.batch, merge, old)
+            fault.point("merged", came.batch)
+
+    def _with(self, batch: int, merge: Merge, piece: Piece) -> Merge:
+        """The merge, once the piece is written."""
+        output = merge.output
+        added = self.runs.behind(output, self.runs.write(batch, "-sorted", piece.rows), piece.rows)
+        self.runs.guides.make(added, piece.rows)
+        merge = replace(merge, output=replace(output, segments=(*output.segments, added)))
+        if self.runs.config.marked:
+            origin = self.marks.origin(batch, piece.runs, piece.numbers)
+            merge = replace(merge, origins=(*merge.origins, origin))
+        return merge
+
+    def _finish(self, batch: int, merge: Merge, old: list[LiveRun]) -> None:
+        """The new run takes the place of the old ones; their marks follow their rows."""
+        if merge.output.rows:
+            live = self.runs.add(merge.output, before=old[0])
+            self.marks.move(merge.origins, old, live)
+        for gone in old:
+            self.runs.drop(gone)
+        self._end(merge)
+        self.marks.renumber(batch)
+
+    def _end(self, merge: Merge) -> None:
+        """Nothing of it goes on."""
+        self.merges = tuple(m for m in self.merges if m is not merge)
+        self.runs.retired.extend(merge.origins)
 
 
 def due(
@@ -49,77 +123,8 @@ def due(
 
 def begun(number: int, level: int, old: Sequence[LiveRun], piece_bytes: int) -> Merge:
     """The merge of these runs of a level into run `number`, before its first piece. O(rows) where they are not sorted."""
-    ends = [_ends(live) for live in old]
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    size = sum(s.bytes for live in old for s in live.run.segments)
+    lows, highs = zip(*(ends(live) for live in old))
+    low, high, size = min(lows), max(highs), sum(live.run.bytes for live in old)
     parts = min(-(-size // piece_bytes), high - low + 1)  # of one hash at least
     numbers = tuple(live.run.number for live in old)
     return Merge(numbers, Run(number, True, (), level + 1), low, high, parts)
-
-
-def pieces(
-    merge: Merge, old: Sequence[LiveRun], time: str | None, horizon: int, piece_bytes: int
-) -> Iterator[Piece]:
-    """The next part of a merge: one piece, or several where many rows have one hash, or none. O(rows of the part).
-
-    Rows that are no later than `horizon` are left out. Where runs are not sorted, all their hashes are looked at.
-    """
-    width = merge.high - merge.low + 1
-    low = merge.low + width * merge.done // merge.pieces
-    high = merge.low + width * (merge.done + 1) // merge.pieces - 1
-    sources = [(live, at) for live in old for at in range(len(live.batches))]
-    found = [_between(live, at, low, high, time, horizon) for live, at in sources]
-    hashes = np.concatenate(
-        [live.batches[at].column(0).to_numpy()[f] for (live, at), f in zip(sources, found)]
-    )
-    order = np.argsort(hashes, kind="stable")
-    size, rows = (sum(x) for x in zip(*((s.bytes, s.rows) for live in old for s in live.run.segments)))
-    most = max(1, 2 * piece_bytes * rows // max(size, 1))
-    for start in range(0, len(order), most):
-        yield _gathered(sources, found, order[start : start + most])
-
-
-def _gathered(sources: list[tuple[LiveRun, int]], found: list[I64], chosen: I64) -> Piece:
-    """Those of the rows found, counted through all sources, that are chosen, in this order."""
-    ends = np.cumsum([len(f) for f in found])
-    whole = len(chosen) == ends[-1]
-    there = np.arange(len(chosen)) if whole else np.sort(chosen)
-    cuts = np.searchsorted(there, ends)
-    taken, runs, numbers = [], [], []
-    for (live, at), rows, end, a, b in zip(sources, found, ends, [0, *cuts], cuts):
-        own = rows[there[a:b] - (end - len(rows))]
-        taken.append(_take(live.batches[at], own))
-        runs.append(np.full(len(own), live.run.number, np.int32))
-        numbers.append((live.starts[at] + own).astype(np.int32))
-    back = chosen if whole else np.searchsorted(there, chosen)
-    rows = pa.concat_batches(taken).take(pa.array(back))
-    return Piece(rows, np.concatenate(runs)[back], np.concatenate(numbers)[back])
-
-
-def _take(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
-    """Rows by ascending numbers; neighbours without a copy."""
-    if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
-        return batch.slice(int(rows[0]), len(rows))
-    return batch.take(pa.array(rows))
-
-
-def _between(live: LiveRun, at: int, low: int, high: int, time: str | None, horizon: int) -> I64:
-    """Which rows of a segment have a hash from `low` to `high`, and are needed."""
-    batch = live.batches[at]
-    hashes: U64 = batch.column(0).to_numpy()
-    if live.run.level:
-        first = np.searchsorted(hashes, np.uint64(low))
-        found = np.arange(first, np.searchsorted(hashes, np.uint64(high), "right"))
-    else:
-        found = np.flatnonzero((hashes >= np.uint64(low)) & (hashes <= np.uint64(high)))
-    if time is None or live.run.segments[at].low > horizon:
-        return found
-    return found[time_values(batch.column(time).take(pa.array(found))) > horizon]
-
-
-def _ends(live: LiveRun) -> tuple[int, int]:
-    """The least and the greatest hash of a run."""
-    columns = [b.column(0).to_numpy() for b in live.batches if b.num_rows]
-    if live.run.level:
-        return int(columns[0][0]), int(columns[-1][-1])
-    return min(int(c.min()) for c in columns), max(int(c.max()) for c in columns)

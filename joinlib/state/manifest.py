@@ -53,6 +53,10 @@ class Run:
         return sum(s.rows for s in self.segments)
 
     @property
+    def bytes(self) -> int:
+        return sum(s.bytes for s in self.segments)
+
+    @property
     def token(self) -> int:
         return self.segments[-1].token if self.segments else 0
 

@@ -77,6 +77,11 @@ def read(folder: Path, segment: Segment | Written, schema: pa.Schema) -> pa.Reco
         return reader.read_next_batch()
 
 
+def chained(token: int, digest: str) -> int:
+    """Hash of everything before and one digest more, as a positive int64, never 0."""
+    return xxhash.xxh3_64_intdigest(f"{token}:{digest}".encode()) >> 1 | 1
+
+
 def _write_at_once(path: Path, batch: pa.RecordBatch) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:

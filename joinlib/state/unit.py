@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from joinlib.state.config import Place, SideConfig
 from joinlib.state.manifest import ALWAYS, Manifest, Segment
 from joinlib.state.segment import Written
-from joinlib.state.side import Place, Side, SideConfig
+from joinlib.state.side import Side
 from joinlib.state.tuning import Tuning
 
 Retired = tuple[tuple[int, str, int], ...]  # (batch, name, bytes)

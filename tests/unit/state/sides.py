@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib.state import unit as units
+from joinlib.state.config import SideConfig
 from joinlib.state.manifest import Manifest, SideManifest, decode, empty
-from joinlib.state.side import Part, Side, SideConfig
+from joinlib.state.side import Part, Side
 from joinlib.state.tuning import Tuning
 from joinlib.state.unit import Unit, hold
 

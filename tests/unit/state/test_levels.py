@@ -165,6 +165,32 @@ def test_the_budget_may_change(tmp_path: Path) -> None:
     assert store.content() == [(v, v % 2 == 1 and v <= 71) for v in range(80)]
 
 
+def test_a_merge_that_has_begun_is_finished(tmp_path: Path) -> None:
+    """Also where the budget is taken away: its runs, pieces and origins would stay as they are for ever."""
+    store = Store(tmp_path, FOREVER, replace(TINY, piece_bytes=40))
+    while not store.manifest.sides[0].merges:
+        store.batch(store.manifest.batch + 1, [2 * store.manifest.batch, 2 * store.manifest.batch + 1])
+    whole = store.content()
+    store.tuning = replace(store.tuning, levelled=False)
+    units._open.clear()
+    for _ in range(40):
+        store.batch(store.manifest.batch + 1, [])
+
+    assert [(r.sealed, r.level) for r in store.manifest.sides[0].runs] == [(True, 1)]
+    assert store.manifest.sides[0].merges == () and store.content() == whole
+
+
+def test_guides_go_with_the_last_sorted_run(tmp_path: Path) -> None:
+    """No run is left that asks for any."""
+    store = Store(tmp_path, replace(MARKED, hold_us=100), TINY)
+    for n in range(6):
+        store.batch(n, [2 * n, 2 * n + 1])
+    assert list(store.indexes.glob("g0-*"))
+    store.batch(6, [], horizon=100)
+
+    assert not list(store.indexes.glob("g0-*"))
+
+
 def run(number: int, level: int, low: int = 0, high: int = 0, sealed: bool = True) -> Run:
     return Run(number, sealed, (Segment("s", 1, 1, "", 0, 0, low, high),), level)
 

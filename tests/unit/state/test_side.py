@@ -170,6 +170,23 @@ def test_another_process_takes_over(tmp_path: Path) -> None:
     assert store.content() == [(v, v % 300 == 0) for v in range(2400)]
 
 
+def test_a_late_attempt_finds_an_index_of_the_future(tmp_path: Path) -> None:
+    """A process runs a batch again after the next one: marks of that one are not those of a run it makes."""
+    from joinlib.state.unit import Unit
+
+    store = Store(tmp_path, FOREVER, Tuning(seal_rows=2, max_runs=1))
+    one, late = (Unit(store.segments, store.indexes, 0, [FOREVER], store.tuning) for _ in range(2))
+    saved = [store.manifest]
+    for n, (times, mark) in enumerate([([0, 1], [0]), ([2, 3], []), ([], [2, 3])]):
+        if n == 1:
+            late.open(saved[1])
+        one.open(saved[n])
+        saved.append(work(one, saved[n], n, times, mark))
+
+    late.open(saved[1])
+    assert work(late, saved[1], 1, [2, 3]) == saved[2]
+
+
 def test_a_clean_prefix_is_caught_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index some batches old gets only what is new; one that is not known is built anew."""
     from joinlib.index.chains import Chains

@@ -1,0 +1,75 @@
+"""Which runs and segments of a side become one after a batch? There are two ways for sealed runs; which one is decided here.
+
+                        where                                               sealed runs
+    levels.py           `join.memory` is set, rows are found by hash        are sorted by hash, ten of a level become one
+    neighbours.py       everywhere else                                     keep their chains; one segment each, few runs
+
+Sorted runs take 1.3 bytes a row of the executor's memory, and chains 19, so state may be larger than memory; but all rows are
+sorted and written once a level: within memory chains need two thirds of the time. Where rows are not found by their hashes
+an order by hash helps nobody. The head's newest segments become one either way.
+
+`join.memory` may be set or taken away at any restart: runs that are sorted stay so and go on in levels, and what has
+begun to be sorted is finished.
+"""
+
+from joinlib.state.levels import Came, Levels
+from joinlib.state.manifest import Merge
+from joinlib.state.marks import Marks
+from joinlib.state.neighbours import Neighbours
+from joinlib.state.run import LiveRun
+from joinlib.state.runs import Runs
+
+
+class Merges:
+    """Those of one side's `runs`."""
+
+    def __init__(self, runs: Runs, marks: Marks) -> None:
+        self.runs = runs
+        self._levels, self._neighbours = Levels(runs, marks), Neighbours(runs, marks)
+
+    @property
+    def levelled(self) -> bool:
+        """Are sealed runs sorted, and merged in levels?"""
+        return self.runs.tuning.levelled and self.runs.config.chained
+
+    @property
+    def going(self) -> tuple[Merge, ...]:
+        """The merges that are not done."""
+        return self._levels.merges
+
+    def open(self, going: tuple[Merge, ...]) -> None:
+        """Makes the merges be those of a manifest."""
+        self._levels.merges = going
+
+    def expire(self) -> None:
+        """Gives up merges none of whose runs is left."""
+        self._levels.expire()
+
+    def advance(self, came: Came) -> None:
+        """Merges what is due after a batch."""
+        if self.levelled:
+            self._newest(came.batch, others=1)
+            self._advance(came)
+        else:
+            for live in self._loose():
+                self._neighbours.whole(came.batch, live)
+            self._newest(came.batch, others=1 + len(self._loose()))
+            self._advance(came)
+            most = self.runs.tuning.max_runs
+            while len(self._loose()) > most and self._neighbours.lightest(came.batch, self._loose()):
+                pass
+
+    def _newest(self, batch: int, others: int) -> None:
+        if self.runs.head is not None:
+            self._neighbours.newest(batch, self.runs.head, others)
+
+    def _advance(self, came: Came) -> None:
+        highest = max((live.run.level for live in self.runs.live), default=0)
+        for level in range(1 + highest):
+            self._levels.advance(came, level, begin=level > 0 or self.levelled)
+
+    def _loose(self) -> list[LiveRun]:
+        """Sealed runs whose rows are as they came, and stay so."""
+        busy = self._levels.busy
+        sealed = [live for live in self.runs.live if live.run.sealed and not live.run.level]
+        return [live for live in sealed if live.run.number not in busy]

@@ -1,0 +1,93 @@
+"""The rows of a merge that puts runs in the order of their hashes, a piece at a time.
+
+All hashes between the least and the greatest are cut into parts of equal width; a piece has the rows of the next part, of all
+runs. A pure function of (manifest, rows).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joinlib.state.manifest import Merge
+from joinlib.state.run import I32, I64, LiveRun, time_values
+
+U64 = npt.NDArray[np.uint64]
+
+
+class Piece(NamedTuple):
+    """Rows in the order of their hashes; and of each row the number of its old run, and its number there."""
+
+    rows: pa.RecordBatch
+    runs: I32
+    numbers: I32
+
+
+def ends(live: LiveRun) -> tuple[int, int]:
+    """The least and the greatest hash of a run. O(rows) where they are not sorted."""
+    columns = [b.column(0).to_numpy() for b in live.batches if b.num_rows]
+    if live.run.level:
+        return int(columns[0][0]), int(columns[-1][-1])
+    return min(int(c.min()) for c in columns), max(int(c.max()) for c in columns)
+
+
+def pieces(
+    merge: Merge, old: Sequence[LiveRun], time: str | None, horizon: int, piece_bytes: int
+) -> Iterator[Piece]:
+    """The next part of a merge: one piece, or several where many rows have one hash, or none. O(rows of the part).
+
+    Rows that are no later than `horizon` are left out. Where runs are not sorted, all their hashes are looked at.
+    """
+    width = merge.high - merge.low + 1
+    low = merge.low + width * merge.done // merge.pieces
+    high = merge.low + width * (merge.done + 1) // merge.pieces - 1
+    sources = [(live, at) for live in old for at in range(len(live.batches))]
+    found = [_between(live, at, low, high, time, horizon) for live, at in sources]
+    hashes = np.concatenate(
+        [live.batches[at].column(0).to_numpy()[f] for (live, at), f in zip(sources, found)]
+    )
+    order = np.argsort(hashes, kind="stable")
+    size, rows = (sum(x) for x in zip(*((s.bytes, s.rows) for live in old for s in live.run.segments)))
+    most = max(1, 2 * piece_bytes * rows // max(size, 1))
+    for start in range(0, len(order), most):
+        yield _gathered(sources, found, order[start : start + most])
+
+
+def _gathered(sources: list[tuple[LiveRun, int]], found: list[I64], chosen: I64) -> Piece:
+    """Those of the rows found, counted through all sources, that are chosen, in this order."""
+    ends = np.cumsum([len(f) for f in found])
+    whole = len(chosen) == ends[-1]
+    there = np.arange(len(chosen)) if whole else np.sort(chosen)
+    cuts = np.searchsorted(there, ends)
+    taken, runs, numbers = [], [], []
+    for (live, at), rows, end, a, b in zip(sources, found, ends, [0, *cuts], cuts):
+        own = rows[there[a:b] - (end - len(rows))]
+        taken.append(_take(live.batches[at], own))
+        runs.append(np.full(len(own), live.run.number, np.int32))
+        numbers.append((live.starts[at] + own).astype(np.int32))
+    back = chosen if whole else np.searchsorted(there, chosen)
+    rows = pa.concat_batches(taken).take(pa.array(back))
+    return Piece(rows, np.concatenate(runs)[back], np.concatenate(numbers)[back])
+
+
+def _take(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
+    """Rows by ascending numbers; neighbours without a copy."""
+    if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
+        return batch.slice(int(rows[0]), len(rows))
+    return batch.take(pa.array(rows))
+
+
+def _between(live: LiveRun, at: int, low: int, high: int, time: str | None, horizon: int) -> I64:
+    """Which rows of a segment have a hash from `low` to `high`, and are needed."""
+    batch = live.batches[at]
+    hashes: U64 = batch.column(0).to_numpy()
+    if live.run.level:
+        first = np.searchsorted(hashes, np.uint64(low))
+        found = np.arange(first, np.searchsorted(hashes, np.uint64(high), "right"))
+    else:
+        found = np.flatnonzero((hashes >= np.uint64(low)) & (hashes <= np.uint64(high)))
+    if time is None or live.run.segments[at].low > horizon:
+        return found
+    return found[time_values(batch.column(time).take(pa.array(found))) > horizon]

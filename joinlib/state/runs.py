@@ -1,0 +1,135 @@
+"""The runs of one side that are open in this process, oldest first: opened, made and dropped here, and nowhere else.
+
+What is dropped is *retired*: its files stay until no batch can come back that needs them. Indexes, guides and sorted indexes
+are caches in the executor's folder, and go when nothing alive needs them.
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from joinlib.index.neighbours import shared
+from joinlib.state import segment
+from joinlib.state.config import Place, SideConfig
+from joinlib.state.guides import Guides
+from joinlib.state.manifest import ALWAYS, Run, Segment, SideManifest
+from joinlib.state.run import LiveRun, SortedRun, time_values
+from joinlib.state.sorted import SortedIndexes, named
+from joinlib.state.tuning import Tuning
+
+
+class Runs:
+    """Those of one side; `retired` since it was opened."""
+
+    def __init__(self, config: SideConfig, place: Place, tuning: Tuning) -> None:
+        self.config, self.place, self.tuning = config, place, tuning
+        self.live: list[LiveRun] = []
+        self.retired: list[Segment] = []
+        self.guides = Guides(place.segments, place.indexes, config.number)
+        self.sorted = SortedIndexes(place.indexes, config.number, config.compared)
+        self.next = 0  # the number of the next run
+        self._known: dict[int, LiveRun] = {}
+
+    # --- the runs ----------------------------------------------------------------------------------------------------
+
+    def open(self, manifest: SideManifest) -> None:
+        """Makes them be those of `manifest`; what is open already is kept where it is the same."""
+        known, self._known = self._known, {}
+        self.live, self.retired, self.next = [], [], manifest.next_run
+        for run in manifest.runs:
+            live = known.get(run.number)
+            if live is None or isinstance(live, SortedRun) != (run.level > 0):
+                live = self._live(run)
+            live.open(run)
+            self._known[run.number] = live
+            self.live.append(live)
+        if known.keys() - self._known.keys() or not known:
+            self._forget_indexes(manifest)
+
+    @property
+    def head(self) -> LiveRun | None:
+        """The run that takes inserts, if there is one."""
+        return self.live[-1] if self.live and not self.live[-1].run.sealed else None
+
+    def number(self) -> int:
+        """That of a new run: no other has it, nor had."""
+        self.next += 1
+        return self.next - 1
+
+    def add(self, run: Run, before: LiveRun | None = None) -> LiveRun:
+        """Opens a run that this batch has made, as the last or `before` another."""
+        self._path(run).unlink(missing_ok=True)  # of another attempt: its marks may be of a later batch
+        live = self._live(run)
+        live.open(run)
+        self._known[run.number] = live
+        self.live.insert(len(self.live) if before is None else self.live.index(before), live)
+        return live
+
+    def drop(self, live: LiveRun) -> None:
+        """Its segments are retired; its index goes."""
+        self.retired.extend(live.run.segments)
+        self.live.remove(live)
+        self._known.pop(live.run.number)
+        live.index.path.unlink(missing_ok=True)
+
+    def among(self, numbers: tuple[int, ...]) -> list[LiveRun]:
+        """Those of these runs that are still there."""
+        return [self._known[number] for number in numbers if number in self._known]
+
+    def _live(self, run: Run) -> LiveRun:
+        config, place = self.config, self.place
+        path = self._path(run)
+        if run.level:
+            return SortedRun(config.schema, path, self.guides, config.marked)
+        return LiveRun(place.segments, config.schema, path, place.skip_bits, config.chained)
+
+    def _path(self, run: Run) -> Path:
+        return self.place.indexes / f"{self.config.number}-{run.number}.{'marks' if run.level else 'index'}"
+
+    # --- their segments ----------------------------------------------------------------------------------------------
+
+    def write(self, batch: int, kind: str, rows: pa.RecordBatch) -> segment.Written:
+        """A segment of this side, named SIDE-BATCH-KIND-DIGEST."""
+        prefix = f"{self.config.number}-{batch:08d}{kind}"
+        return segment.write(self.place.segments, prefix, rows, self.tuning.file_bytes)
+
+    def behind(self, run: Run, written: segment.Written, rows: pa.RecordBatch) -> Segment:
+        """What was written, as the segment that comes behind those of `run`."""
+        name, size, digest, content = written
+        token, (low, high) = segment.chained(run.token, digest), self._span(rows)
+        return Segment(name, rows.num_rows, size, digest, token, run.level, low, high, content)
+
+    def _span(self, rows: pa.RecordBatch) -> tuple[int, int]:
+        if self.config.time is None:
+            return ALWAYS, ALWAYS
+        times = time_values(rows.column(self.config.time))
+        return int(times.min()), int(times.max())
+
+    # --- caches ------------------------------------------------------------------------------------------------------
+
+    def forget(self, manifest: SideManifest) -> None:
+        """Deletes the caches of what this batch has retired."""
+        if self.config.compared:
+            self._forget_sorted()
+        alive = {s.name for s in manifest.segments}
+        if self.guides.names - alive:
+            self.guides.keep(alive)
+
+    def _forget_indexes(self, manifest: SideManifest) -> None:
+        """All that is not of `manifest`, whoever has made it."""
+        if self.config.compared:
+            self._forget_sorted(at_all_events=True)
+        self.guides.keep({s.name for s in manifest.segments})
+        wanted = {live.index.path for live in self.live}
+        for path in self.place.indexes.glob(f"{self.config.number}-*"):
+            if path not in wanted:
+                path.unlink(missing_ok=True)
+
+    def _forget_sorted(self, at_all_events: bool = False) -> None:
+        alive = {
+            named([s.name for s in live.run.segments[start:stop]])
+            for live in self.live
+            for start, stop in shared([s.rows for s in live.run.segments])
+        }
+        if at_all_events or self.retired or self.sorted.names - alive:
+            self.sorted.keep(alive)

@@ -9,17 +9,21 @@ runs are searched and nobody sees the new one, so a task that dies loses nothing
 once a level: log10(runs) times. Pieces are pure functions of (manifest, rows).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from joinlib import fault
-from joinlib.state.manifest import ALWAYS, NEVER, Merge, Run
+from joinlib.state.manifest import NEVER, Merge, Run
 from joinlib.state.marks import Marks
 from joinlib.state.pieces import Piece, ends, pieces
 from joinlib.state.run import LiveRun
 from joinlib.state.runs import Runs
 
+_GROWTH = (
+    4  # of pieces from level to level: large state is many files otherwise, small merges much in one batch
+)
 _PARTS_OF_HOLD = (
     3  # a merged run spans no more than this part of the time a row is kept, since it is dropped whole
 )
@@ -58,7 +62,7 @@ class Levels:
         `begin`: or begins one that is due.
         """
         tuning, hold = self.runs.tuning, self.runs.config.hold_us
-        size = min(tuning.piece_bytes, tuning.seal_bytes)
+        size = min(tuning.piece_bytes, tuning.seal_bytes * _GROWTH**level)
         for _ in range(1 + came.bytes // size):
             runs = [live.run for live in self.runs.live] if begin else []
             if old := due(runs, self.merges, level, tuning.fanout, hold):
@@ -110,15 +114,26 @@ class Levels:
 def due(
     runs: Sequence[Run], merges: Sequence[Merge], level: int, fanout: int, hold_us: int | None
 ) -> list[Run]:
-    """The runs of `level` whose merge begins now; none while another of that level goes on."""
+    """The runs of `level` whose merge begins now; none while another of that level goes on.
+
+    Runs that are wide alone, by a row with a wrong clock perhaps, hold nobody up: they are merged with each other.
+    """
     if any(m.output.level == level + 1 for m in merges):
         return []
-    oldest = [r for r in runs if r.sealed and r.level == level][: fanout if level else 1]
-    if not oldest or (level and len(oldest) < fanout):
-        return []
-    low, high = min(r.low for r in oldest), max(r.high for r in oldest)
-    bounded = hold_us is not None and high != ALWAYS and level > 0
-    return [] if bounded and high - low > hold_us // _PARTS_OF_HOLD else oldest  # type: ignore[operator]
+    waiting = [r for r in runs if r.sealed and r.level == level]
+    if not level:
+        return waiting[:1]
+    most = math.inf if hold_us is None else hold_us // _PARTS_OF_HOLD
+    wide = [r for r in waiting if _span([r]) > most]
+    oldest = [r for r in waiting if _span([r]) <= most][:fanout]
+    if len(oldest) == fanout and _span(oldest) <= most:
+        return oldest
+    return wide[:fanout] if len(wide) >= fanout else []
+
+
+def _span(runs: Sequence[Run]) -> int:
+    """From the earliest event time to the latest, µs; 0 where rows have none."""
+    return max(r.high for r in runs) - min(r.low for r in runs)
 
 
 def begun(number: int, level: int, old: Sequence[LiveRun], piece_bytes: int) -> Merge:

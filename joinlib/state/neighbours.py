@@ -47,7 +47,7 @@ class Neighbours:
 
     def lightest(self, batch: int, runs: Sequence[LiveRun]) -> bool:
         """The two neighbours with the fewest rows become one, with an index of its own; False: none may."""
-        most = 2 * self.runs.tuning.seal_bytes
+        most = self.runs.tuning.merged_bytes
         pairs = [p for p in pairwise(runs) if p[0].run.bytes + p[1].run.bytes <= most]
         if not pairs:  # an Arrow array of strings ends at 2 GiB: then there are more runs to search
             return False

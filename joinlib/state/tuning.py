@@ -21,8 +21,11 @@ class Tuning:
         False  # sealed runs are sorted by hash and merged in levels: for state larger than memory
     )
     fanout: int = 10  # so many sorted runs of a level become one of the next
-    piece_bytes: int = 1 << 26  # so much a merge writes in a batch, at most `seal_bytes`
+    piece_bytes: int = 1 << 26  # so much a merge writes in a batch, at most; less of the lower levels
     max_runs: int = 12  # sealed runs that are not sorted, before two neighbours become one
+    merged_bytes: int = (
+        1 << 31
+    ) - 2  # those are no larger together: string columns of one Arrow array end at 2 GiB
     retain_batches: int = 8  # retired segments are deleted so many batches later; Spark retains as many
     spool_bytes: int = 1 << 16  # a block so large goes to its unit as a file, not through Spark's shuffle
     frame_rows: int = 100_000  # rows of one output frame, about

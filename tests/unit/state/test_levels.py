@@ -43,6 +43,30 @@ def test_a_batch_merges_a_bounded_amount(tmp_path: Path) -> None:
     assert store.content() == [(v, v % 2 == 1 and v <= 391) for v in range(400)]
 
 
+def test_a_wrong_clock_stops_no_merge(tmp_path: Path) -> None:
+    """A row far ahead in time stays, and so does its run; all others are merged and go as ever."""
+    config, most = replace(MARKED, hold_us=300, marked=False), 0
+    store = Store(tmp_path, config, TINY)
+    for n in range(600):
+        store.batch(n, [n, 10**9] if n == 50 else [n], horizon=n - 300)
+        most = max(most, len(store.manifest.sides[0].runs))
+
+    assert most < 40
+    assert 10**9 in [v for v, _ in store.content()]
+
+
+def test_runs_that_are_not_sorted_stay_few(tmp_path: Path) -> None:
+    """However small heads are: a budget says nothing of how large two runs may become that are found by other means."""
+    config = replace(FOREVER, chained=False, marked=False)
+    tuning = Tuning(file_bytes=0, levelled=True, seal_bytes=1, max_runs=3)
+    store = Store(tmp_path, config, tuning)
+    for n in range(30):
+        store.batch(n, [2 * n, 2 * n + 1])
+
+    assert len(store.manifest.sides[0].runs) <= tuning.max_runs + 1
+    assert [v for v, _ in store.content()] == list(range(60))
+
+
 def test_all_rows_of_one_hash(tmp_path: Path) -> None:
     """They cannot be told apart by their hashes: more than a piece holds become several segments."""
     store = Store(tmp_path, FOREVER, TINY)
@@ -205,4 +229,6 @@ def test_what_is_merged_when() -> None:
     assert due(ten[:9], (), 1, 10, None) == [] and due(ten, going, 1, 10, None) == []
     assert due([*ten, run(10, 1)], (), 1, 10, None) == ten
     assert due(ten, (), 1, 10, 27) == ten and due(ten, (), 1, 10, 26) == []
-    assert due([run(0, 1, 0, ALWAYS), *ten[1:]], (), 1, 10, 1) != []
+    wide = [run(n, 1, 0, ALWAYS) for n in range(20, 30)]
+    assert due([*wide[:9], *ten], (), 1, 10, 27) == ten and due([*wide[:9], *ten[1:]], (), 1, 10, 27) == []
+    assert due([*wide, *ten[1:]], (), 1, 10, 27) == wide

@@ -4,7 +4,7 @@
 
 Spark then starts some seconds faster. Set-up makes it, or else the first run, in the background when it is over. It is a
 cache: the JVM goes on without a word where it is missing or does not fit (its name holds what it depends on: Java, PySpark
-and their folders).
+and their folders). Where it cannot be made, a mark beside it, NAME.failed, has runs not try again; set-up does.
 """
 
 import fcntl
@@ -13,10 +13,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from joinlib.spark import home
 
+_KEPT_S = 30 * 86_400.0  # since it was last used; one takes 180 MB
 _SPEC = """
 apiVersion: streamjoin.dev/v1alpha1
 kind: StreamJoin
@@ -51,15 +53,16 @@ def archive() -> Path:
 
 
 def make_later() -> None:
-    """Has it made where there is none, by a process that gives way to all others and outlives this one."""
-    if not archive().exists():
-        command = ["nice", "-n", "19", sys.executable, "-m", __name__, "--quiet"]
+    """Has it made where there is none, and could be, by a process that gives way to all others and outlives this one."""
+    path = archive()
+    if not path.exists() and not path.with_suffix(".failed").exists():
+        command = ["nice", "-n", "19", sys.executable, "-m", __name__]
         none = subprocess.DEVNULL
         subprocess.Popen(command, stdin=none, stdout=none, stderr=none, start_new_session=True)
 
 
 def make() -> None:
-    """Runs a small job and has its JVM write down what it loaded. Nothing, while another process does."""
+    """Runs a small job and has its JVM write down what it loaded, or raises. Nothing, while another process does."""
     path = archive()
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(".new")
@@ -68,13 +71,23 @@ def make() -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
-        if not path.exists():
+        if path.exists():
+            return
+        aside.unlink(missing_ok=True)  # of one that was cut off
+        failed = path.with_suffix(".failed")
+        try:
             with tempfile.TemporaryDirectory() as folder:
                 spec = Path(folder) / "spec.yaml"
                 spec.write_text(_SPEC)
                 _run(spec, aside)
-            if aside.exists():
-                aside.replace(path)
+            aside.replace(path)
+        except Exception:
+            failed.touch()
+            raise
+        failed.unlink(missing_ok=True)
+    for other in path.parent.glob("*.jsa"):  # of other versions; Java that maps one has it read
+        if time.time() - max(other.stat().st_atime, other.stat().st_mtime) > _KEPT_S:
+            other.unlink(missing_ok=True)
 
 
 def _run(spec: Path, target: Path) -> None:
@@ -94,10 +107,12 @@ def _run(spec: Path, target: Path) -> None:
     if gateway is not None:
         gateway.shutdown()
         gateway.proc.stdin.close()  # the JVM ends when its parent is gone, and writes the archive then
-        gateway.proc.wait(120)
+        if code := gateway.proc.wait(600):
+            raise ChildProcessError(f"Java ended with {code}, so that its archive {target} may not be whole")
 
 
 if __name__ == "__main__":
+    # For set-up: what Spark says is for nobody there, and without an archive all works as well.
     if "--quiet" in sys.argv:
         subprocess.run([sys.executable, "-m", "joinlib.spark.archive"], check=False, capture_output=True)
     else:

@@ -6,7 +6,7 @@
 
 Spark starts half a dozen Python processes before the first result, one after the other, each with half a second to two of
 imports. Here there is one, which imports while the JVM starts; a fork takes milliseconds. It ends with whoever started it,
-and ends a process whose stand-in is gone.
+and ends a process whose stand-in is gone, and all of them when it ends itself.
 """
 
 import contextlib
@@ -25,12 +25,14 @@ import tempfile
 import traceback
 from functools import cache, partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from joinlib.spark import standin
 
 _LONGEST = 100  # of the address of a Unix socket
 _COMMAND = 15  # of the name that a process shows
+# Terminals and service managers send these to a whole group. The nursery ends after its owner, and tidies up.
+_OWNERS = {signal.SIGTERM, signal.SIGHUP}
 _ROLES = (
     "pyspark.worker",
     "pyspark.sql.worker.create_data_source",
@@ -54,8 +56,11 @@ def begin() -> str:
     # As Spark would start workers: one thread each, and hashes that are the same in all.
     given = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}
     command = [sys.executable, "-m", __name__, str(folder)]
-    begun = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **given})
-    _alive.append(begun)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _OWNERS)  # the nursery has it so from its first moment
+    try:
+        _alive.append(subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **given}))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     os.environ[standin.ADDRESS] = str(address)
     return str(program)
 
@@ -72,37 +77,61 @@ class Nursery:
         self._listening = socket.socket(socket.AF_UNIX)
         self._listening.bind(str(address))
         self._listening.listen(64)  # who comes before it is warm waits
+        self._forked = set[int]()  # and not reaped: nobody else has their numbers
         self._events = selectors.PollSelector()
         self._events.register(0, selectors.EVENT_READ)
         self._events.register(self._listening, selectors.EVENT_READ, self._asked)
 
     def serve(self) -> None:
-        """Returns when the owner is gone."""
-        while True:
-            for key, _ in self._events.select():
-                if key.fd == 0:
-                    return
-                if key.fd in self._events.get_map():  # not closed by an event before this one
-                    key.data()
+        """Returns when the owner is gone; whom it has forked ends then."""
+        try:
+            while self._round():
+                pass
+        finally:
+            for process in self._forked:
+                os.kill(process, signal.SIGTERM)
+
+    def _round(self) -> bool:
+        """Whether the owner is there, once what has happened is done."""
+        for key, _ in self._events.select():
+            if key.fd == 0:
+                return False
+            if key.fd in self._events.get_map():  # not closed by an event before this one
+                key.data()
+        return True
 
     def _asked(self) -> None:
         asker, _ = self._listening.accept()
+        files: list[int] = []
         try:
             size, files, *_ = socket.recv_fds(asker, 8, 3)
             with asker.makefile("rb") as stream:
                 order = json.loads(stream.read(int.from_bytes(size, "big")))
-        except (OSError, ValueError):  # it ended before it had asked
-            asker.close()
-            return
+            if len(files) == 3:  # else there was no room for them
+                self._fork(asker, files, order)
+                return
+        except (OSError, ValueError):  # it ended before it had asked, or there is no room for a process
+            pass
+        finally:
+            for file in files:
+                os.close(file)
+        asker.close()  # without an answer: it runs as itself, if it still does
+
+    def _fork(self, asker: socket.socket, files: list[int], order: dict[str, Any]) -> None:
         process = os.fork()
         if process == 0:
-            asker.close()
-            self._become(files, **order)
-        for file in files:
-            os.close(file)
-        ended = os.pidfd_open(process)
+            self._become(asker, files, order)
+        try:
+            ended = os.pidfd_open(process)
+        except OSError:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            raise
+        self._forked.add(process)
         self._events.register(asker, selectors.EVENT_READ, partial(self._left, asker, process))
         self._events.register(ended, selectors.EVENT_READ, partial(self._ended, asker, process, ended))
+        with contextlib.suppress(OSError):  # it has left, which is the next event
+            asker.send(standin.FORKED)
 
     def _left(self, asker: socket.socket, process: int) -> None:
         self._events.unregister(asker)
@@ -110,6 +139,7 @@ class Nursery:
 
     def _ended(self, asker: socket.socket, process: int, ended: int) -> None:
         _, status = os.waitpid(process, 0)
+        self._forked.discard(process)
         self._events.unregister(ended)
         os.close(ended)
         with contextlib.suppress(KeyError, OSError):  # it has left
@@ -117,30 +147,33 @@ class Nursery:
             asker.send(bytes([os.waitstatus_to_exitcode(status) & 255]))
         asker.close()
 
-    def _become(
-        self, files: list[int], command: list[str], environment: dict[str, str], folder: str
-    ) -> NoReturn:
+    def _become(self, asker: socket.socket, files: list[int], order: dict[str, Any]) -> NoReturn:
         """In the process that was forked: what the asker was to be."""
         code = 1
         try:
-            for key in list(self._events.get_map().values()):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _OWNERS)
+            os.close(asker.fileno())
+            for key in self._events.get_map().values():
                 os.close(key.fd)
             for number, file in enumerate(files):
                 os.dup2(file, number)
                 os.close(file)
-            os.environ.clear()
-            os.environ.update(environment)
-            os.chdir(folder)
-            asked = environment.get("PYTHONPATH", "").split(os.pathsep)
-            sys.path[1:1] = [entry for entry in asked if entry and entry not in sys.path]
-            Path("/proc/self/comm").write_text(command[-1][-_COMMAND:])
-            code = _run(command)
+            code = _run(**order)
             sys.stdout.flush()
+        except BaseException:  # noqa: BLE001 - there is nobody else to tell it
+            traceback.print_exc()
         finally:  # whatever happens, it must not go on as a second nursery
             os._exit(code & 255)
 
 
-def _run(command: list[str]) -> int:
+def _run(command: list[str], environment: dict[str, str], folder: str) -> int:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    asked = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [entry for entry in asked if entry and entry not in sys.path]
+    with contextlib.suppress(OSError):  # it is only how it looks
+        Path("/proc/self/comm").write_text(command[-1][-_COMMAND:])
     module = command[0]
     sys.argv = command
     sys.modules.pop(module, None)  # it is to run once more, as the main one

@@ -37,11 +37,12 @@ def _once(folder: Path, make: Callable[[Path], None]) -> Path:
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        make(aside)
         try:
+            make(aside)
             aside.rename(folder)
         except OSError:
-            shutil.rmtree(aside)
             if not folder.exists():
                 raise
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)  # unless it has become the folder
     return folder

@@ -1,12 +1,15 @@
 """Processes that are forked where Spark believes to start Python."""
 
+import json
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,14 +47,27 @@ class Owner:
 
 @pytest.fixture(scope="module")
 def owner() -> Iterator[Owner]:
+    with owning() as owner:
+        yield owner
+
+
+@contextmanager
+def owning() -> Iterator[Owner]:
+    """One that leads a process group. Nothing of it may stay."""
     process = subprocess.Popen(
-        [sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", OWNER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert process.stdout is not None
     owner = Owner(process, Path(process.stdout.readline().strip()))
     until((owner.python.parent / "nursery").exists)
-    yield owner
-    owner.end()
+    try:
+        yield owner
+    finally:
+        owner.end()
     until(lambda: not owner.python.parent.exists())
 
 
@@ -96,17 +112,88 @@ def test_it_ends_with_who_asked_for_it(owner: Owner) -> None:
     until(lambda: not Path(f"/proc/{forked}").exists())
 
 
+def kill(process: int) -> None:
+    os.kill(process, signal.SIGKILL)
+
+
+def hang_up(process: int) -> None:
+    """As a terminal and a service manager do: all of the group get it."""
+    os.killpg(process, signal.SIGHUP)
+    os.killpg(process, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("end", [kill, hang_up])
+def test_all_end_with_the_owner(end: Callable[[int], None]) -> None:
+    """However that one ends: no process stays, and no folder (see `owning`)."""
+    with owning() as owner:
+        command = [owner.python, *SLEEP]
+        with subprocess.Popen(command, env=owner.environment, stdout=subprocess.PIPE, text=True) as asker:
+            assert asker.stdout is not None
+            asker.stdout.readline()
+            (forked,) = children(nursery_of(owner))
+            end(owner.process.pid)
+            until(lambda: not Path(f"/proc/{forked}").exists())
+            assert asker.wait() != 0
+
+
+@pytest.mark.parametrize(
+    ("order", "complaint"),
+    [
+        ({"command": ["calendar"], "environment": {}, "folder": "/nowhere"}, "FileNotFoundError"),
+        ({"something": "else"}, "TypeError"),
+    ],
+)
+def test_what_cannot_become_a_process_says_why(
+    owner: Owner, order: dict[str, object], complaint: str
+) -> None:
+    """To the asker; the nursery goes on."""
+    text = json.dumps(order).encode()
+    heard, told = os.pipe()
+    with socket.socket(socket.AF_UNIX) as asker:
+        asker.connect(owner.environment["STREAMJOIN_NURSERY"])
+        socket.send_fds(asker, [len(text).to_bytes(8, "big")], [told, told, told])
+        os.close(told)
+        asker.sendall(text)
+        with asker.makefile("rb") as answers, open(heard) as complaints:
+            assert (answers.read(), complaint in complaints.read()) == (b"f\x01", True)
+    assert owner.python.exists()
+
+
+@pytest.mark.parametrize("room", [3, 4])
+def test_where_it_cannot_fork_one_is_started(owner: Owner, tmp_path: Path, room: int) -> None:
+    """There is no room for the three files that it is handed, or for the process itself; later there is."""
+    (tmp_path / "told.py").write_text("import sys; print('joinlib.warm' in sys.modules)\n")
+    environment = {**owner.environment, "PYTHONPATH": str(tmp_path)}
+    nursery = nursery_of(owner)
+    until(lambda: not children(nursery))
+    free = [number for number in range(1000) if number not in files(nursery)]
+    before = resource.prlimit(nursery, resource.RLIMIT_NOFILE)
+    told = []
+    for limit in ((free[room], before[1]), before):
+        resource.prlimit(nursery, resource.RLIMIT_NOFILE, limit)
+        done = subprocess.run(
+            [owner.python, "-m", "told"], env=environment, capture_output=True, text=True, check=True
+        )
+        told.append(done.stdout.split()[-1])
+    assert told == ["False", "True"]
+
+
 def test_who_ends_before_it_has_asked_does_no_harm(owner: Owner) -> None:
-    """The nursery goes on."""
-    for said in (b"", b"1234", (10).to_bytes(8, "big") + b"{"):
+    """The nursery goes on, and keeps no file open."""
+    nursery = nursery_of(owner)
+    until(lambda: not children(nursery))
+    before = len(files(nursery))
+    for said in (b"1234", (10).to_bytes(8, "big"), (10).to_bytes(8, "big") + b"{"):
         with socket.socket(socket.AF_UNIX) as asker:
             asker.connect(owner.environment["STREAMJOIN_NURSERY"])
-            asker.sendall(said)
+            socket.send_fds(asker, [said], [0, 0, 0])
+    with socket.socket(socket.AF_UNIX) as asker:
+        asker.connect(owner.environment["STREAMJOIN_NURSERY"])
     done = subprocess.run(
         [owner.python, "-m", "calendar", "2026"], env=owner.environment, capture_output=True, check=True
     )
     assert b"2026" in done.stdout
-    assert nursery_of(owner)
+    until(lambda: len(files(nursery)) <= before)
 
 
 def test_without_a_nursery_it_is_python(owner: Owner) -> None:
@@ -129,6 +216,10 @@ def nursery_of(owner: Owner) -> int:
 
 def children(parent: int) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+
+
+def files(process: int) -> set[int]:
+    return {int(number) for number in os.listdir(f"/proc/{process}/fd")}
 
 
 def until(true: Callable[[], bool], patience_s: float = 60.0) -> None:

@@ -31,8 +31,6 @@ from joinlib.spark import standin
 
 _LONGEST = 100  # of the address of a Unix socket
 _COMMAND = 15  # of the name that a process shows
-# Terminals and service managers send these to a whole group. The nursery ends after its owner, and tidies up.
-_OWNERS = {signal.SIGTERM, signal.SIGHUP}
 _ROLES = (
     "pyspark.worker",
     "pyspark.sql.worker.create_data_source",
@@ -56,11 +54,9 @@ def begin() -> str:
     # As Spark would start workers: one thread each, and hashes that are the same in all.
     given = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}
     command = [sys.executable, "-m", __name__, str(folder)]
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _OWNERS)  # the nursery has it so from its first moment
-    try:
-        _alive.append(subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **given}))
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    # A signal to the owner's group, from a terminal or whoever runs it, is for the owner: it ends queries in order.
+    begun = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **given}, process_group=0)
+    _alive.append(begun)
     os.environ[standin.ADDRESS] = str(address)
     return str(program)
 
@@ -151,7 +147,6 @@ class Nursery:
         """In the process that was forked: what the asker was to be."""
         code = 1
         try:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _OWNERS)
             os.close(asker.fileno())
             for key in self._events.get_map().values():
                 os.close(key.fd)
@@ -191,7 +186,6 @@ def _run(command: list[str], environment: dict[str, str], folder: str) -> int:
 
 
 def main(folder: Path) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
     try:
         nursery = Nursery(folder / "nursery")
         from joinlib.spark.daemon import warm_up

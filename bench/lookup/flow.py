@@ -60,7 +60,7 @@ class Spent:
                 continue
             if name == "java":
                 jvm += t.user + t.system
-            elif name.startswith("python"):
+            else:  # a forked one has another name
                 python += t.user + t.system + t.children_user + t.children_system
         return cls(jvm, python + own.user + own.system)
 

@@ -21,7 +21,8 @@ from joinlib.plan.source import Role
 from joinlib.route.config import InputPlan, read_columns
 from joinlib.route.split import block_schema, prepare
 from joinlib.spark.exchange import Sender
-from joinlib.spark.operator import stateful
+from joinlib.spark.operator import results
+from joinlib.spark.session import default_partitions
 from joinlib.spark.splitter import exchange_rows, spool
 from joinlib.spark.task import Emit, JoinTask
 from joinlib.spark.wire import DDL
@@ -80,7 +81,8 @@ def join(
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionAll(part)
-    return stateful(rows, task, from_arrow_schema(stages.schema))
+    partitions = default_partitions(units, spark.sparkContext.defaultParallelism)
+    return results(rows, task, partitions, from_arrow_schema(stages.schema))
 
 
 def _source(df: DataFrame) -> SourceInput:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.metric.cgroup import recent
-from joinlib.route.slots import slots
 from joinlib.spark.emit import open_sink
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask
@@ -41,11 +40,10 @@ class Attempt(ABC, Generic[W]):
     done: str  # the point of fault tests between result and manifest
 
     def __init__(
-        self, task: JoinTask, slot: int, batch: int, attempt: int, saved: bytes | None, new: Manifest
+        self, task: JoinTask, unit: int, batch: int, attempt: int, saved: bytes | None, new: Manifest
     ) -> None:
         self.started = time.perf_counter()
-        self.task, self.slot, self.batch, self.attempt = task, slot, batch, attempt
-        self.unit = slots(task.pipeline.units).index(slot)
+        self.task, self.unit, self.batch, self.attempt = task, unit, batch, attempt
         self.before = decode(saved) if saved else new
         if self.before.batch >= batch:
             raise StateError(

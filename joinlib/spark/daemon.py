@@ -15,6 +15,7 @@ _TASKS = "pyspark.worker"
 
 
 def warm_up() -> None:
+    import joinlib.spark.groups
     import joinlib.spark.operator
     import joinlib.spark.source
     import joinlib.spark.splitter

@@ -6,11 +6,12 @@ A row is a block of one input for one unit, or a tick for one unit. Spark never 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joinlib import fault
 from joinlib.join.stage import Pipeline
@@ -32,8 +33,6 @@ _ROLES = 3
 _RECEIPT = 128
 _STAGE = 256  # times the number of the stage that the row is for
 _FLAGS = SCHEMA.get_field_index("flags")
-
-Row = TypeVar("Row", bound=Sequence[Any])
 
 
 @dataclass(frozen=True)
@@ -161,13 +160,10 @@ def receive_partials(
     return parts, ticks
 
 
-def apart(arrived: Iterable[Row], stage: int) -> tuple[list[Row], list[Row]]:
+def apart(arrived: pa.RecordBatch, stage: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Exchange rows of this stage, and those that only pass it."""
-    own: list[Row] = []
-    passing: list[Row] = []
-    for row in arrived:
-        (own if row[_FLAGS] // _STAGE == stage else passing).append(row)
-    return own, passing
+    own = pa.array(arrived.column(_FLAGS).to_numpy() // _STAGE == stage)
+    return arrived.filter(own), arrived.filter(pc.invert(own))
 
 
 def receipt_row(slot: int, stages: int, receipt: str) -> pa.RecordBatch:
@@ -176,7 +172,7 @@ def receipt_row(slot: int, stages: int, receipt: str) -> pa.RecordBatch:
     return pa.record_batch([pa.array([v], f.type) for v, f in zip(values, SCHEMA, strict=True)], SCHEMA)
 
 
-def receipt_of(row: Sequence[Any]) -> str:
-    """The receipt that has passed all stages."""
-    assert row[_FLAGS] & _RECEIPT
-    return bytes(row[_FLAGS + 1]).decode()
+def receipts_of(rows: pa.RecordBatch) -> list[str]:
+    """The receipts that have passed all stages."""
+    assert (rows.column(_FLAGS).to_numpy() & _RECEIPT).all()
+    return [bytes(receipt).decode() for receipt in rows.column(_FLAGS + 1).to_pylist()]

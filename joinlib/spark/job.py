@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,19 +22,20 @@ import pyarrow as pa
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from joinlib import errors, fault
 from joinlib.errors import NotReady, StreamJoinError
-from joinlib.spark import batches, receipt, repartition, session
+from joinlib.route.slots import check as check_partitions
+from joinlib.spark import receipt, session
 from joinlib.spark.compiled import Compiled, with_tables
 from joinlib.spark.identity import identify
 from joinlib.spark.inputs import check, tables
 from joinlib.spark.lock import Lock
-from joinlib.spark.operator import stateful
+from joinlib.spark.operator import receipts
 from joinlib.spark.publish import claim, publish
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.source import NAME, data_source
+from joinlib.spark.spread import Spread, Spreading
 from joinlib.spark.task import local_folder
 
 
@@ -80,11 +81,10 @@ Commit = Callable[[DataFrame, int], None]
 class Job:
     """A job that is running. Make it by `started`."""
 
-    def __init__(self, opened: "Opened", until_done: bool) -> None:
-        self._opened, self._until_done = opened, until_done
-        self.plan, self.spark = opened.plan, opened.spark
-        self.query = opened.query(until_done=until_done)
-        self.partitions = batches.partitions(self.plan.checkpoint / "spark") or opened.partitions
+    def __init__(
+        self, plan: Compiled, spark: SparkSession, query: StreamingQuery, spreading: Spreading
+    ) -> None:
+        self.plan, self.spark, self.query, self._spreading = plan, spark, query, spreading
 
     def wait(self, seconds: float) -> bool:
         """Waits; true when the query has ended. Raises what ended it."""
@@ -95,62 +95,19 @@ class Job:
         progress = self.query.lastProgress
         return envelope(progress).get("lag", {}) if progress else {}
 
-    def repartition(self, partitions: int) -> None:
-        """Between two batches; the query then goes on. Raises what went wrong: the job must be started anew."""
-        self.stop()
-        if self._opened.repartition(partitions):
-            self.partitions = partitions
-        self.query = self._opened.query(until_done=self._until_done)
+    @property
+    def partitions(self) -> int:
+        """Of the state: tasks that join at once."""
+        return self._spreading.wanted.partitions
+
+    def spread(self, partitions: int, executors: Sequence[str]) -> None:
+        """From the next batch on. executors: the id of the one that each partition is best joined on; none: anywhere."""
+        check_partitions(self.plan.pipeline.units, partitions)
+        self._spreading.wanted = Spread(partitions, tuple(executors))
 
     def stop(self) -> None:
         """Ends the query between two batches."""
         _stop(self.query, self.plan.source.stop)
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A checkpoint that is ours, and a session; no query runs. Make it by `opened`."""
-
-    plan: Compiled
-    spark: SparkSession
-    partitions: int  # of a checkpoint that has none yet
-    commit: Commit
-
-    def query(self, *, until_done: bool) -> StreamingQuery:
-        """The query, going on where it was."""
-        self.plan.source.stop.unlink(missing_ok=True)
-        interval = f"{self.plan.document.spec.batch.interval_us // 1000} milliseconds"
-        writer = self._writer()
-        return (
-            writer.trigger(availableNow=True) if until_done else writer.trigger(processingTime=interval)
-        ).start()
-
-    def repartition(self, partitions: int) -> bool:
-        """Whether there was something to do. Only a checkpoint with a batch that is done has partitions."""
-        self._settle()
-        return repartition.change(self.spark, self.plan.checkpoint, partitions)
-
-    def _settle(self) -> None:
-        """Runs the batch that was begun and is not done, and only that: its results may be in the output already."""
-        if batches.cut_off(self.plan.checkpoint / "spark") is None:
-            return
-        self.plan.source.stop.touch()
-        query = self._writer().start()
-        try:
-            while batches.cut_off(self.plan.checkpoint / "spark") is not None:
-                _ended(query, 0.1)
-        finally:
-            with contextlib.suppress(*_JVM_GONE):
-                _stop(query, self.plan.source.stop)
-
-    def _writer(self) -> DataStreamWriter:
-        rows = self.spark.readStream.format(NAME).load()
-        return (
-            stateful(rows, self.plan.join, receipt.DDL)
-            .writeStream.queryName(self.plan.document.metadata.name)
-            .option("checkpointLocation", str(self.plan.checkpoint / "spark"))
-            .foreachBatch(self.commit)
-        )
 
 
 @contextlib.contextmanager
@@ -164,43 +121,13 @@ def started(
     spark: SparkSession | None = None,
     lock: Lock | None = None,
     before_commit: BeforeCommit = lambda: None,
+    spread: Spread | None = None,
 ) -> Iterator[Job]:
     """The running job; stopped cleanly at the end of the block.
 
     A session that is given is used and left running, a `lock` is released with the job. `before_commit` is called right
-    before each batch is published.
+    before each batch is published. `spread`: by default over as many tasks as there are cores.
     """
-    with opened(
-        plan,
-        on_batch,
-        until_done=until_done,
-        cores=cores,
-        conf=conf,
-        spark=spark,
-        lock=lock,
-        before_commit=before_commit,
-    ) as ready:
-        job = Job(ready, until_done)
-        try:
-            yield job
-        finally:
-            with contextlib.suppress(*_JVM_GONE):
-                job.stop()
-
-
-@contextlib.contextmanager
-def opened(
-    plan: Compiled,
-    on_batch: OnBatch,
-    *,
-    cores: int,
-    until_done: bool = False,
-    conf: Mapping[str, str] | None = None,
-    spark: SparkSession | None = None,
-    lock: Lock | None = None,
-    before_commit: BeforeCommit = lambda: None,
-) -> Iterator[Opened]:
-    """The checkpoint of a plan, locked, and a session for it. A repartition that was cut off is done first."""
     lock = lock or Lock(plan.checkpoint)
     try:
         identity = identify(plan.checkpoint, plan.document.metadata.name, plan.pipeline)
@@ -210,14 +137,20 @@ def opened(
             claim(kept, identity)
         check(plan.source, until_done=until_done)
         plan = with_tables(_addressed(plan, identity), tables(plan.source.tables))
-        partitions = session.default_partitions(plan.pipeline.units, cores)
-        own = spark or session.start(partitions, plan.join.tuning.retain_batches, cores, conf)
+        spread = spread or Spread(session.default_partitions(plan.pipeline.units, cores))
+        own = spark or session.start(cores, conf)
         try:
             session.warm_workers(own, cores)
             lock.hold_in_jvm(own)
             own.dataSource.register(data_source(plan.source))
-            repartition.finish(own, plan.checkpoint)
-            yield Opened(plan, own, partitions, _committer(plan, before_commit, on_batch))
+            spreading = Spreading(plan.checkpoint, spread)
+            commit = _committer(plan, spreading, before_commit, on_batch)
+            job = Job(plan, own, _query(plan, own, commit, until_done=until_done), spreading)
+            try:
+                yield job
+            finally:
+                with contextlib.suppress(*_JVM_GONE):
+                    job.stop()
         finally:
             if spark is None:
                 with contextlib.suppress(*_JVM_GONE):
@@ -259,17 +192,32 @@ def _stop(query: StreamingQuery, stop: Path, patience_s: float = 60.0) -> None:
     stop.unlink(missing_ok=True)
 
 
-def _committer(plan: Compiled, before_commit: BeforeCommit, on_batch: OnBatch) -> Commit:
-    def commit(frame: DataFrame, batch: int) -> None:
-        rows = frame.collect()
-        receipts = tuple(receipt.decode(row["receipt"]) for row in rows)
+def _query(plan: Compiled, spark: SparkSession, commit: Commit, *, until_done: bool) -> StreamingQuery:
+    """The query, going on where it was."""
+    plan.source.stop.unlink(missing_ok=True)
+    rows = spark.readStream.format(NAME).load()
+    writer = (
+        rows.writeStream.queryName(plan.document.metadata.name)
+        .option("checkpointLocation", str(plan.checkpoint / "spark"))
+        .foreachBatch(commit)
+    )
+    interval = f"{plan.document.spec.batch.interval_us // 1000} milliseconds"
+    timed = writer.trigger(availableNow=True) if until_done else writer.trigger(processingTime=interval)
+    return timed.start()
+
+
+def _committer(
+    plan: Compiled, spreading: Spreading, before_commit: BeforeCommit, on_batch: OnBatch
+) -> Commit:
+    def commit(sent: DataFrame, batch: int) -> None:
+        spread = spreading.of(batch)
+        rows = receipts(sent, plan.join, spread.partitions, spread.place).collect()
+        told = tuple(receipt.decode(row["receipt"]) for row in rows)
         fault.point("collected", batch)
         before_commit()
         if (folder := plan.join.emit.folder) is not None:
-            publish(folder, batch, [name for r in receipts for name in r.files])
-        on_batch(
-            Report(batch, receipts, _sample([bytes(row["block"]) for row in rows if row["block"]], plan))
-        )
+            publish(folder, batch, [name for r in told for name in r.files])
+        on_batch(Report(batch, told, _sample([bytes(row["block"]) for row in rows if row["block"]], plan)))
 
     return commit
 

@@ -1,14 +1,16 @@
 """What a unit tells the driver of a batch: one small row, so that no result row needs to cross into the JVM and back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+import pyarrow as pa
 
 from joinlib.lookup.used import Used
 
 DDL = "receipt STRING, block BINARY"
+_SCHEMA = pa.schema([("receipt", pa.string()), ("block", pa.binary())])
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class Receipt:
 def heard(receipts: Iterable[Receipt]) -> tuple[int, ...]:
     """Bad messages of a batch, by input: all units of the input's stage say the same."""
     return tuple(max(column) for column in zip(*(r.bad for r in receipts), strict=True))
+
+
+def batch(told: Sequence[tuple[str, bytes | None]]) -> pa.RecordBatch:
+    """Receipts, each with rows to show or none, as rows of `DDL`."""
+    texts, blocks = zip(*told, strict=True) if told else ((), ())
+    return pa.record_batch([pa.array(texts, pa.string()), pa.array(blocks, pa.binary())], schema=_SCHEMA)
 
 
 def decode(text: str) -> Receipt:

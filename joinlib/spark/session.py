@@ -18,22 +18,15 @@ from joinlib.spark import archive, home, jar, nursery
 JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK")
 
 _STREAMING = "spark.sql.streaming."
-_STORE = _STREAMING + "stateStore."
 
 
-def settings(partitions: int, retain_batches: int) -> dict[str, str]:
+def settings() -> dict[str, str]:
     """What every StreamJoin query needs, on a laptop and on a cluster."""
     return {
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(partitions),
-        # transformWithState knows only RocksDB; its changes are logged, a snapshot is made in the background.
-        _STORE + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-        _STORE + "rocksdb.changelogCheckpointing.enabled": "true",
-        # A snapshot costs a partition 10 ms and more; what is replayed instead are manifests, a few kilobytes a unit and batch.
-        _STORE + "minDeltasForSnapshot": "50",
-        _STORE
-        + "rocksdb.trackTotalNumberOfRows": "false",  # else each manifest is looked up before it is written
-        _STREAMING + "minBatchesToRetain": str(retain_batches),
+        # Partitions are where units are: none may be joined with another, and none planned anew while the batch runs.
+        "spark.sql.adaptive.enabled": "false",
+        _STREAMING + "minBatchesToRetain": "8",
         # Other than the default it makes no links, and so no forks, where it renames; see `jar` as well.
         _STREAMING + "checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -79,15 +72,13 @@ def launch(conf: Mapping[str, str]) -> None:
 _launching: list[threading.Thread] = []
 
 
-def start(
-    partitions: int, retain_batches: int, cores: int, conf: Mapping[str, str] | None = None
-) -> SparkSession:
+def start(cores: int, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A session on this machine, unless `conf` says otherwise, such as by `joinlib.spark.cluster.confs`."""
     for thread in _launching:
         thread.join()
     chosen = {
         **_machine(),  # first: settings depend on Spark's home
-        **settings(partitions, retain_batches),
+        **settings(),
         "spark.app.name": "streamjoin",
         "spark.master": f"local[{cores}]",
         **(conf or {}),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from joinlib.lookup.versions import Versions
     from joinlib.route.ways import Way
 
-VERSION = 1
+VERSION = 2
 NAME = "streamjoin"
 Offset = dict[str, Any]
 

@@ -17,6 +17,7 @@ from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
 from joinlib.join.watermark import Tick
 from joinlib.lookup.enrich import Finder, enriched, finder
+from joinlib.route.slots import slots
 from joinlib.route.split import prepare
 from joinlib.spark.attempt import Arrived, Attempt, Save
 from joinlib.spark.emit import frames, project
@@ -40,14 +41,14 @@ class UnitTask(Attempt[UnitJoin]):
 
     done = "joined"
 
-    def __init__(self, task: JoinTask, slot: int, batch: int, attempt: int, saved: bytes | None) -> None:
+    def __init__(self, task: JoinTask, unit: int, batch: int, attempt: int, saved: bytes | None) -> None:
         self.stage = task.stage
         self.root = root_of(self.stage, task.tuning.hash_bits)
         operators = () if isinstance(self.root, Leaf) else self.root.operators()
         self.sides = tuple(side for op in operators for side in op.sides)
         self.finders: list[tuple[Lookup, Finder]] = []  # once it joins
         new = empty(len(self.sides), len(self.stage.inputs))
-        super().__init__(task, slot, batch, attempt, saved, new)
+        super().__init__(task, unit, batch, attempt, saved, new)
 
     def onward(self, arrived: Arrived, save: Save) -> Iterator[pa.RecordBatch]:
         """The result as exchange rows of the stage that reads it, and how far time has come; a receipt where one is wanted.
@@ -59,7 +60,9 @@ class UnitTask(Attempt[UnitJoin]):
             yield from self._partials(result, join) if task.grouped else self._blocks(result, join)
             if task.emit.kind != "rows":
                 receipt = self.figures(join, 0, ())
-                yield receipt_row(self.slot, task.pipeline.operators, receipt.encode())
+                yield receipt_row(
+                    slots(task.pipeline.units)[self.unit], task.pipeline.operators, receipt.encode()
+                )
             self.end(join, save)
 
     def _blocks(self, result: Iterator[pa.RecordBatch], join: UnitJoin) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""The manifest: all that a unit's state is, as one small value. Spark's state store commits it with the batch.
+"""The manifest: all that a unit's state is, as one small value. It is saved with the batch.
 
     Manifest ─ sides ─ runs ─ segments (name, rows, digest, …)
              ├ watermark, highest event time of each input, rows read and late

@@ -26,7 +26,7 @@ class Tuning:
     merged_bytes: int = (
         1 << 31
     ) - 2  # those are no larger together: string columns of one Arrow array end at 2 GiB
-    retain_batches: int = 8  # retired segments are deleted so many batches later; Spark retains as many
+    retain_batches: int = 8  # retired segments are deleted so many batches later
     spool_bytes: int = 1 << 16  # a block so large goes to its unit as a file, not through Spark's shuffle
     frame_rows: int = 100_000  # rows of one output frame, about
     skew: float = (

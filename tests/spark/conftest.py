@@ -24,7 +24,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         patch.setenv(
             "PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         )
-        running = session.start(partitions=2, retain_batches=8, cores=CORES, conf=_QUICK)
+        running = session.start(CORES, _QUICK)
         yield running
         running.stop()
 

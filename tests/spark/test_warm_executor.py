@@ -19,7 +19,7 @@ from joinlib.spark.executors import Executors
 home.use()
 conf = {"spark.master": "local-cluster[1,1,1024]", "spark.executor.memory": "512m", "spark.executor.cores": "1",
         "spark.executorEnv.NAMED": "so", **jar.warming()}
-spark = session.start(2, 8, 1, conf)
+spark = session.start(1, conf)
 
 def daemons(batches):
     # Of this executor: those that workers of tasks come from, and of which this worker comes.

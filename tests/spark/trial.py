@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from joinlib.errors import NotReady
 from joinlib.spark.compiled import Compiled, compiled
 from joinlib.spark.job import Job, Report, started
+from joinlib.spark.spread import Spread
 from joinlib.spec import StreamJoin, parse
 from joinlib.state.tuning import Tuning
 
@@ -120,7 +121,12 @@ class Trial:
         for attempt in range(3):
             try:
                 with started(
-                    plan, reports.append, until_done=True, cores=CORES, spark=self.session(partitions)
+                    plan,
+                    reports.append,
+                    until_done=True,
+                    cores=CORES,
+                    spark=self.session(),
+                    spread=Spread(partitions),
                 ) as job:
                     assert job.wait(200), "the run has not ended"
                     return Ran(reports, dict(job.lag()))
@@ -136,11 +142,9 @@ class Trial:
             act(job, reports)
         return Ran(reports, {})
 
-    def session(self, partitions: int = 2) -> SparkSession:
+    def session(self) -> SparkSession:
         """A session of its own: its settings are nobody else's."""
-        own = self.spark.newSession()
-        own.conf.set("spark.sql.shuffle.partitions", str(partitions))
-        return own
+        return self.spark.newSession()
 
     # --- answers -----------------------------------------------------------------------------------------------------
 

@@ -13,14 +13,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from joinlib.errors import StreamJoinError
-from joinlib.route.slots import slots
 from joinlib.spark.compiled import Compiled, compiled
-from joinlib.spark.job import Report, started
+from joinlib.spark.job import Job, Report, started
+from joinlib.spark.spread import Spread
 from joinlib.spark.task import local_folder
 from joinlib.spec import load
+from joinlib.state.manifests import Manifests
 from joinlib.state.tuning import Tuning
 from tests.spark.faults import processes
 
@@ -35,6 +34,8 @@ class Order:
     tuning: dict[str, int]
     conf: dict[str, str] = field(default_factory=dict)
     idle_kills: Sequence[int] = ()  # batches after which every idle worker is killed
+    partitions: int = CORES
+    spreads: dict[str, list[str]] = field(default_factory=dict)  # executors of partitions, after a batch
 
 
 class Teller:
@@ -42,9 +43,12 @@ class Teller:
 
     def __init__(self, order: Order, plan: Compiled) -> None:
         self.order, self.indexes = order, local_folder(plan.join.state)
+        self.job: Job | None = None
         self._open: list[int] = []  # indexes stay open, so that no new file gets an old one's inode
 
     def __call__(self, report: Report) -> None:
+        if self.job and (executors := self.order.spreads.get(str(report.batch))):
+            self.job.spread(len(executors), executors)
         killed = processes.end_workers(os.getsid(0)) if report.batch in self.order.idle_kills else 0
         tell(
             batch=report.batch,
@@ -68,11 +72,15 @@ def tell(**line: Any) -> None:
 def main(order: Order) -> None:
     plan = compiled(load(Path(order.spec)), CORES, Tuning(**order.tuning))
     try:
-        with started(plan, Teller(order, plan), until_done=True, cores=CORES, conf=order.conf) as job:
+        teller, spread = Teller(order, plan), Spread(order.partitions)
+        with started(
+            plan, teller, until_done=True, cores=CORES, conf=order.conf, spread=spread
+        ) as teller.job:
+            job = teller.job
             tell(flowing=True, application=job.spark.sparkContext.applicationId)
             while not job.wait(0.1):
                 pass
-            tell(done=True, manifests={b: manifests(job.spark, plan, b) for b in last_batches(plan)})
+            tell(done=True, manifests={b: manifests(plan, job.partitions, b) for b in last_batches(plan)})
     except StreamJoinError as error:
         tell(error=str(error), kind=type(error).__name__)
         sys.exit(1)
@@ -84,15 +92,14 @@ def last_batches(plan: Compiled) -> list[int]:
     return [last - 1, last]
 
 
-def manifests(spark: SparkSession, plan: Compiled, batch: int) -> list[str]:
+def manifests(plan: Compiled, partitions: int, batch: int) -> list[str]:
     """Every unit's manifest after a batch, as text, by unit; one stage after the other."""
     found = []
-    for operator in reversed(range(plan.pipeline.operators)):  # Spark counts from the last on
-        reader = spark.read.format("statestore").option("stateVarName", "manifest").option("batchId", batch)
-        reader = reader.option("operatorId", operator)
-        rows = reader.load(str(plan.checkpoint / "spark")).select("key.slot", "value.manifest").collect()
-        saved = {slot: bytes(manifest).decode("latin-1") for slot, manifest in rows}
-        found += [saved[slot] for slot in slots(plan.pipeline.units)]
+    for stage in range(plan.pipeline.operators):
+        saved: dict[int, bytes] = {}
+        for partition in range(partitions):
+            saved |= Manifests(plan.join.states, stage, partition, partitions).after(batch)
+        found += [saved[unit].decode("latin-1") for unit in range(plan.pipeline.units)]
     return found
 
 

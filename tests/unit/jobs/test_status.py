@@ -84,7 +84,6 @@ def test_an_offset_that_cannot_be_read_is_named(document: StreamJoin, checkpoint
 
 
 def test_partitions(document: StreamJoin, checkpoint: Path) -> None:
-    """As Spark has written them down."""
-    settings = json.dumps({"conf": {"spark.sql.shuffle.partitions": "4"}})
-    (checkpoint / "spark" / "offsets" / "8").write_text(f"v1\n{settings}\n{json.dumps(ENVELOPE)}")
+    """Of the latest batch."""
+    (checkpoint / "partitions").write_text("4\n")
     assert "4 of the state: tasks that can join at once" in status(document)

@@ -10,12 +10,13 @@ from typing import Any
 
 import duckdb
 import orjson
+import pyarrow as pa
 import pytest
 
 from joinlib.route.slots import slots
 from joinlib.spark import inputs
 from joinlib.spark.compiled import compiled, with_tables
-from joinlib.spark.exchange import apart, receipt_of
+from joinlib.spark.exchange import apart, receipts_of
 from joinlib.spark.groups import GroupTask
 from joinlib.spark.publish import publish
 from joinlib.spark.receipt import Receipt, decode
@@ -49,7 +50,7 @@ class Bench:
         self.folder, self.sql, self.schemas, self.db = folder, sql, schemas, duckdb.connect()
         time = {"eventTime": {"column": "t", "delay": "1m"}} if timed else {}
         self.batch = 0
-        self.saved: dict[tuple[int, int], bytes] = {}  # manifests, by stage and slot
+        self.saved: dict[tuple[int, int], bytes] = {}  # manifests, by stage and unit
         self.receipts: list[list[Receipt]] = []  # of each batch
         for name in schemas:
             (folder / name).mkdir()
@@ -108,15 +109,17 @@ class Bench:
         going: list[Sent] = []
         files: list[str] = []
         said: list[Receipt] = []
-        for slot in slots(UNITS):
-            own, passing = apart([row for row in sent if row[0] == slot], task.number)
-            key = task.number, slot
+        for unit, slot in enumerate(slots(UNITS)):
+            arrived = [dict(zip(SCHEMA.names, row, strict=True)) for row in sent if row[0] == slot]
+            mine, others = apart(pa.RecordBatch.from_pylist(arrived, SCHEMA), task.number)
+            own, passing = _tuples(mine.to_pylist()), _tuples(others.to_pylist())
+            key = task.number, unit
             save = partial(saved.__setitem__, key)
-            known = task, slot, self.batch, 0, self.saved.get(key)
+            known = task, unit, self.batch, 0, self.saved.get(key)
             if task.last:
                 ends = UnitTask(*known) if task.grouping is None else GroupTask(*known)
                 receipt, _ = ends.receipt(own, save)
-                said += [decode(receipt_of(row)) for row in passing] + [decode(receipt.encode())]
+                said += [decode(text) for text in [*receipts_of(others), receipt.encode()]]
                 files += receipt.files
             else:
                 going += passing

@@ -95,10 +95,10 @@ class Bench:
             files: list[str] = []
             self.rows_in.append([])
             self.used.append([])
-            for slot in slots(self.plan.pipeline.units):
+            for unit, slot in enumerate(slots(self.plan.pipeline.units)):
                 own = [tuple(row.values()) for row in sent if row["slot"] == slot]
-                task = UnitTask(self.plan.join, slot, self.batch, 0, self.saved.get(slot))
-                receipt, _ = task.receipt(own, lambda m, slot=slot: self.saved.__setitem__(slot, m))
+                task = UnitTask(self.plan.join, unit, self.batch, 0, self.saved.get(unit))
+                receipt, _ = task.receipt(own, lambda m, unit=unit: self.saved.__setitem__(unit, m))
                 files += receipt.files
                 self.rows_in[-1].append(sum(receipt.rows_in))
                 self.used[-1].append(decode(receipt.encode()).tables)

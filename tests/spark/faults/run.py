@@ -15,7 +15,7 @@ from typing import Any
 
 from joinlib.errors import StreamJoinError
 from joinlib.spark.compiled import Compiled, compiled
-from joinlib.spark.job import Job, Report, started
+from joinlib.spark.job import Report, started
 from joinlib.spark.spread import Spread
 from joinlib.spark.task import local_folder
 from joinlib.spec import load
@@ -35,7 +35,6 @@ class Order:
     conf: dict[str, str] = field(default_factory=dict)
     idle_kills: Sequence[int] = ()  # batches after which every idle worker is killed
     partitions: int = CORES
-    spreads: dict[str, list[str]] = field(default_factory=dict)  # executors of partitions, after a batch
 
 
 class Teller:
@@ -43,12 +42,9 @@ class Teller:
 
     def __init__(self, order: Order, plan: Compiled) -> None:
         self.order, self.indexes = order, local_folder(plan.join.state)
-        self.job: Job | None = None
         self._open: list[int] = []  # indexes stay open, so that no new file gets an old one's inode
 
     def __call__(self, report: Report) -> None:
-        if self.job and (executors := self.order.spreads.get(str(report.batch))):
-            self.job.spread(len(executors), executors)
         killed = processes.end_workers(os.getsid(0)) if report.batch in self.order.idle_kills else 0
         tell(
             batch=report.batch,
@@ -73,10 +69,7 @@ def main(order: Order) -> None:
     plan = compiled(load(Path(order.spec)), CORES, Tuning(**order.tuning))
     try:
         teller, spread = Teller(order, plan), Spread(order.partitions)
-        with started(
-            plan, teller, until_done=True, cores=CORES, conf=order.conf, spread=spread
-        ) as teller.job:
-            job = teller.job
+        with started(plan, teller, until_done=True, cores=CORES, conf=order.conf, spread=spread) as job:
             tell(flowing=True, application=job.spark.sparkContext.applicationId)
             while not job.wait(0.1):
                 pass

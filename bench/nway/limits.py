@@ -50,12 +50,12 @@ class Run:
 class Sizes:
     """MB; how large the figures' runs are."""
 
-    cap: int = 1300
-    memory: int = 128
-    state: int = 7000  # of figure 5
+    cap: int = 1600
+    memory: int = 256
+    state: int = 2600  # of figure 5: ten times the budget
     varied: int = 2600  # of figures 6 and 7
-    limit: int = 150  # seconds for one run
-    varied_limit: int = 45
+    limit: int = 300  # seconds for one run
+    varied_limit: int = 150
 
 
 FULL = Sizes()

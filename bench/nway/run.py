@@ -1,6 +1,6 @@
 """Joins of four inputs: as one operator, as a chain, and by the peers; and with less memory than state.
 
-    .venv/bin/python bench/nway/run.py                    # everything, under 25 minutes
+    .venv/bin/python bench/nway/run.py                    # everything, about 35 minutes
     .venv/bin/python bench/nway/run.py speed memory       # some parts: answer, speed, memory
     .venv/bin/python bench/nway/run.py --quick            # small: does everything run?
     .venv/bin/python bench/nway/run.py --go-on            # what an interrupted run has not done yet
@@ -66,7 +66,7 @@ PARTS = {"answer": answers, "speed": speeds, "memory": memory}
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS), metavar="PART")
+    asked.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART")
     asked.add_argument("--quick", action="store_true", help="small data")
     asked.add_argument(
         "--go-on", action="store_true", help="keep what an earlier run has measured, do the rest"
@@ -76,7 +76,7 @@ def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     path = RESULTS / ("nway-quick.json" if given.quick else "nway.json")
     known = json.loads(path.read_text()) if path.exists() else {}
-    for part in given.parts:
+    for part in given.parts or PARTS:
         before = known.get(part, {}).get("outcomes", {}) if given.go_on else {}
         kept = known[part] = {"machine": facts(), "outcomes": before}
         for name, run in PARTS[part](given.quick):

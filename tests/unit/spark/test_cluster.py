@@ -108,3 +108,9 @@ def test_all_confs_are_text() -> None:
     """Spark takes nothing else."""
     conf = confs(document(), PLACE)
     assert all(isinstance(value, str) and value for value in conf.values())
+
+
+def test_only_the_drivers_choice_is_waited_for() -> None:
+    """Spark's own, whoever has sent most, would keep units from executors that have just come."""
+    conf = confs(document(), PLACE)
+    assert (conf["spark.locality.wait"], conf["spark.shuffle.reduceLocality.enabled"]) == ("10s", "false")

@@ -88,7 +88,7 @@ def test_executors_are_as_the_spec_says() -> None:
 
 
 def test_wanted_and_slots() -> None:
-    """`instances` goes before `min`; state partitions and map tasks follow the most that there can be."""
+    """`instances` goes before `min`; map tasks follow the most that there can be."""
     some = Executors(min=2, max=8, instances=5, cores=2)
     assert (wanted(some), slots(some)) == (5, 16)
     assert wanted(Executors(min=2, max=8)) == 2

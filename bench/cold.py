@@ -60,10 +60,9 @@ class Run:
 
     def __init__(self, job: "Job", reports: list["Report"], mode: str) -> None:
         from joinlib.spark.executors import Executors
-        from joinlib.spark.placement import Placement
 
         self.job, self.reports, self.mode = job, reports, mode
-        self.pool, self.placement = Executors(job.spark, 2, 1), Placement()
+        self.pool, self.chosen = Executors(job.spark, 2, 1), tuple[str, ...]()
         self.began, self.seen, self.parts = time.monotonic(), 0, dict[str, float]()
 
     def arrival(self) -> Arrival:
@@ -86,14 +85,16 @@ class Run:
 
     def _batch(self) -> float:
         """Seconds of the next one."""
+        from joinlib.spark.placement import placed
+
         while len(self.reports) == self.seen:
             self._wait()
         self.seen = len(self.reports)
         batch = self.reports[-1].batch
         while (done := self.job.query.lastProgress) is None or done["batchId"] < batch:
             self._wait()
-        self.placement = self.placement.after(self._warm(), self._where().values())
-        self.pool.hold_for(self.placement.wait)
+        self.chosen = placed(self.job.partitions, self._warm(), self.chosen)
+        self.job.spread(self.job.partitions, self.chosen)
         if len(self._placed()) == 2:
             self.parts.setdefault("first task of a unit", time.monotonic() - self.began)
         took = float(done["durationMs"]["triggerExecution"]) / 1000
@@ -138,6 +139,7 @@ def main(arrivals: int, mode: str) -> None:
             "spark.executorEnv.STREAMJOIN_LOCAL_DIR": folder,
             "spark.python.daemon.module": Path(__file__).stem,
             "spark.locality.wait": "10s",
+            "spark.shuffle.reduceLocality.enabled": "false",
             "spark.decommission.enabled": "true",
             **(jar.warming() if mode != "cold" else {}),
         }

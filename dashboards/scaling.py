@@ -38,8 +38,8 @@ def _decisions() -> Row:
         load = house.dashed(load, name, color)
     wanted = house.steps(
         "Executors",
-        "Wanted by scaling, wanted of Spark by the driver, there, and on their way out. Cores beyond the state's partitions "
-        "have nothing to do: scaling.repartition adds partitions.",
+        "Wanted by scaling, wanted of Spark by the driver, there, and on their way out. Once all are there a batch has a "
+        "partition for each core, rounded up to a power of two.",
         house.NUMBER,
         Ask(gauge("streamjoin_scaling_executors"), "scaling wants"),
         Ask(gauge("streamjoin_executors", "state"), "{{state}}"),
@@ -151,7 +151,7 @@ def _executors() -> Row:
             ),
             house.steps(
                 "Room to grow",
-                "Tasks that can join at once are at most the state partitions, and these at most the units.",
+                "Tasks that join at once: a partition for each core of the executors, but at most one for each unit.",
                 house.NUMBER,
                 Ask(where("streamjoin_executors", 'state="ready"'), "executors"),
                 Ask(gauge("streamjoin_partitions"), "partitions"),

@@ -123,21 +123,6 @@ def status(file: File) -> None:
 
 
 @app.command()
-def repartition(
-    file: File,
-    partitions: Annotated[
-        int,
-        typer.Option(min=1, help="State partitions: a power of two, at most the units.", show_default=False),
-    ],
-) -> None:
-    """Give a checkpoint that nobody runs another number of state partitions: tasks that can join at once."""
-    from jobs.repartition import repartition
-    from joinlib.spec import load
-
-    typer.echo(repartition(load(file), partitions))
-
-
-@app.command()
 def scale(
     file: File,
     simulate: Annotated[

@@ -17,7 +17,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,7 @@ from joinlib.metric.table import BY_NAME
 from joinlib.plan import pipeline_of
 from joinlib.route.slots import fitting
 from joinlib.spark import cluster
-from joinlib.spark.placement import REST, Placement
+from joinlib.spark.placement import placed
 from joinlib.spec import load
 from joinlib.spec.model import StreamJoin
 
@@ -66,7 +67,7 @@ class Driver(Collector):
         self.executors = cluster.executors_of(document)
         self.stopping = threading.Event()
         self._pool: Executors | None = None
-        self._placement = Placement()
+        self._placed: tuple[str, ...] = ()  # the executor of each partition, from the next batch on
         self._scaling, self._telling = threading.Lock(), threading.Lock()
         self._registry = registry = CollectorRegistry()
         seconds = BY_NAME["streamjoin_batch_seconds"]
@@ -191,15 +192,11 @@ class Driver(Collector):
                 done_at=time.time(),
             )
             log.info("batch %d: %d rows in, %d rows out", report.batch, report.rows_in, report.rows_out)
-        if reports:
-            self._place()
         took, pool = flow.took, self._pool
         if took.batch > self.moment.took.batch:
             self._seconds.observe(took.seconds)
             self._tell(steps=_sums(self.moment.steps, took.steps))
         there, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
-        if pool:
-            pool.warm()  # at once: what rehearses has no room for the next batch
         self._tell(
             took=took,
             lag=flow.lag,
@@ -207,39 +204,27 @@ class Driver(Collector):
             route_skew=flow.route_skew,
             there=tuple(there),
             leaving=leaving,
+            partitions=flow.job.partitions if flow.job else None,
         )
-        self._fit(flow)
+        self._spread(flow)
 
-    def _fit(self, flow: Flow) -> None:
-        """Has the state a partition for each core, once all executors are there? More only where the spec allows it."""
-        moment, job = self.moment, flow.job
-        if job is None or moment.partitions is None or flow.repartitions:
-            return
-        if job.partitions != moment.partitions:
-            log.info("state repartitioned: %d -> %d partitions", moment.partitions, job.partitions)
-            self._tell(partitions=job.partitions, message="")
-            self._placement = Placement()  # nobody knows yet where they lie
-        if not moment.ready or moment.ready != moment.wanted or moment.leaving or self.stopping.is_set():
-            return
-        needed = fitting(self.pipeline.units, moment.ready * self.executors.cores)
-        if needed > job.partitions and load(self.file).spec.scaling.repartition:
-            self._tell(message=f"the state is repartitioned: {job.partitions} -> {needed} partitions")
-            flow.repartition(needed)
+    def _spread(self, flow: Flow) -> None:
+        """From the next batch on: a partition for each core, evenly on the executors that are warm.
 
-    def _place(self) -> None:
-        """After a batch: do units move in the next one, or stay?"""
-        figures, partitions = self.moment.figures, self.moment.partitions
-        if self._pool is None or figures is None or partitions is None:
+        While one is awaited or leaves the number stays: to have another for a few batches would only move units twice.
+        """
+        moment, pool, job = self.moment, self._pool, flow.job
+        if pool is None or job is None:
             return
-        units = self.pipeline.units
-        placed = {(r.unit // units, r.unit % partitions): r.executor for r in figures.receipts.values()}
-        before, self._placement = (
-            self._placement,
-            self._placement.after(self._pool.warm(), placed.values()),
-        )
-        if self._placement.wait != before.wait:
-            log.info("units %s", "rest" if self._placement.wait == REST else f"spread over {placed}")
-            self._pool.hold_for(self._placement.wait)
+        warm = pool.warm()  # at each look: who has just come rehearses at once
+        partitions = len(self._placed) or job.partitions
+        if len(warm) == moment.wanted and not moment.leaving:
+            partitions = fitting(self.pipeline.units, len(warm) * self.executors.cores)
+        found = placed(partitions, warm, self._placed)
+        if found != self._placed:
+            log.info("from the next batch on: %d partitions, %s", partitions, _counted(found))
+            self._placed = found
+            job.spread(partitions, found)
 
     def _begin(self, flow: Flow) -> None:
         """The query runs."""
@@ -249,9 +234,7 @@ class Driver(Collector):
         with self._scaling:
             if self.around.place:
                 self._pool = Executors(flow.job.spark, self.moment.wanted, self.executors.cores)
-            self._tell(
-                figures=beginning(len(self.pipeline.inputs), time.monotonic()), partitions=flow.job.partitions
-            )
+            self._tell(figures=beginning(len(self.pipeline.inputs), time.monotonic()))
         self._enter("Running")
 
     def failed(self, message: str) -> None:
@@ -269,6 +252,14 @@ class Driver(Collector):
     def _tell(self, **news: Any) -> None:
         with self._telling:
             self.moment = replace(self.moment, **news)
+
+
+def _counted(placed: Sequence[str]) -> str:
+    """On whom they lie."""
+    counts = sorted(Counter(placed).items(), key=lambda held: int(held[0]))
+    return (
+        ", ".join(f"{held} on executor {executor}" for executor, held in counts) or "wherever there is room"
+    )
 
 
 def _sums(before: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:

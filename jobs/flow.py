@@ -39,7 +39,6 @@ class Flow(threading.Thread):
         self._lock, self._before_commit = lock, before_commit
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._stop_asked = threading.Event()
-        self._partitions: int | None = None  # that were asked for
         self.flowing = threading.Event()  # the query has started
         self.job: Job | None = None  # from then on
         self.lag: Mapping[str, Mapping[str, int]] = {}  # of each source, as of the last batch
@@ -52,15 +51,6 @@ class Flow(threading.Thread):
     def stop(self) -> None:
         """Asks the run to end after what it is doing; returns at once."""
         self._stop_asked.set()
-
-    def repartition(self, partitions: int) -> None:
-        """Asks for so many state partitions after what it is doing; returns at once."""
-        self._partitions = partitions
-
-    @property
-    def repartitions(self) -> bool:
-        """Is that still to come, or on its way?"""
-        return self._partitions is not None
 
     def reports(self, seconds: float) -> list["Report"]:
         """The batches that ended since the last call; waits up to `seconds` for the first."""
@@ -97,9 +87,6 @@ class Flow(threading.Thread):
             self.flowing.set()
             ended = False
             while not ended and not self._stop_asked.is_set():
-                if self._partitions is not None:
-                    job.repartition(self._partitions)
-                    self._partitions = None
                 ended = job.wait(_POLL_S)
                 self._look(job)
 

@@ -12,8 +12,7 @@ from joinlib.spec.model import StreamJoin
 
 def simulated(document: StreamJoin, trace: Path, startup_s: float) -> tuple[Policy, list[Tick]]:
     """One tick for each period of the trace."""
-    from joinlib.spark.cluster import executors_of, memory, slots, wanted
-    from joinlib.spark.session import default_partitions
+    from joinlib.spark.cluster import executors_of, memory, wanted
 
     policy, executors, loads = of_spec(document.spec), executors_of(document), read(trace)
     periods = (loads[-1][0] - loads[0][0]) / policy.period_s
@@ -22,8 +21,7 @@ def simulated(document: StreamJoin, trace: Path, startup_s: float) -> tuple[Poli
             f"{trace}: {periods:.0f} periods of {policy.period_s:g} s are fewer than scaling.votes, {policy.votes}"
         )
     world = World(memory(executors).state, startup_s, ready=wanted(executors))
-    partitions = default_partitions(document.spec.join.units, slots(executors))
-    return policy, simulate(policy, world, loads, partitions=partitions)
+    return policy, simulate(policy, world, loads)
 
 
 def table(ticks: Sequence[Tick]) -> str:

@@ -4,7 +4,9 @@ CHECKPOINT/lock                 held while a run is alive
 CHECKPOINT/streamjoin.json      id and name
 CHECKPOINT/spark/offsets/N      batch N was begun: the offset envelope, the lag in it
 CHECKPOINT/spark/commits/N      batch N is done
+CHECKPOINT/partitions           tasks that joined at once in the latest batch
 CHECKPOINT/state/S/UNIT/        segments
+CHECKPOINT/state/manifests/     of the latest batches
 """
 
 import fcntl
@@ -39,7 +41,7 @@ def _lines(document: StreamJoin, checkpoint: Path) -> Iterator[tuple[str, str]]:
         yield "partitions", f"{partitions} of the state: tasks that can join at once"
     if begun is not None:
         yield from _offsets(_envelope(checkpoint / "spark" / "offsets" / str(begun)))
-    yield "state", _amount(checkpoint / "state", "*/*/*", "files")
+    yield "state", _amount(checkpoint / "state", "[0-9]*/*/*", "files")
     if files := document.spec.output.files:
         yield "output", f"{_amount(Path(files.path), 'batch=*/*', 'files')} in {near(files.path)}"
     if kafka := document.spec.output.kafka:

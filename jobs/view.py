@@ -37,7 +37,7 @@ class Moment:
     there: tuple[str, ...] = ()  # executors that can take tasks
     leaving: int = 0  # executors that finish what they do and go
     wanted: int = 0
-    partitions: int | None = None  # of Spark's state
+    partitions: int | None = None  # of a batch: tasks that join at once
     budget: int | None = None  # bytes of state that one executor may hold
     stored: frozenset[int] = frozenset()  # units that had state before this run
     config_hash: str | None = None

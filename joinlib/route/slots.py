@@ -29,7 +29,7 @@ def check(units: int, partitions: int) -> None:
     """Refuses a number of partitions that units cannot be spread over evenly."""
     if not 1 <= partitions <= units or partitions & (partitions - 1):
         raise SpecError(
-            f"{partitions} state partitions: write a power of two from 1 to join.units, which is {units}"
+            f"{partitions} partitions: write a power of two from 1 to join.units, which is {units}"
         )
 
 

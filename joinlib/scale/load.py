@@ -19,17 +19,12 @@ class Load:
     capacity: float  # k·C: bytes that they may hold
     lag: float | None = None  # rows that are there but not read; None: not known
     rate: float | None = None  # rows read a second
-    partitions: int | None = None  # tasks that can join at once; None: not known
 
     def __post_init__(self) -> None:
         """A figure that is missing must not look like one."""
         assert self.executors > 0
         assert isfinite(self.held) and self.held >= 0
         assert isfinite(self.capacity) and self.capacity > 0
-
-    def useful(self, cores: int) -> int | None:
-        """Executors beyond which some would have nothing to do."""
-        return None if self.partitions is None else max(1, -(-self.partitions // cores))
 
     def behind(self, seconds: float) -> bool:
         """Is there more to read than is read in so many seconds? Also if that is not known."""

@@ -13,7 +13,6 @@ class Policy:
     min: int = 1
     max: int = 1
     pinned: int | None = None  # spec.executors.instances: somebody has said how many
-    cores: int = 1
     high: float = 0.8  # T_h of the paper
     low: float = 0.3  # T_l
     target: float = 0.6  # Ψ
@@ -21,9 +20,6 @@ class Policy:
     period_s: float = 60.0
     cool_s: float = (
         120.0  # after a change nothing is decided: units spread, and a cold executor makes a slow batch
-    )
-    repartition: bool = (
-        False  # the state may get more partitions, for executors that had nothing to do otherwise
     )
     patience_s: float = 300.0  # for executors to come or go
     grow: float = 4.0  # a step leads to at most so many times the executors
@@ -46,7 +42,6 @@ def of_spec(spec: Spec) -> Policy:
         min=executors.min,
         max=executors.max,
         pinned=executors.instances,
-        cores=executors.cores,
         high=scaling.high,
         low=scaling.low,
         target=scaling.target,
@@ -54,5 +49,4 @@ def of_spec(spec: Spec) -> Policy:
         period_s=period_s,
         cool_s=2 * period_s if scaling.cool_down_us is None else scaling.cool_down_us / 1e6,
         patience_s=scaling.patience_us / 1e6,
-        repartition=scaling.repartition,
     )

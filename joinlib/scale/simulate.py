@@ -63,11 +63,9 @@ def simulate(
     *,
     state: State | None = None,
     noise: Callable[[int], float] = lambda _: 0.0,
-    partitions: int | None = None,
 ) -> list[Tick]:
     """One tick for each period of the trace. `noise`: of the period, the part by which figures are off."""
     state = state or State(wanted=world.ready)
-    limit = None if policy.repartition else partitions
     ticks = []
     begin, end = trace[0][0], trace[-1][0]
     for number in range(int((end - begin) / policy.period_s) + 1):
@@ -75,7 +73,7 @@ def simulate(
         world.pass_until(now)
         held = at(trace, now) * (1 + noise(number))
         k = world.ready
-        load = Load(k, held, k * world.capacity, lag=0, rate=0, partitions=limit)
+        load = Load(k, held, k * world.capacity, lag=0, rate=0)
         state = step(state, policy, Observed(ready=k, load=load), now)
         assert state.wanted is not None
         world.want(state.wanted, now)

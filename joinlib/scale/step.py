@@ -67,7 +67,7 @@ class _Step:
         if ready is None:  # without a driver nothing comes or goes: time stands still
             later = replace(state, deadline=self.now + self.policy.patience_s)
             return self._say(later, "Waiting", f"for the driver: {self.seen.why}")
-        if ready == wanted and not self.seen.leaving and self._all_useful(wanted):
+        if ready == wanted and not self.seen.leaving:
             return self._say(self._cooled(state), "Settled", f"{state.before} -> {wanted} executors")
         if state.deadline is not None and self.now < state.deadline:
             return self._say(state, "Waiting", self._progress(wanted))
@@ -86,15 +86,7 @@ class _Step:
 
     def _progress(self, wanted: int) -> str:
         leaving = f", {self.seen.leaving} on their way out" if self.seen.leaving else ""
-        few = "" if self._all_useful(wanted) else ", the state has too few partitions for them"
-        return f"{self.seen.ready} of {wanted} executors work{leaving}{few}"
-
-    def _all_useful(self, executors: int) -> bool:
-        """Has each something to do? Where the state gets more partitions for them, it may be about to."""
-        if not self.policy.repartition or self.seen.load is None:
-            return True
-        useful = self.seen.load.useful(self.policy.cores)
-        return useful is None or useful >= executors
+        return f"{self.seen.ready} of {wanted} executors work{leaving}"
 
     # --- the requesting phase ----------------------------------------------------------------------------------------
 
@@ -120,11 +112,11 @@ class _Step:
 
     def _vote(self, state: State, load: Load, direction: Direction, why: str) -> State:
         k, policy = _wanted(state), self.policy
-        useful = None if policy.repartition else load.useful(policy.cores)
         ideal = fitting(load, policy.target)
-        wanted = policy.within(min(ideal, max(useful, k)) if useful is not None else ideal)
+        wanted = policy.within(ideal)
         if wanted <= k if direction == "out" else wanted >= k:
-            return self._say(_unvoted(state), "AtLimit", f"{why}; {self._limit(k, ideal, useful)}")
+            limit = f"{k} fit best" if ideal == k else f"min is {policy.min}, max {policy.max}"
+            return self._say(_unvoted(state), "AtLimit", f"{why}; {limit}")
         if direction == "in" and load.behind(policy.period_s):
             return self._say(_unvoted(state), "CatchingUp", f"{why}, but {_waiting(load)} to be read")
         same = state.direction == direction
@@ -137,15 +129,6 @@ class _Step:
         return self._begin(
             voted, "ScaleOut" if direction == "out" else "ScaleIn", policy.reachable(most, k), why
         )
-
-    def _limit(self, k: int, ideal: int, useful: int | None) -> str:
-        if ideal == k:
-            return f"{k} fit best"
-        if useful is not None and useful <= k < min(ideal, self.policy.max):
-            return (
-                f"{k} executors have all of the state's partitions; scaling.repartition: true allows for more"
-            )
-        return f"min is {self.policy.min}, max {self.policy.max}"
 
     def _say(self, state: State, verdict: Verdict, reason: str, votes: int | None = None) -> State:
         decision = Decision(

@@ -1,9 +1,6 @@
 package dev.streamjoin;
 
 import java.io.File;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
@@ -17,14 +14,12 @@ import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
 import org.apache.spark.api.python.PythonWorker;
-import org.apache.spark.sql.execution.streaming.state.RocksDBCheckpointMetadata;
-import org.rocksdb.RocksDB;
 import scala.Tuple2;
 
 /**
  * Keeps tasks away from an executor until it is warm: Spark starts plugins before it tells the driver that the executor
- * takes tasks. What its first task would have to wait for is there by then: Python's daemon, with all that it imports, a
- * worker for each core, RocksDB and what reads its snapshots.
+ * takes tasks. What its first task would have to wait for is there by then: Python's daemon, with all that it imports, and a
+ * worker for each core.
  */
 public class WarmExecutor implements SparkPlugin {
     private static final String ENVIRONMENT = "spark.executorEnv.";
@@ -64,8 +59,6 @@ public class WarmExecutor implements SparkPlugin {
         public void init(PluginContext context, Map extra) {
             try {
                 warm(SparkEnv.get());
-                RocksDB.loadLibrary();
-                metadata();
             } catch (Throwable error) { // it only saves time: the first task does it, and says what is wrong
                 System.err.println("not warm: " + error);
             }
@@ -88,17 +81,6 @@ public class WarmExecutor implements SparkPlugin {
             }
             for (int i = 0; i < workers.length; i++) {
                 env.releasePythonWorker(python, "pyspark.worker", daemon, variables, workers[i]);
-            }
-        }
-
-        /** Read as a state store reads its snapshot: the first time takes two JSON libraries along, seconds of a small machine. */
-        private static void metadata() throws IOException {
-            Path file = Files.createTempFile("metadata", null);
-            try {
-                Files.write(file, "v1\n{\"sstFiles\":[],\"numKeys\":0,\"numInternalKeys\":0}".getBytes());
-                RocksDBCheckpointMetadata.readFromFile(file.toFile());
-            } finally {
-                Files.delete(file);
             }
         }
 

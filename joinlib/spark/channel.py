@@ -1,4 +1,4 @@
-"""A transactional producer of one state partition, and the marker that says which batches are in the topic.
+"""A transactional producer of one partition, and the marker that says which batches are in the topic.
 
     id and group   streamjoin-CHECKPOINT-PARTITION
     marker         the group's offset of partition 0 of the topic: the first batch that is not in it

@@ -17,7 +17,7 @@ Memory M of an executor pod, which is limited to exactly that:
 from dataclasses import dataclass
 
 from joinlib.errors import SpecError
-from joinlib.spark import jar, placement
+from joinlib.spark import jar
 from joinlib.spec.model import Driver, Executors, StreamJoin
 
 RPC_PORT, BLOCKS_PORT = 7078, 7079
@@ -170,7 +170,11 @@ def _executor(executors: Executors, place: Place) -> dict[str, str]:
 
 def _scheduling(executors: Executors) -> dict[str, str]:
     return {
-        "spark.locality.wait": placement.REST,  # the driver changes it while it runs
+        # While all cores of the executor that the driver has chosen for a partition are busy, its task waits: the indexes are
+        # there. Not for ever: one that is stuck must not hold up a batch. One that is gone is not waited for.
+        "spark.locality.wait": "10s",
+        # Where none is chosen a task goes where there is room: to wait for whoever sent most blocks would only lose time.
+        "spark.shuffle.reduceLocality.enabled": "false",
         # The first batch places the units: it waits for all executors, half a minute at most.
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "30s",

@@ -60,10 +60,6 @@ class Executors:
         """Ids of those that can take tasks and have loaded what these need. A rehearsal is begun for those that have not."""
         return self._rehearsals.done(self.ready())
 
-    def hold_for(self, wait: str) -> None:
-        """How long tasks wait for the executor that holds their indexes, from the next batch on."""
-        self._scala().conf().set("spark.locality.wait", wait)
-
     def want(self, total: int, held: Mapping[str, int] = _NOTHING) -> None:
         """Makes `total` the number of executors. `held`: bytes of state, by executor."""
         with self._lock:

@@ -1,7 +1,7 @@
-"""The results of one task (a state partition) and batch, as one Kafka transaction. Law: each batch is in the topic once.
+"""The results of one task (a partition) and batch, as one Kafka transaction. Law: each batch is in the topic once.
 
     first row   channel: cached or new ─► marker: is the batch there already? ─► begin, move the marker to batch + 1
-    last row    flush ─► commit; only then does Spark commit the state
+    last row    flush ─► commit; only then are the manifests of its units written
 
 A batch that runs again has the same rows, so what is there already need not be looked at, only skipped. Killed before
 the commit, the transaction is aborted by whoever opens the channel next; killed after it, the marker says so.

@@ -1,41 +1,53 @@
-"""When do units move to other executors, and when do they stay? Decided anew after each batch.
+"""Which executor should each partition run on? Decided anew when executors come or go; Spark is told before a batch.
 
-A partition's task waits so long for the executor that holds its indexes, before any other may take it (`spark.locality.wait`):
+A unit that stays finds its indexes where they were; one that moves is rebuilt from its segments (11 ms a MB). So:
 
-    0 s     whoever is free takes it: spread evenly within two batches, but never at rest (0.9 partitions move a batch)
-    10 s    it stays, as long as its executor lives; a new executor never gets one
+    even     no executor has two partitions more than another
+    lazy     of all even placements one with the fewest moves
+    stable   what was placed is placed so again as long as the executors are the same
 
-So: spread after executors have come or gone, until partitions lie evenly or enough batches were spent on it, then rest. A unit
-that moves is rebuilt from its segments (11 ms a MB); one that stays costs nothing.
+Where P partitions become 2P, units of p go to p and p + P: both are at home where p was. Two partitions on executors 1 and 2
+become four, and 3 has come:
+
+    at home   1 2 1 2
+    stay      1 2 1 -    two for one of them, one for each of the others
+    placed    1 2 1 3
 """
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-
-SPREAD, REST = "0s", "10s"
-_BATCHES = 8  # that may be spent on spreading
+from collections.abc import Sequence
 
 
-@dataclass(frozen=True)
-class Placement:
-    """What is known after a batch."""
+def placed(partitions: int, executors: Sequence[str], before: Sequence[str] = ()) -> tuple[str, ...]:
+    """The executor of each partition; () if there is none. `before`: of each partition of the last batch, however many it had.
 
-    executors: frozenset[str] = frozenset()  # that partitions should lie on
-    left: int = 0  # batches that may still be spent on spreading
-    wait: str = REST  # for the next batch
+    Cost: O(partitions + moves · executors).
+    """
+    if not executors:
+        return ()
+    homes = [before[p % len(before)] for p in range(partitions)] if before else [""] * partitions
+    found = _staying(homes, _room(partitions, executors, Counter(homes)))
+    load = Counter(found)
+    for partition, executor in enumerate(found):
+        if not executor:
+            found[partition] = least = min(executors, key=load.__getitem__)
+            load[least] += 1
+    return tuple(found)
 
-    def after(self, executors: Collection[str], placed: Collection[str]) -> "Placement":
-        """One batch later. `executors`: that are warm; `placed`: the executor of each partition."""
-        now = frozenset(executors)
-        left = _BATCHES if now != self.executors else self.left
-        if not left or even(now, placed):
-            return Placement(now, 0, REST)
-        return replace(self, executors=now, left=left - 1, wait=SPREAD)
+
+def _room(partitions: int, executors: Sequence[str], held: Counter[str]) -> dict[str, int]:
+    """Partitions that may stay on each executor. Where it does not divide, one more for those that hold most: fewer move."""
+    each, more = divmod(partitions, len(executors))
+    order = sorted(executors, key=lambda executor: -held[executor])
+    return {executor: each + (at < more) for at, executor in enumerate(order)}
 
 
-def even(executors: Collection[str], placed: Collection[str]) -> bool:
-    """Has no executor two partitions more than another?"""
-    held = Counter(placed)
-    counts = [held[e] for e in executors]
-    return held.keys() <= set(executors) and (not counts or max(counts) - min(counts) <= 1)
+def _staying(homes: Sequence[str], room: dict[str, int]) -> list[str]:
+    """The first partitions at each home for which it has room; "" for the others."""
+    found = []
+    for home in homes:
+        stays = room.get(home, 0) > 0
+        found.append(home if stays else "")
+        if stays:
+            room[home] -= 1
+    return found

@@ -1,5 +1,5 @@
 """What must an executor have loaded before its first batch is as quick as everybody's? A rehearsal loads it: a small query with
-the operators of a join, its daemon, its imports and its state store, but nobody's rows and no state that stays.
+the operators of a join, its exchange, its daemon and its imports, but nobody's rows.
 
 Its tasks go to slots that are free, and linger a little: those of executors that have just come take most of them.
 """
@@ -8,11 +8,9 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Row, SparkSession
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql import SparkSession
 
 _LINGER_S = 0.2
 _TASKS = 2  # for each slot
@@ -58,13 +56,8 @@ class Rehearsals:
 def rehearse(spark: SparkSession, slots: int) -> None:
     """Returns when it is over, after a second or two where everything was loaded, ten where nothing was."""
     tasks = _TASKS * slots
-    session = spark.newSession()  # with settings of its own
-    session.conf.set("spark.sql.adaptive.enabled", "false")  # it would make one task of these
-    session.conf.set("spark.sql.shuffle.partitions", str(tasks))
-    rows = session.range(0, 8 * tasks, 1, tasks).mapInArrow(_linger, "id BIGINT")
-    rows.groupBy("id").transformWithState(
-        _Rehearsal(), outputStructType="id BIGINT", outputMode="Append", timeMode="None"
-    ).collect()
+    rows = spark.range(0, 8 * tasks, 1, tasks).mapInArrow(_linger, "id BIGINT")
+    rows.repartition(tasks, "id").mapInArrow(_load, "id BIGINT").collect()
 
 
 def _linger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,23 +65,10 @@ def _linger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
 
 
-class _Rehearsal(StatefulProcessor):
-    """Touches its state, and forgets it."""
+def _load(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What the tasks that follow will need is there then."""
+    import joinlib.spark.groups
+    import joinlib.spark.operator
+    import joinlib.spark.unit  # noqa: F401
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.saved = handle.getValueState("manifest", "manifest BINARY")
-
-    def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name
-        self,
-        key: Any,
-        rows: Iterator[Row],
-        timerValues: Any,  # noqa: N803
-    ) -> Iterator[Row]:
-        import joinlib.spark.unit  # noqa: F401 - loaded for the tasks that follow
-
-        self.saved.get()
-        self.saved.update((b"",))
-        yield from rows
-
-    def close(self) -> None:
-        pass
+    return batches

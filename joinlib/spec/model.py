@@ -227,11 +227,6 @@ class Scaling(Model):
     patience_us: Annotated[Duration, Field(gt=0)] = quantity(
         "5m", "patience", "Time for added executors to come; after it, those that have come are kept."
     )
-    repartition: bool = Field(
-        default=False,
-        description="Where executors have more cores than the state has partitions, the query rests for some seconds and the"
-        " state gets more; otherwise no executor is added that would have nothing to do.",
-    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

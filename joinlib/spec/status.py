@@ -38,7 +38,7 @@ class StatusExecutors(Model):
     ready: int | None = Field(default=None, description="Executors that work.")
     wanted: int | None = Field(default=None, description="Executors asked for.")
     partitions: int | None = Field(
-        default=None, description="Partitions of the state: tasks that can join at once, over all executors."
+        default=None, description="Partitions of a batch: tasks that join at once, over all executors."
     )
     selector: str | None = Field(default=None, description="Label selector of the executors' pods.")
 

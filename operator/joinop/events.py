@@ -66,10 +66,10 @@ def _scaled(before: Object, after: Object) -> Iterator[Event]:
 
 
 def _repartitioned(before: Object, after: Object) -> Iterator[Event]:
-    """The state has another number of partitions."""
+    """Batches have another number of partitions than before."""
     old, new = ((status.get("executors") or {}).get("partitions") for status in (before, after))
     if old and new and old != new:
-        yield Event("Normal", "Repartitioned", f"{old} -> {new} partitions of the state")
+        yield Event("Normal", "Repartitioned", f"{old} -> {new} partitions, tasks that join at once")
 
 
 def _suspends(change: Change) -> bool:

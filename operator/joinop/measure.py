@@ -22,8 +22,7 @@ _HELD = BY_NAME["streamjoin_executor_state_bytes"].name
 _CAPACITY = BY_NAME["streamjoin_executor_capacity_bytes"].name
 _LAG = BY_NAME["streamjoin_lag_rows"].name
 _RATE = BY_NAME["streamjoin_input_rate"].name
-_PARTITIONS = BY_NAME["streamjoin_partitions"].name
-NEEDED = (_THERE, _HELD, _CAPACITY, _LAG, _RATE, _PARTITIONS)
+NEEDED = (_THERE, _HELD, _CAPACITY, _LAG, _RATE)
 
 # Drivers write no label twice and nothing that must be escaped; a general reader takes 20 times as long.
 _PREFIX = "streamjoin_"
@@ -57,7 +56,6 @@ def query(job: Key) -> str:
         "lag": f"sum without(input) ({lag})",
         "rate": f"sum without(input) ({rate})",
         "unknown": f"count without(input) ({rate} unless {lag} >= 0)",
-        "partitions": f"{scraped(_PARTITIONS)}",
     }
     return " or ".join(f'label_replace({part}, "figure", "{name}", "", "")' for name, part in parts.items())
 
@@ -95,7 +93,6 @@ def of_text(exposition: str) -> Figures:
         "lag": sum(lag.values()) if lag else None,
         "rate": sum(rate.values()) if rate else None,
         "unknown": sum(not _is_number(lag.get(name)) for name in rate),
-        "partitions": by_name[_PARTITIONS].get(""),
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -109,14 +106,12 @@ def load(figures: Figures) -> Load | str:
         return "no executor works yet"
     if known != ready or said != ready:
         return f"{known or 0:.0f} of {ready:.0f} executors have said what they hold"
-    partitions = _number(figures.get("partitions"))
     return Load(
         executors=int(ready),
         held=figures["held"],
         capacity=figures["capacity"],
         lag=None if figures.get("unknown") else _number(figures.get("lag")),
         rate=_number(figures.get("rate")),
-        partitions=int(partitions) if partitions else None,
     )
 
 

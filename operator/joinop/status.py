@@ -187,12 +187,7 @@ def _message(view: View) -> str:
         return view.problem.message.partition("\n")[0][:_MESSAGE_MAX]
     if view.suspended:
         return "suspended: no pods, all state is kept"
-    return _doing(view) if view.ready else _starting(view)
-
-
-def _doing(view: View) -> str:
-    """What a driver that runs has to say of it, such as that the state gets more partitions."""
-    return str(view.said.body.get("message") or "" if view.said else "")[:_MESSAGE_MAX] or "the driver runs"
+    return "the driver runs" if view.ready else _starting(view)
 
 
 def _starting(view: View) -> str:

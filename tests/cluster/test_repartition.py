@@ -1,4 +1,4 @@
-"""More executors than the state has partitions: it gets more, while driver, executors and output go on."""
+"""An executor comes: batches get a partition for its core, while driver, query and output go on."""
 
 from tests.cluster.jobs import Store, expected, job
 from tests.cluster.kube import Kube
@@ -12,18 +12,17 @@ def _driver(space: Kube) -> tuple[str, int]:
     return pod["metadata"]["uid"], sum(c["restartCount"] for c in pod["status"]["containerStatuses"])
 
 
-def test_the_state_gets_a_partition_for_each_executor(space: Kube, store: Store) -> None:
+def test_there_is_a_partition_for_each_executor(space: Kube, store: Store) -> None:
     """A third executor comes, two partitions become four, each has something to do; the answer is DuckDB's."""
     document = job(
         NAME,
         rows=8000,
         rate=100,
         join={"units": 8},
-        executors={"min": 1, "max": 3, "cores": 1, "memory": "1280Mi", "instances": 1},
-        scaling={"repartition": True},
+        executors={"min": 1, "max": 3, "cores": 1, "memory": "1280Mi", "instances": 2},
     )
     space.apply(document)
-    running(space, NAME, 1)
+    running(space, NAME, 2)
     space.until("two partitions", lambda: space.get("sj", NAME)["status"]["executors"]["partitions"] == 2, 90)
     space.until("there are results", lambda: store.output(NAME), 90)
     driver = _driver(space)
@@ -31,7 +30,7 @@ def test_the_state_gets_a_partition_for_each_executor(space: Kube, store: Store)
     space.until("four", lambda: space.get("sj", NAME)["status"]["executors"]["partitions"] == 4, 240)
     assert _driver(space) == driver, "the driver goes on"
     told = [e["message"] for e in space.every("events") if e["reason"] == "Repartitioned"]
-    assert told == ["2 -> 4 partitions of the state"]
+    assert told == ["2 -> 4 partitions, tasks that join at once"]
     running(space, NAME, 3)
     space.until("the output is complete", lambda: store.output(NAME) == expected(document), 180)
     assert _driver(space) == driver

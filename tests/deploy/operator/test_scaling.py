@@ -54,7 +54,6 @@ def scrape(at: float, executors: int = 2, held: str = "900", lag: str = "0", **t
         *(series("streamjoin_executor_capacity_bytes", "1000", at, executor=e, **target) for e in each),
         series("streamjoin_lag_rows", lag, at, input="orders", **target),
         series("streamjoin_input_rate", "10", at, input="orders", **target),
-        series("streamjoin_partitions", "4", at, **target),
     ]
 
 
@@ -72,7 +71,7 @@ def counted(number: str) -> list[Object]:
 
 # --- figures, as a real Prometheus adds them up --------------------------------------------------------------------------
 
-COMPLETE = Load(2, 1800, 2000, lag=0, rate=10, partitions=4)
+COMPLETE = Load(2, 1800, 2000, lag=0, rate=10)
 BEFORE = scrape(NOW - 5, executors=4, held="7", instance="10.0.0.9:7070")
 GONE = series("streamjoin_executor_state_bytes", "5000", NOW - 5, executor="3")
 CASES: dict[str, tuple[list[Object], Load | str]] = {
@@ -97,7 +96,6 @@ CASES: dict[str, tuple[list[Object], Load | str]] = {
     ),
     "lag-is-nan": (scrape(NOW, lag="NaN"), replace(COMPLETE, lag=None)),
     "no-lag": (without("streamjoin_lag_rows"), replace(COMPLETE, lag=None)),
-    "no-partitions": (without("streamjoin_partitions"), replace(COMPLETE, partitions=None)),
 }
 
 
@@ -183,7 +181,7 @@ def added_up(at: float, **figures: float | str) -> Object:
         "lag": 0,
         "rate": 10,
     }
-    found = {**known, "partitions": 4, **figures}
+    found = {**known, **figures}
     return answer(*({"metric": {"figure": k, **TARGET}, "value": [at, str(v)]} for k, v in found.items()))
 
 
@@ -326,7 +324,7 @@ POLICY = Policy(min=1, max=16, votes=2, period_s=5, cool_s=5, patience_s=20)
     st.lists(
         st.one_of(
             st.builds(
-                lambda k, held: Observed(k, 0, Load(k, held, k * 1000.0, 0, 1, 16)),
+                lambda k, held: Observed(k, 0, Load(k, held, k * 1000.0, 0, 1)),
                 st.integers(1, 8),
                 st.integers(0, 9000),
             ),
@@ -400,7 +398,7 @@ class Life:
         view = view_of(seen)
         if is_due(view):
             k = max(self.there, 1)
-            load = self.load or Load(k, self.held, k * 1000.0, 0, 1, 16)
+            load = self.load or Load(k, self.held, k * 1000.0, 0, 1)
             seen = dataclasses.replace(seen, observed=observed(view, load))
         decision = decide(seen, Config())
         if decision.executors is not None and asked and self.driver is not None:
@@ -563,9 +561,9 @@ def test_figures_of_scaling() -> None:
     assert "late" not in generate_latest(registry).decode()
 
 
-def test_a_repartition_is_told() -> None:
-    """While it goes on in the message; afterwards in the number of partitions, and once as an event."""
-    given = thing(scaling__repartition=True)
+def test_another_number_of_partitions_is_told() -> None:
+    """In the status, and once as an event."""
+    given = thing()
     seen, _ = settle(Seen(given, {}, (driver_pod(given),), at="2026-01-01T00:00:00Z"))
 
     def looked(seen: Seen, **said: Any) -> tuple[Seen, Decision]:
@@ -573,12 +571,9 @@ def test_a_repartition_is_told() -> None:
 
     seen, first = looked(seen, partitions=2)
     assert first.status["executors"]["partitions"] == 2
-    seen, during = looked(seen, partitions=2, message="the state is repartitioned: 2 -> 4 partitions")
-    assert during.status["message"] == "the state is repartitioned: 2 -> 4 partitions"
-    assert during.status["phase"] == "Running"
     seen, after = looked(seen, partitions=4)
     assert (after.status["executors"]["partitions"], after.status["message"]) == (4, "the driver runs")
-    told = [(e.reason, e.message) for each in (first, during, after) for e in each.events]
-    assert told.count(("Repartitioned", "2 -> 4 partitions of the state")) == 1
+    told = [(e.reason, e.message) for each in (first, after) for e in each.events]
+    assert told.count(("Repartitioned", "2 -> 4 partitions, tasks that join at once")) == 1
     _, restarted = settle(dataclasses.replace(seen, reading=None))
     assert "partitions" not in restarted.status["executors"]

@@ -1,5 +1,6 @@
 """What a driver takes from its environment, and how it says what went wrong."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -71,16 +72,15 @@ spec:
   join: {units: 8}
   checkpoint: {path: checkpoint}
   executors: {min: 1, max: 4, cores: 2}
-  scaling: {repartition: REPARTITION}
 """
 
 
 @dataclass
 class Query:
-    """Stands for a flow whose query runs."""
+    """Stands for a flow whose query runs, and for its job."""
 
-    partitions: int
-    asked: list[int] = field(default_factory=list)
+    partitions: int = 4
+    told: list[tuple[int, str]] = field(default_factory=list)  # partitions, and the executor of each
     flowing: Event = field(default_factory=Event)
     took: Took = field(default_factory=Took)
     lag: dict[str, Any] = field(default_factory=dict)
@@ -95,72 +95,97 @@ class Query:
     def job(self) -> "Query":
         return self
 
-    @property
-    def repartitions(self) -> bool:
-        return bool(self.asked)
-
-    def repartition(self, partitions: int) -> None:
-        self.asked.append(partitions)
+    def spread(self, partitions: int, executors: Sequence[str]) -> None:
+        self.partitions = partitions
+        self.told.append((partitions, "".join(executors)))
 
 
 @dataclass
 class Pool:
-    """Stands for executors, of which one has just come."""
+    """Stands for executors, each a letter of `there`, of which some have not rehearsed yet."""
 
+    there: str = ""
+    cold: str = ""
+    gone: str = ""
     rehearsals: int = 0
 
     def ready(self) -> list[str]:
-        return ["1", "2"]
+        return list(self.there)
 
     def leaving(self) -> list[str]:
-        return []
+        return list(self.gone)
 
     def warm(self) -> list[str]:
         self.rehearsals += 1
-        return ["1"]
+        return [e for e in self.there if e not in self.cold]
 
 
-def test_a_new_executor_rehearses_at_once(tmp_path: Path) -> None:
+class Scene:
+    """A driver and executors that come and go: what does it tell its job at each look?"""
+
+    def __init__(self, folder: Path) -> None:
+        file = folder / "spec.yaml"
+        file.write_text(SPEC)
+        self.driver, self.query, self.pool = Driver(file, load(file), surroundings({})), Query(), Pool()
+        self.driver._pool = self.pool  # type: ignore[assignment]
+
+    def __call__(self, wanted: int, there: str, cold: str = "", gone: str = "") -> list[tuple[int, str]]:
+        self.driver._tell(wanted=wanted)
+        self.pool.there, self.pool.cold, self.pool.gone = there, cold, gone
+        self.query.told.clear()
+        self.driver._look(self.query)  # type: ignore[arg-type]
+        return self.query.told.copy()
+
+
+@pytest.fixture
+def seen(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def test_a_new_executor_rehearses_at_once(seen: Scene) -> None:
     """In the midst of a batch: at its end it would be too late, as the next one begins at once."""
-    driver, query = fitted(tmp_path, wanted=2)
-    pool = driver._pool = Pool()  # type: ignore[assignment]
-    driver._look(query)  # type: ignore[arg-type]
-    assert (pool.rehearsals, driver.moment.there) == (1, ("1", "2"))
+    seen(2, "12", cold="2")
+    assert (seen.pool.rehearsals, seen.driver.moment.there) == (1, ("1", "2"))
 
 
-def fitted(tmp_path: Path, repartition: str = "true", **moment: Any) -> tuple[Driver, Query]:
-    """A driver whose state has two partitions, after a look at its executors."""
-    file, query = tmp_path / "spec.yaml", Query(2)
-    file.write_text(SPEC.replace("REPARTITION", repartition))
-    driver = Driver(file, load(file), surroundings({}))
-    driver._tell(partitions=2, **moment)
-    driver._fit(query)  # type: ignore[arg-type]
-    return driver, query
+def test_there_is_a_partition_for_each_core(seen: Scene) -> None:
+    """Two cores an executor, eight units: two, four, eight partitions, and two again. Nothing is said twice."""
+    assert seen(1, "1") == [(2, "11")]
+    assert seen(1, "1") == []
+    assert seen(2, "12") == [(4, "1122")]
+    assert seen(3, "123") == [(8, "11221323")]
+    assert seen(4, "1234") == [(8, "11224343")]
+    assert seen(4, "1234") == []
+    assert seen.driver.moment.partitions == 8
+    assert seen(1, "1") == [(2, "11")]
 
 
-def test_the_state_gets_a_partition_for_each_core(tmp_path: Path) -> None:
-    """Once all executors are there: six cores, eight partitions. It is said while it goes on, and when it is over."""
-    driver, query = fitted(tmp_path, wanted=3, there=("1", "2", "3"))
-    assert query.asked == [8]
-    assert driver.moment.message == "the state is repartitioned: 2 -> 8 partitions"
-    driver._fit(query)  # type: ignore[arg-type]
-    assert query.asked == [8], "once"
-    query.asked, query.partitions = [], 8
-    driver._fit(query)  # type: ignore[arg-type]
-    assert (query.asked, driver.moment.partitions, driver.moment.message) == ([], 8, "")
+def test_who_has_not_rehearsed_gets_none(seen: Scene) -> None:
+    """And as many as there were stay until all that are wanted have."""
+    seen(1, "1")
+    assert seen(3, "12", cold="2") == []
+    assert seen(3, "123", cold="23") == []
+    assert seen(3, "123", cold="3") == [(2, "12")]
+    assert seen(3, "123") == [(8, "12121233")]
 
 
-@pytest.mark.parametrize(
-    ("repartition", "moment"),
-    [
-        ("false", {"wanted": 3, "there": ("1", "2", "3")}),
-        ("true", {"wanted": 3, "there": ("1", "2")}),
-        ("true", {"wanted": 2, "there": ("1", "2"), "leaving": 1}),
-        ("true", {"wanted": 1, "there": ("1",)}),
-        ("true", {"wanted": 0}),
-    ],
-    ids=["not allowed", "still coming", "one leaves", "enough", "on this machine"],
-)
-def test_the_state_keeps_its_partitions(tmp_path: Path, repartition: str, moment: dict[str, Any]) -> None:
-    """A query is not stopped without need."""
-    assert fitted(tmp_path, repartition, **moment)[1].asked == []
+def test_who_leaves_gets_none(seen: Scene) -> None:
+    """From the next batch on; the others share what it had, and once it has gone there are fewer."""
+    assert seen(2, "12") == [(4, "1212")]
+    assert seen(1, "1", gone="2") == [(4, "1111")]
+    assert seen(1, "1") == [(2, "11")]
+
+
+def test_who_is_lost_is_awaited(seen: Scene) -> None:
+    """What it had goes to the others meanwhile; with nobody there is nothing to say where."""
+    seen(2, "12")
+    assert seen(2, "2") == [(4, "2222")]
+    assert seen(2, "") == [(4, "")]
+    assert seen(2, "34") == [(4, "3434")]
+
+
+def test_on_this_machine_nothing_is_said(seen: Scene) -> None:
+    """There are no executors; the number of partitions is told all the same."""
+    seen.driver._pool = None
+    assert seen(1, "") == []
+    assert seen.driver.moment.partitions == 4

@@ -33,13 +33,14 @@ def document(tmp_path: Path) -> StreamJoin:
 def checkpoint(tmp_path: Path) -> Path:
     """Batch 7 is committed, batch 8 was begun."""
     folder = tmp_path / "checkpoints" / "console"
-    for name in ("spark/offsets", "spark/commits", "state/0/00000"):
+    for name in ("spark/offsets", "spark/commits", "state/0/00000", "state/manifests/00000007"):
         (folder / name).mkdir(parents=True)
     (folder / "streamjoin.json").write_text(json.dumps({"id": "1-2-3", "name": "console", "plan": {}}))
     for batch in (7, 8):
         (folder / "spark" / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps({**ENVELOPE, **LAG})}")
     (folder / "spark" / "commits" / "7").write_text("v1\n{}")
     (folder / "state" / "0" / "00000" / "0-1-a.arrow").write_bytes(b"x" * 1500)
+    (folder / "state" / "manifests" / "00000007" / "0-0-of-1").write_bytes(b"x" * 700)
     return folder
 
 
@@ -50,7 +51,7 @@ def test_no_checkpoint(document: StreamJoin, tmp_path: Path) -> None:
 
 
 def test_all_of_it(document: StreamJoin, checkpoint: Path) -> None:
-    """Id, batch, offsets, lag, state."""
+    """Id, batch, offsets, lag, state: segments, but not what is said of them."""
     text = status(document)
     for part in (
         "console, not running",

@@ -15,9 +15,9 @@ C = 1000.0
 POLICY = Policy(min=1, max=16, votes=3, period_s=10, cool_s=20, patience_s=60)
 
 
-def seen(k: int, held: float, ready: int | None = None, lag: float | None = 0, **more: int) -> Observed:
+def seen(k: int, held: float, ready: int | None = None, lag: float | None = 0) -> Observed:
     """k executors that hold so much together, and read as fast as rows come."""
-    load = Load(k, held, k * C, lag=lag, rate=100, **more)
+    load = Load(k, held, k * C, lag=lag, rate=100)
     return Observed(ready=k if ready is None else ready, load=load)
 
 
@@ -188,12 +188,10 @@ def test_limits_that_change_are_followed_at_once() -> None:
 
 
 def test_the_ends_of_the_range_are_said() -> None:
-    """At the maximum, at the minimum, and where another executor would find no partition of the state."""
+    """At the maximum and at the minimum; between them the load is followed."""
     for moment, policy, why in (
         (OVER, replace(POLICY, max=2), "max 2"),
         (seen(2, 10), replace(POLICY, min=2), "min is 2"),
-        (seen(2, 1800, partitions=2), POLICY, "all of the state's partitions"),
-        (seen(2, 1800, partitions=4), replace(POLICY, cores=2), "all of the state's partitions"),
         (seen(2, 590), POLICY, None),
     ):
         state = play(State(wanted=2), *[moment] * 4, policy=policy)
@@ -311,29 +309,3 @@ def test_never_out_of_range_and_never_stuck(moments: list[Observed], k: int) -> 
         assert state.wanted is not None
         state, now = step(state, POLICY, seen(state.wanted, 4800), now), now + 10
     assert (state.wanted, state.phase) == (8, "Idle") or 0.3 <= 4.8 / (state.wanted or 1) <= 0.8
-
-
-# --- partitions ----------------------------------------------------------------------------------------------------------
-
-MORE = replace(POLICY, repartition=True)
-
-
-def test_executors_without_a_partition_are_not_added() -> None:
-    """They would have nothing to do, unless the state may get more partitions for them."""
-    over = seen(2, 1800, partitions=2)
-    state = play(State(wanted=2), *[over] * 3)
-    assert (state.wanted, verdicts(state)) == (2, ["AtLimit"])
-    assert "scaling.repartition: true" in state.decisions[-1].reason
-    assert play(State(wanted=2), *[over] * 3, policy=MORE).wanted == 3
-
-
-def test_a_growth_is_not_settled_before_the_state_has_partitions_for_all() -> None:
-    """The driver repartitions once executors are there; until then, and no longer than anything else, it is waited for."""
-    state = play(State(wanted=2), *[seen(2, 1800, partitions=2)] * 3, policy=MORE)
-    state = play(state, *[seen(3, 1800, partitions=2)] * 2, policy=MORE, start=30)
-    assert (state.phase, verdicts(state)[-1]) == ("Growing", "Waiting")
-    assert "too few partitions" in state.decisions[-1].reason
-    late = play(state, *[seen(3, 1800, partitions=2)] * 6, policy=MORE, start=50)
-    assert (late.wanted, late.phase, verdicts(late)[-2:]) == (3, "Idle", ["RolledBack", "Cooling"])
-    state = play(state, seen(3, 1800, partitions=4), policy=MORE, start=50)
-    assert (state.wanted, state.phase, verdicts(state)[-1]) == (3, "Idle", "Settled")

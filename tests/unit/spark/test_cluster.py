@@ -88,7 +88,7 @@ def test_executors_are_as_the_spec_says() -> None:
 
 
 def test_wanted_and_slots() -> None:
-    """`instances` goes before `min`; state partitions and map tasks follow the most that there can be."""
+    """`instances` goes before `min`; map tasks follow the most that there can be."""
     some = Executors(min=2, max=8, instances=5, cores=2)
     assert (wanted(some), slots(some)) == (5, 16)
     assert wanted(Executors(min=2, max=8)) == 2
@@ -108,3 +108,9 @@ def test_all_confs_are_text() -> None:
     """Spark takes nothing else."""
     conf = confs(document(), PLACE)
     assert all(isinstance(value, str) and value for value in conf.values())
+
+
+def test_only_the_drivers_choice_is_waited_for() -> None:
+    """Spark's own, whoever has sent most, would keep units from executors that have just come."""
+    conf = confs(document(), PLACE)
+    assert (conf["spark.locality.wait"], conf["spark.shuffle.reduceLocality.enabled"]) == ("10s", "false")

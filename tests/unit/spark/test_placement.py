@@ -1,54 +1,93 @@
-"""Units spread when executors have come or gone, and then stay."""
+"""Partitions lie evenly on the executors that are there, and move as little as that allows."""
 
-from random import Random
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinlib.spark.placement import REST, SPREAD, Placement, even
+from joinlib.spark.placement import placed
 
-E = ["1", "2", "3", "4"]
+EXECUTORS = st.lists(st.sampled_from("12345"), min_size=1, unique=True)
+PARTITIONS = st.sampled_from([1, 2, 4, 8, 16])
+BEFORE = PARTITIONS.flatmap(lambda p: st.lists(st.sampled_from("12345"), min_size=p, max_size=p))
 
 
-def batch(wait: str, executors: list[str], placed: list[str], random: Random) -> list[str]:
-    """Where Spark puts partitions: by luck if nobody waits, else where they were, if that is still there."""
-    if wait == SPREAD:
-        order = random.sample(executors, len(executors))
-        return [order[(i + random.choice((0, 0, 0, 1))) % len(order)] for i in range(len(placed))]
-    return [p if p in executors else random.choice(executors) for p in placed]
+def even(executors: Sequence[str], found: Sequence[str]) -> bool:
+    counts = Counter(found)
+    held = [counts[e] for e in executors]
+    return set(found) <= set(executors) and max(held) - min(held) <= 1
+
+
+def moves(before: Sequence[str], after: Sequence[str]) -> int:
+    """Partitions that are not where their units were."""
+    return sum(e != before[p % len(before)] for p, e in enumerate(after))
 
 
 @pytest.mark.parametrize(
-    ("placed", "fair"),
-    [("11112222", True), ("1112222", True), ("11122222", False), ("11111111", False), ("11112223", False)],
+    ("partitions", "executors", "before", "after"),
+    [
+        (4, "12", "", "1212"),
+        (4, "12", "1111", "1122"),
+        (4, "123", "1212", "1213"),
+        (4, "123", "12", "1213"),
+        (2, "34", "1234", "34"),
+        (4, "34", "1234", "3434"),
+        (2, "12", "1213", "12"),
+        (2, "1234", "", "12"),
+        (4, "", "1212", ""),
+    ],
+    ids=["new", "uneven", "one comes", "and doubles", "halves", "two go", "one goes", "few", "nobody"],
 )
-def test_even(placed: str, fair: bool) -> None:
-    """Nobody has two more than another, and nothing is left on an executor that is gone."""
-    assert even(["1", "2"], list(placed)) == fair
+def test_examples(partitions: int, executors: str, before: str, after: str) -> None:
+    """Those that can be checked by hand."""
+    assert "".join(placed(partitions, list(executors), list(before))) == after
 
 
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.sampled_from([4, 8, 16]), st.integers(0, 999))
-def test_spreads_for_a_few_batches_and_rests(sizes: list[int], partitions: int, seed: int) -> None:
-    """Whatever the executors were before: after ten batches nothing moves any more, and each has had its chance."""
-    random, placement, placed = Random(seed), Placement(), ["1"] * partitions
-    for size in sizes:
-        for number in range(12):
-            placement = placement.after(E[:size], placed)
-            assert placement.wait == REST or number <= 8
-            placed = batch(placement.wait, E[:size], placed, random)
-        assert placement.wait == REST
-        assert set(placed) <= set(E[:size])
+@given(PARTITIONS, EXECUTORS, BEFORE | st.just([]))
+def test_even(partitions: int, executors: list[str], before: list[str]) -> None:
+    """Whatever was before: nobody has two more than another, and nothing lies on an executor that is gone."""
+    found = placed(partitions, executors, before)
+    assert len(found) == partitions
+    assert even(executors, found)
 
 
-def test_an_even_state_is_left_alone() -> None:
-    """Also right after an executor has come that was awaited."""
-    placement = Placement().after(["1", "2"], ["1", "2", "1", "2"])
-    assert (placement.wait, placement.left) == (REST, 0)
-    placement = placement.after(["1", "2", "3"], ["1", "2", "1", "2"])
-    assert placement.wait == SPREAD
-    placement = placement.after(["1", "2", "3"], ["1", "2", "3", "2"])
-    assert placement.wait == REST
-    assert placement.after(["1", "2", "3"], ["1", "2", "2", "2"]).wait == REST, (
-        "chance is not mended for ever"
-    )
+@given(PARTITIONS, EXECUTORS, BEFORE)
+def test_stable(partitions: int, executors: list[str], before: list[str]) -> None:
+    """The same executors, in any order: nothing moves."""
+    found = placed(partitions, executors, before)
+    assert placed(partitions, sorted(executors, reverse=True), found) == found
+
+
+@given(
+    st.sampled_from([1, 2, 4]),
+    st.lists(st.sampled_from("123"), min_size=1, unique=True),
+    BEFORE.filter(lambda b: len(b) <= 8),
+)
+def test_as_few_moves_as_any_even_placement(partitions: int, executors: list[str], before: list[str]) -> None:
+    """Against all placements that there are."""
+    every = (found for found in product(executors, repeat=partitions) if even(executors, found))
+    fewest = min(moves(before, found) for found in every)
+    assert moves(before, placed(partitions, executors, before)) == fewest
+
+
+@given(PARTITIONS, EXECUTORS, EXECUTORS)
+def test_none_moves_between_two_that_stay(partitions: int, earlier: list[str], later: list[str]) -> None:
+    """Where some come, partitions move only to them; where some go, only theirs move."""
+    before = placed(partitions, earlier)
+    after = placed(partitions, later, before)
+    if set(later) <= set(earlier):
+        assert all(a == b for a, b in zip(after, before, strict=True) if b in later)
+    if set(later) >= set(earlier):
+        assert all(a == b or a not in earlier for a, b in zip(after, before, strict=True))
+
+
+@given(PARTITIONS, EXECUTORS)
+def test_twice_as_many_partitions(partitions: int, executors: list[str]) -> None:
+    """Each stays where it was, and half of its units; half as many leave each where it was, too."""
+    before = placed(partitions, executors)
+    twice = placed(2 * partitions, executors, before)
+    assert twice[:partitions] == before
+    assert placed(partitions, executors, twice) == before

@@ -17,17 +17,8 @@ import xxhash
 if TYPE_CHECKING:  # most joins have an equality and need none
     from joinlib.index.inequality import Run
 
-_NAMES = (
-    "ops",
-    "of",
-    "floats",
-    "values",
-    "order",
-    "perms",
-    "places",
-    "starts",
-    "groups",
-)  # the last with a key only
+# The last with a key only.
+_NAMES = ("ops", "of", "floats", "values", "order", "perms", "places", "starts", "groups")
 
 
 class SortedIndexes:

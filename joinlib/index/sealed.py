@@ -37,8 +37,6 @@ class Asked:
 class Sealed:
     """Behaves as `Chains` of the same rows, but takes none. `marked`: rows can be marked."""
 
-    stale = dirty = False
-
     def __init__(self, path: Path, marked: bool) -> None:
         self.path, self._marked = path, marked
         self.rows = self.token = 0

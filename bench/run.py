@@ -24,7 +24,7 @@ from outcome import Failure, Outcome
 from systems import SYSTEMS
 
 RESULTS = Path(__file__).parent / "results"
-WORK = data.CACHE / "bench" / "work"
+WORK = task.CACHE / "work"
 
 
 def order(names: list[str], repetition: int) -> list[str]:

@@ -7,11 +7,9 @@ modification times ascend alike, so each reader takes them in the same order.
 """
 
 import argparse
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +17,6 @@ import pyarrow as pa
 import task
 from task import Task, write_file
 
-CACHE = Path.home() / ".cache" / "streamjoin"
 INPUTS = ("orders", "payments")
 SCHEMA = "k BIGINT, v BIGINT, s STRING"
 TEXT_LENGTH = 14
@@ -45,8 +42,7 @@ class Shape:
     @property
     def folder(self) -> Path:
         """Where the files of this shape lie."""
-        name = sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
-        return CACHE / "bench" / f"data-{name}"
+        return task.folder("data", self)
 
 
 FULL = Shape()

@@ -11,13 +11,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import matplotlib
-from outcome import WARM_UP_BATCHES, Outcome, read
-from systems import OURS, SYSTEMS
-
-matplotlib.use("Agg")  # files only; must come before pyplot
-from matplotlib import pyplot
 from matplotlib.ticker import LogLocator
+from outcome import WARM_UP_BATCHES, Outcome, read
+from picture import pyplot, save
+from systems import OURS, SYSTEMS
 
 Runs = dict[str, list[Outcome]]
 HEADINGS = (
@@ -128,12 +125,7 @@ def plot(runs: Runs, path: Path) -> None:
     lines.set_xlabel("batch")
     lines.set_ylabel("thousand rows/s")
     lines.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    for axes in (bars, lines):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
-    pyplot.close(figure)
+    save(figure, path, dpi=130)
 
 
 if __name__ == "__main__":

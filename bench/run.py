@@ -24,7 +24,7 @@ from outcome import Failure, Outcome
 from systems import SYSTEMS
 
 RESULTS = Path(__file__).parent / "results"
-WORK = data.CACHE / "bench" / "work"
+WORK = task.CACHE / "work"
 
 
 def order(names: list[str], repetition: int) -> list[str]:
@@ -51,7 +51,8 @@ def run(names: list[str], shape: data.Shape, repetitions: int, limit: float) -> 
 
 def prepare() -> None:
     """Makes what an installation of StreamJoin has made: a class archive of this checkout, without which it starts slower."""
-    subprocess.run([sys.executable, "-m", "joinlib.spark.archive", "--quiet"], check=True)
+    command, none = [sys.executable, "-m", "joinlib.spark.archive"], subprocess.DEVNULL
+    subprocess.run(command, stdout=none, stderr=none, check=False)
 
 
 def said(one: Outcome | Failure) -> str:

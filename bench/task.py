@@ -8,11 +8,14 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+CACHE = Path.home() / ".cache" / "streamjoin" / "bench"
 FIRST_MTIME = 1_700_000_000
 
 
@@ -33,6 +36,12 @@ class Task:
 
 def read(data: Path) -> Task:
     return Task(**json.loads((data / "task.json").read_text()))
+
+
+def folder(kind: str, shape: Any) -> Path:
+    """Where data of a shape, a dataclass, lies: equal shapes are equal bytes."""
+    name = sha256(json.dumps(asdict(shape), sort_keys=True).encode()).hexdigest()[:12]
+    return CACHE / f"{kind}-{name}"
 
 
 def ensure(folder: Path, write: Callable[[Path], Task]) -> Path:

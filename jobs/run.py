@@ -64,10 +64,9 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
         scene = _watch(flow, document, inputs, tables, probes, view)
     except KeyboardInterrupt:
         _end_at_once(console, flow.flowing.is_set())
-    if flow.error is None:
-        console.print(summary(scene, document), highlight=False, soft_wrap=True)
     if flow.error is not None:
         raise _said(flow.error, log) from flow.error
+    console.print(summary(scene, document), highlight=False, soft_wrap=True)
 
 
 def _watch(

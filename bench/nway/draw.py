@@ -7,14 +7,10 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
 sys.path.append(str(Path(__file__).parents[1]))
 from outcome import Outcome, read
+from picture import pyplot, save
 from speed import OURS, SYSTEMS, rate
-
-matplotlib.use("Agg")  # files only; must come before pyplot
-from matplotlib import pyplot
 
 Raw = Mapping[str, Any]
 HEADINGS = (
@@ -97,7 +93,7 @@ def _draw_speeds(ran: Mapping[str, Outcome], path: Path) -> None:
     lines.set_xlabel("seconds of batches")
     lines.set_ylabel("million rows joined")
     lines.legend(fontsize=8, frameon=False)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _sums(pairs: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
@@ -191,16 +187,7 @@ def _draw_memory(outcomes: Raw, path: Path) -> None:
     seven.set_xlabel("join.memory, MB")
     seven.set_ylabel("thousand rows/s")
     seven.set_title("Figure 7: speed by join.memory", fontsize=9)
-    _save(figure, path)
-
-
-def _save(figure: Any, path: Path) -> None:
-    for axes in figure.axes:
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-    pyplot.close(figure)
+    save(figure, path)
 
 
 if __name__ == "__main__":

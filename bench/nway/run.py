@@ -31,7 +31,7 @@ from measure import Terms, measure, warm_page_cache
 from outcome import Outcome
 
 RESULTS = Path(__file__).parent / "results"
-WORK = tpcds.CACHE / "work"
+WORK = task.CACHE / "work"
 Outcomes = Iterator[tuple[str, Callable[[], Any]]]  # what it is called, and what gives it
 
 

@@ -6,14 +6,12 @@
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,7 +25,6 @@ sys.path.append(str(Path(__file__).parents[1]))
 import task
 from task import Task, write_file
 
-CACHE = Path.home() / ".cache" / "streamjoin" / "bench"
 GENERATOR = "tpcgen-cli==4.0.0"
 INPUTS = {  # the key and what names a row
     "customer": ("c_current_addr_sk", "c_customer_sk"),
@@ -51,8 +48,7 @@ class Shape:
     @property
     def folder(self) -> Path:
         """Where the files of this shape lie."""
-        name = sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
-        return CACHE / f"tpcds-{self.scale:g}-{name}"
+        return task.folder(f"tpcds-{self.scale:g}", self)
 
 
 def ensure(shape: Shape) -> Path:
@@ -101,7 +97,7 @@ def _results(tables: dict[str, pa.Table]) -> int:
 
 def generator() -> Path:
     """The generator's program, installed on first use: whole or not at all."""
-    folder = CACHE / GENERATOR.replace("==", "-")
+    folder = task.CACHE / GENERATOR.replace("==", "-")
     if not folder.exists():
         aside = folder.with_name(f"{folder.name}.{os.getpid()}")
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(aside)]

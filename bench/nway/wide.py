@@ -5,11 +5,9 @@ many results come out as an input has rows. s is long and each row has its own; 
 state, which is not compressed, does not.
 """
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,6 @@ import pyarrow.compute as pc
 import task
 from task import Task, write_file
 
-CACHE = Path.home() / ".cache" / "streamjoin" / "bench"
 INPUTS = ("a", "b", "c", "d")
 DDL = "k BIGINT, v BIGINT, s STRING"
 WIDTH = 400  # bytes of s
@@ -50,8 +47,7 @@ class Shape:
     @property
     def folder(self) -> Path:
         """Where the files of this shape lie."""
-        name = sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
-        return CACHE / f"wide-{self.state_mb}-{name}"
+        return task.folder(f"wide-{self.state_mb}", self)
 
 
 def ensure(shape: Shape) -> Path:

@@ -10,8 +10,6 @@ compares the token with the manifest and builds the index anew when they differ.
 """
 
 import math
-import mmap
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +18,7 @@ import numpy.typing as npt
 
 from joinlib.errors import StateError
 from joinlib.index import kernels
+from joinlib.index.files import Mapped, whole
 
 U64 = npt.NDArray[np.uint64]
 I32 = npt.NDArray[np.int32]
@@ -44,9 +43,8 @@ class Chains:
             raise StateError(f"{path}: not an index of this query; delete the folder, it is built anew")
 
     def _map(self) -> None:
-        with open(self.path, "r+b") as file:
-            self._inode = os.fstat(file.fileno()).st_ino
-            view = memoryview(mmap.mmap(file.fileno(), 0))
+        self._file = Mapped(self.path)
+        view = self._file.view
         header = np.frombuffer(view, np.int64, 16)
         capacity, bits = int(header[_CAPACITY]), int(header[_BITS])
         at = _HEADER
@@ -59,7 +57,6 @@ class Chains:
         at += 4 << bits
         self._marks = np.frombuffer(view, np.uint8, capacity, at)
         self._bits = bits
-        self._sized = b"", 0  # the header, and what the file took when it was so
 
     @property
     def rows(self) -> int:
@@ -87,10 +84,7 @@ class Chains:
     @property
     def stale(self) -> bool:
         """Another process has put a larger file in this one's place."""
-        try:
-            return os.stat(self.path).st_ino != self._inode
-        except FileNotFoundError:
-            return True
+        return self._file.stale
 
     @property
     def hashes(self) -> U64:
@@ -113,11 +107,8 @@ class Chains:
 
     @property
     def allocated_bytes(self) -> int:
-        """Memory or disk that the file really takes. The kernel is asked only when the header has changed."""
-        header = self._header.tobytes()
-        if self._sized[0] != header:
-            self._sized = header, os.stat(self.path).st_blocks * 512
-        return self._sized[1]
+        """Memory or disk that the file really takes."""
+        return self._file.allocated(self._header.tobytes())
 
     def begin(self) -> None:
         """Says that what follows is not to be trusted until `finish`."""
@@ -212,12 +203,11 @@ class Chains:
 
 
 def _allocate(path: Path, skip_bits: int, capacity: int) -> None:
-    """An empty index at `path`, whole or not at all: whoever is killed here leaves nothing that cannot be opened."""
+    """An empty index at `path`: whoever is killed here leaves nothing that cannot be opened."""
     capacity = 1 << (capacity - 1).bit_length()
     bits = capacity.bit_length() - 1
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(f".{os.getpid()}.new")
-    with open(aside, "wb") as file:
+    with whole(path) as aside, open(aside, "wb") as file:
         file.truncate(_HEADER + 8 * capacity + 4 * capacity + (4 << bits) + capacity)
         header = np.zeros(16, np.int64)
         header[_MAGIC_AT], header[_CAPACITY], header[_BITS], header[_SKIP_BITS] = (
@@ -227,4 +217,3 @@ def _allocate(path: Path, skip_bits: int, capacity: int) -> None:
             skip_bits,
         )
         file.write(header.tobytes())
-    os.replace(aside, path)

@@ -5,7 +5,6 @@
 A cache, as `Chains` is: `token` says which marks are set, and a change that was cut off says so.
 """
 
-import mmap
 import os
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from joinlib.index import kernels
+from joinlib.index.files import Mapped, whole
 
 I32 = npt.NDArray[np.int32]
 
@@ -21,8 +21,8 @@ _TOKEN, _DIRTY = range(2)
 UNKNOWN = -1  # no token
 
 
-class Marks:
-    """Those of the rows 0..rows-1."""
+class MarkFile:
+    """The marks of the rows 0..rows-1."""
 
     def __init__(self, path: Path, rows: int) -> None:
         """Opens the file at `path`, or makes one without a mark."""
@@ -30,28 +30,17 @@ class Marks:
         self._map()
 
     def _map(self) -> None:
-        try:
-            whole = os.stat(self.path).st_size == _HEADER + self.rows
-        except FileNotFoundError:
-            whole = False
-        if not whole:
-            aside = self.path.with_suffix(f".{os.getpid()}.new")
-            with open(aside, "wb") as file:
-                file.truncate(_HEADER + self.rows)
-            os.replace(aside, self.path)
-        with open(self.path, "r+b") as file:
-            self._inode = os.fstat(file.fileno()).st_ino
-            view = memoryview(mmap.mmap(file.fileno(), 0))
-        self._header = np.frombuffer(view, np.int64, 2)
-        self.values = np.frombuffer(view, np.uint8, self.rows, _HEADER)
+        size = _HEADER + self.rows
+        if not self.path.exists() or os.stat(self.path).st_size != size:
+            with whole(self.path) as aside, open(aside, "wb") as file:
+                file.truncate(size)
+        self._file = Mapped(self.path)
+        self._header = np.frombuffer(self._file.view, np.int64, 2)
+        self.values = np.frombuffer(self._file.view, np.uint8, self.rows, _HEADER)
 
     def reopen(self) -> None:
         """If another process has made the file anew, or it is gone."""
-        try:
-            stale = os.stat(self.path).st_ino != self._inode
-        except FileNotFoundError:
-            stale = True
-        if stale:
+        if self._file.stale:
             self._map()
 
     @property
@@ -76,4 +65,4 @@ class Marks:
     @property
     def allocated_bytes(self) -> int:
         """Memory or disk that the file really takes."""
-        return os.stat(self.path).st_blocks * 512
+        return self._file.allocated(self._header.tobytes())

@@ -29,9 +29,7 @@ I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 Pairs = tuple[I64, I64]
 
-PAIRS = (
-    1 << 18
-)  # in a frame; memory for larger arrays is mapped anew each time, which doubles the cost of a pair
+PAIRS = 1 << 18  # in a frame; memory of larger arrays is mapped anew each time: a pair costs twice as much
 _OPS = tuple(Op)
 # ns, measured: a position walked to find pairs, or counted; a bit flipped; a block of the summary; a bit that is checked
 _WALK, _COUNT, _FLIP, _BLOCK, _CHECK = 1.0, 0.15, 1.5, 0.5, 3.0

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from joinlib.index import ascending
 from joinlib.index.ascending import Guide
-from joinlib.index.marks import Marks
+from joinlib.index.marks import MarkFile
 
 U64 = npt.NDArray[np.uint64]
 I32 = npt.NDArray[np.int32]
@@ -37,13 +37,11 @@ class Asked:
 class Sealed:
     """Behaves as `Chains` of the same rows, but takes none. `marked`: rows can be marked."""
 
-    stale = dirty = False
-
     def __init__(self, path: Path, marked: bool) -> None:
         self.path, self._marked = path, marked
         self.rows = self.token = 0
         self._pieces: list[tuple[U64, Guide, int]] = []
-        self._marks: Marks | None = None
+        self._marks: MarkFile | None = None
 
     def hold(self, pieces: Sequence[tuple[U64, Guide]]) -> None:
         """These rows, and no others."""
@@ -52,7 +50,7 @@ class Sealed:
             self._pieces.append((hashes, guide, self.rows))
             self.rows += len(hashes)
         if self._marked and (self._marks is None or self._marks.rows != self.rows):
-            self._marks = Marks(self.path, self.rows)
+            self._marks = MarkFile(self.path, self.rows)
 
     def reopen(self) -> None:
         """Whatever other processes have done to the file of marks."""

@@ -77,9 +77,7 @@ class Caching:
     """What is kept of a table, and for how long."""
 
     mode: CacheMode = "full"  # full: all of it; incremental: what was asked for; auto: by its size
-    refresh_us: int | None = (
-        None  # full: loaded anew so often; incremental: an answer is void after that; None: never
-    )
+    refresh_us: int | None = None  # full: loaded anew so often; incremental: void so long after; None: never
     budget: int = 1 << 28  # bytes, over all units
 
 

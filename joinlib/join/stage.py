@@ -30,9 +30,7 @@ class Stage:
     final_close: bool  # an outer or anti join is in the tree: closing the inputs is final
     units: int  # power of two
     lookups: tuple[Lookup, ...] = ()  # after the tree, one after the other
-    route: Biclique | None = (
-        None  # None: by the top bits of the key's hash, which stores and probes in one unit
-    )
+    route: Biclique | None = None  # None: by the top bits of the key's hash, stored and probed in one unit
     index: Index = "hash"  # how stored rows are found
 
     @property

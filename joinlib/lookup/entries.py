@@ -5,13 +5,12 @@
 The file is a cache of a cache: `dirty` says that a change was cut off half way, and whoever opens it then begins anew.
 """
 
-import mmap
-import os
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from joinlib.index.files import Mapped, whole
 from joinlib.lookup import kernels
 from joinlib.lookup.kernels import WIDTH
 
@@ -51,21 +50,18 @@ class Entries:
         self.reset()
 
     def reset(self) -> None:
-        """An empty file in the place of what was there: whole or not at all."""
+        """An empty file in the place of what was there."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        aside = self.path.with_suffix(f".{os.getpid()}.new")
         header = np.zeros(8, np.int64)
         header[_MAGIC_AT], header[_BITS] = _MAGIC, self.bits
-        with open(aside, "wb") as file:
+        with whole(self.path) as aside, open(aside, "wb") as file:
             file.truncate(bytes_for(self.bits))
             file.write(header.tobytes())
-        os.replace(aside, self.path)
         self._map()
 
     def _map(self) -> None:
-        with open(self.path, "r+b") as file:
-            self._inode = os.fstat(file.fileno()).st_ino
-            view = memoryview(mmap.mmap(file.fileno(), 0))
+        self._file = Mapped(self.path)
+        view = self._file.view
         self._header = np.frombuffer(view, np.int64, 8)
         if len(view) != bytes_for(self.bits):
             self._header = np.zeros(8, np.int64)
@@ -78,10 +74,7 @@ class Entries:
     @property
     def usable(self) -> bool:
         """The file is still the one that is mapped, and no change of it was cut off."""
-        try:
-            return os.stat(self.path).st_ino == self._inode and not self._header[_DIRTY]
-        except FileNotFoundError:
-            return False
+        return not (self._file.stale or self._header[_DIRTY])
 
     @property
     def tail(self) -> int:
@@ -116,7 +109,7 @@ class Entries:
     @property
     def held(self) -> int:
         """Of those what is used: pages that were never written to take nothing."""
-        return os.stat(self.path).st_blocks * 512 + int(self.pieces[:, BYTES].sum())
+        return self._file.allocated(self._header.tobytes()) + int(self.pieces[:, BYTES].sum())
 
     def begin(self) -> None:
         """Says that what follows is not to be trusted until `finish`."""

@@ -30,7 +30,7 @@ def told(plan: Pipeline) -> Iterator[str]:
         whose = f"{_size(plan.budget.bytes)} of an executor {many}"
         yield f"{whose}: a head of {_size(plan.budget.head)} for each unit and input"
         yield "a head holds the newest rows in a hash table; older rows lie on disk in the order of their hashes,"
-        yield "behind filters of 10 bits a row; ten such runs become one, a piece of a head's size in a batch"
+        yield "behind filters of 10 bits a row; ten such runs become one, a bounded piece in a batch"
 
 
 def cautions(plan: Pipeline) -> Iterator[str]:

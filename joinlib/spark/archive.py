@@ -112,8 +112,4 @@ def _run(spec: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    # For set-up: what Spark says is for nobody there, and without an archive all works as well.
-    if "--quiet" in sys.argv:
-        subprocess.run([sys.executable, "-m", "joinlib.spark.archive"], check=False, capture_output=True)
-    else:
-        make()
+    make()

@@ -6,7 +6,6 @@ holds. A cache: one that is missing, cut off or of another file is made anew.
 """
 
 import os
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joinlib.index.ascending import Guide, guide, restored
+from joinlib.index.files import whole
 from joinlib.state import segment
 from joinlib.state.manifest import Segment
 
@@ -60,14 +60,11 @@ class Guides:
         return self.indexes / f"{self._prefix}{piece.name}"
 
     def _write(self, piece: Segment, made: Guide) -> None:
-        path = self._path(piece)
         last = np.array([made.last], np.uint64).view(np.int64)[0]
         sizes = [len(made.fences), len(made.filter.words), last, made.keys]
         header = np.array([*sizes, *_stamp(self.segments / piece.name), 0], np.int64)
-        aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-        with open(aside, "wb") as file:
+        with whole(self._path(piece)) as aside, open(aside, "wb") as file:
             file.writelines(array.tobytes() for array in (header, made.fences, made.filter.words))
-        os.replace(aside, path)
 
     def _read(self, piece: Segment) -> Guide | None:
         try:

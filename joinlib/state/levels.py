@@ -21,12 +21,9 @@ from joinlib.state.pieces import Piece, ends, pieces
 from joinlib.state.run import LiveRun
 from joinlib.state.runs import Runs
 
-_GROWTH = (
-    4  # of pieces from level to level: large state is many files otherwise, small merges much in one batch
-)
-_PARTS_OF_HOLD = (
-    3  # a merged run spans no more than this part of the time a row is kept, since it is dropped whole
-)
+# Of pieces from level to level: large state is many files otherwise, small merges much in one batch.
+_GROWTH = 4
+_PARTS_OF_HOLD = 3  # a merged run, dropped whole, spans no more than this part of the time a row is kept
 
 
 class Came(NamedTuple):

@@ -44,9 +44,7 @@ class Run:
     number: int  # unique in its side
     sealed: bool
     segments: tuple[Segment, ...]
-    level: int = (
-        0  # 0: rows as they came; n: in the order of their hashes, through all segments, after n merges
-    )
+    level: int = 0  # 0: rows as they came; n: after n merges, by hash through all segments
 
     @property
     def rows(self) -> int:
@@ -114,9 +112,7 @@ class Manifest:
     late: tuple[int, ...] = ()  # left out so far because they were behind the watermark, by input
     bad: tuple[int, ...] = ()  # messages left out so far because they could not be decoded, by input
     retired: tuple[tuple[int, str, int], ...] = ()  # (batch, name, bytes)
-    probes: tuple[
-        Any, ...
-    ] = ()  # probe orders of each join of three inputs or more, as `join.order` writes them
+    probes: tuple[Any, ...] = ()  # probe orders of joins of three inputs or more, as `join.order` writes them
 
     @property
     def names(self) -> set[str]:

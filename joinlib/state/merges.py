@@ -16,7 +16,7 @@ from joinlib.state.levels import Came, Levels
 from joinlib.state.manifest import Merge
 from joinlib.state.marks import Marks
 from joinlib.state.neighbours import Neighbours
-from joinlib.state.run import LiveRun
+from joinlib.state.run import UnsortedRun
 from joinlib.state.runs import Runs
 
 
@@ -68,8 +68,8 @@ class Merges:
         for level in range(1 + highest):
             self._levels.advance(came, level, begin=level > 0 or self.levelled)
 
-    def _loose(self) -> list[LiveRun]:
+    def _loose(self) -> list[UnsortedRun]:
         """Sealed runs whose rows are as they came, and stay so."""
         busy = self._levels.busy
-        sealed = [live for live in self.runs.live if live.run.sealed and not live.run.level]
-        return [live for live in sealed if live.run.number not in busy]
+        unsorted = [live for live in self.runs.live if isinstance(live, UnsortedRun)]
+        return [live for live in unsorted if live.run.sealed and live.run.number not in busy]

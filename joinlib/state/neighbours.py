@@ -16,7 +16,7 @@ import pyarrow as pa
 from joinlib.state import segment
 from joinlib.state.manifest import Run, Segment
 from joinlib.state.marks import Marks
-from joinlib.state.run import LiveRun
+from joinlib.state.run import UnsortedRun
 from joinlib.state.runs import Runs
 
 
@@ -26,12 +26,12 @@ class Neighbours:
     def __init__(self, runs: Runs, marks: Marks) -> None:
         self.runs, self.marks = runs, marks
 
-    def whole(self, batch: int, live: LiveRun) -> None:
+    def whole(self, batch: int, live: UnsortedRun) -> None:
         """All segments of a run become one."""
         if len(live.run.segments) > 1:
             self._merge(batch, live, 0)
 
-    def newest(self, batch: int, head: LiveRun, others: int) -> None:
+    def newest(self, batch: int, head: UnsortedRun, others: int) -> None:
         """While there are too many segments, the newest become one: O(log rows) rewrites of each row.
 
         Lazy, so that a short run of large batches merges nothing; but where each is small a gather from many costs more
@@ -45,7 +45,7 @@ class Neighbours:
         while len(head.run.segments) > room or self._small(head) > tuning.merge_segments - stagger:
             self._merge(batch, head, _worth([s.rows for s in head.run.segments]))
 
-    def lightest(self, batch: int, runs: Sequence[LiveRun]) -> bool:
+    def lightest(self, batch: int, runs: Sequence[UnsortedRun]) -> bool:
         """The two neighbours with the fewest rows become one, with an index of its own; False: none may."""
         most = self.runs.tuning.merged_bytes
         pairs = [p for p in pairwise(runs) if p[0].run.bytes + p[1].run.bytes <= most]
@@ -55,19 +55,19 @@ class Neighbours:
         self._join(batch, first, second)
         return True
 
-    def _small(self, head: LiveRun) -> int:
+    def _small(self, head: UnsortedRun) -> int:
         """How many of the newest segments are small."""
         small = self.runs.tuning.small_bytes
         return sum(1 for _ in takewhile(lambda s: s.bytes < small, reversed(head.run.segments)))
 
-    def _merge(self, batch: int, live: LiveRun, start: int) -> None:
+    def _merge(self, batch: int, live: UnsortedRun, start: int) -> None:
         """The segments from `start` on become one; row numbers and index stay."""
         kept, old = live.run.segments[:start], live.run.segments[start:]
         merged = replace(self._written(batch, live.batches[start:], old), token=old[-1].token)
         self.runs.retired.extend(old)
         live.replace(replace(live.run, segments=(*kept, merged)))
 
-    def _join(self, batch: int, first: LiveRun, second: LiveRun) -> None:
+    def _join(self, batch: int, first: UnsortedRun, second: UnsortedRun) -> None:
         old = first.run.segments + second.run.segments
         merged = self._written(batch, first.batches + second.batches, old)
         merged = replace(merged, token=segment.chained(0, merged.digest))

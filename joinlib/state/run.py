@@ -1,8 +1,12 @@
 """A run that is open in this process: its index and its segments, mapped.
 
+    UnsortedRun   rows as they came, behind hash chains; the only kind that takes rows
+    SortedRun     rows in the order of their hashes, found by guides
+
 Row numbers count through the segments. A merge of neighbouring segments changes neither numbers nor index.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -24,19 +28,63 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
+_NONE = np.zeros(0, np.uint64)
 
-class LiveRun:
+
+class LiveRun(ABC):
     """One run: `index` finds rows, `batches` hold them (one for each segment of `run`)."""
+
+    index: Chains | Unchained | Sealed
+    run: Run
+    batches: list[pa.RecordBatch]
+    starts: I32  # the number of each segment's first row, and of the row behind the last
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._set(Run(0, False, ()), [])
+
+    @abstractmethod
+    def open(self, run: Run) -> None:
+        """Makes index and rows be those of `run`, with as little work as possible."""
+
+    @abstractmethod
+    def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32, I64]]:
+        """Pairs (position, row) of equal hash, grouped by segment, and the position behind each group; O(pairs)."""
+
+    def grouped(self, positions: I32, rows: I32) -> tuple[I32, I32, I64]:
+        """Pairs by segment, and the position behind each group."""
+        if len(self.batches) == 1:
+            return positions, rows, np.array([len(rows)])
+        grouped, other = np.empty_like(rows), np.empty_like(positions)
+        ends = group(rows, self.starts, positions, grouped, other)
+        return other, grouped, ends
+
+    def times(self, column: str) -> I64:
+        """Event time of every row, µs; a row without one never expires."""
+        return np.concatenate([time_values(b.column(column)) for b in self.batches])
+
+    def check(self) -> None:
+        """Every invariant, O(rows)."""
+        # The index holds the rows of the segments.
+        assert self.index.rows == self.run.rows
+
+    def _set(self, run: Run, batches: list[pa.RecordBatch]) -> None:
+        self.run, self.batches = run, batches
+        self.starts = np.array([*accumulate((s.rows for s in run.segments), initial=0)], np.int32)
+
+
+class UnsortedRun(LiveRun):
+    """A run whose rows are as they came. While it is not sealed it takes more."""
+
+    index: Chains | Unchained
 
     def __init__(
         self, folder: Path, schema: pa.Schema, path: Path, skip_bits: int, chained: bool = True
     ) -> None:
         """`chained`: its rows are looked for by their hashes."""
-        self.folder, self.schema = folder, schema
-        self.index: Chains | Unchained | Sealed = (Chains if chained else Unchained)(path, skip_bits)
-        self.run = Run(0, False, ())
-        self.batches: list[pa.RecordBatch] = []
-        self.starts: I32 = np.zeros(1, np.int32)
+        super().__init__(schema)
+        self.folder = folder
+        self.index = (Chains if chained else Unchained)(path, skip_bits)
 
     def open(self, run: Run) -> None:
         """Makes index and rows be those of `run`, with as little work as possible."""
@@ -51,7 +99,6 @@ class LiveRun:
 
     def append(self, added: Segment, batch: pa.RecordBatch) -> I64:
         """Takes the rows of a segment that is there and whole into rows and index; returns their numbers."""
-        assert not isinstance(self.index, Sealed), "a sealed run takes no rows"
         start = self.run.rows
         self._set(Run(self.run.number, False, (*self.run.segments, added)), [*self.batches, batch])
         self.index.begin()
@@ -64,32 +111,23 @@ class LiveRun:
         self._set(run, [known.get(s.name) or self._read(s) for s in run.segments])
 
     def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32, I64]]:
-        """Pairs (position, row) of equal hash, grouped by segment, and the position behind each group; O(pairs)."""
+        """As of any run."""
         assert isinstance(self.index, Chains), "rows without chains are not found by their hashes"
         for positions, rows in self.index.probe(asked.hashes, limit):
             yield self.grouped(positions, rows)
 
-    def grouped(self, positions: I32, rows: I32) -> tuple[I32, I32, I64]:
-        """Pairs by segment, and the position behind each group."""
-        if len(self.batches) == 1:
-            return positions, rows, np.array([len(rows)])
-        grouped, other = np.empty_like(rows), np.empty_like(positions)
-        ends = group(rows, self.starts, positions, grouped, other)
-        return other, grouped, ends
-
-    def times(self, column: str) -> I64:
-        """Event time of every row, µs; a row without one never expires."""
-        return np.concatenate([time_values(b.column(column)) for b in self.batches])
+    def check(self) -> None:
+        """Every invariant, O(rows)."""
+        super().check()
+        if isinstance(self.index, Chains):
+            self.index.check()
+            # In their order.
+            assert np.array_equal(self.index.hashes, np.concatenate([_NONE, *map(_hashes, self.batches)]))
 
     def _read(self, s: Segment) -> pa.RecordBatch:
         return segment.read(self.folder, s, self.schema)
 
-    def _set(self, run: Run, batches: list[pa.RecordBatch]) -> None:
-        self.run, self.batches = run, batches
-        self.starts = np.array([*accumulate((s.rows for s in run.segments), initial=0)], np.int32)
-
     def _catch_up(self) -> None:
-        assert not isinstance(self.index, Sealed)
         if self.index.stale:
             self._reopen()
         if not self.index.dirty and self.index.token == self.run.token and self.index.rows == self.run.rows:
@@ -108,7 +146,6 @@ class LiveRun:
         self.index.finish(self.run.token, marks_token)
 
     def _reopen(self) -> None:
-        assert not isinstance(self.index, Sealed)
         path, skip_bits = self.index.path, self.index.skip_bits
         if isinstance(self.index, Unchained):
             self.index = Unchained(path, skip_bits)
@@ -119,15 +156,15 @@ class LiveRun:
 class SortedRun(LiveRun):
     """A run whose rows ascend by hash, through all its segments: `index` only tells where they are."""
 
+    index: Sealed
+
     def __init__(self, schema: pa.Schema, path: Path, guides: Guides, marked: bool) -> None:
-        self.folder, self.schema, self.guides = guides.segments, schema, guides
-        self.index: Sealed = Sealed(path, marked)
-        self.run = Run(0, True, ())
-        self.batches = []
-        self.starts = np.zeros(1, np.int32)
+        super().__init__(schema)
+        self.guides = guides
+        self.index = Sealed(path, marked)
 
     def open(self, run: Run) -> None:
-        """Makes rows and index be those of `run`; pages of either are read when they are touched."""
+        """As of any run; pages of rows and index are read when they are touched."""
         if run != self.run:
             pieces = [self.guides.open(s, self.schema) for s in run.segments]
             self._set(run, [rows for rows, _ in pieces])
@@ -135,9 +172,14 @@ class SortedRun(LiveRun):
         self.index.reopen()
 
     def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32, I64]]:
-        """As of other runs; rows ascend, so they are grouped by segment already."""
+        """As of any run; rows ascend, so they are grouped by segment already."""
         for positions, rows in self.index.probe(asked, limit):
             yield positions, rows, np.searchsorted(rows, self.starts[1:])
+
+    def check(self) -> None:
+        """Every invariant, O(rows)."""
+        super().check()
+        self.index.check()
 
 
 def time_values(column: pa.Array) -> I64:

@@ -4,7 +4,9 @@ What is dropped is *retired*: its files stay until no batch can come back that n
 are caches in the executor's folder, and go when nothing alive needs them.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -13,9 +15,11 @@ from joinlib.state import segment
 from joinlib.state.config import Place, SideConfig
 from joinlib.state.guides import Guides
 from joinlib.state.manifest import ALWAYS, Run, Segment, SideManifest
-from joinlib.state.run import LiveRun, SortedRun, time_values
+from joinlib.state.run import LiveRun, SortedRun, UnsortedRun, time_values
 from joinlib.state.sorted import SortedIndexes, named
 from joinlib.state.tuning import Tuning
+
+_L = TypeVar("_L", bound=LiveRun)
 
 
 class Runs:
@@ -47,22 +51,30 @@ class Runs:
             self._forget_indexes(manifest)
 
     @property
-    def head(self) -> LiveRun | None:
+    def head(self) -> UnsortedRun | None:
         """The run that takes inserts, if there is one."""
-        return self.live[-1] if self.live and not self.live[-1].run.sealed else None
+        last = self.live[-1] if self.live else None
+        return last if isinstance(last, UnsortedRun) and not last.run.sealed else None
 
     def number(self) -> int:
         """That of a new run: no other has it, nor had."""
         self.next += 1
         return self.next - 1
 
-    def add(self, run: Run, before: LiveRun | None = None) -> LiveRun:
-        """Opens a run that this batch has made, as the last or `before` another."""
+    def begin(self) -> UnsortedRun:
+        """A new head: the last run, without rows."""
+        return self._added(self._unsorted, Run(self.number(), False, ()), len(self.live))
+
+    def add(self, run: Run, before: LiveRun) -> LiveRun:
+        """Opens a run that this batch has made of others, `before` one of them."""
+        return self._added(self._live, run, self.live.index(before))
+
+    def _added(self, make: Callable[[Run], _L], run: Run, at: int) -> _L:
         self._path(run).unlink(missing_ok=True)  # of another attempt: its marks may be of a later batch
-        live = self._live(run)
+        live = make(run)
         live.open(run)
         self._known[run.number] = live
-        self.live.insert(len(self.live) if before is None else self.live.index(before), live)
+        self.live.insert(at, live)
         return live
 
     def drop(self, live: LiveRun) -> None:
@@ -77,11 +89,13 @@ class Runs:
         return [self._known[number] for number in numbers if number in self._known]
 
     def _live(self, run: Run) -> LiveRun:
-        config, place = self.config, self.place
-        path = self._path(run)
         if run.level:
-            return SortedRun(config.schema, path, self.guides, config.marked)
-        return LiveRun(place.segments, config.schema, path, place.skip_bits, config.chained)
+            return SortedRun(self.config.schema, self._path(run), self.guides, self.config.marked)
+        return self._unsorted(run)
+
+    def _unsorted(self, run: Run) -> UnsortedRun:
+        config, place = self.config, self.place
+        return UnsortedRun(place.segments, config.schema, self._path(run), place.skip_bits, config.chained)
 
     def _path(self, run: Run) -> Path:
         return self.place.indexes / f"{self.config.number}-{run.number}.{'marks' if run.level else 'index'}"

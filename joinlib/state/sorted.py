@@ -4,8 +4,6 @@ A segment never changes, so neither does its index: made when it is first asked 
 by them (they by their content) and by what is compared. It is a cache: one that is missing or cut off is made anew.
 """
 
-import os
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,20 +12,13 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from joinlib.index.files import whole
+
 if TYPE_CHECKING:  # most joins have an equality and need none
     from joinlib.index.inequality import Run
 
-_NAMES = (
-    "ops",
-    "of",
-    "floats",
-    "values",
-    "order",
-    "perms",
-    "places",
-    "starts",
-    "groups",
-)  # the last with a key only
+# The last with a key only.
+_NAMES = ("ops", "of", "floats", "values", "order", "perms", "places", "starts", "groups")
 
 
 class SortedIndexes:
@@ -78,14 +69,12 @@ def named(segments: Sequence[str]) -> str:
 
 def _write(path: Path, run: "Run") -> None:
     arrays = run.arrays()
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    with pa.OSFile(str(aside), "wb") as file:
+    with whole(path) as aside, pa.OSFile(str(aside), "wb") as file:
         for name in [name for name in _NAMES if name in arrays]:
             array = np.ascontiguousarray(arrays[name])
             pa.ipc.write_tensor(
                 pa.Tensor.from_numpy(array.reshape(-1, run.rows) if array.ndim == 2 else array), file
             )
-    os.replace(aside, path)
 
 
 def _read(path: Path) -> "Run | None":

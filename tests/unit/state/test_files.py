@@ -119,6 +119,23 @@ def test_orphans_are_swept(tmp_path: Path) -> None:
     assert len(left) == 2 and store.files == store.manifest.names
 
 
+def test_half_written_caches_are_swept(tmp_path: Path) -> None:
+    """Of indexes, marks and guides: a new process deletes what was cut off, and nothing of another side."""
+    store = Store(tmp_path, FOREVER, SMALL)
+    for n in range(9):
+        store.batch(n, [2 * n, 2 * n + 1], mark=[n])
+    caches = {p.name for p in store.indexes.iterdir()}
+    cut = [f"{name}.12.34" for name in caches - {"lock"}]
+    others = ["1-0.index", "g1-1-00000001-sorted-0.arrow"]
+    for name in (*cut, *others):
+        (store.indexes / name).write_bytes(b"half")
+    with store.open(new_process=True):
+        pass
+
+    assert {name.partition("-")[0] for name in cut} == {"0", "g0"}
+    assert {p.name for p in store.indexes.iterdir()} == {*caches, *others}
+
+
 def test_a_late_attempt_sweeps_nothing_that_lives(tmp_path: Path) -> None:
     """A task of batch 1, long given up, opens an old manifest while batches 1 and 2 are committed."""
     store = Store(tmp_path, FOREVER, FILES)

@@ -51,10 +51,12 @@ def test_a_file_that_was_cut_off_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_indexes_go_with_their_segments(tmp_path: Path) -> None:
-    """Also those that another process has made, of this side only, and those of another comparison."""
+    """Also those that another process has made, of this side only, those of another comparison, and any cut off."""
     for number, compared in ((0, "x"), (0, "y"), (1, "x")):
         for name in ("kept", "gone"):
             SortedIndexes(tmp_path, number, compared).of([name], made)
+    for path in list(tmp_path.glob("s0-*")):
+        path.with_name(f"{path.name}.12.34").touch()
     SortedIndexes(tmp_path, 0, "x").keep({"kept"})
 
     assert sorted((p.name[:2], p.name.split("-", 2)[2]) for p in tmp_path.iterdir()) == [

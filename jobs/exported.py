@@ -11,7 +11,7 @@ from prometheus_client import Metric
 
 from jobs.view import Moment
 from joinlib.metric.export import Labels, Values, families
-from joinlib.metric.skew import ds, hottest
+from joinlib.metric.skew import ds, excess, hottest
 from joinlib.metric.table import MAX_UNITS, PHASES, ROUTES, STEPS
 from joinlib.state.manifest import NEVER
 
@@ -87,6 +87,10 @@ def _inputs(moment: Moment, units: int, now: float) -> dict[str, Samples]:
         },
         "input_skew": {(n,): ds(rows) for n, rows in spread.items()},
         "hottest_unit_ratio": {(n,): hottest(rows) for n, rows in spread.items()},
+        "hot_key_ratio": {
+            (n,): moment.hot.get(n, excess(rows) if n in moment.hashed else None)
+            for n, rows in spread.items()
+        },
     }
 
 

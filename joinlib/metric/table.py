@@ -134,6 +134,14 @@ METRICS: tuple[Metric, ...] = (
         "Share of the fullest unit in the last batch's rows; 1/units is even.",
         "input",
     ),
+    _driver(
+        "hot_key_ratio",
+        "gauge",
+        "ratio",
+        "Share of hot keys in an input's rows. Where they are spread over units: of the batch before the last, sampled. "
+        "Elsewhere: what units had in the last batch beyond the median one, as far as that is no chance.",
+        "input",
+    ),
     # its tables
     _driver("table_hits_total", "counter", "", "Rows whose key was answered from what is kept.", "table"),
     _driver("table_misses_total", "counter", "", "Rows whose key the database was asked for.", "table"),

@@ -51,6 +51,7 @@ MOMENT = Moment(
     probes=(Chooser(0, 0, UNITS, ("orders", "payments", "refunds")),),
     loads={"t": {"version": 1, "seconds": 0.5, "at": 90.0, "kept": 0}},
     route_skew={"hash": 0.5, "rule": 0.1},
+    hot={"orders": 0.5},
 )
 
 
@@ -106,6 +107,16 @@ def test_units_that_were_not_woken_had_no_rows() -> None:
         replace(MOMENT, figures=beginning(2, 0.0).after(Report(1, RECEIPTS[3:]), 1.0)), "input_skew", 8
     )
     assert isclose(skew["orders",] or 0, sqrt(8))
+
+
+def test_hot_keys_are_told_by_who_knows_them() -> None:
+    """Where they are spread, the router; else what units have beyond the median one; nothing of rows that have no key."""
+    receipts = tuple(replace(r, rows_in=(60 if r.unit == 3 else 20, 5)) for r in RECEIPTS)
+    moment = replace(MOMENT, figures=beginning(2, 0.0).after(Report(1, receipts), 1.0), hot={})
+    assert found(moment, "hot_key_ratio") == {("orders",): None, ("payments",): None}
+    hashed = replace(moment, hashed=frozenset(moment.sources))
+    assert found(hashed, "hot_key_ratio") == {("orders",): 40 / 120, ("payments",): 0}
+    assert found(replace(hashed, hot={"orders": 0.25}), "hot_key_ratio")["orders",] == 0.25
 
 
 def test_work_of_units_adds_up() -> None:

@@ -8,7 +8,7 @@ from jobs.figures import Took, beginning
 from jobs.probes import Chooser
 from jobs.view import Moment
 from joinlib.lookup.used import Used
-from joinlib.metric.table import METRICS
+from joinlib.metric.table import LEVELS, METRICS
 from joinlib.state.manifest import NEVER
 from tests.unit.jobs.test_figures import RECEIPT, Report
 
@@ -29,6 +29,9 @@ RECEIPTS = tuple(
         highest=(8_000_000, 9_000_000),
         watermark=7_000_000,
         commit_seconds=0.01,
+        runs=(1, 2, 0, 0, 0, 1, 1),
+        run_bytes=(10, 20, 0, 0, 0, 40, 80),
+        merged_bytes=7,
         tables=(Used(hits=5, misses=1, expired=1, queries=1, rows=2, bytes=20, budget=30, version=1),),
         probes=({**PROBES, "predicted": [1e-6] * 3, "measured": [2e-6] * 3},),
     )
@@ -130,6 +133,14 @@ def test_work_of_units_adds_up() -> None:
 def test_many_units_are_not_told_apart() -> None:
     """The number of series is bounded."""
     assert not [name for name in values(MOMENT, 2048, 2.0) if name.startswith("streamjoin_unit_")]
+
+
+def test_runs_by_level() -> None:
+    """Heads, then levels; what is higher than the last label counts there; what merges wrote adds up over batches."""
+    assert found(MOMENT, "runs") == {(at,): n for at, n in zip(LEVELS, (4, 8, 0, 0, 0, 8), strict=True)}
+    assert found(MOMENT, "run_bytes")[LEVELS[-1],] == 480
+    assert found(MOMENT, "merged_bytes_total") == {(): 56}
+    assert found(replace(MOMENT, stored=frozenset({9})), "runs") == {}
 
 
 def test_time_of_inputs() -> None:

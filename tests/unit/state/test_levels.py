@@ -234,11 +234,12 @@ def test_runs_and_merges_are_told(levelled: bool, tmp_path: Path) -> None:
 
     runs = store.manifest.sides[0].runs
     counts, sizes = units.by_level(store.manifest)
-    assert told and sum(counts) == len(runs) and sum(sizes) == sum(r.bytes for r in runs)
-    assert counts[0] == sum(not r.sealed for r in runs)
-    assert (len(counts) > 3) == levelled and counts[-1] == sum(
-        r.level == len(counts) - 2 for r in runs if r.sealed
-    )
+    at = [
+        [r for r in runs if (r.level + 1) * r.sealed == place]
+        for place in range(max(r.level for r in runs) + 2)
+    ]
+    assert told and (len(at) > 3) == levelled
+    assert counts == tuple(map(len, at)) and sizes == tuple(sum(r.bytes for r in some) for some in at)
     assert units.by_level(empty(2, 1)) == ((), ())
 
 

@@ -11,7 +11,10 @@ def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON."""
     says = "What does the join itself do? Matches, time in units, segments, and the cost of keeping state."
     return house.board(
-        "joins", "Join internals", says, [_matches(), _time(), _orders(), _segments(), _tables(), _steps()]
+        "joins",
+        "Join internals",
+        says,
+        [_matches(), _time(), _orders(), _segments(), _runs(), _tables(), _steps()],
     )
 
 
@@ -172,6 +175,40 @@ def _segments() -> Row:
                 "Rows of state over live segments. It grows as merging makes few of many.",
                 house.COUNT,
                 Ask(ratio(rows, gauge("streamjoin_segments")), "rows"),
+                span=8,
+            ),
+        ],
+    )
+
+
+def _runs() -> Row:
+    return Row(
+        "Runs and levels",
+        [
+            house.steps(
+                "Runs by level",
+                "Head: takes what comes. 0: sealed, rows as they came. With join.memory those are sorted by hash (1), and ten "
+                "of a level become one of the next.",
+                house.COUNT,
+                Ask(gauge("streamjoin_runs", "level"), "{{level}}"),
+                span=8,
+            ).fill_opacity(0),
+            house.stacked(
+                "Bytes by level",
+                "Where the rows of the state are. With join.memory most of them come to the higher levels.",
+                house.BYTES,
+                Ask(gauge("streamjoin_run_bytes", "level"), "{{level}}"),
+                span=8,
+            ),
+            house.lines(
+                "Written by merges in a batch",
+                "Bytes over batches, of all units. A merge of levels goes on by a piece a batch, so none has to do much more "
+                "than the others.",
+                house.BYTES,
+                Ask(
+                    ratio(rate("streamjoin_merged_bytes_total"), rate("streamjoin_batches_total")),
+                    "all units",
+                ),
                 span=8,
             ),
         ],

@@ -25,26 +25,34 @@ def _inputs() -> Row:
         "The dashed line is where the alert looks.",
         house.NUMBER,
         Ask(gauge("streamjoin_input_skew", "input"), "{{input}}"),
-        span=8,
+        span=6,
     )
     return Row(
         "Inputs",
         [
             house.limit(ds.decimals(2), (HOT, house.RED)),
             house.lines(
+                "Hot keys' share by input",
+                "Share of an input's rows whose keys are hot, each more than about a quarter of a unit's fair share. Where "
+                "rows may go to several units it is sampled; elsewhere it is what full units have beyond the median one.",
+                house.RATIO,
+                Ask(gauge("streamjoin_hot_key_ratio", "input"), "{{input}}"),
+                span=6,
+            ).max(1),
+            house.lines(
                 "Hottest unit, times its fair share",
                 "Rows of the fullest unit of the last batch over what each would have if all had the same. The task "
                 "that serves it takes about that much longer.",
                 house.NUMBER,
                 Ask(fair, "{{input}}"),
-                span=8,
+                span=6,
             ).decimals(1),
             house.lines(
                 "Unevenness of the state",
                 "Rows of state of the fullest unit over the mean, less 1: what a skewed input leaves behind.",
                 house.NUMBER,
                 Ask(gauge("streamjoin_skew"), "state"),
-                span=8,
+                span=6,
             ).decimals(2),
         ],
     )

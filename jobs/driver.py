@@ -75,6 +75,7 @@ class Driver(Collector):
         registry.register(self)
         self.moment = Moment(
             sources=tuple(p.source for p in self.pipeline.inputs),
+            hashed=self.pipeline.hashed,
             tables=tuple(lookup.table.alias for lookup in self.pipeline.last.lookups),
             probes=choosers(self.pipeline),
             phase="Waiting",
@@ -202,6 +203,7 @@ class Driver(Collector):
             lag=flow.lag,
             loads=flow.loads,
             route_skew=flow.route_skew,
+            hot=flow.hot,
             there=tuple(there),
             leaving=leaving,
             partitions=flow.job.partitions if flow.job else None,

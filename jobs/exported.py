@@ -5,14 +5,14 @@ state has said where it is, and all of them are on executors that are there: a l
 would be missing from both.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client import Metric
 
 from jobs.view import Moment
 from joinlib.metric.export import Labels, Values, families
-from joinlib.metric.skew import ds, hottest
-from joinlib.metric.table import MAX_UNITS, PHASES, ROUTES, STEPS
+from joinlib.metric.skew import ds, excess, hottest
+from joinlib.metric.table import LEVELS, MAX_UNITS, PHASES, ROUTES, STEPS
 from joinlib.state.manifest import NEVER
 
 Samples = Mapping[Labels, float | None]
@@ -54,6 +54,9 @@ def _job(moment: Moment, units: int) -> dict[str, Samples]:
         "state_bytes": _one(moment.held_bytes if known else None),
         "checkpoint_bytes": _one(figures.state_bytes if figures and known else None),
         "segments": _one(sum(r.segments for r in receipts) if known else None),
+        "runs": _by_level(r.runs for r in receipts) if known else {},
+        "run_bytes": _by_level(r.run_bytes for r in receipts) if known else {},
+        "merged_bytes_total": _one(figures.merged_bytes if figures else 0),
         "memory_load": _one(moment.memory_load),
         "skew": _one(moment.skew(units)),
         "watermark_seconds": _one(watermark.timestamp() if watermark else None),
@@ -65,6 +68,14 @@ def _job(moment: Moment, units: int) -> dict[str, Samples]:
             ("leaving",): moment.leaving,
         },
     }
+
+
+def _by_level(parts: Iterable[tuple[int, ...]]) -> Samples:
+    sums = [0] * len(LEVELS)
+    for part in parts:
+        for at, value in enumerate(part):
+            sums[min(at, len(sums) - 1)] += value
+    return {(level,): value for level, value in zip(LEVELS, sums, strict=True)}
 
 
 def _inputs(moment: Moment, units: int, now: float) -> dict[str, Samples]:
@@ -87,6 +98,10 @@ def _inputs(moment: Moment, units: int, now: float) -> dict[str, Samples]:
         },
         "input_skew": {(n,): ds(rows) for n, rows in spread.items()},
         "hottest_unit_ratio": {(n,): hottest(rows) for n, rows in spread.items()},
+        "hot_key_ratio": {
+            (n,): moment.hot.get(n, excess(rows) if n in moment.hashed else None)
+            for n, rows in spread.items()
+        },
     }
 
 

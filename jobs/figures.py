@@ -59,6 +59,7 @@ class Figures:
     batch: int | None = None  # number of the latest
     late: tuple[int, ...] = ()  # by input
     bad: tuple[int, ...] = ()  # messages, by input
+    merged_bytes: int = 0
     receipts: Mapping[int, "Receipt"] = field(default_factory=dict)  # the latest of each unit
     latest: tuple["Receipt", ...] = ()  # those of the latest batch that woke a unit
     work: Mapping[int, Work] = field(default_factory=dict)  # of each unit
@@ -118,6 +119,7 @@ class Figures:
             bad=_sum(
                 self.bad, [(max(column),) for column in zip(*(r.bad for r in report.receipts), strict=True)]
             ),
+            merged_bytes=self.merged_bytes + sum(r.merged_bytes for r in report.receipts),
             receipts=receipts,
             latest=report.receipts or self.latest,
             work={

@@ -44,6 +44,7 @@ class Flow(threading.Thread):
         self.lag: Mapping[str, Mapping[str, int]] = {}  # of each source, as of the last batch
         self.loads: Mapping[str, Mapping[str, float]] = {}  # how loading each table went
         self.route_skew: Mapping[str, float] = {}  # DS of the batch before: by hashes alone, by the rule
+        self.hot: Mapping[str, float] = {}  # of that batch, where they are spread
         self.took = Took()  # the last batch that was committed
         self.busy = False  # rows are there, a batch is on its way
         self.error: Exception | None = None
@@ -99,6 +100,6 @@ class Flow(threading.Thread):
             if progress := job.query.lastProgress:
                 if said := envelope(progress):
                     self.lag, self.loads = said.get("lag", {}), said.get("loads", {})
-                    self.route_skew = said.get("skew") or {}
+                    self.route_skew, self.hot = said.get("skew") or {}, said.get("hot", {})
                 took = {step: ms / 1000 for step, ms in progress["durationMs"].items()}
                 self.took = Took(progress["batchId"], took.pop("triggerExecution"), took)

@@ -34,6 +34,8 @@ class Moment:
     probes: tuple[Chooser, ...] = ()
     loads: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of tables that are kept whole
     route_skew: Mapping[str, float] = field(default_factory=dict)  # DS by hashes alone, and by the rule
+    hot: Mapping[str, float] = field(default_factory=dict)  # hot keys' share of sources that spread them
+    hashed: frozenset[str] = frozenset()  # sources of which each key has one unit, at first at least
     there: tuple[str, ...] = ()  # executors that can take tasks
     leaving: int = 0  # executors that finish what they do and go
     wanted: int = 0

@@ -112,6 +112,11 @@ class Pipeline:
         """`inputs`, each behind the number of its stage."""
         return tuple((n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream is None)
 
+    @property
+    def hashed(self) -> frozenset[str]:
+        """The sources whose rows go by the hashes of their keys: as long as no rule spreads them, each key to one unit."""
+        return frozenset(p.source for n, p in self.heard if p.keys and self.stages[n].route is None)
+
     def route(self, number: int) -> Biclique | None:
         """How rows reach the units of an operator; those of groups by the hash of the group."""
         return self.stages[number].route if number < len(self.stages) else None

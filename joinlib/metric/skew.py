@@ -1,6 +1,8 @@
 """How unevenly do rows fall on units? The measure DS of BS-Join, Equation 3."""
 
 from collections.abc import Sequence
+from math import sqrt
+from statistics import median
 
 from joinlib.route.hotspot import skew
 
@@ -17,3 +19,17 @@ def hottest(rows: Sequence[int]) -> float | None:
     """The fullest unit's share of all rows; None of no rows."""
     total = sum(rows)
     return max(rows) / total if total else None
+
+
+def excess(rows: Sequence[int]) -> float | None:
+    """The share of all rows by which units are fuller than the median one; None of no rows, or of one unit.
+
+    Where each key has one unit, that is about the share of keys with more than a quarter of a unit's rows: no key is counted
+    for it. What chance alone makes of even rows, three times their standard deviation (Poisson's), is even.
+    """
+    total = sum(rows)
+    if not total or len(rows) < 2:
+        return None
+    usual = median(rows)
+    most = usual + 3 * (1 + sqrt(usual))
+    return sum(n - usual for n in rows if n > most) / total

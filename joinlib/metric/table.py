@@ -22,6 +22,7 @@ STEPS = ("latestOffset", "walCommit", "getBatch", "queryPlanning", "addBatch", "
 THRESHOLDS = ("high", "low", "target")
 DIRECTIONS = ("out", "in")
 ROUTES = ("hash", "rule")
+LEVELS = ("head", "0", "1", "2", "3", "4")
 SCALING = ("Idle", "Growing", "Shrinking")
 VERDICTS = (
     "Steady",
@@ -52,6 +53,10 @@ LABELS: Mapping[str, str] = {
     "threshold": ", ".join(THRESHOLDS),
     "direction": ", ".join(DIRECTIONS),
     "route": "hash: as hashes alone would send rows; rule: as they were sent, hot keys spread",
+    "level": (
+        "head: the rows that came last; 0: sealed, as they came; n: sorted by hash, after n merges (`join.memory`); "
+        f"{LEVELS[-1]}: so many or more"
+    ),
     "verdict": ", ".join(VERDICTS),
     "namespace": "of the StreamJoin",
     "streamjoin": "the name of the StreamJoin",
@@ -98,6 +103,9 @@ METRICS: tuple[Metric, ...] = (
     _driver("state_bytes", "gauge", "bytes", "Bytes of live segments and their indexes: what executors map."),
     _driver("checkpoint_bytes", "gauge", "bytes", "Bytes of all segments, those kept for recovery included."),
     _driver("segments", "gauge", "", "Live segments."),
+    _driver("runs", "gauge", "", "Runs of state: of segments under one index.", "level"),
+    _driver("run_bytes", "gauge", "bytes", "Bytes of their segments.", "level"),
+    _driver("merged_bytes_total", "counter", "bytes", "Bytes that merges of state have written."),
     _driver("memory_load", "gauge", "ratio", "State over what the executors that are there may hold."),
     _driver("skew", "gauge", "ratio", "Rows of state of the fullest unit over the mean, less 1; 0 is even."),
     _driver("watermark_seconds", "gauge", "seconds", "Event time of the unit that is furthest behind."),
@@ -132,6 +140,14 @@ METRICS: tuple[Metric, ...] = (
         "gauge",
         "ratio",
         "Share of the fullest unit in the last batch's rows; 1/units is even.",
+        "input",
+    ),
+    _driver(
+        "hot_key_ratio",
+        "gauge",
+        "ratio",
+        "Share of hot keys in an input's rows. Where they are spread over units: of the batch before the last, sampled. "
+        "Elsewhere: what units had in the last batch beyond the median one, as far as that is no chance.",
         "input",
     ),
     # its tables

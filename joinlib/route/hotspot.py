@@ -9,7 +9,7 @@
 Only for streams of which nothing is stored: any unit can look up any row, so every rule gives the same answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ _HEAVY = (
     0.05  # of a share: a lighter key that lies across two shares goes to one of them, and is hardly missed
 )
 _BITS = 12  # of a hash, that lead to the bounds near it
+_LOOKED_AT = 32_768  # rows of a sample: a share is right to half a percent
 _GOLDEN = 0.6180339887498949  # its multiples, less their whole part, fill [0, 1) as evenly as can be
 
 
@@ -69,6 +70,17 @@ def skew(counts: Sequence[int]) -> float:
     if len(counts) < 2 or not sum(counts):
         return 0.0
     return float(np.std(counts, ddof=1) / np.mean(counts))
+
+
+def share(sample: U64, hot: Collection[int]) -> float | None:
+    """Which part of a sample is of these keys, by hash? None of no rows. O(log keys) for each of a bounded number of rows."""
+    if not len(sample):
+        return None
+    looked_at, keys = sample[:: 1 + len(sample) // _LOOKED_AT], np.array(sorted(hot), np.uint64)
+    if not len(keys):
+        return 0.0
+    at = np.minimum(np.searchsorted(keys, looked_at), len(keys) - 1)
+    return float(np.mean(keys[at] == looked_at))
 
 
 def rule(sample: U64, units: int) -> Rule:

@@ -35,6 +35,9 @@ class Receipt:
     bad: tuple[int, ...] = ()  # messages that could not be decoded, by input: every unit hears of all
     commit_seconds: float = 0.0  # of these, to log, seal and merge
     executor: str = ""  # Spark's id of the executor, where it is known: in a cluster
+    runs: tuple[int, ...] = ()  # of state: heads, then those of each level
+    run_bytes: tuple[int, ...] = ()  # likewise
+    merged_bytes: int = 0  # that merges have written
     working_set: int | None = None  # bytes of the container, where it has a control group
     memory_limit: int | None = None
     tables: tuple[Used, ...] = ()  # of each lookup of the stage

@@ -4,7 +4,7 @@
     discover ─► admit ─► offset envelope ─► partitions ─► read ─► prepare ─► split ─► blocks and ticks
 
 The offset is an envelope {v, inputs, idle, closed, tables, route}: everything that steers a batch rides in it, so a batch
-that is run again is the same batch. Beside that it holds what progress shows: {lag, loads, skew}.
+that is run again is the same batch. Beside that it holds what progress shows: {lag, loads, skew, hot}.
 """
 
 import time
@@ -149,6 +149,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "lag": {},
             "loads": {},
             "skew": None,
+            "hot": {},
         }
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -182,10 +183,9 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         # A new version of a table, or a new rule, alone is no reason for a batch.
         tables = self._tables()
-        route, skew = self._route(start.get("route"), start.get("skew"))
-        steer |= {"tables": tables.current() if tables else {}, "route": route}
+        steer |= {"tables": tables.current() if tables else {}, **self._route(start)}
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
-        return {**start, **steer, "lag": lag, "loads": tables.loads() if tables else {}, "skew": skew}
+        return {**start, **steer, "lag": lag, "loads": tables.loads() if tables else {}}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Part]:
         """The batch's slices in order, cut into as many parts of like weight as there are tasks."""
@@ -241,32 +241,37 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.inputs = {s.name: make(s.name, s.config, s.schema, self.task.logs) for s in self.task.sources}
         self.heard = dict.fromkeys(self.inputs, time.monotonic())
 
-    def _route(
-        self, known: dict[str, Any] | None, skew: dict[str, float] | None
-    ) -> tuple[dict[str, Any] | None, dict[str, float] | None]:
-        """The rule of the next batch, a new one if the last was uneven; and DS of the last, by hashes and as it was routed."""
+    def _route(self, start: Offset) -> Offset:
+        """How rows of the next batch go to units, and of the last: DS, by hashes and as it was routed; its hot keys' share."""
+        known = {"route": start.get("route"), "skew": start.get("skew"), "hot": start.get("hot", {})}
         if self.task.split:
-            return self._hot(known), skew
-        if not self.task.routed:
-            return None, None
+            return known | self._spread(known["route"], known["hot"])
+        return known | self._ruled(known["route"]) if self.task.routed else known
+
+    def _ruled(self, known: dict[str, Any] | None) -> Offset:
+        """A new rule if the last batch was uneven; nothing new if it had no rows."""
         from joinlib.route import census, hotspot
 
-        counts, plain, sample = census.collect(self.task.census, self.task.stage.units)
+        stage, rule = self.task.stage, hotspot.decode(known)
+        counts, plain, sample = census.collect(self.task.census, stage.units)
         if not len(sample):
-            return known, skew
+            return {}
         skew = {"hash": hotspot.skew(plain.tolist()), "rule": hotspot.skew(counts.tolist())}
-        if skew["rule"] <= self.task.tuning.skew:
-            return known, skew
-        return hotspot.rule(sample, self.task.stage.units).encode(), skew
+        if skew["rule"] > self.task.tuning.skew:
+            rule = hotspot.rule(sample, stage.units)
+        hot = hotspot.share(sample, [h.hash for h in rule.hot] if rule else ())
+        return {"route": rule and rule.encode(), "skew": skew, "hot": {stage.inputs[0].source: hot}}
 
-    def _hot(self, known: dict[str, Any] | None) -> dict[str, Any]:
+    def _spread(self, known: dict[str, Any] | None, hot: dict[str, float]) -> Offset:
         """Which keys lie over several units from the next batch on, and which did (ContRand)."""
-        from joinlib.route import biclique, census, contrand
+        from joinlib.route import biclique, census, contrand, hotspot
 
-        stage, rules = self.task.stage, biclique.decode(known)
+        stage = self.task.stage
         assert stage.route is not None
         samples = [census.collect(self.task.census / str(p.number), stage.units)[2] for p in stage.inputs]
-        return contrand.following(rules, stage.route, samples).encode()
+        rules = contrand.following(biclique.decode(known), stage.route, samples)
+        shares = zip(stage.inputs, map(hotspot.share, samples, rules.store), strict=True)
+        return {"route": rules.encode(), "hot": hot | {p.source: s for p, s in shares if s is not None}}
 
     def _tables(self) -> "Versions | None":
         """Of the tables that are kept whole; None where there are none."""

@@ -25,7 +25,7 @@ from joinlib.spark.exchange import Sender, Spool, receipt_row, receive
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask, local_folder, unit_folder
 from joinlib.state.manifest import NEVER, empty
-from joinlib.state.unit import hold
+from joinlib.state.unit import by_level, hold
 
 
 @cache
@@ -115,6 +115,7 @@ class UnitTask(Attempt[UnitJoin]):
     def figures(self, work: UnitJoin, rows_out: int, files: tuple[str, ...]) -> Receipt:
         """With what it read of each input, its indexes, tables and probe orders."""
         before, after = self.before, work.manifest
+        runs, run_bytes = by_level(after)
         return replace(
             super().figures(work, rows_out, files),
             rows_in=self._by_input(_more(before.rows, after.rows)),
@@ -124,6 +125,9 @@ class UnitTask(Attempt[UnitJoin]):
             highest=self._by_input(after.highest, NEVER),
             index_bytes=work.unit.index_bytes,
             commit_seconds=work.commit_seconds,
+            runs=runs,
+            run_bytes=run_bytes,
+            merged_bytes=work.unit.merged_bytes,
             tables=tuple(found.used() for _, found in self.finders),
             probes=work.chosen,
         )

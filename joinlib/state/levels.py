@@ -86,6 +86,7 @@ class Levels:
         output = merge.output
         added = self.runs.behind(output, self.runs.write(batch, "-sorted", piece.rows), piece.rows)
         self.runs.guides.make(added, piece.rows)
+        self.runs.merged += added.bytes
         merge = replace(merge, output=replace(output, segments=(*output.segments, added)))
         if self.runs.config.marked:
             origin = self.marks.origin(batch, piece.runs, piece.numbers)

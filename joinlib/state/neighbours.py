@@ -83,6 +83,7 @@ class Neighbours:
         """The rows of these segments as one, one behind the other; without a token."""
         table = pa.concat_batches(rows)
         name, size, digest, content = self.runs.write(batch, "-merged", table)
+        self.runs.merged += size
         low, high, level = min(s.low for s in old), max(s.high for s in old), max(s.level for s in old) + 1
         return Segment(name, table.num_rows, size, digest, 0, level, low, high, content)
 

@@ -23,7 +23,7 @@ _L = TypeVar("_L", bound=LiveRun)
 
 
 class Runs:
-    """Those of one side; `retired` since it was opened."""
+    """Those of one side; `retired`, and `merged`, the bytes that merges wrote, since it was opened."""
 
     def __init__(self, config: SideConfig, place: Place, tuning: Tuning) -> None:
         self.config, self.place, self.tuning = config, place, tuning
@@ -32,6 +32,7 @@ class Runs:
         self.guides = Guides(place.segments, place.indexes, config.number)
         self.sorted = SortedIndexes(place.indexes, config.number, config.compared)
         self.next = 0  # the number of the next run
+        self.merged = 0
         self._known: dict[int, LiveRun] = {}
 
     # --- the runs ----------------------------------------------------------------------------------------------------
@@ -39,7 +40,7 @@ class Runs:
     def open(self, manifest: SideManifest) -> None:
         """Makes them be those of `manifest`; what is open already is kept where it is the same."""
         known, self._known = self._known, {}
-        self.live, self.retired, self.next = [], [], manifest.next_run
+        self.live, self.retired, self.next, self.merged = [], [], manifest.next_run, 0
         for run in manifest.runs:
             live = known.get(run.number)
             if live is None or isinstance(live, SortedRun) != (run.level > 0):

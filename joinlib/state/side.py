@@ -144,6 +144,11 @@ class Side:
         assert sum(len(r.segments) for r in counted) + len(self._marks.log) <= self.tuning.max_segments
 
     @property
+    def merged_bytes(self) -> int:
+        """What merges have written in this batch; of marks nothing."""
+        return self._runs.merged
+
+    @property
     def index_bytes(self) -> int:
         """What the indexes take on the executor."""
         chains = sum(live.index.allocated_bytes for live in self.runs)

@@ -61,6 +61,11 @@ class Unit:
         return replace(manifest, batch=batch, sides=tuple(sides), retired=kept)
 
     @property
+    def merged_bytes(self) -> int:
+        """What merges have written in this batch."""
+        return sum(side.merged_bytes for side in self.sides)
+
+    @property
     def index_bytes(self) -> int:
         """What the indexes take on the executor."""
         return sum(side.index_bytes for side in self.sides)
@@ -69,6 +74,21 @@ class Unit:
 def live_segments(manifest: Manifest) -> list[Segment]:
     """Every segment that is alive."""
     return [s for side in manifest.sides for s in side.segments]
+
+
+def by_level(manifest: Manifest) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many runs there are, and their bytes: heads, then those of level 0, 1, …, as far as there are any."""
+    counts: list[int] = []
+    sizes: list[int] = []
+    for run in [run for side in manifest.sides for run in side.runs]:
+        at = run.level + 1 if run.sealed else 0
+        while len(counts) <= at:
+            counts.append(0)
+            sizes.append(0)
+        counts[at] += 1
+        for segment in run.segments:  # a sum by `run.bytes` costs five times as much, in every unit and batch
+            sizes[at] += segment.bytes
+    return tuple(counts), tuple(sizes)
 
 
 @contextmanager

@@ -146,10 +146,12 @@ def test_hot_keys_are_split_while_it_runs(trial: Trial) -> None:
     offsets = sorted(
         (trial.folder / "checkpoint" / "spark" / "offsets").glob("[0-9]*"), key=lambda p: int(p.name)
     )
-    rules = decode(_envelope(offsets[-1].read_text())["route"])
+    said = _envelope(offsets[-1].read_text())
+    rules = decode(said["route"])
 
     assert trial.output(sql) == trial.expected(sql)
     assert len(rules.probe[0]) == 1 and not rules.probe[1]
+    assert said["hot"] == {"a": pytest.approx(0.5, abs=0.05), "b": 0.0}
     assert max(held.values()) < 2 * min(held.values())
 
 

@@ -59,12 +59,16 @@ def test_every_alert_is_evaluated_and_reads_series_that_exist(watched: Watched) 
 
 
 def test_hot_keys_show(watched: Watched) -> None:
-    """DS of the skewed input is far above that of the even one, and the hottest unit has many times its share."""
+    """DS of the skewed input is far above that of the even one; half of its rows are of hot keys, none of the other's."""
     job = f'namespace="{KEY.namespace}", streamjoin="{KEY.name}"'
-    found = watched.prometheus.now(f"avg_over_time(streamjoin_input_skew{{{job}}}[30s])")
-    skew = {series["metric"]["input"]: float(series["value"][1]) for series in found}
+    skew, hot = (
+        {series["metric"]["input"]: float(series["value"][1]) for series in found}
+        for name in ("input_skew", "hot_key_ratio")
+        for found in [watched.prometheus.now(f"avg_over_time(streamjoin_{name}{{{job}}}[30s])")]
+    )
 
     assert skew["views"] > 0.8 > 3 * skew["customers"]
+    assert hot["views"] > 0.4 > 0.1 > hot["customers"]
 
 
 def test_a_rule_for_hot_keys_shows(watched: Watched) -> None:

@@ -86,6 +86,7 @@ class Query:
     lag: dict[str, Any] = field(default_factory=dict)
     loads: dict[str, Any] = field(default_factory=dict)
     route_skew: Any = None
+    hot: dict[str, float] = field(default_factory=dict)
 
     def reports(self, seconds: float) -> list[Any]:
         """No batch has ended."""

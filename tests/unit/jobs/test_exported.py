@@ -8,7 +8,7 @@ from jobs.figures import Took, beginning
 from jobs.probes import Chooser
 from jobs.view import Moment
 from joinlib.lookup.used import Used
-from joinlib.metric.table import METRICS
+from joinlib.metric.table import LEVELS, METRICS
 from joinlib.state.manifest import NEVER
 from tests.unit.jobs.test_figures import RECEIPT, Report
 
@@ -29,6 +29,9 @@ RECEIPTS = tuple(
         highest=(8_000_000, 9_000_000),
         watermark=7_000_000,
         commit_seconds=0.01,
+        runs=(1, 2, 0, 0, 0, 1, 1),
+        run_bytes=(10, 20, 0, 0, 0, 40, 80),
+        merged_bytes=7,
         tables=(Used(hits=5, misses=1, expired=1, queries=1, rows=2, bytes=20, budget=30, version=1),),
         probes=({**PROBES, "predicted": [1e-6] * 3, "measured": [2e-6] * 3},),
     )
@@ -51,6 +54,7 @@ MOMENT = Moment(
     probes=(Chooser(0, 0, UNITS, ("orders", "payments", "refunds")),),
     loads={"t": {"version": 1, "seconds": 0.5, "at": 90.0, "kept": 0}},
     route_skew={"hash": 0.5, "rule": 0.1},
+    hot={"orders": 0.5},
 )
 
 
@@ -108,6 +112,16 @@ def test_units_that_were_not_woken_had_no_rows() -> None:
     assert isclose(skew["orders",] or 0, sqrt(8))
 
 
+def test_hot_keys_are_told_by_who_knows_them() -> None:
+    """Where they are spread, the router; else what units have beyond the median one; nothing of rows that have no key."""
+    receipts = tuple(replace(r, rows_in=(60 if r.unit == 3 else 20, 5)) for r in RECEIPTS)
+    moment = replace(MOMENT, figures=beginning(2, 0.0).after(Report(1, receipts), 1.0), hot={})
+    assert found(moment, "hot_key_ratio") == {("orders",): None, ("payments",): None}
+    hashed = replace(moment, hashed=frozenset(moment.sources))
+    assert found(hashed, "hot_key_ratio") == {("orders",): 40 / 120, ("payments",): 0}
+    assert found(replace(hashed, hot={"orders": 0.25}), "hot_key_ratio")["orders",] == 0.25
+
+
 def test_work_of_units_adds_up() -> None:
     """Two batches of the same."""
     assert found(MOMENT, "unit_rows_in_total")["3",] == 22
@@ -119,6 +133,14 @@ def test_work_of_units_adds_up() -> None:
 def test_many_units_are_not_told_apart() -> None:
     """The number of series is bounded."""
     assert not [name for name in values(MOMENT, 2048, 2.0) if name.startswith("streamjoin_unit_")]
+
+
+def test_runs_by_level() -> None:
+    """Heads, then levels; what is higher than the last label counts there; what merges wrote adds up over batches."""
+    assert found(MOMENT, "runs") == {(at,): n for at, n in zip(LEVELS, (4, 8, 0, 0, 0, 8), strict=True)}
+    assert found(MOMENT, "run_bytes")[LEVELS[-1],] == 480
+    assert found(MOMENT, "merged_bytes_total") == {(): 56}
+    assert found(replace(MOMENT, stored=frozenset({9})), "runs") == {}
 
 
 def test_time_of_inputs() -> None:

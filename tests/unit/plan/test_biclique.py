@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from joinlib.errors import SpecError
+from joinlib.join.stage import Pipeline
 from joinlib.plan import SourceInput, Stage, build, compare, explain, fingerprint
 from joinlib.route.config import Group
 
@@ -72,6 +73,8 @@ def test_the_strategy_overrides() -> None:
     assert keyed.index == "hash"
     assert keyed.route is not None and keyed.route.groups == (Group(0, 8, 4), Group(0, 8, 4))
     assert plan("r.k = s.k").route is None
+    assert Pipeline((keyed,)).hashed == frozenset(), "a key may lie over several units"
+    assert Pipeline((plan("r.k = s.k"),)).hashed == {"r", "s"}
 
 
 def test_comparisons_within_a_key_are_sorted_on_demand() -> None:

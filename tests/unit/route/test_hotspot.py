@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinlib.route.census import Census, collect
-from joinlib.route.hotspot import _GOLDEN, Hot, Reservoir, Rule, decode, rule, skew
+from joinlib.route.hotspot import _GOLDEN, _LOOKED_AT, Hot, Reservoir, Rule, decode, rule, share, skew
 from joinlib.source.zipf import zipf
 
 hashes = st.lists(st.sampled_from([0, 1, 2**63, 2**63 + 1, 2**64 - 1]), max_size=40)
@@ -86,6 +86,19 @@ def test_a_key_hotter_than_a_share_is_split_evenly() -> None:
     assert sorted(found.tolist())[:1] == [0]
     assert skew(sorted(found.tolist())[1:]) < 0.01
     assert made.hot[0] == Hot(7, 0.0, 3.0)
+
+
+@given(hashes, st.sets(st.sampled_from([0, 1, 2**63, 2**64 - 1])))
+def test_a_share_is_counted(sample: list[int], hot: set[int]) -> None:
+    """Of small samples; of no rows nothing is known."""
+    found = share(np.array(sample, np.uint64), hot)
+    assert found == (sum(h in hot for h in sample) / len(sample) if sample else None)
+
+
+def test_a_share_looks_at_so_many_rows() -> None:
+    """Of a large sample, from its beginning to its end."""
+    sample = np.repeat(np.array([7, 9], np.uint64), [3 * _LOOKED_AT, 9 * _LOOKED_AT])
+    assert share(sample, [7, 8]) == pytest.approx(0.25, abs=1e-3)
 
 
 @given(st.lists(st.integers(0, 30), max_size=6), st.sampled_from([1, 5, 1000]))

@@ -180,6 +180,8 @@ def test_hot_keys_are_spread(tmp_path: Path) -> None:
     told = bench.offset["skew"]  # of the batch before
     assert told["rule"] == pytest.approx(skews[2])
     assert told["hash"] > 0.5
+    hot = bench.offset["hot"]["orders"]
+    assert 0.5 <= hot < 0.6, "keys that come once are not among them"
     planned = [Reader(bench.plan.source).partitions(starts[3], bench.offset) for _ in range(2)]
     blocks = [
         [[b.to_pylist() for b in Reader(bench.plan.source).read(p)] for p in parts] for parts in planned

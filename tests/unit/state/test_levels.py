@@ -13,7 +13,7 @@ from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.state import unit as units
 from joinlib.state.levels import due
-from joinlib.state.manifest import ALWAYS, Manifest, Merge, Run, Segment
+from joinlib.state.manifest import ALWAYS, Manifest, Merge, Run, Segment, empty
 from joinlib.state.tuning import Tuning
 from tests.unit.state.sides import FOREVER, MARKED, Store, newest
 
@@ -219,6 +219,28 @@ def test_guides_go_with_the_last_sorted_run(tmp_path: Path) -> None:
 
 def run(number: int, level: int, low: int = 0, high: int = 0, sealed: bool = True) -> Run:
     return Run(number, sealed, (Segment("s", 1, 1, "", 0, 0, low, high),), level)
+
+
+@pytest.mark.parametrize("levelled", [True, False])
+def test_runs_and_merges_are_told(levelled: bool, tmp_path: Path) -> None:
+    """Every run at its level, with its bytes; of each batch what its merges wrote, as the files say."""
+    store, told = Store(tmp_path, FOREVER, replace(TINY, levelled=levelled, max_runs=3)), 0
+    for n in range(60):
+        store.batch(n, [2 * n, 2 * n + 1])
+        merged = units._open[store.segments, store.indexes].merged_bytes
+        files = [f for kind in ("sorted", "merged") for f in store.segments.glob(f"0-{n:08d}-{kind}-*")]
+        assert merged == sum(f.stat().st_size for f in files)
+        told += merged
+
+    runs = store.manifest.sides[0].runs
+    counts, sizes = units.by_level(store.manifest)
+    at = [
+        [r for r in runs if (r.level + 1) * r.sealed == place]
+        for place in range(max(r.level for r in runs) + 2)
+    ]
+    assert told and (len(at) > 3) == levelled
+    assert counts == tuple(map(len, at)) and sizes == tuple(sum(r.bytes for r in some) for some in at)
+    assert units.by_level(empty(2, 1)) == ((), ())
 
 
 def test_what_is_merged_when() -> None:

@@ -219,7 +219,7 @@ class Driver(Collector):
         if pool is None or job is None:
             return
         warm = pool.warm()  # at each look: who has just come rehearses at once
-        partitions = len(self._placed) or job.partitions
+        partitions = job.partitions
         if len(warm) == moment.wanted and not moment.leaving:
             partitions = fitting(self.pipeline.units, len(warm) * self.executors.cores)
         found = placed(partitions, warm, self._placed)

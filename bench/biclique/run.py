@@ -30,7 +30,8 @@ from joinlib.route.split import prepare
 from joinlib.source.zipf import zipf
 from joinlib.state.manifest import decode, empty
 from joinlib.state.tuning import Tuning
-from joinlib.state.unit import hold, live_segments
+from joinlib.state.unit import held as living
+from joinlib.state.unit import hold
 
 HERE = Path(__file__).parent / "results"
 SCHEMA = pa.schema([("key", pa.int64()), ("id", pa.int64()), ("text", pa.string())])
@@ -142,7 +143,7 @@ def played(
             seconds.append(time.perf_counter() - began)
         slowest.append(max(seconds))
         work += sum(seconds)
-    held = [sum(s.bytes for s in live_segments(decode(m))) for m in manifests.values()]
+    held = [living(decode(m)).bytes for m in manifests.values()]
     shutil.rmtree(folder)
     return {
         "state_mb": sum(held) / 1e6,

@@ -16,7 +16,7 @@ from joinlib.spark.emit import open_sink
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask
 from joinlib.state.manifest import NEVER, Manifest, decode
-from joinlib.state.unit import live_segments
+from joinlib.state.unit import held
 
 if TYPE_CHECKING:
     from joinlib.spark.outbox import Outbox
@@ -85,28 +85,32 @@ class Attempt(ABC, Generic[W]):
         fault.point(self.done, self.batch)
         save(work.manifest.encode())
 
-    def figures(self, work: W, rows_out: int, files: tuple[str, ...]) -> Receipt:
-        """What any unit can say; of inputs, nothing."""
-        after, container = work.manifest, recent()
-        alive, nothing = live_segments(after), (0,) * len(self.task.pipeline.heard)
+    def figures(self, work: W, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
+        """What any unit can say, and what this one says of itself; of inputs otherwise nothing."""
+        after, container, nothing = work.manifest, recent(), (0,) * len(self.task.pipeline.heard)
+        alive, never = held(after), (NEVER,) * len(nothing)
+        unsaid = {
+            "rows_in": nothing,
+            "late": nothing,
+            "late_total": nothing,
+            "bad": nothing,
+            "highest": never,
+        }
         return Receipt(
             unit=self.task.number * self.task.pipeline.units + self.unit,
             batch=self.batch,
-            rows_in=nothing,
-            late=nothing,
-            late_total=nothing,
             rows_out=rows_out,
             files=files,
-            state_rows=sum(s.rows for s in after.sides),
-            state_bytes=sum(s.bytes for s in alive),
-            retired_bytes=sum(size for _, _, size in after.retired),
-            index_bytes=0,
-            segments=len(alive),
+            state_rows=alive.rows,
+            state_bytes=alive.bytes,
+            retired_bytes=sum([size for _, _, size in after.retired]),
+            segments=alive.segments,
+            runs=alive.runs,
+            run_bytes=alive.run_bytes,
             watermark=after.watermark,
-            highest=(NEVER,) * len(nothing),
             seconds=time.perf_counter() - self.started,
-            bad=nothing,
             executor=os.environ.get("SPARK_EXECUTOR_ID", ""),
             working_set=container.working_set,
             memory_limit=container.limit,
+            **{**unsaid, "index_bytes": 0, **own},
         )

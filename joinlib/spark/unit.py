@@ -1,10 +1,10 @@
 """One batch of one unit of a stage: blocks in; frames, a receipt or exchange rows of the next operator out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,8 +24,10 @@ from joinlib.spark.emit import frames, project
 from joinlib.spark.exchange import Sender, Spool, receipt_row, receive
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask, local_folder, unit_folder
-from joinlib.state.manifest import NEVER, empty
-from joinlib.state.unit import by_level, hold
+from joinlib.state.manifest import NEVER, Manifest, empty
+from joinlib.state.unit import hold
+
+_UNHEARD = 0, 0, 0, 0, NEVER  # of an input that another stage reads
 
 
 @cache
@@ -112,31 +114,38 @@ class UnitTask(Attempt[UnitJoin]):
         tables = self.task.tables if self.task.last else ()
         return [(t.lookup, finder(t, blocks.versions, folder, units, bits)) for t in tables]
 
-    def figures(self, work: UnitJoin, rows_out: int, files: tuple[str, ...]) -> Receipt:
+    def figures(self, work: UnitJoin, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """With what it read of each input, its indexes, tables and probe orders."""
-        before, after = self.before, work.manifest
-        runs, run_bytes = by_level(after)
-        return replace(
-            super().figures(work, rows_out, files),
-            rows_in=self._by_input(_more(before.rows, after.rows)),
-            late=self._by_input(_more(before.late, after.late)),
-            late_total=self._by_input(after.late),
-            bad=self._by_input(_more(before.bad, after.bad)),
-            highest=self._by_input(after.highest, NEVER),
+        rows_in, late, late_total, bad, highest = zip(*self._of_inputs(work.manifest), strict=True)
+        return super().figures(
+            work,
+            rows_out,
+            files,
+            rows_in=rows_in,
+            late=late,
+            late_total=late_total,
+            bad=bad,
+            highest=highest,
             index_bytes=work.unit.index_bytes,
             commit_seconds=work.commit_seconds,
-            runs=runs,
-            run_bytes=run_bytes,
             merged_bytes=work.unit.merged_bytes,
-            tables=tuple(found.used() for _, found in self.finders),
+            tables=tuple([found.used() for _, found in self.finders]),
             probes=work.chosen,
+            **own,
         )
 
-    def _by_input(self, figures: Sequence[int], other: int = 0) -> tuple[int, ...]:
-        """For every input of the pipeline that is read from a source: `other` where another stage reads it."""
-        own = self.task.number
-        return tuple(figures[p.number] if n == own else other for n, p in self.task.pipeline.heard)
-
-
-def _more(before: Sequence[int], after: Sequence[int]) -> list[int]:
-    return [b - a for a, b in zip(before, after, strict=True)]
+    def _of_inputs(self, after: Manifest) -> list[tuple[int, ...]]:
+        """For every input of the pipeline that is read from a source: rows, late ones, all late ones, bad messages, time."""
+        before, own = self.before, self.task.number
+        return [
+            (
+                after.rows[p.number] - before.rows[p.number],
+                after.late[p.number] - before.late[p.number],
+                after.late[p.number],
+                after.bad[p.number] - before.bad[p.number],
+                after.highest[p.number],
+            )
+            if n == own
+            else _UNHEARD
+            for n, p in self.task.pipeline.heard
+        ]

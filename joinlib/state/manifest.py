@@ -94,10 +94,14 @@ class SideManifest:
         return sum(r.rows for r in self.runs)
 
     @property
+    def beside(self) -> tuple[Segment, ...]:
+        """Those of no run: marks, and what merges have written so far."""
+        return self.marks + tuple(s for m in self.merges for s in (*m.output.segments, *m.origins))
+
+    @property
     def segments(self) -> tuple[Segment, ...]:
         """All that live."""
-        merged = tuple(s for m in self.merges for s in (*m.output.segments, *m.origins))
-        return tuple(s for r in self.runs for s in r.segments) + self.marks + merged
+        return tuple(s for r in self.runs for s in r.segments) + self.beside
 
 
 @dataclass(frozen=True)

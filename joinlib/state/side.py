@@ -151,5 +151,6 @@ class Side:
     @property
     def index_bytes(self) -> int:
         """What the indexes take on the executor."""
-        chains = sum(live.index.allocated_bytes for live in self.runs)
-        return chains + (self.sorted.bytes if self.config.compared else 0)
+        return sum([live.index.allocated_bytes for live in self.runs]) + (
+            self.sorted.bytes if self.config.compared else 0
+        )

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from joinlib.state.config import Place, SideConfig
-from joinlib.state.manifest import ALWAYS, Manifest, Segment
+from joinlib.state.manifest import ALWAYS, Manifest
 from joinlib.state.segment import Written
 from joinlib.state.side import Side
 from joinlib.state.tuning import Tuning
@@ -63,32 +64,41 @@ class Unit:
     @property
     def merged_bytes(self) -> int:
         """What merges have written in this batch."""
-        return sum(side.merged_bytes for side in self.sides)
+        return sum([side.merged_bytes for side in self.sides])
 
     @property
     def index_bytes(self) -> int:
         """What the indexes take on the executor."""
-        return sum(side.index_bytes for side in self.sides)
+        return sum([side.index_bytes for side in self.sides])
 
 
-def live_segments(manifest: Manifest) -> list[Segment]:
-    """Every segment that is alive."""
-    return [s for side in manifest.sides for s in side.segments]
+class Held(NamedTuple):
+    """What lives of a unit's state."""
+
+    rows: int
+    bytes: int
+    segments: int
+    runs: tuple[int, ...]  # heads, then the runs of level 0, 1, …, as far as there are any
+    run_bytes: tuple[int, ...]  # likewise
 
 
-def by_level(manifest: Manifest) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many runs there are, and their bytes: heads, then those of level 0, 1, …, as far as there are any."""
-    counts: list[int] = []
-    sizes: list[int] = []
+def held(manifest: Manifest) -> Held:
+    """O(segments), and in one pass: every unit asks in every batch, and properties of runs would cost five times as much."""
+    beside = [s for side in manifest.sides for s in side.beside]
+    rows, segments, size = 0, len(beside), sum([s.bytes for s in beside])
+    runs: list[int] = []
+    run_bytes: list[int] = []
     for run in [run for side in manifest.sides for run in side.runs]:
         at = run.level + 1 if run.sealed else 0
-        while len(counts) <= at:
-            counts.append(0)
-            sizes.append(0)
-        counts[at] += 1
-        for segment in run.segments:  # a sum by `run.bytes` costs five times as much, in every unit and batch
-            sizes[at] += segment.bytes
-    return tuple(counts), tuple(sizes)
+        while len(runs) <= at:
+            runs.append(0)
+            run_bytes.append(0)
+        runs[at] += 1
+        segments += len(run.segments)
+        for segment in run.segments:
+            rows += segment.rows
+            run_bytes[at] += segment.bytes
+    return Held(rows, size + sum(run_bytes), segments, tuple(runs), tuple(run_bytes))
 
 
 @contextmanager

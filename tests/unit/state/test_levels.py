@@ -233,14 +233,18 @@ def test_runs_and_merges_are_told(levelled: bool, tmp_path: Path) -> None:
         told += merged
 
     runs = store.manifest.sides[0].runs
-    counts, sizes = units.by_level(store.manifest)
+    held = units.held(store.manifest)
     at = [
         [r for r in runs if (r.level + 1) * r.sealed == place]
         for place in range(max(r.level for r in runs) + 2)
     ]
     assert told and (len(at) > 3) == levelled
-    assert counts == tuple(map(len, at)) and sizes == tuple(sum(r.bytes for r in some) for some in at)
-    assert units.by_level(empty(2, 1)) == ((), ())
+    assert held.runs == tuple(map(len, at)) and held.run_bytes == tuple(
+        sum(r.bytes for r in some) for some in at
+    )
+    alive = store.manifest.sides[0].segments
+    assert held[:3] == (120, sum(s.bytes for s in alive), len(alive))
+    assert units.held(empty(2, 1)) == (0, 0, 0, (), ())
 
 
 def test_what_is_merged_when() -> None:

@@ -158,6 +158,7 @@ class Driver(Collector):
             self._as_wanted(),
             until_done=False,
             cores=cluster.slots(self.executors) if place else None,
+            partitions=self._fitting(self.moment.wanted) if place else None,
             conf=cluster.confs(self._as_wanted(), place) if place else {},
             lock=lock,
             before_commit=guard.check if guard else lambda: None,
@@ -221,12 +222,16 @@ class Driver(Collector):
         warm = pool.warm()  # at each look: who has just come rehearses at once
         partitions = job.partitions
         if len(warm) == moment.wanted and not moment.leaving:
-            partitions = fitting(self.pipeline.units, len(warm) * self.executors.cores)
+            partitions = self._fitting(len(warm))
         found = placed(partitions, warm, self._placed)
         if found != self._placed:
             log.info("from the next batch on: %d partitions, %s", partitions, _counted(found))
             self._placed = found
             job.spread(partitions, found)
+
+    def _fitting(self, executors: int) -> int:
+        """The partitions with which all their cores have something to join."""
+        return fitting(self.pipeline.units, executors * self.executors.cores)
 
     def _begin(self, flow: Flow) -> None:
         """The query runs."""

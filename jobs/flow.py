@@ -30,12 +30,14 @@ class Flow(threading.Thread):
         *,
         until_done: bool,
         cores: int | None,
+        partitions: int | None = None,
         conf: Mapping[str, str],
         lock: "Lock | None" = None,
         before_commit: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name="flow", daemon=True)
         self._document, self._until_done, self._cores, self._conf = document, until_done, cores, conf
+        self._partitions = partitions  # of the first batch, by default one for each core
         self._lock, self._before_commit = lock, before_commit
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._stop_asked = threading.Event()
@@ -72,6 +74,7 @@ class Flow(threading.Thread):
     def _flow(self) -> None:
         from joinlib.spark.compiled import compiled
         from joinlib.spark.job import default_cores, started
+        from joinlib.spark.spread import Spread
 
         cores = self._cores or default_cores()
         plan = compiled(self._document, cores)
@@ -83,6 +86,7 @@ class Flow(threading.Thread):
             conf=self._conf,
             lock=self._lock,
             before_commit=self._before_commit,
+            spread=Spread(self._partitions) if self._partitions else None,
         ) as job:
             self.job = job
             self.flowing.set()

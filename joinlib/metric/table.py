@@ -110,7 +110,7 @@ METRICS: tuple[Metric, ...] = (
     _driver("skew", "gauge", "ratio", "Rows of state of the fullest unit over the mean, less 1; 0 is even."),
     _driver("watermark_seconds", "gauge", "seconds", "Event time of the unit that is furthest behind."),
     _driver("units", "gauge", "", "Units of the job: slices of its state."),
-    _driver("partitions", "gauge", "", "Spark's state partitions: tasks that can join at once."),
+    _driver("partitions", "gauge", "", "Partitions of the units: tasks that can join at once."),
     _driver("executors", "gauge", "", "Executors that are there, wanted, and on their way out.", "state"),
     # its inputs
     _driver("rows_in_total", "counter", "rows", "Rows joined, late ones not among them.", "input"),

@@ -2,7 +2,8 @@
 is needed.
 
 LocalFiles     Hadoop's local files without forks. Without its native library Hadoop forks `chmod` twice for each file it makes:
-               for every offset, every commit and, in each state partition, every changelog. Ours makes a system call instead
+               for every offset and every commit. Ours makes a system call instead
+Located        partitions are computed on the executors that have their units' indexes
 WarmExecutor   an executor takes tasks when it is warm
 """
 

@@ -131,5 +131,5 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def default_partitions(units: int, cores: int) -> int:
-    """State partitions: the largest power of two that is neither above the cores nor above the units."""
+    """Partitions of the units: the largest power of two that is neither above the cores nor above the units."""
     return min(units, 1 << (max(cores, 1).bit_length() - 1))

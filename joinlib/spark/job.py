@@ -137,7 +137,9 @@ def started(
             claim(kept, identity)
         check(plan.source, until_done=until_done)
         plan = with_tables(_addressed(plan, identity), tables(plan.source.tables))
-        spread = spread or Spread(session.default_partitions(plan.pipeline.units, cores))
+        units = plan.pipeline.units
+        spread = spread or Spread(session.default_partitions(units, cores))
+        check_partitions(units, spread.partitions)
         own = spark or session.start(cores, conf)
         try:
             session.warm_workers(own, cores)

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from joinlib.errors import StateError
 from joinlib.route.slots import slots
 from joinlib.spark import receipt
 from joinlib.spark.task import JoinTask
@@ -111,7 +112,7 @@ class Turn:
         self.task, self.attempt = task, context.taskAttemptId()
         self.batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         self.slots = slots(task.pipeline.units)
-        self.partition = context.partitionId()
+        self.partition, self.partitions = context.partitionId(), partitions
         self._manifests = Manifests(task.states, task.number, self.partition, partitions)
         self.saved = self._manifests.after(self.batch - 1)
         self._next = dict(self.saved)
@@ -124,6 +125,8 @@ class Turn:
         unit_of = {slot: unit for unit, slot in enumerate(self.slots)}
         for slot in sorted(by_slot):
             unit = unit_of[slot]
+            if unit % self.partitions != self.partition:  # it would begin anew, and its state would be lost
+                raise StateError(f"unit {unit} has come to partition {self.partition} of {self.partitions}")
             yield unit, by_slot.pop(slot), partial(self._next.__setitem__, unit)
 
     def unit(self, unit: int) -> "UnitTask":

@@ -115,7 +115,7 @@ class Trial:
         """All that is there, to the end."""
         return self.run_plan(self.compiled(sql, format, tuning, **more))
 
-    def run_plan(self, plan: Compiled, partitions: int = 2) -> Ran:
+    def run_plan(self, plan: Compiled, partitions: int | None = None) -> Ran:
         """The same, of a plan that is there already. On a machine so busy that Spark gave up on a worker: once more."""
         reports: list[Report] = []
         for attempt in range(3):
@@ -126,7 +126,7 @@ class Trial:
                     until_done=True,
                     cores=CORES,
                     spark=self.session(),
-                    spread=Spread(partitions),
+                    spread=Spread(partitions) if partitions else None,
                 ) as job:
                     assert job.wait(200), "the run has not ended"
                     return Ran(reports, dict(job.lag()))

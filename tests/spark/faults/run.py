@@ -34,7 +34,7 @@ class Order:
     tuning: dict[str, int]
     conf: dict[str, str] = field(default_factory=dict)
     idle_kills: Sequence[int] = ()  # batches after which every idle worker is killed
-    partitions: int = CORES
+    partitions: int = CORES  # that units are spread over
 
 
 class Teller:

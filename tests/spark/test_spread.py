@@ -51,6 +51,8 @@ def test_every_run_has_its_own_number(trial: Trial) -> None:
         trial.run_plan(plan, partitions)
         assert partitions_of(plan) == partitions
         assert trial.output(INNER) == trial.expected(INNER)
+    with pytest.raises(SpecError, match="power of two from 1 to"):
+        trial.run_plan(plan, 16)
 
 
 def test_a_query_that_runs_goes_on(trial: Trial) -> None:

@@ -8,7 +8,7 @@ The name aside begins as the file's own: whoever sweeps by how names begin sweep
 import mmap
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,7 +33,7 @@ class Mapped:
         with open(path, "r+b") as file:
             self._inode = os.fstat(file.fileno()).st_ino
             self.view = memoryview(mmap.mmap(file.fileno(), 0))
-        self._sized = b"", 0  # the header, and what the file took when it was so
+        self._sized: tuple[Hashable, int] = None, 0  # the state, and what the file took when it was so
 
     @property
     def stale(self) -> bool:
@@ -43,8 +43,8 @@ class Mapped:
         except FileNotFoundError:
             return True
 
-    def allocated(self, header: bytes) -> int:
-        """Bytes of memory or disk that the file really takes. The kernel is asked only when its header has changed."""
-        if self._sized[0] != header:
-            self._sized = header, os.stat(self.path).st_blocks * 512
+    def allocated(self, state: Hashable) -> int:
+        """Bytes of memory or disk that the file really takes. The kernel is asked only when `state` is another than before."""
+        if self._sized[0] != state:
+            self._sized = state, os.stat(self.path).st_blocks * 512
         return self._sized[1]

@@ -1,6 +1,7 @@
 """The Python API: streaming DataFrames in, a streaming DataFrame out."""
 
 import shutil
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def join(
     tables = tuple(
         _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stages.last.lookups
     )
-    task = JoinTask(stages, home, tuning, Emit("rows"), tables)
+    task = JoinTask(stages, home, tuning, Emit("rows"), tables, run=uuid.uuid4().hex)
     streams = {n: [(at, p) for at, p in stages.heard if p.source == n] for n in inputs}
     parts = [_exchange(inputs[n], plans, task) for n, plans in streams.items() if plans]
     rows = parts[0]

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,6 +138,7 @@ def started(
             claim(kept, identity)
         check(plan.source, until_done=until_done)
         plan = with_tables(_addressed(plan, identity), tables(plan.source.tables))
+        plan = replace(plan, join=replace(plan.join, run=uuid.uuid4().hex))
         units = plan.pipeline.units
         spread = spread or Spread(session.default_partitions(units, cores))
         check_partitions(units, spread.partitions)

@@ -58,6 +58,7 @@ class JoinTask:
     emit: Emit
     tables: tuple[TableTask, ...] = ()  # of each lookup of the last stage
     number: int = 0  # of the stage
+    run: str = ""  # of the command, or of the query: processes may outlive it
 
     @property
     def stage(self) -> Stage:

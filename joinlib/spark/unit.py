@@ -101,7 +101,7 @@ class UnitTask(Attempt[UnitJoin]):
         segments = unit_folder(self.task.state, self.unit)
         indexes = local_folder(self.task.state) / segments.name
         blocks = receive(arrived, stage.inputs, segments)
-        with hold(segments, indexes, stage.skip_bits, self.sides, tuning, self.before) as held:
+        with hold(segments, indexes, stage.skip_bits, self.sides, tuning, self.before, self.task.run) as held:
             join = UnitJoin(
                 self.root, stage.inputs, stage.timed, stage.final_close, tuning, held, self.before
             )

@@ -20,7 +20,8 @@ from joinlib.state.side import Side
 from joinlib.state.tuning import Tuning
 
 Retired = tuple[tuple[int, str, int], ...]  # (batch, name, bytes)
-_open: dict[tuple[Path, Path], "Unit"] = {}  # a cache: losing it costs the time to map the files again
+# By folders, with its run. A cache: losing it costs the time to map the files again.
+_open: dict[tuple[Path, Path], tuple[str, "Unit"]] = {}
 
 
 class Unit:
@@ -109,12 +110,17 @@ def hold(
     configs: Sequence[SideConfig],
     tuning: Tuning,
     manifest: Manifest,
+    run: str = "",
 ) -> Iterator[Unit]:
-    """The unit as `manifest` says, locked against other tasks of this executor."""
+    """The unit as `manifest` says, locked against other tasks of this executor.
+
+    run: whose process this is; what another has left open may have been damaged since, and is compared with the manifest anew.
+    """
     key = (segments, indexes)
-    unit = _open.get(key)
-    if unit is None or not indexes.exists():
-        unit = _open[key] = Unit(segments, indexes, skip_bits, configs, tuning)
+    opened, unit = _open.get(key, ("", None))
+    if unit is None or opened != run or not indexes.exists():
+        unit = Unit(segments, indexes, skip_bits, configs, tuning)
+        _open[key] = run, unit
     with locked(indexes / "lock"):
         unit.open(manifest)
         yield unit

@@ -52,10 +52,10 @@ class Store:
         return {p.name for p in self.segments.iterdir()}
 
     @contextmanager
-    def open(self, new_process: bool = False) -> Iterator[Unit]:
+    def open(self, new_process: bool = False, run: str = "") -> Iterator[Unit]:
         if new_process:
             units._open.clear()
-        with hold(self.segments, self.indexes, 0, [self.config], self.tuning, self.manifest) as unit:
+        with hold(self.segments, self.indexes, 0, [self.config], self.tuning, self.manifest, run) as unit:
             yield unit
 
     def batch(

@@ -237,3 +237,16 @@ def test_an_open_unit_holds_one_file_an_index(tmp_path: Path) -> None:
 def _held(folder: Path) -> list[Path]:
     links = [f.readlink() for f in Path("/proc/self/fd").iterdir() if f.is_symlink()]
     return [path for path in links if path.is_relative_to(folder)]
+
+
+def test_another_run_looks_at_files_anew(tmp_path: Path) -> None:
+    """Also in a process that has them open since the run before: what was damaged meanwhile is named."""
+    store = Store(tmp_path)
+    store.batch(0, [1, 2, 3])
+    with store.open(run="one"):
+        pass
+    file = store.segments / names(store, "rows")[0]
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-9] + bytes([whole[-9] ^ 4]) + whole[-8:])
+    with pytest.raises(StateError, match="is damaged"), store.open(run="two"):
+        pass

@@ -227,10 +227,10 @@ def test_runs_and_merges_are_told(levelled: bool, tmp_path: Path) -> None:
     store, told = Store(tmp_path, FOREVER, replace(TINY, levelled=levelled, max_runs=3)), 0
     for n in range(60):
         store.batch(n, [2 * n, 2 * n + 1])
-        merged = units._open[store.segments, store.indexes].merged_bytes
+        _, unit = units._open[store.segments, store.indexes]
         files = [f for kind in ("sorted", "merged") for f in store.segments.glob(f"0-{n:08d}-{kind}-*")]
-        assert merged == sum(f.stat().st_size for f in files)
-        told += merged
+        assert unit.merged_bytes == sum(f.stat().st_size for f in files)
+        told += unit.merged_bytes
 
     runs = store.manifest.sides[0].runs
     held = units.held(store.manifest)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
@@ -45,11 +44,6 @@ def frames(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
             count += part.num_rows
     if waiting:
         yield pa.concat_batches(waiting)
-
-
-def to_pandas(batch: pa.RecordBatch) -> pd.DataFrame:
-    """An Arrow-backed frame: no copy, no objects."""
-    return batch.to_pandas(types_mapper=pd.ArrowDtype)
 
 
 class Sink(Protocol):

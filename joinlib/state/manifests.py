@@ -7,8 +7,8 @@ attempts write the same, whoever comes last changes nothing, and a batch that is
 Unit u is in partition u mod n: the number of partitions may be another in each batch.
 """
 
-import os
 import shutil
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +45,7 @@ class Manifests:
         sizes = orjson.dumps([(unit, len(manifest)) for unit, manifest in manifests.items()])
         content = b"\n".join([sizes, b"".join(manifests.values())])
         file.parent.mkdir(parents=True, exist_ok=True)
-        aside = file.with_name(f".{file.name}.{os.getpid()}")
+        aside = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}")  # executors may share process ids
         aside.write_bytes(xxhash.xxh3_64_digest(content) + content)
         aside.replace(file)
 

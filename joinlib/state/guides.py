@@ -36,7 +36,7 @@ class Guides:
         found = None if piece.content is not None else self._read(piece)
         if found is None:
             segment.verify(self.segments, piece)
-        rows = segment.read(self.segments, piece, schema)
+        rows = segment.read(self.segments, piece, schema, scattered=True)
         if found is not None:
             self.names.add(piece.name)
         return rows, found or self.make(piece, rows)

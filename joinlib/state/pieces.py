@@ -16,6 +16,17 @@ from joinlib.state.run import I32, I64, LiveRun, time_values
 
 U64 = npt.NDArray[np.uint64]
 
+_NONE = np.zeros(0, np.uint64)
+
+
+class _Source(NamedTuple):
+    """Some rows of one segment of a run."""
+
+    live: LiveRun
+    at: int  # which segment
+    batch: pa.RecordBatch  # all its rows
+    chosen: I64  # which of them, ascending
+
 
 class Piece(NamedTuple):
     """Rows in the order of their hashes; and of each row the number of its old run, and its number there."""
@@ -43,28 +54,30 @@ def pieces(
     width = merge.high - merge.low + 1
     low = merge.low + width * merge.done // merge.pieces
     high = merge.low + width * (merge.done + 1) // merge.pieces - 1
-    sources = [(live, at) for live in old for at in range(len(live.batches))]
-    found = [_between(live, at, low, high, time, horizon) for live, at in sources]
-    hashes = np.concatenate(
-        [live.batches[at].column(0).to_numpy()[f] for (live, at), f in zip(sources, found)]
-    )
-    order = np.argsort(hashes, kind="stable")
+    found = [
+        (live, at, _between(live, at, low, high, time, horizon))
+        for live in old
+        for at in range(len(live.batches))
+    ]
+    sources = [_Source(live, at, live.in_order(at), rows) for live, at, rows in found if len(rows)]
+    hashes = [source.batch.column(0).to_numpy()[source.chosen] for source in sources]
+    order = np.argsort(np.concatenate([_NONE, *hashes]), kind="stable")
     size, rows = (sum(x) for x in zip(*((s.bytes, s.rows) for live in old for s in live.run.segments)))
     most = max(1, 2 * piece_bytes * rows // max(size, 1))
     for start in range(0, len(order), most):
-        yield _gathered(sources, found, order[start : start + most])
+        yield _gathered(sources, order[start : start + most])
 
 
-def _gathered(sources: list[tuple[LiveRun, int]], found: list[I64], chosen: I64) -> Piece:
-    """Those of the rows found, counted through all sources, that are chosen, in this order."""
-    ends = np.cumsum([len(f) for f in found])
+def _gathered(sources: list[_Source], chosen: I64) -> Piece:
+    """Those of the sources' rows, counted through all of them, that are chosen, in this order."""
+    ends = np.cumsum([len(source.chosen) for source in sources])
     whole = len(chosen) == ends[-1]
     there = np.arange(len(chosen)) if whole else np.sort(chosen)
     cuts = np.searchsorted(there, ends)
     taken, runs, numbers = [], [], []
-    for (live, at), rows, end, a, b in zip(sources, found, ends, [0, *cuts], cuts):
+    for (live, at, batch, rows), end, a, b in zip(sources, ends, [0, *cuts], cuts):
         own = rows[there[a:b] - (end - len(rows))]
-        taken.append(_take(live.batches[at], own))
+        taken.append(_take(batch, own))
         runs.append(np.full(len(own), live.run.number, np.int32))
         numbers.append((live.starts[at] + own).astype(np.int32))
     back = chosen if whole else np.searchsorted(there, chosen)

@@ -51,6 +51,10 @@ class LiveRun(ABC):
     def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32, I64]]:
         """Pairs (position, row) of equal hash, grouped by segment, and the position behind each group; O(pairs)."""
 
+    def in_order(self, at: int) -> pa.RecordBatch:
+        """The rows of a segment, for one that reads many of them in their order."""
+        return self.batches[at]
+
     def grouped(self, positions: I32, rows: I32) -> tuple[I32, I32, I64]:
         """Pairs by segment, and the position behind each group."""
         if len(self.batches) == 1:
@@ -170,6 +174,10 @@ class SortedRun(LiveRun):
             self._set(run, [rows for rows, _ in pieces])
             self.index.hold([(_hashes(rows), guide) for rows, guide in pieces])
         self.index.reopen()
+
+    def in_order(self, at: int) -> pa.RecordBatch:
+        """As of any run: `batches` are mapped for few rows here and there."""
+        return segment.read(self.guides.segments, self.run.segments[at], self.schema)
 
     def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32, I64]]:
         """As of any run; rows ascend, so they are grouped by segment already."""

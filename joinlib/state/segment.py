@@ -10,8 +10,11 @@ Read through a memory map, after its length and digest were compared with the ma
 never joined.
 """
 
+import mmap
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,11 +72,18 @@ def verify(folder: Path, segment: Segment | Written) -> None:
         )
 
 
-def read(folder: Path, segment: Segment | Written, schema: pa.Schema) -> pa.RecordBatch:
-    """The segment's rows, mapped, not copied. Pages are read when they are touched. `schema`: of the rows."""
+def read(
+    folder: Path, segment: Segment | Written, schema: pa.Schema, scattered: bool = False
+) -> pa.RecordBatch:
+    """The segment's rows, mapped, not copied. Pages are read when they are touched. `schema`: of the rows.
+
+    `scattered`: few rows are looked at, here and there, so a page is read without its neighbours. Where memory is less than
+    state the kernel would read 32 pages for each that is needed, and let go of others for them.
+    """
     if segment.content is not None:
         return pa.ipc.read_record_batch(pa.py_buffer(segment.content), schema)
-    with pa.ipc.open_stream(_map(folder, segment).read_buffer()) as reader:
+    content = _map_scattered(folder, segment) if scattered else _map(folder, segment).read_buffer()
+    with pa.ipc.open_stream(content) as reader:
         return reader.read_next_batch()
 
 
@@ -99,8 +109,22 @@ def _write_through(path: Path, batch: pa.RecordBatch) -> pa.Buffer:
 
 
 def _map(folder: Path, segment: Segment | Written) -> pa.MemoryMappedFile:
-    try:
+    with _opened(folder, segment):
         return pa.memory_map(str(folder / segment.name))
+
+
+def _map_scattered(folder: Path, segment: Segment | Written) -> pa.Buffer:
+    with _opened(folder, segment), open(folder / segment.name, "rb") as file:
+        content = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        content.madvise(mmap.MADV_RANDOM)
+        return pa.py_buffer(content)
+
+
+@contextmanager
+def _opened(folder: Path, segment: Segment | Written) -> Iterator[None]:
+    """Names the segment that cannot be."""
+    try:
+        yield
     except OSError as error:
         raise StateError(f"segment {folder / segment.name} cannot be opened ({error}). {_CURE}") from error
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from joinlib import fault
@@ -172,6 +173,32 @@ def test_a_whole_piece_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         unit.sides[0].check()
         pieces = {s.name for r in store.manifest.sides[0].runs if r.level for s in r.segments}
         assert pieces <= set(read)
+
+
+def test_sorted_rows_are_read_page_by_page(tmp_path: Path) -> None:
+    """State larger than memory: no page's neighbours come with it, but where a merge reads all of them."""
+    store = Store(tmp_path, FOREVER, TINY)
+    for n in range(12):
+        store.batch(n, [2 * n, 2 * n + 1])
+    with store.open(new_process=True) as unit:
+        live = next(live for live in unit.sides[0].runs if live.run.level)
+        merged = live.in_order(0)
+
+        assert "rr" in advice(live.batches[0]) and "rr" not in advice(merged)
+        assert merged.equals(live.batches[0])
+
+
+def advice(batch: pa.RecordBatch) -> list[str]:
+    """What the kernel was told of the memory that the rows lie in."""
+    address, inside = batch.column(0).buffers()[1].address, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        name, *rest = line.split()
+        if "-" in name and not name.endswith(":"):
+            start, end = (int(x, 16) for x in name.split("-"))
+            inside = start <= address < end
+        elif inside and name == "VmFlags:":
+            return rest
+    raise LookupError(hex(address))
 
 
 def test_the_budget_may_change(tmp_path: Path) -> None:

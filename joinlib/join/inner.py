@@ -39,5 +39,5 @@ def _expand(
     if not remaining:
         yield tuples
         return
-    for _, longer in prober.extend(tuples, bound, remaining[0]):
+    for longer in prober.extend(tuples, bound, remaining[0]):
         yield from _expand(prober, longer, bound | {remaining[0]}, remaining[1:])

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Nulls, Picked, Rows, Stored, Tuples
+from joinlib.state.run import LiveRun
 from joinlib.state.side import Part, Side
 
 Mask = npt.NDArray[np.bool_]
@@ -22,20 +23,27 @@ def outer(prober: Prober, batch: int, arrived: list[list[Part]]) -> Iterator[Tup
     for me, part in ((me, part) for me, parts in enumerate(arrived) for part in parts):
         rows, side, other = part.rows, prober.sides[me], prober.sides[1 - me]
         matched = np.zeros(rows.num_rows, np.bool_)
-        for live, found in prober.extend(Tuples(Picked(rows)), frozenset([me]), 1 - me):
+        for found in prober.extend(Tuples(Picked(rows)), frozenset([me]), 1 - me, apart=other.config.marked):
             new, stored = found.parts
             assert isinstance(new, Picked) and isinstance(stored, Stored) and new.positions is not None
             matched[new.positions] = True
-            fresh = other.mark(live, stored.numbers) if other.config.marked else None
+            fresh = _marked(other, stored) if other.config.marked else None
             if kind in ("left", "full"):
                 yield found
             elif kind == "semi" and fresh is not None and len(fresh):
-                yield Tuples(Stored(live, fresh))
+                yield Tuples(fresh)
         numbers = side.insert(batch, part)
         if side.config.marked:
             side.mark(side.head, numbers[matched])
             if kind == "semi" and matched.any():
                 yield Tuples(Picked(rows, np.flatnonzero(matched)))
+
+
+def _marked(side: Side, matched: Stored) -> Stored:
+    """Marks rows of one run; gives those that were not marked before."""
+    live = matched.home
+    assert isinstance(live, LiveRun)
+    return Stored(live, side.mark(live, matched.numbers.astype(np.int32, copy=False)))
 
 
 def alone(prober: Prober, side: int, rows: Rows) -> Tuples:

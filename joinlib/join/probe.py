@@ -1,6 +1,9 @@
 """New rows meet stored rows: tuples and one more side become longer tuples. Written once, used by every join."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
 
 from joinlib.index.sealed import Asked
 from joinlib.join.config import Bound
@@ -11,6 +14,14 @@ from joinlib.join.rows import Stored, Tuples, flat
 from joinlib.state.manifest import ALWAYS
 from joinlib.state.run import I32, I64, LiveRun, time_values
 from joinlib.state.side import Side
+
+
+class _Found(NamedTuple):
+    """Pairs of a tuple, by its position, and a stored row; and the time bounds that some of them may break."""
+
+    positions: I32
+    stored: Stored
+    undecided: tuple[Bound, ...]
 
 
 class Prober:
@@ -24,20 +35,37 @@ class Prober:
         if self.watch is not None:
             self.watch.begin(side, rows)
 
-    def extend(self, tuples: Tuples, bound: frozenset[int], side: int) -> Iterator[tuple[LiveRun, Tuples]]:
-        """Each tuple with each stored row of `side` that matches it. `bound`: the sides already in the tuples."""
-        found = self._found(tuples, bound, side)
+    def extend(
+        self, tuples: Tuples, bound: frozenset[int], side: int, apart: bool = False
+    ) -> Iterator[Tuples]:
+        """Each tuple with each stored row of `side` that matches it. `bound`: the sides already in the tuples.
+
+        `apart`: the stored rows of a chunk are of one run.
+        """
+        found = self._found(tuples, bound, side, apart)
         if self.watch is not None:
             found = self.watch.probing(found, side, len(tuples))
         last = len(bound) + 1 == len(self.sides)
-        for live, longer in found:
+        for longer in found:
             if last:
                 longer = satisfying(longer, self.operator.residual)
             if len(longer):
-                yield live, longer
+                yield longer
 
-    def _found(self, tuples: Tuples, bound: frozenset[int], side: int) -> Iterator[tuple[LiveRun, Tuples]]:
+    def _found(self, tuples: Tuples, bound: frozenset[int], side: int, apart: bool) -> Iterator[Tuples]:
         """As `extend`, before the predicate; with who asked behind each tuple, where that is counted."""
+        op, most = self.operator, 0 if apart else self.pairs
+        for positions, stored, undecided in _together(self._candidates(tuples, bound, side), most):
+            asker = () if self.watch is None else (Asker(positions),)
+            longer = Tuples(*tuples.each(positions), stored, *asker)
+            if not op.exact:
+                longer = same_keys(longer, op.sides[min(bound)].keys, op.sides[side].keys)
+            if op.index == "hash":
+                longer = within(longer, undecided)
+            yield longer
+
+    def _candidates(self, tuples: Tuples, bound: frozenset[int], side: int) -> "Iterator[_Found]":
+        """What the index of each run finds."""
         op = self.operator
         bounds = self._bounds(bound, side)
         asked: Asked | None = None
@@ -53,13 +81,7 @@ class Prober:
             if self.watch is not None:
                 candidates = self.watch.searching(candidates)
             for positions, numbers, ends in candidates:
-                asker = () if self.watch is None else (Asker(positions),)
-                longer = Tuples(*tuples.each(positions), Stored(live, numbers, ends), *asker)
-                if not op.exact:
-                    longer = same_keys(longer, op.sides[min(bound)].keys, op.sides[side].keys)
-                if op.index == "hash":
-                    longer = within(longer, undecided)
-                yield live, longer
+                yield _Found(positions, Stored(live, numbers, ends), undecided)
 
     def _compared(self, tuples: Tuples, live: LiveRun, side: int) -> Iterator[tuple[I32, I32, I64]]:
         from joinlib.join.theta import candidates  # most joins have an equality and need none
@@ -100,3 +122,32 @@ class Prober:
             ):
                 left.pop()
         return tuple(left)
+
+
+def _together(found: Iterator[_Found], most: int) -> Iterator[_Found]:
+    """Those of several runs as one, of `most` pairs at most.
+
+    A chunk costs as much for ten pairs as for a thousand, and each asks the next input by itself: r runs of each input would
+    become r chunks, r² and r³.
+    """
+    held: list[_Found] = []
+    size = 0
+    for one in found:
+        if held and size + len(one.positions) > most:
+            yield _joined(held)
+            held, size = [], 0
+        held.append(one)
+        size += len(one.positions)
+        if size >= most:  # nobody looks for more before these are taken
+            yield _joined(held)
+            held, size = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[_Found]) -> _Found:
+    if len(held) == 1:
+        return held[0]
+    positions, stored, undecided = zip(*held, strict=True)
+    bounds = dict.fromkeys(bound for some in undecided for bound in some)
+    return _Found(np.concatenate(positions), Stored.together(stored), tuple(bounds))

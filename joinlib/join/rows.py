@@ -5,7 +5,7 @@ A *tuple* is one row of each input that is joined so far; `Tuples` holds many, c
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from joinlib.expr import Column
 from joinlib.route.config import HASH
-from joinlib.state.run import I32, I64, LiveRun
+from joinlib.state.run import I64
 
 Positions = npt.NDArray[np.signedinteger]
 
@@ -50,50 +50,84 @@ class Picked:
         return Picked(self._batch, positions if self.positions is None else self.positions[positions])
 
 
-class Stored:
-    """Rows of a run, by number. `ends`: where the rows of each segment end, if they are grouped by segment."""
+class Numbered(Protocol):
+    """Record batches whose rows are numbered through: those of a run, or of several."""
 
-    def __init__(self, live: LiveRun, numbers: I32, ends: I64 | None = None) -> None:
-        self.schema = live.batches[0].schema
-        self.live, self.numbers, self._ends = live, numbers, ends
-        if ends is None and len(live.batches) == 1:
+    @property
+    def batches(self) -> list[pa.RecordBatch]: ...
+
+    @property
+    def starts(self) -> Positions:
+        """The number of each batch's first row, and of the row behind the last."""
+        ...
+
+
+class Stored:
+    """Stored rows, by number. `ends`: where the rows of each batch end, if they are grouped by batch."""
+
+    def __init__(self, home: Numbered, numbers: Positions, ends: I64 | None = None) -> None:
+        self.schema = home.batches[0].schema
+        self.home, self.numbers, self._ends = home, numbers, ends
+        if ends is None and len(home.batches) == 1:
             self._ends = np.array([len(numbers)])
+
+    @classmethod
+    def together(cls, parts: "Sequence[Stored]") -> "Stored":
+        """The rows of all parts, one part behind the other."""
+        if len(parts) == 1:
+            return parts[0]
+        firsts = np.cumsum([0, *(part.home.starts[-1] for part in parts)])
+        counts = np.cumsum([0, *(len(part) for part in parts)])
+        starts = [part.home.starts[:-1] + first for part, first in zip(parts, firsts)]
+        home = _Several(
+            [b for part in parts for b in part.home.batches], np.append(np.concatenate(starts), firsts[-1])
+        )
+        numbers = np.concatenate([part.numbers + first for part, first in zip(parts, firsts)])
+        ends = [part._ends + count for part, count in zip(parts, counts) if part._ends is not None]
+        return cls(home, numbers, np.concatenate(ends) if len(ends) == len(parts) else None)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def column(self, name: str) -> Column:
         if self._ends is None:
-            grouped, back = self._by_segment
+            grouped, back = self._by_batch
             return _take(flat(grouped.column(name)), back)
         parts = [_take(batch.column(name), numbers) for batch, numbers in self._groups]
         return parts[0] if len(parts) == 1 else pa.chunked_array(parts, self.schema.field(name).type)
 
     @cached_property
-    def _by_segment(self) -> tuple["Stored", pa.Array]:
-        """The same rows grouped by segment, and where each of ours is among them."""
-        homes = np.searchsorted(self.live.starts, self.numbers, side="right")
+    def _by_batch(self) -> tuple["Stored", pa.Array]:
+        """The same rows grouped by batch, and where each of ours is among them."""
+        homes = np.searchsorted(self.home.starts, self.numbers, side="right")
         order = np.argsort(homes, kind="stable")
-        ends = np.cumsum(np.bincount(homes, minlength=len(self.live.starts))[1:])
+        ends = np.cumsum(np.bincount(homes, minlength=len(self.home.starts))[1:])
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
-        return Stored(self.live, self.numbers[order], ends), pa.array(back)
+        return Stored(self.home, self.numbers[order], ends), pa.array(back)
 
     @cached_property
     def _groups(self) -> list[tuple[pa.RecordBatch, pa.Array]]:
-        """The segments that hold some of the rows, and which of theirs."""
+        """The batches that hold some of the rows, and which of theirs."""
         assert self._ends is not None
         ends = self._ends.tolist()
-        spans = zip(self.live.batches, self.live.starts.tolist(), [0, *ends], ends, strict=False)
+        spans = zip(self.home.batches, self.home.starts.tolist(), [0, *ends], ends, strict=False)
         return [(batch, pa.array(self.numbers[a:b] - first)) for batch, first, a, b in spans if b > a]
 
     def take(self, positions: Positions) -> "Stored":
-        return Stored(self.live, self.numbers[positions])
+        return Stored(self.home, self.numbers[positions])
 
     def filter(self, kept: Positions) -> "Stored":
         """As `take`, for ascending positions: groups stay groups."""
         ends = None if self._ends is None else np.searchsorted(kept, self._ends)
-        return Stored(self.live, self.numbers[kept], ends)
+        return Stored(self.home, self.numbers[kept], ends)
+
+
+class _Several(NamedTuple):
+    """Runs, one behind the other."""
+
+    batches: list[pa.RecordBatch]
+    starts: Positions
 
 
 class Nulls:

@@ -212,3 +212,14 @@ def test_an_input_of_every_second_batch_is_counted(tmp_path: Path) -> None:
             join.batch(batch(a=[0] if n % 2 == late else [], b=[0], c=[0]))
 
         assert all(t for t in orders(join).statistics.rate[0][1:])
+
+
+def test_what_many_runs_hold_is_probed_together(tmp_path: Path) -> None:
+    """Twelve runs of each input hold a partner: one chunk asks the next input, not twelve; one comes out, not 144."""
+    stage = build(STAR, dict.fromkeys("abc", SOURCE), units=1)
+    flow = Flow(stage, tmp_path, Tuning(file_bytes=0, seal_rows=1, max_runs=12))
+    row = pa.record_batch([pa.array([7]), pa.array([0])], SOURCE.schema)
+    for _ in range(12):
+        flow.batch({"b": row, "c": row})
+
+    assert len(flow.batch({"a": row})) == flow.largest == 144

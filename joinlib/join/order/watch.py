@@ -9,7 +9,7 @@ import pyarrow as pa
 from joinlib.expr import Column
 from joinlib.index.kernels import touch
 from joinlib.join.rows import Positions, Rows, Tuples
-from joinlib.state.run import I32, I64, LiveRun
+from joinlib.state.run import I32, I64
 
 Candidates = Iterator[tuple[I32, I32, I64]]
 
@@ -60,21 +60,19 @@ class Watch:
             started = time.perf_counter()
         self.asking += time.perf_counter() - started
 
-    def probing(
-        self, found: Iterator[tuple[LiveRun, Tuples]], side: int, asked: int
-    ) -> Iterator[tuple[LiveRun, Tuples]]:
+    def probing(self, found: Iterator[Tuples], side: int, asked: int) -> Iterator[Tuples]:
         """The same, without the askers behind each; counts them. Nothing is counted of a probe that was cut off."""
         me, pairs, seconds = self.origin, 0, 0.0
         hit = np.zeros(asked, np.bool_)
         started = time.perf_counter()
-        for live, tuples in found:
+        for tuples in found:
             *parts, askers = tuples.parts
             assert isinstance(askers, Asker)
             tuples.parts = tuple(parts)
             touch(hit, askers.positions)
             pairs += len(askers)
             seconds += time.perf_counter() - started
-            yield live, tuples
+            yield tuples
             started = time.perf_counter()
         pair = me * self.inputs + side
         self.asked[pair] += asked

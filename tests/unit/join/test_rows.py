@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +47,32 @@ def test_stored_rows_in_any_order(sizes: list[int], data: st.DataObject) -> None
     ends = np.searchsorted(grouped, live.starts[1:])
     chosen = Stored(live, grouped, ends).filter(kept)  # type: ignore[arg-type]
     assert flat(chosen.column("a.v")).to_pylist() == grouped[kept].tolist()
+
+
+@given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3), min_size=1, max_size=3), st.data())
+def test_stored_rows_of_several_runs(sizes: list[list[int]], data: st.DataObject) -> None:
+    """Together they are the rows of the first, then those of the next, grouped by segment or not; few of them too."""
+    parts, values = [], []
+    for number, run in enumerate(sizes):
+        live = Live(run)
+        numbers = np.array(data.draw(st.lists(st.integers(0, sum(run) - 1), max_size=5)), np.int32)
+        grouped = data.draw(st.booleans())
+        numbers = np.sort(numbers) if grouped else numbers
+        live.batches = [
+            pa.record_batch([b.column(0), pc.add(b.column(1), 100 * number)], SCHEMA) for b in live.batches
+        ]
+        parts.append(Stored(live, numbers, np.searchsorted(numbers, live.starts[1:]) if grouped else None))  # type: ignore[arg-type]
+        values += (100 * number + numbers).tolist()
+    kept = np.array(sorted(data.draw(st.sets(st.integers(0, max(len(values) - 1, 0)), max_size=len(values)))))
+
+    stored = Stored.together(parts)
+    fewer = stored.filter(kept.astype(np.int64))
+
+    assert flat(stored.column("a.v")).to_pylist() == values
+    assert flat(fewer.column("a.v")).to_pylist() == [values[i] for i in kept]
+    assert (
+        flat(Stored.together([fewer, stored]).column("a.v")).to_pylist() == [values[i] for i in kept] + values
+    )
 
 
 @given(st.lists(st.integers(0, 3), max_size=9), st.data())

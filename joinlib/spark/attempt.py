@@ -12,7 +12,7 @@ import pyarrow as pa
 from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.metric.cgroup import recent
-from joinlib.spark.emit import open_sink
+from joinlib.spark.emit import frames, open_sink
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask
 from joinlib.state.manifest import NEVER, Manifest, decode
@@ -53,12 +53,12 @@ class Attempt(ABC, Generic[W]):
 
     @abstractmethod
     def working(self, arrived: Arrived) -> AbstractContextManager[tuple[Iterator[pa.RecordBatch], W]]:
-        """The result, in frames of bounded size, and what makes it, which holds the unit's files meanwhile."""
+        """The result, and what makes it, which holds the unit's files meanwhile."""
 
     def frames(self, arrived: Arrived, save: Save) -> Iterator[pa.RecordBatch]:
-        """The result; saves the manifest once every frame has been taken."""
+        """The result, in frames of bounded size; saves the manifest once every frame has been taken."""
         with self.working(arrived) as (result, work):
-            yield from result
+            yield from frames(result, self.task.tuning.frame_rows)
             self.end(work, save)
 
     def receipt(
@@ -72,7 +72,7 @@ class Attempt(ABC, Generic[W]):
             schema = self.task.pipeline.schema
             sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, schema, outbox)
             rows_out = 0
-            for frame in result:
+            for frame in frames(result, self.task.tuning.frame_rows):
                 sink.write(frame)
                 rows_out += frame.num_rows
             files, block = sink.close()

@@ -9,7 +9,6 @@ from joinlib import fault
 from joinlib.aggregate.partial import schema
 from joinlib.aggregate.unit import GroupUnit, empty
 from joinlib.spark.attempt import Arrived, Attempt
-from joinlib.spark.emit import frames
 from joinlib.spark.exchange import receive_partials
 from joinlib.spark.task import JoinTask, local_folder, unit_folder
 from joinlib.state.manifest import ALWAYS, NEVER
@@ -36,4 +35,4 @@ class GroupTask(Attempt[GroupUnit]):
         locks.mkdir(parents=True, exist_ok=True)
         with locked(locks / f"{segments.name}.lock"):
             unit = GroupUnit(self.grouping, self.unit, segments, self.task.tuning, self.before)
-            yield frames(unit.run(self.batch, parts, watermark), self.task.tuning.frame_rows), unit
+            yield unit.run(self.batch, parts, watermark), unit

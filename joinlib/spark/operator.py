@@ -9,6 +9,7 @@ last one hands on receipts, or the rows themselves.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -41,28 +42,33 @@ def anywhere(rows: DataFrame) -> DataFrame:
 
 def receipts(rows: DataFrame, task: JoinTask, partitions: int, place: Place = anywhere) -> DataFrame:
     """Results go into the sink, and of each unit and stage a receipt comes out. `rows`: exchange rows of one batch."""
-    *links, last = task.chain()
-    for link in links:
-        rows = _exchanged(rows, partitions, place).mapInArrow(partial(_link, link, partitions), DDL)
-    return _exchanged(rows, partitions, place).mapInArrow(partial(_receipts, last, partitions), receipt.DDL)
+    arriving, last = _linked(rows, task, partitions, place)
+    return arriving.mapInArrow(partial(_receipts, last, partitions), receipt.DDL)
 
 
 def results(rows: DataFrame, task: JoinTask, partitions: int, schema: StructType) -> DataFrame:
     """Results come out as rows of `schema`. `rows`: a stream of exchange rows."""
+    arriving, last = _linked(rows, task, partitions, anywhere)
+    made = to_arrow_schema(schema, timezone="UTC")
+    return arriving.mapInArrow(partial(_results, last, partitions, made), schema)
+
+
+def _linked(rows: DataFrame, task: JoinTask, partitions: int, place: Place) -> tuple[DataFrame, JoinTask]:
+    """The last operator, and what arrives there."""
     *links, last = task.chain()
     for link in links:
-        rows = _exchanged(rows, partitions).mapInArrow(partial(_link, link, partitions), DDL)
-    made = to_arrow_schema(schema, timezone="UTC")
-    return _exchanged(rows, partitions).mapInArrow(partial(_results, last, partitions, made), schema)
+        rows = _exchanged(rows, partitions, place).mapInArrow(partial(_link, link, partitions), DDL)
+    return _exchanged(rows, partitions, place), last
 
 
-def _exchanged(rows: DataFrame, partitions: int, place: Place = anywhere) -> DataFrame:
+def _exchanged(rows: DataFrame, partitions: int, place: Place) -> DataFrame:
     return place(rows.repartition(partitions, "slot"))
 
 
 def _link(task: JoinTask, partitions: int, batches: Batches) -> Batches:
     """What is for later stages passes as it came."""
     from joinlib.spark.exchange import apart  # tasks need what the driver's copy of this module does not
+    from joinlib.spark.onward import Onward
 
     turn, own = Turn(task, partitions), []
     for batch in batches:
@@ -70,8 +76,9 @@ def _link(task: JoinTask, partitions: int, batches: Batches) -> Batches:
         own.append(mine)
         if passing.num_rows:
             yield passing
-    for unit, rows, save in turn.units(own):
-        yield from turn.unit(unit).onward(rows, save)
+    onward = Onward(task, turn.batch, turn.partition)
+    made = (turn.unit(unit).onward(rows, save, onward) for unit, rows, save in turn.units(own))
+    yield from onward.send(chain.from_iterable(made))
     turn.end()
 
 

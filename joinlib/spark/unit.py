@@ -9,19 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 from joinlib import fault
-from joinlib.aggregate.partial import Partials
 from joinlib.join.config import Leaf, Lookup
-from joinlib.join.forward import tick
 from joinlib.join.layout import Operator, layout
 from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
-from joinlib.join.watermark import Tick
 from joinlib.lookup.enrich import Finder, enriched, finder
 from joinlib.route.slots import slots
-from joinlib.route.split import prepare
 from joinlib.spark.attempt import Arrived, Attempt, Save
-from joinlib.spark.emit import frames, project
-from joinlib.spark.exchange import Sender, Spool, receipt_row, receive
+from joinlib.spark.emit import project
+from joinlib.spark.exchange import receipt_row, receive
+from joinlib.spark.onward import Onward
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask, local_folder, unit_folder
 from joinlib.state.manifest import NEVER, Manifest, empty
@@ -52,46 +49,17 @@ class UnitTask(Attempt[UnitJoin]):
         new = empty(len(self.sides), len(self.stage.inputs))
         super().__init__(task, unit, batch, attempt, saved, new)
 
-    def onward(self, arrived: Arrived, save: Save) -> Iterator[pa.RecordBatch]:
-        """The result as exchange rows of the stage that reads it, and how far time has come; a receipt where one is wanted.
-
-        Sequences say the unit and how many frames came before.
-        """
+    def onward(self, arrived: Arrived, save: Save, onward: Onward) -> Iterator[pa.RecordBatch]:
+        """The result. `onward` is told how far time has come, and given a receipt where one is wanted."""
         task = self.task
         with self.working(arrived) as (result, join):
-            yield from self._partials(result, join) if task.grouped else self._blocks(result, join)
+            yield from result
+            if self.unit == 0:  # time is the same in all units, so one speaks for all
+                onward.time(join.manifest.watermark, join.closed)
             if task.emit.kind != "rows":
-                receipt = self.figures(join, 0, ())
-                yield receipt_row(
-                    slots(task.pipeline.units)[self.unit], task.pipeline.operators, receipt.encode()
-                )
+                slot, receipt = slots(task.pipeline.units)[self.unit], self.figures(join, 0, ())
+                onward.said.append(receipt_row(slot, task.pipeline.operators, receipt.encode()))
             self.end(join, save)
-
-    def _blocks(self, result: Iterator[pa.RecordBatch], join: UnitJoin) -> Iterator[pa.RecordBatch]:
-        """For the stage that reads the rows."""
-        task = self.task
-        number, plan = task.pipeline.reader(task.number)
-        sender = Sender(task.pipeline, number, Spool(task.states, self.batch, task.tuning.spool_bytes))
-        for at, frame in enumerate(result, self.unit << 32):
-            sent = sender.split(plan.number, at, prepare(plan, frame, at, task.tuning.hash_bits))
-            if sent is not None:
-                yield sent
-        if self.unit == 0:  # time is the same in all units, so one speaks for all
-            yield sender.ticks([tick(plan, join.manifest.watermark, join.closed)])
-
-    def _partials(self, result: Iterator[pa.RecordBatch], join: UnitJoin) -> Iterator[pa.RecordBatch]:
-        """For the units of groups: one partial for each group of this batch."""
-        pipeline = self.task.pipeline
-        assert pipeline.grouping is not None
-        partials = Partials(pipeline.grouping)
-        for frame in result:
-            partials.add(frame)
-        sender = Sender(pipeline, len(pipeline.stages))
-        sent = sender.split(0, self.unit, partials.merged())
-        if sent is not None:
-            yield sent
-        if self.unit == 0:
-            yield sender.ticks([Tick(0, join.manifest.watermark, closed=join.closed)])
 
     @contextmanager
     def working(self, arrived: Arrived) -> Iterator[tuple[Iterator[pa.RecordBatch], UnitJoin]]:
@@ -107,7 +75,7 @@ class UnitTask(Attempt[UnitJoin]):
             )
             self.finders = self._lookups(blocks, indexes)
             found = enriched(join.run(self.batch, blocks), self.finders, stage.reads)
-            yield frames(project(found, stage.select, stage.schema), tuning.frame_rows), join
+            yield project(found, stage.select, stage.schema), join
 
     def _lookups(self, blocks: Blocks, folder: Path) -> list[tuple[Lookup, Finder]]:
         units, bits = self.stage.units, self.task.tuning.hash_bits

@@ -2,9 +2,11 @@
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ import pytest
 from joinlib.route.slots import slots
 from joinlib.spark import inputs
 from joinlib.spark.compiled import compiled, with_tables
-from joinlib.spark.exchange import apart, receipts_of
+from joinlib.spark.exchange import Sender, apart, receipts_of
 from joinlib.spark.groups import GroupTask
+from joinlib.spark.onward import Onward
 from joinlib.spark.publish import publish
 from joinlib.spark.receipt import Receipt, decode
 from joinlib.spark.source import Reader
@@ -109,6 +112,8 @@ class Bench:
         going: list[Sent] = []
         files: list[str] = []
         said: list[Receipt] = []
+        made: list[Iterator[pa.RecordBatch]] = []
+        onward = None if task.last else Onward(task, self.batch, 0)
         for unit, slot in enumerate(slots(UNITS)):
             arrived = [dict(zip(SCHEMA.names, row, strict=True)) for row in sent if row[0] == slot]
             mine, others = apart(pa.RecordBatch.from_pylist(arrived, SCHEMA), task.number)
@@ -116,16 +121,17 @@ class Bench:
             key = task.number, unit
             save = partial(saved.__setitem__, key)
             known = task, unit, self.batch, 0, self.saved.get(key)
-            if task.last:
+            if onward is None:
                 ends = UnitTask(*known) if task.grouping is None else GroupTask(*known)
                 receipt, _ = ends.receipt(own, save)
                 said += [decode(text) for text in [*receipts_of(others), receipt.encode()]]
                 files += receipt.files
             else:
                 going += passing
-                going += [
-                    row for rows in UnitTask(*known).onward(own, save) for row in _tuples(rows.to_pylist())
-                ]
+                made.append(UnitTask(*known).onward(own, save, onward))
+        if onward is not None:
+            sent = onward.send(chain.from_iterable(made))
+            going += [row for rows in sent for row in _tuples(rows.to_pylist())]
         return going, files, said
 
     @property
@@ -198,6 +204,27 @@ def test_three_stages_in_several_batches(tmp_path: Path) -> None:
     assert all({r.unit for r in batch} == set(range(3 * UNITS)) for batch in bench.receipts)
     assert all(bench.state_rows)
     assert list((tmp_path / "ck" / "state" / "1").glob("*/in*")), "large blocks go as files"
+
+
+def test_a_task_sends_the_rows_of_its_units_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One frame and one block for each unit behind it, as long as it is no larger; else each unit would send its own."""
+    bench, frames = Bench(tmp_path, PLAIN, False, SQL), Counter[int]()
+    split, pipeline = Sender.split, bench.plan.pipeline
+    reads = {stage: plan.number for stage, plan in map(pipeline.reader, range(2))}  # of the stage before
+
+    def counting(self: Sender, number: int, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
+        if reads.get(self.number) == number:
+            assert sequence == frames[self.number], "each frame of a task has a number of its own"
+            frames[self.number] += 1
+        return split(self, number, sequence, rows)
+
+    monkeypatch.setattr(Sender, "split", counting)
+    bench.plan = replace(bench.plan, join=replace(bench.plan.join, tuning=replace(TUNING, frame_rows=10**6)))
+    fill(bench, range(1))
+    bench.run()
+
+    assert frames == {1: 1, 2: 1}
+    assert bench.output() == bench.expected() != Counter()
 
 
 def test_tables_are_looked_up_in_the_last_stage(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from joinlib.errors import StateError
+from joinlib.files import whole
 from joinlib.index import kernels
-from joinlib.index.files import Mapped, whole
+from joinlib.index.mapped import Mapped
 
 U64 = npt.NDArray[np.uint64]
 I32 = npt.NDArray[np.int32]

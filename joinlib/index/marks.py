@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from joinlib.files import whole
 from joinlib.index import kernels
-from joinlib.index.files import Mapped, whole
+from joinlib.index.mapped import Mapped
 
 I32 = npt.NDArray[np.int32]
 

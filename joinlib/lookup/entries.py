@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from joinlib.index.files import Mapped, whole
+from joinlib.files import whole
+from joinlib.index.mapped import Mapped
 from joinlib.lookup import kernels
 from joinlib.lookup.kernels import WIDTH
 

@@ -3,14 +3,13 @@
 A task that is run again writes the same file again. Statistics that are lost, or late, only mean an older rule.
 """
 
-import os
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from joinlib.files import whole
 from joinlib.route.hotspot import I64, U64, Reservoir
 
 SAMPLE = 32_768  # of a map task
@@ -36,10 +35,8 @@ class Census:
     def write(self, folder: Path, name: str) -> None:
         """One file, whole at once."""
         folder.mkdir(parents=True, exist_ok=True)
-        aside = folder / f".{name}.{uuid.uuid4().hex[:8]}"
-        with open(aside, "wb") as file:
+        with whole(folder / f"{name}.npz", hidden=True) as aside, open(aside, "wb") as file:
             np.savez(file, counts=self.counts, plain=self.plain, sample=self.reservoir.sample)
-        os.replace(aside, folder / f"{name}.npz")
 
 
 def collect(folder: Path, units: int) -> tuple[I64, I64, U64]:

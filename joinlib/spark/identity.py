@@ -1,12 +1,12 @@
 """Does this checkpoint belong to this spec? What it depends on is written beside it when it is made."""
 
 import json
-import os
 import uuid
 from pathlib import Path
 from typing import Any
 
 from joinlib.errors import SpecError, StateError
+from joinlib.files import whole
 from joinlib.join.stage import Pipeline
 from joinlib.plan import compare, fingerprint
 
@@ -47,6 +47,5 @@ def _known(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, content: dict[str, object]) -> None:
-    aside = file.with_name(f".{_FILE}.{os.getpid()}")
-    aside.write_text(json.dumps(content, indent=1))
-    os.replace(aside, file)
+    with whole(file, hidden=True) as aside:
+        aside.write_text(json.dumps(content, indent=1))

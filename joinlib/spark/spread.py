@@ -5,13 +5,13 @@
 The number is noted in the checkpoint before a batch runs, see `batches`.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from joinlib.files import whole
 from joinlib.spark import batches, jar
 from joinlib.spark.operator import Place, anywhere
 
@@ -53,7 +53,6 @@ class Spreading:
         return wanted
 
     def _note(self, partitions: int) -> None:
-        aside = self._file.with_name(f".{self._file.name}.{os.getpid()}")
-        aside.write_text(f"{partitions}\n")
-        aside.replace(self._file)
+        with whole(self._file, hidden=True) as aside:
+            aside.write_text(f"{partitions}\n")
         self._partitions = partitions

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from joinlib.files import whole
 from joinlib.index.ascending import Guide, guide, restored
-from joinlib.index.files import whole
 from joinlib.state import segment
 from joinlib.state.manifest import Segment
 

@@ -8,7 +8,6 @@ Unit u is in partition u mod n: the number of partitions may be another in each 
 """
 
 import shutil
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import orjson
 import xxhash
 
 from joinlib.errors import StateError
+from joinlib.files import whole
 
 _DIGEST = 8  # bytes, in front
 
@@ -45,9 +45,8 @@ class Manifests:
         sizes = orjson.dumps([(unit, len(manifest)) for unit, manifest in manifests.items()])
         content = b"\n".join([sizes, b"".join(manifests.values())])
         file.parent.mkdir(parents=True, exist_ok=True)
-        aside = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}")  # executors may share process ids
-        aside.write_bytes(xxhash.xxh3_64_digest(content) + content)
-        aside.replace(file)
+        with whole(file, hidden=True) as aside:
+            aside.write_bytes(xxhash.xxh3_64_digest(content) + content)
 
     def sweep(self, batch: int) -> None:
         """Deletes, while `batch` runs, what it cannot need any more. One task does it for all."""

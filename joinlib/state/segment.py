@@ -12,7 +12,7 @@ never joined.
 
 import mmap
 import os
-import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +46,7 @@ def write(folder: Path, prefix: str, batch: pa.RecordBatch, file_from: int = 0) 
 
 
 def _write_file(folder: Path, prefix: str, batch: pa.RecordBatch) -> Written:
-    aside = folder / f".{prefix}.{os.getpid()}.{threading.get_ident()}"
+    aside = folder / f".{prefix}.{uuid.uuid4().hex[:8]}"  # the file's name says what was written
     try:
         content = _write_at_once(aside, batch) if batch.nbytes < _AT_ONCE else _write_through(aside, batch)
         digest = xxhash.xxh3_128_hexdigest(content)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from joinlib.index.files import whole
+from joinlib.files import whole
 
 if TYPE_CHECKING:  # most joins have an equality and need none
     from joinlib.index.inequality import Run

@@ -1,4 +1,4 @@
-"""Files that processes share: whole or not there, told apart from those that took their place, measured when they change."""
+"""Files that processes share: told apart from those that took their place, measured when they change."""
 
 import os
 from pathlib import Path
@@ -6,35 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from joinlib.index.files import Mapped, whole
+from joinlib.files import whole
+from joinlib.index.mapped import Mapped
 from joinlib.index.marks import UNKNOWN, MarkFile
 
 
-def write(path: Path, content: bytes, full: bool = False) -> None:
+def write(path: Path, content: bytes) -> None:
     with whole(path) as aside:
         aside.write_bytes(content)
-        if full:
-            raise OSError("full")
-
-
-def test_a_file_is_there_once_it_is_whole(tmp_path: Path) -> None:
-    """Until then there is the old one, and beside it a name that begins as its own: sweeps by that find it."""
-    path = tmp_path / "0-1.index"
-    write(path, b"old")
-    with whole(path) as aside:
-        aside.write_bytes(b"new")
-        assert path.read_bytes() == b"old"
-        assert sorted(tmp_path.glob("0-*")) == [path, aside] and not list(tmp_path.glob("*.index?"))
-    assert path.read_bytes() == b"new" and list(tmp_path.iterdir()) == [path]
-
-
-def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
-    """A full disk, for one: the old file stays, and nothing else."""
-    path = tmp_path / "0-1.index"
-    write(path, b"old")
-    with pytest.raises(OSError, match="full"):
-        write(path, b"ne", full=True)
-    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
 
 
 def test_a_map_is_of_the_file_that_was_opened(tmp_path: Path) -> None:

@@ -1,28 +1,9 @@
-"""Files of an executor's local folder, which its processes share: whole or not there, and mapped for as long as they are it.
-
-    PATH.PID.TID ─► PATH      written aside, then one rename; whoever has mapped the file that was there keeps that one
-
-The name aside begins as the file's own: whoever sweeps by how names begin sweeps what was cut off as well.
-"""
+"""Files of an executor's local folder as memory that its processes share, until others take their place."""
 
 import mmap
 import os
-import threading
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 from pathlib import Path
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Gives the name to write to; the file takes the place of `path` at the end, unless something is raised."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
-    try:
-        yield aside
-        os.replace(aside, path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
 
 
 class Mapped:

@@ -1,0 +1,44 @@
+"""Files are whole or not there."""
+
+from pathlib import Path
+
+import pytest
+
+from joinlib.files import whole
+
+
+def write(path: Path, content: bytes, full: bool = False) -> None:
+    with whole(path) as aside:
+        aside.write_bytes(content)
+        if full:
+            raise OSError("full")
+
+
+def test_a_file_is_there_once_it_is_whole(tmp_path: Path) -> None:
+    """Until then there is the old one, and beside it a name that begins as its own: sweeps by that find it."""
+    path = tmp_path / "0-1.index"
+    write(path, b"old")
+    with whole(path) as aside:
+        aside.write_bytes(b"new")
+        assert path.read_bytes() == b"old"
+        assert sorted(tmp_path.glob("0-*")) == [path, aside] and not list(tmp_path.glob("*.index?"))
+    assert path.read_bytes() == b"new" and list(tmp_path.iterdir()) == [path]
+
+
+def test_who_lists_the_folder_does_not_see_half_a_file(tmp_path: Path) -> None:
+    """Hidden, and under another name in every attempt: process ids are the same in two containers."""
+    with whole(tmp_path / "a", hidden=True) as one, whole(tmp_path / "a", hidden=True) as other:
+        assert one != other
+        one.write_bytes(b"one")
+        other.write_bytes(b"other")
+        assert not list(tmp_path.glob("[!.]*"))
+    assert (tmp_path / "a").read_bytes() == b"one" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    """A full disk, for one: the old file stays, and nothing else."""
+    path = tmp_path / "0-1.index"
+    write(path, b"old")
+    with pytest.raises(OSError, match="full"):
+        write(path, b"ne", full=True)
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]

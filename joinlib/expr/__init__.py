@@ -10,9 +10,8 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
-Columns: TypeAlias = Callable[
-    [str], Column
-]  # qualified name -> column; every column of one call has the same length
+# Qualified name -> column; every column of one call has the same length.
+Columns: TypeAlias = Callable[[str], Column]
 
 
 class Node(Protocol):

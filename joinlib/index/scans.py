@@ -55,9 +55,8 @@ def pairs(
     order, perms, places, first, stop = rows
     lows, highs = spans.lows, spans.highs
     found, room = 0, out_row.shape[0]
-    plain = (
-        spans.hole_of.shape[0] == 0 and lows.shape[0] == 1 and first <= 0 and stop >= order.shape[0]
-    )  # all that lies in the span
+    # All that lies in the span.
+    plain = spans.hole_of.shape[0] == 0 and lows.shape[0] == 1 and first <= 0 and stop >= order.shape[0]
     while k < by.shape[0]:
         i = by[k]
         walked = narrowest(lows, highs, i)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from joinlib.expr import Expr
+from joinlib.expr.bound import Bound
 from joinlib.route.config import InputPlan
 
 Kind = Literal["inner", "left", "full", "semi", "anti"]  # RIGHT is LEFT with its sides exchanged
@@ -25,23 +26,6 @@ class Leaf:
     """An input of the stage, by its number."""
 
     input: int
-
-
-@dataclass(frozen=True)
-class Bound:
-    """low <= right - left <= high, in microseconds, between two event-time columns; None: unbounded."""
-
-    left: str  # "o.ordered_at"
-    right: str  # "s.shipped_at"
-    low_us: int | None
-    high_us: int | None
-
-    @property
-    def turned(self) -> "Bound":
-        """The same, said of left - right."""
-        low = None if self.high_us is None else -self.high_us
-        high = None if self.low_us is None else -self.low_us
-        return Bound(self.right, self.left, low, high)
 
 
 @dataclass(frozen=True)

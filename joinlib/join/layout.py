@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from joinlib.expr import Expr
-from joinlib.join.config import Bound, Index, Join, Kind, Leaf, Meet
+from joinlib.expr.bound import Bound
+from joinlib.join.config import Index, Join, Kind, Leaf, Meet
 from joinlib.join.reach import Bounds, Holding, Reach, all_bounds, closure, columns
 from joinlib.route.config import HASH, InputPlan
 from joinlib.route.hash import exact

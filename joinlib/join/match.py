@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.expr import Column, Expr
-from joinlib.join.config import Bound
+from joinlib.expr.bound import Bound
 from joinlib.join.rows import Tuples, flat
 from joinlib.state.run import time_values
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joinlib.expr.bound import Bound
 from joinlib.index.sealed import Asked
-from joinlib.join.config import Bound
 from joinlib.join.layout import Operator
 from joinlib.join.match import same_keys, satisfying, within
 from joinlib.join.order.watch import Asker, Watch

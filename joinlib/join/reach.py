@@ -8,7 +8,8 @@ between them would not matter. So a bound counts below its join only on sides wh
 
 from collections.abc import Iterable
 
-from joinlib.join.config import Bound, Join, Leaf
+from joinlib.expr.bound import Bound
+from joinlib.join.config import Join, Leaf
 from joinlib.route.config import InputPlan
 from joinlib.state.manifest import ALWAYS
 

@@ -43,9 +43,8 @@ class Blocks:
 
     rows: Sequence[Block]  # (input, sequence, block, role)
     ticks: Sequence[Tick]
-    written: Mapping[tuple[int, int, int], Written] = field(
-        default_factory=dict
-    )  # blocks that are segments already, by (input, sequence, role)
+    # Blocks that are segments already, by (input, sequence, role).
+    written: Mapping[tuple[int, int, int], Written] = field(default_factory=dict)
     versions: Mapping[int, int] = field(default_factory=dict)  # of tables, by the number of their lookup
 
 

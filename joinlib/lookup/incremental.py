@@ -25,9 +25,8 @@ from joinlib.route.hash import exact, key_hash
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
-Fetch = Callable[
-    [list[pa.Array]], pa.RecordBatch
-]  # distinct keys -> all rows of the table that have one of them
+# Distinct keys -> all rows of the table that have one of them.
+Fetch = Callable[[list[pa.Array]], pa.RecordBatch]
 FOR_EVER = 2**63 - 1
 _FILE_BYTES = 2048  # of a piece, beside its columns
 _PARTS = 8  # no piece is joined to more than this part of the budget

@@ -49,9 +49,8 @@ class Pieces:
         """Rows by number, piece by piece, and which of `wanted` each of them is. `firsts`: of each piece, ascending."""
         if not len(wanted):
             return empty(self.schema), wanted
-        homes = (np.searchsorted(firsts, wanted, side="right") - 1).astype(
-            np.int8
-        )  # small integers sort fast
+        # Small integers sort fast.
+        homes = (np.searchsorted(firsts, wanted, side="right") - 1).astype(np.int8)
         order = np.argsort(homes, kind="stable")
         ends = np.cumsum(np.bincount(homes, minlength=len(firsts)))
         parts, start = [], 0

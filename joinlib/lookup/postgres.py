@@ -32,13 +32,8 @@ if TYPE_CHECKING:
     from adbc_driver_manager import Error
 
 T = TypeVar("T")
-_PASSING = (
-    "08",
-    "53",
-    "57",
-    "40",
-    "55P03",
-)  # classes of SQLSTATE: connection, resources, shutdown and time-outs, conflicts
+# Classes of SQLSTATE: connection, resources, shutdown and time-outs, conflicts.
+_PASSING = ("08", "53", "57", "40", "55P03")
 _COPY = "adbc.postgresql.use_copy"
 _USUAL = "PGPASSWORD"
 _ROW_BYTES = 24  # of a row, beside its columns

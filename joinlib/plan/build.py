@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from joinlib.errors import SpecError
 from joinlib.expr import Expr
+from joinlib.expr.bound import Bound
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
-from joinlib.join.config import Bound, Caching, Join, Leaf, Lookup, Range
+from joinlib.join.config import Caching, Join, Leaf, Lookup, Range
 from joinlib.join.stage import OutputColumn, Stage
 from joinlib.plan.columns import Need, input_plan, key_column, need, upstream_plan
 from joinlib.plan.merge import chain
@@ -19,7 +20,7 @@ from joinlib.plan.operator import Choice, chosen, present
 from joinlib.plan.source import SourceInput
 from joinlib.plan.window import counted
 from joinlib.route.config import StoredColumn
-from joinlib.sql import KeyClass, Node, Query, RangeEnd, Result, Scan, Table, TimeBound, analyse
+from joinlib.sql import KeyClass, Node, Query, RangeEnd, Result, Scan, Table, analyse
 from joinlib.sql import Lookup as AskedLookup
 from joinlib.sql.bounds import intersect
 from joinlib.sql.graph import inputs, kept
@@ -172,7 +173,7 @@ def _retained(tree: Node | Scan, retention_us: int) -> Node | Scan:
         return tree
     times = [_times(c) for c in tree.children]
     pairs = [(a, b) for one, two in combinations(times, 2) for a in one for b in two]
-    more = [TimeBound(a, b, -retention_us, retention_us) for a, b in pairs]
+    more = [Bound(a, b, -retention_us, retention_us) for a, b in pairs]
     children = tuple(_retained(c, retention_us) for c in tree.children)
     return replace(tree, children=children, bounds=intersect([*tree.bounds, *more]))
 
@@ -191,7 +192,7 @@ def _times(tree: Node | Scan) -> list[str]:
     return [t for c in tree.children for t in _times(c) if t.partition(".")[0] in alive]
 
 
-def bounds(tree: Node | Scan) -> list[TimeBound]:
+def bounds(tree: Node | Scan) -> list[Bound]:
     """All bounds of a tree."""
     if isinstance(tree, Scan):
         return []
@@ -223,7 +224,7 @@ def _join(
         kind=tree.kind,
         inputs=tuple(_join(c, numbers, classes, choice) for c in tree.children),
         keys=tuple(keys(h) for h in tree.holders),
-        bounds=tuple(Bound(b.left, b.right, b.low_us, b.high_us) for b in tree.bounds),
+        bounds=tree.bounds,
         predicate=all_of([c.value for c in tree.predicate]),
         where=all_of([c.value for c in tree.where]),
         meets=choice.meets,

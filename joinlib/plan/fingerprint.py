@@ -8,8 +8,9 @@ from typing import Any
 
 from joinlib.aggregate.config import Grouping
 from joinlib.expr import Expr
+from joinlib.expr.bound import Bound
 from joinlib.expr.types import name
-from joinlib.join.config import Bound, Join, Leaf
+from joinlib.join.config import Join, Leaf
 from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.holds import said
 from joinlib.route.config import InputPlan

@@ -7,20 +7,19 @@ Which part that is is not known: the greatest of all parts counts. A part withou
 
 from collections.abc import Iterable, Mapping
 
-from joinlib.join.config import Bound
+from joinlib.expr.bound import Bound
 from joinlib.join.reach import closure
-from joinlib.sql import TimeBound
 
 
 def forward(
-    parts: Iterable[Iterable[str]], bounds: Iterable[TimeBound], late: Mapping[str, int]
+    parts: Iterable[Iterable[str]], bounds: Iterable[Bound], late: Mapping[str, int]
 ) -> dict[str, int]:
     """How many µs each event time may be behind the watermark when its row comes out; one that is not named: any time.
 
     `parts`: the event times of each input's rows; `late`: how far behind those may be as they come in. For inner and semi
     joins: all their bounds hold of every row that comes out. O(times^3).
     """
-    reach = closure(Bound(b.left, b.right, b.low_us, b.high_us) for b in bounds)
+    reach = closure(bounds)
     times = [frozenset(part) & late.keys() for part in parts]
     found = {}
     for at, own in enumerate(times):

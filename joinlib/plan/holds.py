@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from joinlib.join.config import Bound, Join, Leaf
+from joinlib.expr.bound import Bound
+from joinlib.join.config import Join, Leaf
 from joinlib.join.stage import Stage
 from joinlib.route.config import ORDINAL
 from joinlib.spec.duration import text as duration

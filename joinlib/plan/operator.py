@@ -12,7 +12,7 @@ from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr.compare import Comparison
 from joinlib.expr.logic import is_null, negate
-from joinlib.join.config import Bound, Index, Meet
+from joinlib.join.config import Index, Meet
 from joinlib.plan.theta import decides, meets
 from joinlib.route.config import Biclique, Group
 from joinlib.sql import Node, Scan
@@ -55,9 +55,8 @@ def chosen(tree: Node | Scan, units: int, strategy: str, subgroups: int | None =
 
 def _found(tree: Node) -> tuple[tuple[Meet, ...], tuple[Clause, ...]]:
     """What an index can find of the join's conditions, and those of which it says all."""
-    bounds = [Bound(b.left, b.right, b.low_us, b.high_us) for b in tree.bounds]
     left = min(tree.children[0].aliases)
-    found = meets([c.value for c in tree.predicate], bounds, left)
+    found = meets([c.value for c in tree.predicate], tree.bounds, left)
     return found, tuple(c for c in tree.predicate if decides(c.value, left))
 
 

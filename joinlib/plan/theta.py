@@ -19,10 +19,11 @@ import pyarrow.types as pt
 
 from joinlib.expr import Expr, Node, Ref
 from joinlib.expr import types as t
+from joinlib.expr.bound import Bound
 from joinlib.expr.cast import cast
 from joinlib.expr.compare import MIRROR, Comparison
 from joinlib.expr.nodes import Call, Literal, compute
-from joinlib.join.config import Bound, Meet
+from joinlib.join.config import Meet
 from joinlib.sql.graph import aliases
 
 _LOOSE = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">="}

@@ -44,9 +44,8 @@ class Group:
 
 
 Pattern = Callable[[Node], bool]  # can it be a member of a group? (canBeMultiJoinGroupMember)
-Make = Callable[
-    [Group, tuple[Node, ...]], Node
-]  # of a group and its converted inputs (createMultiJoinNodeByGroup)
+# Of a group and its converted inputs (createMultiJoinNodeByGroup).
+Make = Callable[[Group, tuple[Node, ...]], Node]
 
 
 def joins(node: Node) -> bool:

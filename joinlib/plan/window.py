@@ -10,9 +10,10 @@ from dataclasses import replace
 from itertools import combinations
 
 from joinlib.errors import SpecError
+from joinlib.expr.bound import Bound
 from joinlib.plan.source import SourceInput
 from joinlib.route.config import ORDINAL
-from joinlib.sql import Node, Scan, TimeBound
+from joinlib.sql import Node, Scan
 
 
 def counted(tree: Node | Scan, rows: int, inputs: Mapping[str, SourceInput]) -> Node | Scan:
@@ -39,4 +40,4 @@ def counted(tree: Node | Scan, rows: int, inputs: Mapping[str, SourceInput]) -> 
                 " none: what is read in several partitions, or as text, is in no one order; bound the time instead"
             )
     pairs = combinations([f"{s.alias}.{ORDINAL}" for s in scans], 2)
-    return replace(tree, bounds=tuple(TimeBound(a, b, 1 - rows, rows - 1) for a, b in pairs))
+    return replace(tree, bounds=tuple(Bound(a, b, 1 - rows, rows - 1) for a, b in pairs))

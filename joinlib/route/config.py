@@ -36,9 +36,8 @@ class InputPlan:
     filter: Expr | None
     columns: tuple[StoredColumn, ...]
     keys: tuple[str, ...]  # names among columns; position i of every input is the same key class, same type
-    time: (
-        str | None
-    )  # name among columns: event time, timestamp('us', 'UTC') or timestamp('us'); or the row's number
+    # Name among columns: event time, timestamp('us', 'UTC') or timestamp('us'); or the row's number.
+    time: str | None
     delay_us: int  # how far rows may be behind the highest event time
     idle_us: int | None  # silent for so long: out of the watermark's minimum
     keep_null_keys: bool  # an outer or anti join wants rows whose key is NULL: they come out unmatched

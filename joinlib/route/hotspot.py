@@ -90,9 +90,8 @@ def rule(sample: U64, units: int) -> Rule:
     ends = np.cumsum(weights) / share
     starts = ends - weights / share
     home = np.minimum((starts + ends) / 2, units - 1).astype(np.int64)
-    first = np.searchsorted(
-        home, np.arange(1, units), side="left"
-    )  # the first key of each unit but the first
+    # The first key of each unit but the first.
+    first = np.searchsorted(home, np.arange(1, units), side="left")
     most = np.uint64(2**64 - 1)
     bounds = [int(keys[at]) if at < len(keys) else int(most) for at in first]
     heavy = np.flatnonzero((weights > _HEAVY * share) & (starts.astype(np.int64) < np.ceil(ends - 1e-9) - 1))

@@ -33,9 +33,8 @@ def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 6
 
     if plan.filter is not None:
         keep = plan.filter.evaluate(source, rows.num_rows)
-        if (
-            pc.min(keep).as_py() is not True or keep.null_count
-        ):  # a NULL is no reason to keep a row; min() skips it
+        # A NULL is no reason to keep a row; min() skips it.
+        if pc.min(keep).as_py() is not True or keep.null_count:
             rows = rows.filter(_flat(keep))
     arrays = [_flat(c.value.evaluate(source, rows.num_rows)) for c in plan.columns]
     block = pa.record_batch(arrays, plan.schema)

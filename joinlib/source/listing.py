@@ -14,9 +14,8 @@ from typing import Literal
 
 from joinlib.errors import InputError
 
-Order = Literal[
-    "modified", "name"
-]  # among the files of one listing: by time of modification, then name; or by name
+# Among the files of one listing: by time of modification, then name; or by name.
+Order = Literal["modified", "name"]
 
 
 @dataclass(frozen=True)

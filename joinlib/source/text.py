@@ -73,9 +73,8 @@ def _check_utf8(sample: bytes) -> None:
     try:
         sample.decode()
     except UnicodeDecodeError as e:
-        inside = (
-            len(sample) == _SAMPLE_BYTES and e.start >= len(sample) - 3
-        )  # a character that the sample cuts
+        # A character that the sample cuts.
+        inside = len(sample) == _SAMPLE_BYTES and e.start >= len(sample) - 3
         if not inside:
             raise Unreadable(f"not UTF-8 text (byte {e.start}); is it compressed?") from e
 

@@ -24,9 +24,8 @@ def warm_up() -> None:
 
     warm()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(
-        resource.RLIMIT_NOFILE, (most, most)
-    )  # each index that a worker maps holds a file open
+    # Each index that a worker maps holds a file open.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     gc.collect()
     gc.freeze()
 

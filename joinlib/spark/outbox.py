@@ -21,9 +21,8 @@ _MOST = 8
 _STALE_S = (
     3.0  # after a broker's restart a channel may wait in vain for its coordinator: a new one is quicker
 )
-_kept: OrderedDict[tuple[str, str, int], tuple[Channel, int]] = (
-    OrderedDict()
-)  # with their markers, of this process
+# With their markers, of this process.
+_kept: OrderedDict[tuple[str, str, int], tuple[Channel, int]] = OrderedDict()
 
 
 class Outbox:

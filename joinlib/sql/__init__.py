@@ -12,7 +12,7 @@ tables    which inputs are looked up, after the joins of streams
 bounds    which clauses bound the time between two inputs
 """
 
-from joinlib.sql.graph import KeyClass, Lookup, Node, Query, RangeEnd, Result, Scan, Table, TimeBound
+from joinlib.sql.graph import KeyClass, Lookup, Node, Query, RangeEnd, Result, Scan, Table
 from joinlib.sql.query import analyse, analyse_stages
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "Result",
     "Scan",
     "Table",
-    "TimeBound",
     "analyse",
     "analyse_stages",
 ]

@@ -8,15 +8,16 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from joinlib.expr import Node, Ref
+from joinlib.expr.bound import Bound
 from joinlib.expr.compare import Comparison
 from joinlib.expr.nodes import Call, Literal, compute
 from joinlib.expr.time import Interval, add_micros
-from joinlib.sql.graph import Clause, TimeBound
+from joinlib.sql.graph import Clause
 
 Sum = tuple[dict[str, int], int]  # signs of columns, and microseconds
 
 
-def time_bound(clause: Clause, order: dict[str, int]) -> TimeBound | None:
+def time_bound(clause: Clause, order: dict[str, int]) -> Bound | None:
     """The bound a clause means; `order` numbers the event-time columns: the lower is the bound's left."""
     node = clause.value.node
     if not isinstance(node, Comparison) or node.sign in ("<>", "<=>"):
@@ -31,13 +32,13 @@ def time_bound(clause: Clause, order: dict[str, int]) -> TimeBound | None:
     return _oriented(node.sign, plus, minus, -micros, order)
 
 
-def _oriented(sign: str, plus: str, minus: str, limit: int, order: dict[str, int]) -> TimeBound:
+def _oriented(sign: str, plus: str, minus: str, limit: int, order: dict[str, int]) -> Bound:
     """plus - minus `sign` limit."""
     low = {"=": limit, ">=": limit, ">": limit + 1}.get(sign)
     high = {"=": limit, "<=": limit, "<": limit - 1}.get(sign)
     if order[minus] < order[plus]:
-        return TimeBound(minus, plus, low, high)
-    return TimeBound(plus, minus, None if high is None else -high, None if low is None else -low)
+        return Bound(minus, plus, low, high)
+    return Bound(plus, minus, None if high is None else -high, None if low is None else -low)
 
 
 def _sum(node: Node, order: dict[str, int]) -> Sum | None:
@@ -67,12 +68,12 @@ def _minus(left: Sum, right: Sum) -> Sum:
     return {c: s for c, s in signs.items() if s}, left[1] - right[1]
 
 
-def intersect(bounds: Iterable[TimeBound]) -> tuple[TimeBound, ...]:
+def intersect(bounds: Iterable[Bound]) -> tuple[Bound, ...]:
     """One bound for each pair of columns."""
-    found: dict[tuple[str, str], TimeBound] = {}
+    found: dict[tuple[str, str], Bound] = {}
     for b in bounds:
-        known = found.get((b.left, b.right), TimeBound(b.left, b.right, None, None))
+        known = found.get((b.left, b.right), Bound(b.left, b.right, None, None))
         lows = [x for x in (known.low_us, b.low_us) if x is not None]
         highs = [x for x in (known.high_us, b.high_us) if x is not None]
-        found[b.left, b.right] = TimeBound(b.left, b.right, max(lows, default=None), min(highs, default=None))
+        found[b.left, b.right] = Bound(b.left, b.right, max(lows, default=None), min(highs, default=None))
     return tuple(found.values())

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from joinlib.aggregate.config import Grouping
 from joinlib.expr import Expr
+from joinlib.expr.bound import Bound
 
 Kind = Literal["inner", "left", "full", "semi", "anti"]
 LookupKind = Literal["inner", "left", "semi", "anti"]
@@ -92,16 +93,6 @@ class KeyClass:
 
 
 @dataclass(frozen=True)
-class TimeBound:
-    """low <= right - left <= high in microseconds, between event-time columns; None: unbounded."""
-
-    left: str
-    right: str
-    low_us: int | None
-    high_us: int | None
-
-
-@dataclass(frozen=True)
 class Node:
     """A join with its clauses told apart.
 
@@ -111,7 +102,7 @@ class Node:
     kind: Kind
     children: tuple["Node | Scan", ...]
     holders: tuple[tuple[str, ...], ...]
-    bounds: tuple[TimeBound, ...]
+    bounds: tuple[Bound, ...]
     predicate: tuple[Clause, ...]
     where: tuple[Clause, ...]
 

@@ -20,9 +20,8 @@ class Pulse:
 
     listed_at: float  # when everything was listed last; at first, the start
     told_at: dict[str, float] = field(default_factory=dict)  # by kind
-    owed: dict[tuple[str, str], tuple[int, float]] = field(
-        default_factory=dict
-    )  # kind, uid -> version, since
+    # Kind, uid -> version, since.
+    owed: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
 
     def told(self, kind: Kind, thing: Object, now: float) -> None:
         """A watch has told of an object."""

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from joinlib.errors import SpecError
-from joinlib.join.config import Bound, Join, Leaf
+from joinlib.expr.bound import Bound
+from joinlib.join.config import Join, Leaf
 from joinlib.plan import SourceInput, Stage, build, compare, explain, fingerprint
 
 TIMESTAMP = pa.timestamp("us", "UTC")

@@ -9,14 +9,13 @@ import pyarrow as pa
 import pytest
 
 from joinlib.errors import SpecError, SqlError
-from joinlib.join.config import Bound
+from joinlib.expr.bound import Bound
 from joinlib.plan import Pipeline, SourceInput, build, compare, explain, fingerprint, pipeline, pipeline_of
 from joinlib.plan.binary import binary
 from joinlib.plan.formats import told
 from joinlib.plan.forward import forward
 from joinlib.plan.tsc import groups
 from joinlib.spec import load
-from joinlib.sql import TimeBound
 
 MANIFESTS = sorted((Path(__file__).parents[3] / "manifests").glob("[0-9]*.yaml"))
 HOUR = 3_600_000_000
@@ -186,7 +185,7 @@ def test_nothing_is_said_of_a_time_without_bound() -> None:
 def test_no_row_is_later_than_is_said(low: int | None, high: int | None) -> None:
     """Of all rows that the bounds let through when the part that came last is not late; and some are as late as that."""
     names = ["a.t", "b.t", "d.t"]
-    bounds = [TimeBound("a.t", "b.t", low, high), TimeBound("b.t", "d.t", -1, 2)]
+    bounds = [Bound("a.t", "b.t", low, high), Bound("b.t", "d.t", -1, 2)]
     said = forward([[name] for name in names], bounds, dict.fromkeys(names, 0))
     span = range(-20, 12)
     through = [
@@ -200,7 +199,7 @@ def test_no_row_is_later_than_is_said(low: int | None, high: int | None) -> None
         assert latest == said.get(name, 20)
 
 
-def _within(bound: TimeBound, row: dict[str, int]) -> bool:
+def _within(bound: Bound, row: dict[str, int]) -> bool:
     apart = row[bound.right] - row[bound.left]
     return (bound.low_us is None or bound.low_us <= apart) and (
         bound.high_us is None or apart <= bound.high_us

@@ -8,6 +8,7 @@ import io
 import tarfile
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,18 @@ from tests.cluster.kube import Kube, Object
 from tests.spark.trial import Rows, rows_of
 
 CLAIM = "data"
+STREAMS = ("orders", "payments")
 SQL = "SELECT o.k AS k, o.v AS ov, p.v AS pv FROM orders o JOIN payments p ON o.k = p.k"
 
 
-def job(name: str, rows: int = 2000, rate: int | None = 100, **spec: Any) -> Object:
-    """A job over two generators. `rate`: rows a second of each, absent: as fast as it goes."""
+def job(
+    name: str, rows: int = 2000, rate: int | None = 100, streams: Sequence[str] = STREAMS, **spec: Any
+) -> Object:
+    """A job over generators. `rate`: rows a second of each, absent: as fast as it goes."""
     made = {"rows": rows, "keys": max(rows // 2, 1), **({"rowsPerSecond": rate} if rate else {})}
     inputs = {
         n: {"schema": "k BIGINT, v BIGINT", "generator": {**made, "seed": seed}}
-        for seed, n in enumerate(("orders", "payments"))
+        for seed, n in enumerate(streams)
     }
     return {
         "apiVersion": "streamjoin.dev/v1alpha1",

@@ -1,10 +1,14 @@
 """An executor comes: batches get a partition for its core, while driver, query and output go on."""
 
-from tests.cluster.jobs import Store, expected, job
+from tests.cluster.jobs import STREAMS, Store, expected, job
 from tests.cluster.kube import Kube
 from tests.cluster.test_runs import running
 
 NAME = "grown"
+SQL = (
+    "SELECT o.k AS k, o.v AS ov, p.v AS pv, s.v AS sv FROM orders o JOIN payments p ON o.k = p.k"
+    " JOIN shipments s ON o.k + 0 = s.k"  # a key of its own, so a stage of its own
+)
 
 
 def _driver(space: Kube) -> tuple[str, int]:
@@ -13,11 +17,13 @@ def _driver(space: Kube) -> tuple[str, int]:
 
 
 def test_there_is_a_partition_for_each_executor(space: Kube, store: Store) -> None:
-    """A third executor comes, two partitions become four, each has something to do; the answer is DuckDB's."""
+    """A third executor comes, two partitions become four, in both stages; the answer is DuckDB's."""
     document = job(
         NAME,
         rows=8000,
         rate=100,
+        streams=(*STREAMS, "shipments"),
+        sql=SQL,
         join={"units": 8},
         executors={"min": 1, "max": 3, "cores": 1, "memory": "1280Mi", "instances": 2},
     )

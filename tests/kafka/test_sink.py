@@ -53,6 +53,17 @@ def test_json_with_a_key(orders: Trial, broker: Broker) -> None:
     assert len({p for _, p in places}) == 3
 
 
+def test_several_stages(orders: Trial, broker: Broker) -> None:
+    """Two keys: only the tasks of the last stage send, whatever the others hand on."""
+    sql = SQL.replace("LEFT ", "") + " JOIN goods g ON o.s = g.s"
+    orders.input("goods", "s STRING, price BIGINT", maxFilesPerBatch=1)
+    orders.fill("goods", [(s, n) for n, s in enumerate(("ape", "new\nline", None, "ape"))], 3)
+    topic = broker.topic("stages", 2)
+    orders.run(sql, output=to(broker, topic))
+
+    assert json_rows(broker.read(topic)) == orders.expected(sql) != Counter()
+
+
 def test_csv_with_a_key_of_two(orders: Trial, broker: Broker) -> None:
     """A line without an end a message."""
     topic = broker.topic("csv")

@@ -13,10 +13,14 @@ import numpy.typing as npt
 from joinlib.index import ascending
 from joinlib.index.ascending import Guide
 from joinlib.index.marks import MarkFile
+from joinlib.index.pages import ahead_of_all
 
 U64 = npt.NDArray[np.uint64]
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+
+
+_ASKED = 8 * ascending.PAGE  # rows for each hash that is looked for, up to which whole pieces are read ahead
 
 
 class Asked:
@@ -41,6 +45,7 @@ class Sealed:
         self.path, self._marked = path, marked
         self.rows = self.token = 0
         self._pieces: list[tuple[U64, Guide, int]] = []
+        self._firsts = self._lasts = np.zeros(0, np.uint64)  # hashes of each piece
         self._marks: MarkFile | None = None
 
     def hold(self, pieces: Sequence[tuple[U64, Guide]]) -> None:
@@ -49,6 +54,8 @@ class Sealed:
         for hashes, guide in pieces:
             self._pieces.append((hashes, guide, self.rows))
             self.rows += len(hashes)
+        self._firsts = np.array([guide.first for _, guide in pieces], np.uint64)
+        self._lasts = np.array([guide.last for _, guide in pieces], np.uint64)
         if self._marked and (self._marks is None or self._marks.rows != self.rows):
             self._marks = MarkFile(self.path, self.rows)
 
@@ -62,9 +69,13 @@ class Sealed:
         wanted, order = asked.ascending
         room = min(limit, max(2 * len(wanted), 64))
         positions, rows, found = np.empty(room, np.int32), np.empty(room, np.int32), 0
-        for hashes, guide, first in self._pieces:
-            at = int(np.searchsorted(wanted, np.uint64(guide.first)))
-            stop, row = int(np.searchsorted(wanted, np.uint64(guide.last), "right")), -1
+        starts = np.searchsorted(wanted, self._firsts).tolist()
+        stops = np.searchsorted(wanted, self._lasts, "right").tolist()
+        for (hashes, _, _), at, stop in zip(self._pieces, starts, stops, strict=True):
+            if (stop - at) * _ASKED >= len(hashes):
+                ahead_of_all(hashes)
+        for (hashes, guide, first), at, stop in zip(self._pieces, starts, stops, strict=True):
+            row = -1
             while at < stop:
                 found, at, row = ascending.probe(
                     hashes, guide.fences, guide.filter, wanted, at, stop, row, first, positions, rows, found

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.expr import Column
+from joinlib.index.pages import ahead
 from joinlib.route.config import HASH
 from joinlib.state.run import I64
 
@@ -61,6 +62,11 @@ class Numbered(Protocol):
         """The number of each batch's first row, and of the row behind the last."""
         ...
 
+    @property
+    def scattered(self) -> bool:
+        """Some may be mapped, and their pages be read when they are touched."""
+        ...
+
 
 class Stored:
     """Stored rows, by number. `ends`: where the rows of each batch end, if they are grouped by batch."""
@@ -79,9 +85,9 @@ class Stored:
         firsts = np.cumsum([0, *(part.home.starts[-1] for part in parts)])
         counts = np.cumsum([0, *(len(part) for part in parts)])
         starts = [part.home.starts[:-1] + first for part, first in zip(parts, firsts)]
-        home = _Several(
-            [b for part in parts for b in part.home.batches], np.append(np.concatenate(starts), firsts[-1])
-        )
+        batches = [batch for part in parts for batch in part.home.batches]
+        scattered = any(part.home.scattered for part in parts)
+        home = _Several(batches, np.append(np.concatenate(starts), firsts[-1]), scattered)
         numbers = np.concatenate([part.numbers + first for part, first in zip(parts, firsts)])
         ends = [part._ends + count for part, count in zip(parts, counts) if part._ends is not None]
         return cls(home, numbers, np.concatenate(ends) if len(ends) == len(parts) else None)
@@ -93,7 +99,11 @@ class Stored:
         if self._ends is None:
             grouped, back = self._by_batch
             return _take(flat(grouped.column(name)), back)
-        parts = [_take(batch.column(name), numbers) for batch, numbers in self._groups]
+        columns = [(batch.column(name), numbers) for batch, numbers in self._groups]
+        if self.home.scattered:
+            for column, numbers in columns:
+                ahead(column, numbers.to_numpy())
+        parts = [_take(column, numbers) for column, numbers in columns]
         return parts[0] if len(parts) == 1 else pa.chunked_array(parts, self.schema.field(name).type)
 
     @cached_property
@@ -128,6 +138,7 @@ class _Several(NamedTuple):
 
     batches: list[pa.RecordBatch]
     starts: Positions
+    scattered: bool
 
 
 class Nulls:

@@ -38,6 +38,7 @@ class LiveRun(ABC):
     run: Run
     batches: list[pa.RecordBatch]
     starts: I32  # the number of each segment's first row, and of the row behind the last
+    scattered = False  # are pages of `batches` read one by one?
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -161,6 +162,7 @@ class SortedRun(LiveRun):
     """A run whose rows ascend by hash, through all its segments: `index` only tells where they are."""
 
     index: Sealed
+    scattered = True
 
     def __init__(self, schema: pa.Schema, path: Path, guides: Guides, marked: bool) -> None:
         super().__init__(schema)

@@ -20,6 +20,8 @@ SCHEMA = pa.schema([(HASH, pa.uint64()), ("a.v", pa.int64())])
 class Live:
     """As much of a run as `Stored` reads."""
 
+    scattered = False
+
     def __init__(self, sizes: list[int]) -> None:
         ends = np.cumsum([0, *sizes])
         self.batches = [batch(range(a, b)) for a, b in itertools.pairwise(ends)]

@@ -55,10 +55,8 @@ def speeds(quick: bool) -> Outcomes:
 
 
 def memory(quick: bool) -> Outcomes:
-    sizes = limits.QUICK if quick else limits.FULL
-    for asked in limits.runs(sizes):
-        limit = sizes.limit if asked.figure == "figure 5" else sizes.varied_limit
-        yield asked.name, partial(limits.run, asked, WORK / "nway-memory", limit)
+    for asked in limits.runs(limits.QUICK if quick else limits.FULL):
+        yield asked.name, partial(limits.run, asked, WORK / "nway-memory")
 
 
 PARTS = {"answer": answers, "speed": speeds, "memory": memory}

@@ -22,7 +22,6 @@ from joinlib.join.unit import Blocks, UnitJoin
 from joinlib.plan import SourceInput, build
 from joinlib.route.split import prepare
 from joinlib.state.manifest import decode, empty
-from joinlib.state.run import LiveRun
 from joinlib.state.tuning import Tuning
 from joinlib.state.unit import hold
 
@@ -43,10 +42,10 @@ class Counting(Prober):
 
     tuples = 0
 
-    def _found(self, tuples: Tuples, bound: frozenset[int], side: int) -> Iterator[tuple[LiveRun, Tuples]]:
-        for live, longer in super()._found(tuples, bound, side):
+    def _found(self, tuples: Tuples, bound: frozenset[int], side: int, apart: bool) -> Iterator[Tuples]:
+        for longer in super()._found(tuples, bound, side, apart):
             Counting.tuples += len(longer)
-            yield live, longer
+            yield longer
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,20 @@ def test_a_whole_array_is_read(cold: pa.RecordBatch) -> None:
     pages.ahead_of_all(values[:0])
 
 
+def test_holes_are_found(cold: pa.RecordBatch) -> None:
+    """An array of which both ends are in memory is asked for all the same, and so are rows of which the first are there."""
+    values = cold.column("v").to_numpy()
+    assert values[0] + values[-1] == ROWS - 1
+    pages.ahead_of_all(values)
+    assert soon(lambda: there(cold.column("v").buffers()[1]) == 1)
+
+    text = cold.column("s")
+    rows = np.arange(0, ROWS, ROWS // 8)
+    assert text.take(pa.array(rows[:3])).to_pylist() == [f"{row:050}" for row in rows[:3]]
+    pages.ahead(text, rows)
+    assert soon(lambda: all(there(text.buffers()[2], int(row) * 50, 50) == 1 for row in rows))
+
+
 def test_nothing_is_asked_for_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor of memory that no file stands behind."""
 

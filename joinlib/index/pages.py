@@ -21,7 +21,6 @@ _END = {
 }
 _SAMPLE = 8  # pages; where all of them are in memory the others are taken to be
 _libc = ctypes.CDLL(None)
-_there = ctypes.c_ubyte()
 
 
 def ahead(column: pa.Array, rows: npt.NDArray[np.signedinteger]) -> None:
@@ -79,5 +78,6 @@ def _in_memory(low: I64, high: I64) -> bool:
 
 
 def _is_there(page: int) -> bool:
-    failed = _libc.mincore(ctypes.c_void_p(page * mmap.PAGESIZE), ctypes.c_size_t(1), ctypes.byref(_there))
-    return bool(failed or _there.value & 1)
+    found = ctypes.c_ubyte()
+    failed = _libc.mincore(ctypes.c_void_p(page * mmap.PAGESIZE), ctypes.c_size_t(1), ctypes.byref(found))
+    return bool(failed or found.value & 1)

@@ -3,6 +3,7 @@
 figure 5    how many results come out by when, with state of many times the cap: all of them, or does it die?
 figure 6    how long it takes by the cap, as one operator and as a chain of binary joins
 figure 7    how long it takes by `join.memory`
+tenfold     does all come out with state of ten times the cap?
 floor       what the processes hold where there is hardly any state
 """
 
@@ -79,7 +80,7 @@ def runs(sizes: Sizes) -> Iterator[Run]:
         yield Run("figure 6", CHAIN, small, times * cap, memory, varied)
     for part in (4, 1, 0.5):
         yield Run("figure 7", NWAY, small, 2 * cap, int(memory / part), varied)
-    yield Run("figure 5", NWAY, most, sizes.least_cap, memory // 2, sizes.most_limit)
+    yield Run("tenfold", NWAY, most, sizes.least_cap, memory // 2, sizes.most_limit)
 
 
 def run(asked: Run, work: Path) -> dict[str, Any]:

@@ -20,7 +20,9 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 
-_ASKED = 8 * ascending.PAGE  # rows for each hash that is looked for, up to which whole pieces are read ahead
+_DENSE = (
+    8 * ascending.PAGE
+)  # up to so many rows for each hash that is looked for, a whole piece is read ahead
 
 
 class Asked:
@@ -72,7 +74,7 @@ class Sealed:
         starts = np.searchsorted(wanted, self._firsts).tolist()
         stops = np.searchsorted(wanted, self._lasts, "right").tolist()
         for (hashes, _, _), at, stop in zip(self._pieces, starts, stops, strict=True):
-            if (stop - at) * _ASKED >= len(hashes):
+            if (stop - at) * _DENSE >= len(hashes):
                 ahead_of_all(hashes)
         for (hashes, guide, first), at, stop in zip(self._pieces, starts, stops, strict=True):
             row = -1

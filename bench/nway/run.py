@@ -1,6 +1,6 @@
 """Joins of four inputs: as one operator, as a chain, and by the peers; and with less memory than state.
 
-    .venv/bin/python bench/nway/run.py                    # everything, about 35 minutes
+    .venv/bin/python bench/nway/run.py                    # everything, about 25 minutes
     .venv/bin/python bench/nway/run.py speed memory       # some parts: answer, speed, memory
     .venv/bin/python bench/nway/run.py --quick            # small: does everything run?
     .venv/bin/python bench/nway/run.py --go-on            # what an interrupted run has not done yet

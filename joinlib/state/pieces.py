@@ -103,4 +103,4 @@ def _between(live: LiveRun, at: int, low: int, high: int, time: str | None, hori
         found = np.flatnonzero((hashes >= np.uint64(low)) & (hashes <= np.uint64(high)))
     if time is None or live.run.segments[at].low > horizon:
         return found
-    return found[time_values(batch.column(time).take(pa.array(found))) > horizon]
+    return found[time_values(live.in_order(at).column(time).take(pa.array(found))) > horizon]

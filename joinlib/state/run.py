@@ -66,7 +66,8 @@ class LiveRun(ABC):
 
     def times(self, column: str) -> I64:
         """Event time of every row, µs; a row without one never expires."""
-        return np.concatenate([time_values(b.column(column)) for b in self.batches])
+        every = map(self.in_order, range(len(self.batches)))
+        return np.concatenate([time_values(batch.column(column)) for batch in every])
 
     def check(self) -> None:
         """Every invariant, O(rows)."""

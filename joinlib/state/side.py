@@ -99,7 +99,7 @@ class Side:
                 yield live, rows
 
     def expire(self, horizon: int) -> None:
-        """Drops runs in which no row is later than `horizon`."""
+        """Drops runs in which no row is later than `horizon`, which never goes back: a merge may have left rows out already."""
         self._horizon = horizon
         for live in [r for r in self.runs if r.run.high <= horizon]:
             self._runs.drop(live)

@@ -35,6 +35,7 @@ class AgainstList(RuleBasedStateMachine):
         self.store = Store(Path(self.folder.name), MARKED, tuning)
         self.rows: list[tuple[int, bool]] = []
         self.batch = self.next = 0
+        self.horizon = NEVER
 
     def teardown(self) -> None:
         self.folder.cleanup()
@@ -48,7 +49,7 @@ class AgainstList(RuleBasedStateMachine):
     def run(self, count: int, marks: set[int], back: int, attempts: int) -> None:
         """One batch: rows, marks, expiry; tried several times."""
         times = list(range(self.next, self.next + count))
-        horizon = self.next - back if back < 20 else None
+        horizon = max(self.horizon, self.next - back) if back < 20 else None  # time never goes back
         manifests, files = [], []
         for n in range(attempts):
             with self.store.open(new_process=n == 1) as unit:
@@ -59,12 +60,13 @@ class AgainstList(RuleBasedStateMachine):
         self.store.saved = manifests[0].encode()
         self.next, self.batch = self.next + count, self.batch + 1
         self.rows = [(v, m or v in marks) for v, m in [*self.rows, *((t, False) for t in times)]]
-        self.rows = self._alive(horizon)
+        self.horizon = self.horizon if horizon is None else horizon
+        self.rows = self._alive()
 
-    def _alive(self, horizon: int | None) -> list[tuple[int, bool]]:
+    def _alive(self) -> list[tuple[int, bool]]:
         """Runs are dropped whole: of the rows behind the horizon any older part may be gone, of the others none."""
         held = {v for v, _ in self.store.content()}
-        assert all(v in held for v, _ in self.rows if horizon is None or v > horizon), "a row was forgotten"
+        assert all(v in held for v, _ in self.rows if v > self.horizon), "a row was forgotten"
         return [r for r in self.rows if r[0] in held]
 
     @rule()

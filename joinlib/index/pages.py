@@ -6,53 +6,69 @@ memory that is what a join does most of its time. Nothing is read twice, and whe
 
 import ctypes
 import mmap
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 I64 = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.signedinteger]
+Items = TypeVar("Items", bound=Any)  # what can be sliced
 
-_END = {
-    pa.string(): np.int32,
-    pa.binary(): np.int32,
-    pa.large_string(): np.int64,
-    pa.large_binary(): np.int64,
-}
-_SAMPLE = 8  # pages; where all of them are in memory the others are taken to be
+_LARGE = (pa.large_string(), pa.large_binary())
+_SAMPLE = 8  # places, about; where all of them are in memory the others are taken to be
 _libc = ctypes.CDLL(None)
 
 
-def ahead(column: pa.Array, rows: npt.NDArray[np.signedinteger]) -> None:
-    """Asks for the pages that hold these rows of a column."""
-    if not len(rows):
+def ahead(parts: Sequence[tuple[pa.Array, Rows]]) -> None:
+    """Asks for the pages that hold these rows of columns of one type. Where they are in memory: O(parts)."""
+    parts = [(column, rows) for column, rows in parts if len(rows) and column.buffers()[-1] is not None]
+    if not parts:
         return
-    rows = rows.astype(np.int64) + column.offset
-    *_, data = column.buffers()
-    if data is None:
-        return
-    if len(column.buffers()) == 3:  # strings, binary
-        ends = np.frombuffer(column.buffers()[1], _END[column.type])
-        at = ends.ctypes.data + ends.itemsize * rows
-        _ask(at, at + 2 * ends.itemsize - 1)
-        first, last = (ends[n].astype(np.int64) for n in (rows, rows + 1))
-        _ask(data.address + first, data.address + last)
-    else:
-        at = data.address + rows * column.type.bit_width // 8
-        _ask(at, at + column.type.bit_width // 8)
+    some = [(column, _few(rows, -(-_SAMPLE // len(parts)))) for column, rows in _few(parts, _SAMPLE)]
+    texts = len(parts[0][0].buffers()) == 3
+    for places in (_ends, _values) if texts else (_values,):  # of texts, the ones say where the others are
+        if not all(_in_memory(places(column, rows)[0]) for column, rows in some):
+            for column, rows in parts:
+                _ask(*places(column, rows))
 
 
 def ahead_of_all(values: npt.NDArray[np.generic]) -> None:
     """Asks for the pages of a whole array."""
     if values.nbytes:
-        _ask(np.array([values.ctypes.data]), np.array([values.ctypes.data + values.nbytes - 1]))
+        first, end = values.ctypes.data, values.ctypes.data + values.nbytes
+        if not _in_memory(np.linspace(first, end - 1, _SAMPLE).astype(np.int64)):
+            _ask(np.array([first]), np.array([end]))
 
 
-def _ask(firsts: I64, lasts: I64) -> None:
-    """For all pages from the addresses `firsts` to `lasts`."""
-    low, high = _spans(firsts // mmap.PAGESIZE, lasts // mmap.PAGESIZE)
-    if _in_memory(low, high):
-        return
+def _few(items: Items, count: int) -> Items:
+    """So many of them, evenly spaced."""
+    return items[:: -(-len(items) // count)]
+
+
+def _ends(column: pa.Array, rows: Rows) -> tuple[I64, I64]:
+    """The addresses of what says where the rows' texts begin and end, and those behind it."""
+    width = 8 if column.type in _LARGE else 4
+    at = column.buffers()[1].address + width * (rows.astype(np.int64) + column.offset)
+    return at, at + 2 * width
+
+
+def _values(column: pa.Array, rows: Rows) -> tuple[I64, I64]:
+    """The addresses of the rows' values, and those behind them."""
+    *_, ends, data = column.buffers()
+    rows = rows.astype(np.int64) + column.offset
+    if len(column.buffers()) == 3:
+        known = np.frombuffer(ends, np.int64 if column.type in _LARGE else np.int32)
+        return data.address + known[rows].astype(np.int64), data.address + known[rows + 1].astype(np.int64)
+    bits = column.type.bit_width
+    return data.address + rows * bits // 8, data.address + (rows + 1) * bits // 8
+
+
+def _ask(firsts: I64, ends: I64) -> None:
+    """For all pages from the addresses `firsts` to those before `ends`."""
+    low, high = _spans(firsts // mmap.PAGESIZE, np.maximum(ends - 1, firsts) // mmap.PAGESIZE)
     for first, last in zip(low.tolist(), high.tolist(), strict=True):
         pages = last - first + 1
         _libc.madvise(
@@ -68,13 +84,8 @@ def _spans(firsts: I64, lasts: I64) -> tuple[I64, I64]:
     return firsts[begins], lasts[np.append(begins[1:], len(lasts)) - 1]
 
 
-def _in_memory(low: I64, high: I64) -> bool:
-    """As far as some of the pages tell, evenly spaced among all."""
-    counts = high - low + 1
-    ends = np.cumsum(counts)
-    picked = (2 * np.arange(_SAMPLE) + 1) * ends[-1] // (2 * _SAMPLE)
-    spans = np.searchsorted(ends, picked, "right")
-    return all(map(_is_there, (high[spans] - (ends[spans] - 1 - picked)).tolist()))
+def _in_memory(addresses: I64) -> bool:
+    return all(map(_is_there, (addresses // mmap.PAGESIZE).tolist()))
 
 
 def _is_there(page: int) -> bool:

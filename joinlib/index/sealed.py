@@ -20,9 +20,8 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 
-_DENSE = (
-    8 * ascending.PAGE
-)  # up to so many rows for each hash that is looked for, a whole piece is read ahead
+# Up to so many rows for each hash that is looked for, a whole piece is read ahead.
+_DENSE = 8 * ascending.PAGE
 
 
 class Asked:

@@ -101,8 +101,7 @@ class Stored:
             return _take(flat(grouped.column(name)), back)
         columns = [(batch.column(name), numbers) for batch, numbers in self._groups]
         if self.home.scattered:
-            for column, numbers in columns:
-                ahead(column, numbers.to_numpy())
+            ahead([(column, numbers.to_numpy()) for column, numbers in columns])
         parts = [_take(column, numbers) for column, numbers in columns]
         return parts[0] if len(parts) == 1 else pa.chunked_array(parts, self.schema.field(name).type)
 

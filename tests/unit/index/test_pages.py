@@ -80,7 +80,7 @@ def test_the_pages_of_rows_are_read(name: str, cold: pa.RecordBatch) -> None:
     """And few others. The rows may be in any order, and the column a part of one."""
     column = cold.column(name).slice(7)
     rows = np.arange(ROWS - 100, 0, -ROWS // 10)
-    pages.ahead(column, rows.astype(np.int32))
+    pages.ahead([(column, rows.astype(np.int32))])
 
     *_, data = column.buffers()
     width = 50 * 8 if name == "s" else column.type.bit_width
@@ -109,7 +109,7 @@ def test_holes_are_found(cold: pa.RecordBatch) -> None:
     text = cold.column("s")
     rows = np.arange(0, ROWS, ROWS // 8)
     assert text.take(pa.array(rows[:3])).to_pylist() == [f"{row:050}" for row in rows[:3]]
-    pages.ahead(text, rows)
+    pages.ahead([(text, rows)])
     assert soon(lambda: all(there(text.buffers()[2], int(row) * 50, 50) == 1 for row in rows))
 
 
@@ -117,8 +117,11 @@ def test_nothing_is_asked_for_that_is_there(monkeypatch: pytest.MonkeyPatch) -> 
     """Nor of memory that no file stands behind."""
 
     class Libc:
-        mincore = pages._libc.mincore
-        asked = 0
+        libc, asked, looked = pages._libc, 0, 0
+
+        def mincore(self, *asked: object) -> int:
+            self.looked += 1
+            return int(self.libc.mincore(*asked))
 
         def madvise(self, *_: object) -> None:
             self.asked += 1
@@ -126,9 +129,12 @@ def test_nothing_is_asked_for_that_is_there(monkeypatch: pytest.MonkeyPatch) -> 
     libc = Libc()
     monkeypatch.setattr(pages, "_libc", libc)
     batch = pa.record_batch([pa.array(range(ROWS))], ["v"])
-    pages.ahead(batch.column("v"), np.arange(ROWS))
+    pages.ahead([(batch.column("v"), np.arange(ROWS))])
     pages.ahead_of_all(batch.column("v").to_numpy())
-    pages.ahead(pa.nulls(3), np.arange(3))
-    pages.ahead(batch.column("v"), np.arange(0))
+    pages.ahead([(pa.nulls(3), np.arange(3))])
+    pages.ahead([(batch.column("v"), np.arange(0))])
 
     assert libc.asked == 0
+    libc.looked = 0
+    pages.ahead([(batch.column("v"), np.arange(ROWS))] * 40)
+    assert libc.asked == 0 and 4 <= libc.looked <= 16, "however many rows and parts there are"

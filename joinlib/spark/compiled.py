@@ -39,7 +39,7 @@ class Compiled:
 def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> Compiled:
     """The tasks of a spec. `tasks`: map tasks of a batch, one for each core."""
     spec, tuning = document.spec, tuning or Tuning()
-    tuning = replace(tuning, probe_order=spec.join.probe_order)
+    tuning = replace(tuning, probe_order=spec.join.probe_order, sync=spec.checkpoint.sync)
     pipeline = pipeline_of(document)
     if pipeline.budget is not None:
         tuning = replace(tuning, levelled=True, seal_bytes=pipeline.budget.head)

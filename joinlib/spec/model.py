@@ -134,6 +134,11 @@ class Checkpoint(Model):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
         description="A new word here begins a new checkpoint, in the folder PATH@WORD; the old one stays where it is.",
     )
+    sync: bool = Field(
+        default=True,
+        description="Whether each batch, with its results, is on the disk before it counts. Without, batches are a little"
+        " faster, and a power cut may ruin the checkpoint and files of results.",
+    )
 
     @property
     def folder(self) -> Path:

@@ -27,6 +27,7 @@ class Tuning:
     probe_pairs: int = 1 << 18  # pairs of equal hash looked at together
     probe_order: str = "auto"  # of joins of three inputs or more: a name among `join.order`'s rules
     probe_cycle: int = 8  # batches after which their orders are chosen anew
+    sync: bool = True  # what a batch writes is on the disk before the batch counts
 
     def __post_init__(self) -> None:
         # Each sealed run is a segment; marks are up to `marks_segments`, and the head keeps room for two at least.

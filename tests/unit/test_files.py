@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from joinlib.files import whole
+from joinlib import files
+from joinlib.files import sync, whole
 
 
 def write(path: Path, content: bytes, full: bool = False) -> None:
@@ -42,3 +43,22 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="full"):
         write(path, b"ne", full=True)
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_synced_is_on_the_disk_before_its_name_and_its_folder_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order in which a power cut at any moment leaves the old file or the new one; a file that is not to survive costs nothing."""
+    calls: list[str] = []
+    monkeypatch.setattr(
+        files.os, "fsync", lambda handle: calls.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+    )
+    with whole(tmp_path / "a") as aside:
+        aside.write_bytes(b"a cache")
+    assert calls == []
+    with whole(tmp_path / "a", synced=True) as aside:
+        aside.write_bytes(b"new")
+    assert calls == [aside.name, tmp_path.name]
+    calls.clear()
+    sync([tmp_path / "a", tmp_path, tmp_path / "a"])
+    assert sorted(calls) == ["a", tmp_path.name]

@@ -18,7 +18,7 @@ from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.duration import UNITS_US
 from joinlib.spec.inputs import SOURCES
 from joinlib.spec.kafka import SERVERS, TOPIC, VARIABLE
-from joinlib.spec.model import KEY, MAX_UNITS, RESERVED, Join
+from joinlib.spec.model import KEY, LOGIN, MAX_UNITS, MOUNT, RESERVED, Join
 
 MAX_NAME = 40  # NAME-driver-0 and NAME-exec-… must be names of pods and labels
 UNITS = f"self.?join.units.orValue({Join().units})"
@@ -36,7 +36,7 @@ PATTERNS = {
     DURATION: "is no duration; write each unit once and the largest first, such as 10s, 500ms or 2h30m",
     QUANTITY: "is no amount of memory; write 8Gi or 512Mi",
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": "is no word; write letters, digits, '.', '_' and '-', at most 63",
-    r"^/[^:]+$": "is no absolute path; write /data, for example",
+    MOUNT: "could hide what the image has; write /data, /mnt, /secrets, /srv, /state or /volumes, or a folder below",
     r"^/": "is no absolute path; write /srv/data, for example",
     r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": "is no name of a claim; write lower-case letters, digits, '-' and '.'",
     SERVERS: "is no list of brokers; write HOST:PORT, several with commas between",
@@ -119,8 +119,8 @@ def _variables() -> list[Rule]:
     return [
         Rule(
             "spec.env",
-            f"self.all(name, name.size() <= 253 && name.matches('{VARIABLE}') && !name.matches('{RESERVED}'))",
-            "a name is none of a variable, or one that the pods need; write letters, digits and '_', such as PGPASSWORD",
+            f"self.all(name, name.size() <= 253 && name.matches('{LOGIN}') && !name.matches('{RESERVED}'))",
+            "a name is none of a variable of a login; end it in _USER, _PASSWORD, _SECRET, _TOKEN, _KEY, _URI or the like",
         ),
     ]
 

@@ -8,11 +8,10 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.inputs import Input, Positive
-from joinlib.spec.kafka import VARIABLE
 from joinlib.spec.output import Output
 from joinlib.spec.rules import next_power_of_two, problems
 
@@ -21,9 +20,11 @@ DnsName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}
 Fraction = Annotated[float, Field(gt=0, le=1)]
 MAX_UNITS = 65_536
 KEY = r"^[A-Za-z0-9._-]{1,253}$"  # an entry of a Secret
-RESERVED = (  # variables that pods have already, and those that say which programs and libraries run
-    r"^(POD_.*|STREAMJOIN_.*|SPARK_.*|PYSPARK_.*|KUBERNETES_.*|PYTHON.*|JAVA_.*|JDK_.*|LD_.*|HOME|TMPDIR|PATH)$"
-)
+# Variables say how somebody logs in. Any other, such as those of Java, bash or numba, could say what the pods run.
+LOGIN = r"^([A-Z][A-Z0-9_]*_|PG)?(USER|USERNAME|LOGIN|PASSWORD|PASSPHRASE|SECRET|TOKEN|KEY|URI|URL|DSN)$"
+RESERVED = r"^(POD|STREAMJOIN|SPARK|PYSPARK|KUBERNETES|HADOOP|PYTHON|JAVA|JDK|LD)_.*$"  # read by what runs in the pods
+# Folders that the image has nothing in, written so that no path can lead out of them.
+MOUNT = r"^/(data|media|mnt|secrets|srv|state|volumes)[A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?$"
 
 
 def _power_of_two(value: int) -> int:
@@ -46,9 +47,16 @@ InputName = Annotated[str, AfterValidator(_identifier)]
 
 
 def _variable(value: str) -> str:
-    if not re.match(VARIABLE, value) or re.match(RESERVED, value):
-        fix = "write letters, digits and '_', such as PGPASSWORD"
-        msg = f"{value!r} is no name of a variable, or one that the pods need; {fix}"
+    if not re.match(LOGIN, value) or re.match(RESERVED, value):
+        fix = "end it in _USER, _PASSWORD, _SECRET, _TOKEN, _KEY, _URI or the like, such as SHOP_PASSWORD"
+        msg = f"{value!r} is no variable of a login, and others could say what the pods run; {fix}"
+        raise ValueError(msg)
+    return value
+
+
+def _mount(value: str) -> str:
+    if not re.match(MOUNT, value):
+        msg = f"{value!r} could hide what the image has; mount it below /data, /mnt, /secrets, /srv, /state or /volumes"
         raise ValueError(msg)
     return value
 
@@ -151,8 +159,11 @@ class Volume(Model):
 
     model_config = ConfigDict(json_schema_extra=one_of("claim", "hostPath", "secret"))
 
-    mount_path: str = Field(
-        pattern=r"^/[^:]+$", description="Where it is mounted; paths of the spec begin with it."
+    mount_path: Annotated[
+        str, AfterValidator(_mount), WithJsonSchema({"type": "string", "pattern": MOUNT})
+    ] = Field(
+        description="Where it is mounted: in a folder whose name begins with data, media, mnt, secrets, srv, state or"
+        " volumes; paths of the spec begin with it."
     )
     claim: DnsName | None = Field(default=None, description="Name of a PersistentVolumeClaim.")
     host_path: str | None = Field(

@@ -1,8 +1,12 @@
 """What is the operator told by its environment?"""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from joinop.allow import Allow
 
 DEFAULT_IMAGE = "streamjoin:latest"
 
@@ -24,6 +28,9 @@ class Config:
     prometheus_token: Path | None = None  # file
     prometheus_ca: Path | None = None  # file
     figures_s: float = 10.0  # figures alone are written to the status this often at most
+    allow: Allow = field(default_factory=Allow)  # what authors of StreamJoins may name
+    scrapers: tuple[Any, ...] = ()  # peers, as in a NetworkPolicy, that may read the drivers' figures
+    namespace: str | None = None  # the operator's own; None: it runs outside the cluster
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> "Config":
@@ -40,6 +47,9 @@ class Config:
             prometheus=given.get("JOINOP_PROMETHEUS_URL"),
             prometheus_token=_file(given.get("JOINOP_PROMETHEUS_TOKEN_FILE")),
             prometheus_ca=_file(given.get("JOINOP_PROMETHEUS_CA_FILE")),
+            allow=Allow.of(json.loads(given.get("JOINOP_ALLOW", "{}"))),
+            scrapers=tuple(json.loads(given.get("JOINOP_SCRAPERS", "[]"))),
+            namespace=given.get("JOINOP_NAMESPACE"),
         )
 
 

@@ -7,14 +7,15 @@ they should be. Only `suspend` is always obeyed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from joinlib.scale import Observed
 from joinop import build, names, status
+from joinop.allow import Allow
 from joinop.build.settings import accepted
 from joinop.classify import Change, Cost, classify
 from joinop.compare import covers, stamped
-from joinop.config import Config
+from joinop.config import DEFAULT_IMAGE, Config
 from joinop.events import Event, between
 from joinop.judge import Accepted, Refused, document, judge
 from joinop.names import Key, Object
@@ -41,6 +42,8 @@ class Seen:
     observed: Observed | None = None  # what executors hold, where a period of scaling is over
     now: float = 0.0  # seconds since 1970
     at: str = ""  # now, for the status
+    allow: Allow = field(default_factory=Allow)  # what its author may name
+    image: str = DEFAULT_IMAGE  # of jobs that name none
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def view_of(seen: Seen) -> View:
 
 def _viewed(seen: Seen) -> tuple[View, Change]:
     held = _held(seen)
-    verdict = judge(document(seen.thing))
+    verdict = _allowed(judge(document(seen.thing)), seen)
     problem, change = _refusal(seen, verdict, held)
     view = View(
         thing=seen.thing,
@@ -106,8 +109,16 @@ def _held(seen: Seen) -> Accepted | None:
     found = accepted(seen.children.get(("ConfigMap", names.spec(seen.thing["metadata"]["name"]))))
     if found is None or "metadata" not in found:
         return None
-    verdict = judge(found)
+    verdict = _allowed(judge(found), seen)  # the lists may be stricter now
     return verdict if isinstance(verdict, Accepted) else None
+
+
+def _allowed(verdict: Accepted | Refused, seen: Seen) -> Accepted | Refused:
+    """Refuses what this cluster lets no author name."""
+    if isinstance(verdict, Refused):
+        return verdict
+    problems = tuple(seen.allow.problems(verdict.model.spec, seen.image))
+    return Refused(problems) if problems else verdict
 
 
 def _refusal(seen: Seen, verdict: Accepted | Refused, held: Accepted | None) -> tuple[Problem | None, Change]:
@@ -119,7 +130,7 @@ def _refusal(seen: Seen, verdict: Accepted | Refused, held: Accepted | None) -> 
         owner = (
             seen.rival.name
             if seen.rival.namespace == seen.thing["metadata"]["namespace"]
-            else str(seen.rival)
+            else "of another namespace"
         )
         message = f"spec.checkpoint.path: checkpoint {verdict.folder} belongs to StreamJoin {owner}; use another folder"
         return Problem("CheckpointTaken", message), replace(change, refused=True)
@@ -148,6 +159,8 @@ def _job(seen: Seen, runs: Accepted, config: Config, *, suspended: bool) -> buil
         pull_policy=config.pull_policy,
         cpu_request=config.cpu_request,
         suspended=suspended,
+        operator=config.namespace,
+        scrapers=config.scrapers,
     )
 
 

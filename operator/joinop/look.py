@@ -120,6 +120,8 @@ class Looker:
             unheard=memory.unheard,
             now=time.time(),
             at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            allow=self.config.allow,
+            image=self.config.image,
         )
 
     async def _observed(self, key: Key, seen: Seen) -> Seen:

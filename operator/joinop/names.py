@@ -19,7 +19,6 @@ INSTANCE = _LABEL + "instance"
 COMPONENT = _LABEL + "component"
 MANAGED = {_LABEL + "managed-by": MANAGER}
 OPERATOR = {_LABEL + "name": MANAGER}
-PROMETHEUS = {_LABEL + "name": "prometheus"}
 
 
 class Key(NamedTuple):

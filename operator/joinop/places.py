@@ -9,7 +9,6 @@ from pathlib import PurePosixPath
 
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.spec.model import Spec, Volume
-from joinop.build.pod import RESERVED
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,8 @@ def problems(spec: Spec) -> Iterator[str]:
 
 def _in_the_way(spec: Spec, number: int, volume: Volume) -> Iterator[str]:
     path = PurePosixPath(volume.mount_path)
-    place = f"spec.volumes.{number}.mountPath"
-    if path == PurePosixPath("/") or ".." in path.parts or any(path.is_relative_to(own) for own in RESERVED):
-        yield f"{place}: {volume.mount_path} belongs to the image; mount it elsewhere, such as /data"
     if any(path == PurePosixPath(other.mount_path) for other in spec.volumes[:number]):
-        yield f"{place}: {volume.mount_path} is mounted twice; remove one"
+        yield f"spec.volumes.{number}.mountPath: {volume.mount_path} is mounted twice; remove one"
 
 
 def _paths(spec: Spec) -> Iterator[tuple[str, PurePosixPath, bool]]:

@@ -1,6 +1,7 @@
 """What do the builders know of a job?"""
 
 from dataclasses import dataclass
+from typing import Any
 
 from joinlib.spec.model import Executors, Spec, StreamJoin
 from joinop import names
@@ -22,6 +23,8 @@ class Job:
     pull_policy: str = "IfNotPresent"
     cpu_request: str | None = None
     suspended: bool = False
+    operator: str | None = None  # namespace of the operator; None: it runs outside the cluster
+    scrapers: tuple[Any, ...] = ()  # who else may read the driver's figures: peers as in a NetworkPolicy
 
     @property
     def spec(self) -> Spec:

@@ -7,26 +7,6 @@ USER = 185
 LOCAL, HOME, TEMPORARY = "/var/streamjoin", "/home/streamjoin", "/tmp"  # noqa: S108  a folder of the pod's own
 SPEC_FOLDER, TOKEN_FOLDER = "/etc/streamjoin", "/etc/streamjoin-token"
 GRACE_S = 90
-# Nothing of the spec may be mounted over these.
-RESERVED = (
-    *(
-        "/bin",
-        "/dev",
-        "/etc",
-        "/home",
-        "/lib",
-        "/lib64",
-        "/opt",
-        "/proc",
-        "/root",
-        "/run",
-        "/sbin",
-        "/sys",
-        "/usr",
-    ),
-    *(LOCAL, TEMPORARY),
-)
-
 _FOLDERS = {"local": LOCAL, "home": HOME, "temporary": TEMPORARY}
 
 

@@ -19,7 +19,7 @@ GOOD: dict[str, Any] = {
         "checkpoint": {"path": "/data/checkpoint"},
         "volumes": [
             {"mountPath": "/data", "claim": "data"},
-            {"mountPath": "/old", "hostPath": "/old", "readOnly": True},
+            {"mountPath": "/srv/old", "hostPath": "/old", "readOnly": True},
         ],
         "executors": {"min": 1, "max": 4, "cores": 2, "memory": "2Gi"},
     },
@@ -39,8 +39,8 @@ def topic(**fields: Any) -> dict[str, Any]:
 LOGIN = {
     "mechanism": "PLAIN",
     "usernameEnv": "USER",
-    "passwordFile": "/old/password",
-    "caFile": "/old/ca.crt",
+    "passwordFile": "/srv/old/password",
+    "caFile": "/srv/old/ca.crt",
 }
 BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field named, the fix
     ("metadata.name", "a" * 41, "metadata.name", "shorten it"),
@@ -105,7 +105,7 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     (ORDERS, topic(onBadMessage="deadLetter"), f"{KAFKA}.onBadMessage", "write both or none"),
     (
         ORDERS,
-        topic(onBadMessage="deadLetter", deadLetters={"path": "/old/bad"}),
+        topic(onBadMessage="deadLetter", deadLetters={"path": "/srv/old/bad"}),
         "spec.inputs",
         "under no volume that can be written",
     ),
@@ -132,7 +132,7 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     ("spec.output.files", GONE, "spec.output", "write exactly one of"),
     (
         "spec.output.files.path",
-        "/old/out",
+        "/srv/old/out",
         "spec.output.files.path",
         "under no volume that can be written; mount one",
     ),
@@ -193,6 +193,33 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         "write exactly one of",
     ),
     ("spec.volumes", [{"mountPath": "data", "claim": "c"}], "spec.volumes[0].mountPath", "write /data"),
+    *(
+        (
+            "spec.volumes",
+            [{"mountPath": path, "claim": "c"}],
+            "spec.volumes[0].mountPath",
+            "could hide what the image has",
+        )
+        for path in (
+            "/",
+            "//etc",
+            "/etc",
+            "/var/lib",
+            "/var/run/secrets/kubernetes.io/serviceaccount",
+            "/data/../etc",
+        )
+    ),
+    *(
+        ("spec.env", {name: {"secret": "s", "key": "k"}}, "spec.env", "is none of a variable of a login")
+        for name in (
+            "_JAVA_OPTIONS",
+            "BASH_ENV",
+            "NUMBA_CACHE_DIR",
+            "CLASSPATH",
+            "SPARK_AUTH_SECRET",
+            "LD_PRELOAD",
+        )
+    ),
     ("spec.volumes", [{"mountPath": "/data", "claim": "c"}] * 2, "spec.volumes[1]", "Duplicate value"),
     ("spec.image", "a b", "spec.image", "write it without spaces"),
     ("spec.suspend", "yes", "spec.suspend", "must be of type boolean"),
@@ -210,7 +237,7 @@ FINE: list[tuple[str, Any]] = [
     ("spec.inputs.orders.role", "table"),
     (f"{FILES}.csv", {"header": True}),
     (f"{FILES}.path", "../in"),  # for a local run; the operator judges
-    (f"{FILES}.path", "/old/in"),
+    (f"{FILES}.path", "/srv/old/in"),
     ("spec.volumes", [{"mountPath": "/data/", "claim": "data"}]),
     ("spec.checkpoint.reset", "second.try"),
     ("spec.env", {"PGPASSWORD": {"secret": "shop-login", "key": "password"}}),

@@ -50,47 +50,11 @@ def results(space: Kube, job: str, out: str) -> int:
 
 
 def test_first_join(space: Kube, apply: Apply) -> None:
-    """Driver and two executors as pods, and rows in a folder of the node."""
-    _wipe(space)
+    """Driver and two executors as pods, and rows on a claim."""
     job = apply("01-first-join.yaml")
-    try:
-        space.until("there are results", lambda: results(space, job, "/data/first-join/out"), 300)
-        assert (
-            len(space.names("pods", f"app.kubernetes.io/instance={job},app.kubernetes.io/component=executor"))
-            == 2
-        )
-    finally:
-        space.delete("sj", job, "--timeout=120s")
-        space.until(
-            "its pods are gone", lambda: not space.names("pods", f"app.kubernetes.io/instance={job}"), 120
-        )
-        _wipe(space)
-
-
-def _wipe(space: Kube) -> None:
-    """The folder of the node may hold what a run left that was cut off; whoever still runs would write it again."""
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "wipe"},
-        "spec": {
-            "restartPolicy": "Never",
-            "containers": [
-                {
-                    "name": "wipe",
-                    "image": IMAGE,
-                    "imagePullPolicy": "IfNotPresent",
-                    "command": ["rm", "-rf", "/data/first-join"],
-                    "securityContext": {"runAsUser": 185},
-                    "volumeMounts": [{"name": "node", "mountPath": "/data"}],
-                }
-            ],
-            "volumes": [{"name": "node", "hostPath": {"path": "/var/tmp"}}],
-        },
-    }
-    space.apply(pod)
-    space.until("it is removed", lambda: space.get("pod", "wipe")["status"].get("phase") == "Succeeded", 90)
-    space.delete("pod", "wipe")
+    space.until("there are results", lambda: results(space, job, "/data/out"), 300)
+    executors = f"app.kubernetes.io/instance={job},app.kubernetes.io/component=executor"
+    assert len(space.names("pods", executors)) == 2
 
 
 def test_files_on_a_claim(space: Kube, apply: Apply) -> None:

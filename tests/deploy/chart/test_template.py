@@ -9,14 +9,22 @@ from typing import Any
 
 import pytest
 import yaml
+from joinop.allow import Allow
 from joinop.build import access
+from joinop.config import Config
 
 from tests.deploy.chart.conftest import BUILD, CHART, Object, Render, of_kind
 
 FULL: dict[str, Any] = {
     "image": {"repository": "r.example/sj", "digest": "sha256:" + "0" * 64, "pullPolicy": "Always"},
     "imagePullSecrets": [{"name": "registry"}],
-    "jobs": {"image": "r.example/jobs:1", "pullPolicy": "Never", "cpuRequest": "100m"},
+    "jobs": {
+        "image": "r.example/jobs:1",
+        "pullPolicy": "Never",
+        "cpuRequest": "100m",
+        "allow": {"secrets": ["streamjoin-*"]},
+        "scrapers": [{"namespaceSelector": {}}],
+    },
     "watchNamespaces": ["a", "b"],
     "serviceAccount": {"annotations": {"a": "b"}},
     "podAnnotations": {"a": "true"},
@@ -189,7 +197,7 @@ def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
     (deployment,) = of_kind(render(**FULL), "Deployment")
     pod = deployment["spec"]["template"]
     (container,) = pod["spec"]["containers"]
-    env = {e["name"]: e["value"] for e in container["env"]}
+    env = {e["name"]: e.get("value", e.get("valueFrom")) for e in container["env"]}
 
     assert (deployment["spec"]["replicas"], deployment["spec"]["strategy"]) == (1, {"type": "Recreate"})
     assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "streamjoin-operator"
@@ -199,6 +207,9 @@ def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
     )
     assert (env["JOINOP_IMAGE_PULL_POLICY"], env["JOINOP_CPU_REQUEST"]) == ("Never", "100m")
     assert (container["args"], env["JOINOP_NAMESPACES"]) == (["operator"], "a,b")
+    assert env["JOINOP_NAMESPACE"] == {"fieldRef": {"fieldPath": "metadata.namespace"}}
+    assert Config.of({"JOINOP_ALLOW": env["JOINOP_ALLOW"]}).allow == Allow(secrets=("streamjoin-*",))
+    assert json.loads(env["JOINOP_SCRAPERS"]) == [{"namespaceSelector": {}}]
     assert env["JOINOP_PROMETHEUS_URL"] == "https://prometheus.example"
     assert env["JOINOP_PROMETHEUS_TOKEN_FILE"] == "/etc/prometheus/token"
     assert {"name": "prometheus", "mountPath": "/etc/prometheus", "readOnly": True} in container[

@@ -49,16 +49,22 @@ class Watched:
     end: float
 
 
+def example() -> dict[str, Any]:
+    """Its StreamJoin; the claim before it is for a cluster."""
+    (thing,) = (d for d in yaml.safe_load_all(EXAMPLE.read_text()) if d["kind"] == "StreamJoin")
+    return dict(thing)
+
+
 def applied() -> dict[str, Any]:
     """The example, as the cluster has it."""
-    thing = yaml.safe_load(EXAMPLE.read_text())
+    thing = example()
     thing["metadata"] |= {"namespace": KEY.namespace}
     return thing
 
 
 def local() -> str:
     """The example, for this machine, with an input more: joins of three have probe orders."""
-    thing = yaml.safe_load(EXAMPLE.read_text())
+    thing = example()
     spec = thing["spec"]
     spec |= {"checkpoint": {"path": "checkpoint"}, "sql": f"{spec['sql']} {_THIRD}"}
     spec["inputs"]["orders"] = {

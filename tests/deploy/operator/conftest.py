@@ -44,6 +44,7 @@ class Outside:
             "PYTHONPATH": f"{ROOT}:{ROOT / 'operator'}",
             "JOINOP_NAMESPACES": self.namespace,
             "JOINOP_PORT": str(self.port),
+            "JOINOP_ALLOW": '{"volumes": ["claim", "secret", "hostPath"]}',
         }
         with self.log.open("ab") as log:
             process = subprocess.Popen(

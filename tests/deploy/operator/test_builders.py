@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from joinop import build, names
 from joinop.build.job import quantity
+from joinop.build.network import driver_policy
 from joinop.build.settings import accepted as held
 from joinop.build.settings import config_map, executor
 from joinop.build.workload import stateful_set
@@ -97,7 +99,7 @@ def test_volumes() -> None:
     volumes = [
         {"mountPath": "/data", "claim": "shared"},
         {"mountPath": "/data/orders", "hostPath": "/srv/orders", "readOnly": True},
-        {"mountPath": "/kafka", "secret": "kafka-login"},
+        {"mountPath": "/secrets/kafka", "secret": "kafka-login"},
     ]
     pod = stateful_set(job(thing(volumes=volumes)))["spec"]["template"]["spec"]
 
@@ -108,7 +110,7 @@ def test_volumes() -> None:
     ]
     assert pod["containers"][0]["volumeMounts"][-2:] == [
         {"name": "volume-1", "mountPath": "/data/orders", "readOnly": True},
-        {"name": "volume-2", "mountPath": "/kafka", "readOnly": True},
+        {"name": "volume-2", "mountPath": "/secrets/kafka", "readOnly": True},
     ]
 
 
@@ -116,14 +118,14 @@ def test_variables_come_from_secrets() -> None:
     """Driver and executors have them by name of Secret and entry, beside their own; Spark keeps what a template has."""
     env = {
         "SHOP_PASSWORD": {"secret": "shop-login", "key": "password"},
-        "AUDIT": {"secret": "audit", "key": "uri"},
+        "AUDIT_URI": {"secret": "audit", "key": "uri"},
     }
     (driver,) = stateful_set(job(thing(env=env)))["spec"]["template"]["spec"]["containers"]
     template = yaml.safe_load(built(given=thing(env=env))["ConfigMap/late-spec"]["data"]["executor.yaml"])
     for container in (driver, *template["spec"]["containers"]):
         given = [variable for variable in container["env"] if "secretKeyRef" in variable.get("valueFrom", {})]
         assert given == [
-            {"name": "AUDIT", "valueFrom": {"secretKeyRef": {"name": "audit", "key": "uri"}}},
+            {"name": "AUDIT_URI", "valueFrom": {"secretKeyRef": {"name": "audit", "key": "uri"}}},
             {
                 "name": "SHOP_PASSWORD",
                 "valueFrom": {"secretKeyRef": {"name": "shop-login", "key": "password"}},
@@ -180,8 +182,22 @@ def test_network_policies() -> None:
     assert [port["port"] for port in spark["ports"]] == [7078, 7079]
     assert spark["from"] == [{"podSelector": {"matchLabels": names.match("late", "executor")}}]
     assert [port["port"] for port in http["ports"]] == [8080]
+    assert len(http["from"]) == 1  # outside a cluster there is no operator's namespace
     assert http["from"][-1] == {"podSelector": {"matchLabels": {"streamjoin.dev/client": "late"}}}
     assert inside == {"from": [{"podSelector": {"matchLabels": names.match("late")}}]}
+
+
+def test_from_outside_only_named_namespaces_come_in() -> None:
+    """A label can be written by anybody in a namespace of his own, its name cannot."""
+    scraper = {"namespaceSelector": {"matchLabels": {"team": "metrics"}}}
+    policy = driver_policy(replace(job(), operator="system", scrapers=(scraper,)))
+    operator, other, _ = policy["spec"]["ingress"][1]["from"]
+
+    assert operator == {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "system"}},
+        "podSelector": {"matchLabels": names.OPERATOR},
+    }
+    assert other == scraper
 
 
 def test_secret_is_not_derived() -> None:

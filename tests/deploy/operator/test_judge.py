@@ -47,7 +47,14 @@ def test_accepted() -> None:
         ("inputs__orders", topic(security={"protocol": "SSL", "caFile": "/ca.crt"}), "spec.inputs.orders.kafka.security.caFile: /ca.crt is under no volume"),
         ("inputs__orders", topic(onBadMessage="deadLetter", deadLetters={"path": "/bad"}), "spec.inputs.orders.kafka.deadLetters.path: /bad is under no volume"),
         ("volumes", [{"mountPath": "/data", "claim": "c"}] * 2, "spec.volumes.1.mountPath: /data is mounted twice"),
-        ("volumes", [{"mountPath": "/data", "claim": "c"}, {"mountPath": "/etc/x", "claim": "d"}], "belongs to the image"),
+        *(
+            ("volumes", [{"mountPath": "/data", "claim": "c"}, {"mountPath": path, "claim": "d"}], "could hide what the image has")
+            for path in ("/", "/etc/x", "//etc", "/var", "/var/run/secrets/kubernetes.io/serviceaccount", "/data/../etc")
+        ),
+        *(
+            ("env", {name: {"secret": "s", "key": "k"}}, "is no variable of a login")
+            for name in ("_JAVA_OPTIONS", "BASH_ENV", "NUMBA_CACHE_DIR", "CLASSPATH", "SPARK_AUTH_SECRET", "LD_PRELOAD", "PGHOSTADDR")
+        ),
         ("executors__min", 9, "spec.executors.min: 9 is more than max, 4"),
         ("join__units", 2, "spec.join.units: 2 is less than executors.max x executors.cores, 4"),
         ("exeutors", {}, "spec.exeutors: unknown field; did you mean 'executors'?"),

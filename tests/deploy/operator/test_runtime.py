@@ -208,7 +208,7 @@ from joinop import handlers
 from joinop.judge import judge
 verdict = judge({"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "x", "namespace": "y"},
   "spec": {"sql": "SELECT a.k FROM a JOIN b ON a.k SIGN b.k", "inputs": {n: {"schema": "k BIGINT", "generator": {}} for n in "ab"},
-  "output": {"noop": {}}, "checkpoint": {"path": "/d/c"}, "volumes": [{"mountPath": "/d", "claim": "c"}]}})
+  "output": {"noop": {}}, "checkpoint": {"path": "/data/c"}, "volumes": [{"mountPath": "/data", "claim": "c"}]}})
 print(verdict.plan.split()[0], sorted({"pyspark", "pandas", "llvmlite", "kubernetes"} & set(sys.modules)))
 """
     assert python(code.replace("SIGN", sign)) == "Inputs []\n"

@@ -1,0 +1,111 @@
+"""What may the author of a StreamJoin name who may do nothing else in the cluster?
+
+A StreamJoin runs pods in its author's name: they mount what its volumes say, run its image, and send what its Secrets hold to
+the hosts that it names. In a cluster where authors may not do that themselves, these lists are what stands between.
+An entry is a name, or a pattern in which `*` stands for any characters.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from joinlib.spec.kafka import KafkaConnection
+from joinlib.spec.model import Spec, Volume
+
+ANY = ("*",)
+
+
+@dataclass(frozen=True)
+class Allow:
+    """The lists, as the chart's values `jobs.allow` give them."""
+
+    volumes: tuple[str, ...] = ("claim", "secret")  # kinds; without hostPath a job sees nothing of its node
+    images: tuple[str, ...] = ()  # besides the default image in any version
+    secrets: tuple[str, ...] = ANY  # that `env` and `volumes` may name
+    hosts: tuple[str, ...] = ANY  # of databases and brokers
+
+    @staticmethod
+    def of(said: dict[str, Any]) -> "Allow":
+        """From what stands in the values; a list that is not there keeps its default."""
+        return Allow(**{name: tuple(map(str, entries)) for name, entries in said.items()})
+
+    def problems(self, spec: Spec, default_image: str) -> Iterator[str]:
+        """What the spec names and may not."""
+        for number, volume in enumerate(spec.volumes):
+            if (kind := _kind(volume)) not in self.volumes:
+                yield (
+                    f"spec.volumes.{number}.{kind}: volumes of this kind are not allowed here ({_listed(self.volumes)} are);"
+                    " use a claim, or ask whoever runs the operator for jobs.allow.volumes"
+                )
+        yield from self._image(spec.image, default_image)
+        for place, secret in _secrets(spec):
+            yield from _unlisted(place, "Secret", secret, self.secrets, "secrets")
+        if self.hosts != ANY:
+            yield from self._hosts(spec)
+
+    def _image(self, image: str | None, default: str) -> Iterator[str]:
+        if image is None or _repository(image) == _repository(default):
+            return
+        yield from _unlisted(
+            "spec.image", "image", image, (f"{_repository(default)}:*", *self.images), "images"
+        )
+
+    def _hosts(self, spec: Spec) -> Iterator[str]:
+        for place, host in _dialled(spec):
+            if host is None:
+                yield (
+                    f"spec.{place}: only listed hosts are allowed here, and this one is hidden in a variable; write host,"
+                    " database and user, with passwordEnv or passwordFile"
+                )
+            else:
+                yield from _unlisted(f"spec.{place}", "host", host, self.hosts, "hosts")
+
+
+def _unlisted(place: str, what: str, name: str, allowed: tuple[str, ...], value: str) -> Iterator[str]:
+    if not any(fnmatchcase(name, pattern) for pattern in allowed):
+        yield (
+            f"{place}: {what} {name} is not allowed here ({_listed(allowed)}); use another, or ask whoever runs the operator"
+            f" for jobs.allow.{value}"
+        )
+
+
+def _listed(allowed: tuple[str, ...]) -> str:
+    return ", ".join(allowed) or "none"
+
+
+def _kind(volume: Volume) -> str:
+    return "claim" if volume.claim else "secret" if volume.secret else "hostPath"
+
+
+def _repository(image: str) -> str:
+    """Without its tag and digest; a port of the registry is no tag."""
+    name = image.partition("@")[0]
+    head, _, last = name.rpartition("/")
+    return "/".join(filter(None, (head, last.partition(":")[0])))
+
+
+def _secrets(spec: Spec) -> Iterator[tuple[str, str]]:
+    for variable, entry in spec.env.items():
+        yield f"spec.env.{variable}", entry.secret
+    for number, volume in enumerate(spec.volumes):
+        if volume.secret is not None:
+            yield f"spec.volumes.{number}.secret", volume.secret
+
+
+def _dialled(spec: Spec) -> Iterator[tuple[str, str | None]]:
+    """Whom the job's pods talk to; None where only a variable knows."""
+    for name, given in spec.inputs.items():
+        if given.postgres is not None:
+            hosts = given.postgres.host
+            for host in (None,) if hosts is None else hosts.split(","):  # libpq tries one after the other
+                yield f"inputs.{name}.postgres.{'uriEnv' if host is None else 'host'}", host
+        if given.kafka is not None:
+            yield from _brokers(f"inputs.{name}.kafka", given.kafka)
+    if spec.output.kafka is not None:
+        yield from _brokers("output.kafka", spec.output.kafka)
+
+
+def _brokers(place: str, connection: KafkaConnection) -> Iterator[tuple[str, str]]:
+    for server in connection.bootstrap_servers.split(","):
+        yield f"{place}.bootstrapServers", server.strip().rpartition(":")[0]

@@ -59,7 +59,8 @@ COPY docker/decom.sh /opt/
 COPY --from=prepared /opt/streamjoin/cache /opt/streamjoin/cache
 COPY --from=program /opt/streamjoin/operator /opt/streamjoin/operator
 COPY --from=program /opt/streamjoin/lib /opt/streamjoin/lib
-COPY docker/entrypoint /opt/streamjoin/
+COPY docker/entrypoint docker/sbom /opt/streamjoin/
+RUN python /opt/streamjoin/sbom "$SPARK_HOME/jars" >/opt/streamjoin/sbom.json
 USER 185
 WORKDIR /home/streamjoin
 ENTRYPOINT ["/opt/streamjoin/entrypoint"]

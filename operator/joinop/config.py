@@ -17,13 +17,15 @@ class Config:
     cpu_request: str | None = None  # of driver and executors; None: the cores of the spec
     port: int = 8080  # of /healthz and /metrics
     workers: int = 8  # jobs looked at side by side
-    resync_s: float = 30.0
+    resync_s: float = 600.0
+    round_s: float = 30.0
     poll_s: float = 5.0
     stale_s: float = 30.0  # a driver that was silent for so long has no figures
     prometheus: str | None = None  # URL; None: drivers are asked for their figures
     prometheus_token: Path | None = None  # file
     prometheus_ca: Path | None = None  # file
     figures_s: float = 10.0  # figures alone are written to the status this often at most
+    figures_rate: float = 20.0  # and of all jobs together, so many times a second
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> "Config":

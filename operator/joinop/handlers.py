@@ -63,7 +63,7 @@ def _lifecycle(found: kopf.OperatorRegistry, config: Config) -> None:
     @kopf.on.startup(registry=found)
     async def start(memo: Any, **_: Any) -> None:
         pulse, meters = Pulse(time.monotonic()), Meters()
-        looker = Looker(config, Cache(), Api(), Drivers(), meters, _prometheus(config))
+        looker = Looker(config, Cache(), Api(), Drivers(), meters, pulse, _prometheus(config))
         operator = Operator(looker, pulse)
         servers.append(await serve(pulse, meters, config.port))
         operator.start()

@@ -6,7 +6,7 @@ Writing is server-side apply with our own field manager: what others set is left
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,10 @@ _LONGEST_S = 30.0  # pause that the server may ask for
 _BUSY = {429, 500, 502, 503, 504}
 _PAGE = 500  # objects of a listing in one answer
 NOT_FOUND, CONFLICT, EXPIRED = 404, 409, 410
+
+
+def anybody() -> None:
+    """May act: there is no other operator."""
 
 
 class ApiError(Exception):
@@ -42,9 +46,12 @@ class Listing:
 
 
 class Api:
-    """A session with the API server."""
+    """A session with the API server. `check` is called right before each request that changes something."""
 
-    def __init__(self, parallel: int = 16, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, check: Callable[[], None] = anybody, parallel: int = 16, timeout_s: float = 30.0
+    ) -> None:
+        self._check = check
         self._info, self._read_at = login.connection(), time.monotonic()
         self._gate = asyncio.Semaphore(parallel)
         self._session = aiohttp.ClientSession(
@@ -164,13 +171,15 @@ class Api:
         headers = self._headers() | {"Accept": "application/json", "Content-Type": _content(method, params)}
         data = None if body is None else json.dumps(body)
         url = self._info.server.rstrip("/") + path
-        async with (
-            self._gate,
-            self._session.request(method, url, params=params, data=data, headers=headers) as answer,
-        ):
-            if answer.status < 400:
-                return await answer.json()
-            raise await _error(answer)
+        async with self._gate:
+            if method != "GET":
+                self._check()
+            async with self._session.request(
+                method, url, params=params, data=data, headers=headers
+            ) as answer:
+                if answer.status < 400:
+                    return await answer.json()
+                raise await _error(answer)
 
     def _headers(self) -> dict[str, str]:
         if time.monotonic() - self._read_at > _FRESH_S:

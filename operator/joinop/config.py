@@ -1,5 +1,7 @@
 """What is the operator told by its environment?"""
 
+import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,10 @@ class Config:
     namespaces: tuple[str, ...] = ()  # none: all
     cpu_request: str | None = None  # of driver and executors; None: the cores of the spec
     port: int = 8080  # of /healthz and /metrics
+    lease: str | None = (
+        None  # NAMESPACE/NAME: of several operators only its holder acts; None: there is no other
+    )
+    identity: str = ""  # the holder's name
     workers: int = 8  # jobs looked at side by side
     resync_s: float = 600.0
     round_s: float = 30.0
@@ -39,6 +45,8 @@ class Config:
             namespaces=tuple(filter(None, map(str.strip, given.get("JOINOP_NAMESPACES", "").split(",")))),
             cpu_request=given.get("JOINOP_CPU_REQUEST"),
             port=int(given.get("JOINOP_PORT", "8080")),
+            lease=given.get("JOINOP_LEASE"),
+            identity=given.get("JOINOP_POD") or f"{socket.gethostname()}-{os.getpid()}",
             prometheus=given.get("JOINOP_PROMETHEUS_URL"),
             prometheus_token=_file(given.get("JOINOP_PROMETHEUS_TOKEN_FILE")),
             prometheus_ca=_file(given.get("JOINOP_PROMETHEUS_CA_FILE")),

@@ -18,10 +18,14 @@ SILENT_S = 1500.0
 class Pulse:
     """What watches have told, and what they owe."""
 
-    listed_at: float  # when everything was listed last; at first, the start
+    listed_at: float = float("inf")  # when everything was listed last; at first, the start; never before it
     told_at: dict[str, float] = field(default_factory=dict)  # by kind
     # Kind, uid -> version, since.
     owed: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
+
+    def begin(self, now: float) -> None:
+        """This operator leads from now on; one that waits is well."""
+        self.listed_at = now
 
     def told(self, kind: Kind, thing: Object, now: float) -> None:
         """A watch has told of an object."""

@@ -8,18 +8,16 @@ import ssl
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jobs.lease import PATIENCE_S, Conflict, Record, Unreachable
+from joinlib.lease import ClusterLease, Unreachable
 from joinlib.spec.model import StreamJoin
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TIMEOUT_S = 2.5
-_GONE, _TAKEN = 404, 409
 
 
 @dataclass(frozen=True)
@@ -57,42 +55,6 @@ def server() -> Server:
     )
 
 
-@dataclass(frozen=True)
-class ClusterLease:
-    """The Lease `name` of a namespace; `metadata`: its labels and owner."""
-
-    server: Server
-    namespace: str
-    name: str
-    metadata: Mapping[str, Any]
-
-    def read(self) -> Record | None:
-        status, lease = self.server.call("GET", f"{self._all}/{self.name}")
-        if status == _GONE:
-            return None
-        return _record(_checked(status, lease))
-
-    def write(self, holder: str, transitions: int, version: str | None) -> Record:
-        metadata = {**self.metadata, "name": self.name, "namespace": self.namespace}
-        spec = {
-            "holderIdentity": holder,
-            "leaseDurationSeconds": int(PATIENCE_S),
-            "leaseTransitions": transitions,
-            "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        }
-        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
-        if version is None:
-            answer = self.server.call("POST", self._all, lease)
-        else:
-            metadata["resourceVersion"] = version
-            answer = self.server.call("PUT", f"{self._all}/{self.name}", lease)
-        return _record(_checked(*answer))
-
-    @property
-    def _all(self) -> str:
-        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
-
-
 def clear_executors(document: StreamJoin, namespace: str) -> None:
     """Deletes the executors of earlier runs, whoever holds the Lease: of a pod that stays, they would stay too."""
     chosen = ",".join(f"{key}={value}" for key, value in _labels(document.metadata.name, "executor").items())
@@ -115,22 +77,4 @@ def lease_of(document: StreamJoin, namespace: str, owner: str | None) -> Cluster
     owners = [{**kind, "name": name, "uid": owner}] if owner else []
     return ClusterLease(
         server(), namespace, f"{name}-driver", {"labels": _labels(name, "driver"), "ownerReferences": owners}
-    )
-
-
-def _checked(status: int, answer: dict[str, Any]) -> dict[str, Any]:
-    if status in (_GONE, _TAKEN):
-        raise Conflict(answer.get("message", ""))
-    if status >= 300:
-        raise Unreachable(f"API server: {status} {answer.get('message', '')}")
-    return answer
-
-
-def _record(lease: Mapping[str, Any]) -> Record:
-    spec = lease.get("spec", {})
-    return Record(
-        spec.get("holderIdentity") or "",
-        spec.get("renewTime") or "",
-        spec.get("leaseTransitions") or 0,
-        lease["metadata"]["resourceVersion"],
     )

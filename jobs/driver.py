@@ -31,12 +31,12 @@ from jobs.exported import metrics
 from jobs.figures import beginning
 from jobs.flow import Flow
 from jobs.guard import Guard
-from jobs.lease import Contender
 from jobs.probes import choosers
 from jobs.serve import Answers, Server, application
 from jobs.surroundings import Surroundings, surroundings
 from jobs.view import Moment, Phase, status
 from joinlib.errors import InputError, NotReady, SpecError, StateError
+from joinlib.lease import Contender
 from joinlib.metric.table import BY_NAME
 from joinlib.plan import pipeline_of
 from joinlib.route.slots import fitting

@@ -11,10 +11,10 @@ import signal
 import threading
 from collections.abc import Callable
 
-from jobs.lease import LATE_S, RENEW_S, Conflict, Contender, Lost, Unreachable
 from jobs.watchdog import Watchdog
+from joinlib.lease import LATE_S, Conflict, Contender, Lost, Unreachable
 
-_AGAIN_S = 1.0
+_AGAIN_S, _RENEW_S = 1.0, 3.0
 log = logging.getLogger("streamjoin.driver")
 
 
@@ -61,7 +61,7 @@ class Guard:
 
     def _keep(self) -> None:
         assert self._watchdog is not None
-        while not self._over.wait(RENEW_S):
+        while not self._over.wait(_RENEW_S):
             try:
                 self._contender.renew()
                 self._watchdog.tell(self._contender.sent)

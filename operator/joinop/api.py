@@ -6,7 +6,8 @@ Writing is server-side apply with our own field manager: what others set is left
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -17,23 +18,40 @@ from joinop.names import API_VERSION, KIND, MANAGER, Object
 
 _APPLY = {"fieldManager": MANAGER, "force": "true"}
 _FRESH_S = 60.0  # credentials are read again after this
-_PAUSES_S = (0.5, 2.0)  # before asking again when the server is busy
+_PAUSES_S = (0.5, 2.0)  # before asking again when the server is busy, unless it says how long
+_LONGEST_S = 30.0  # pause that the server may ask for
 _BUSY = {429, 500, 502, 503, 504}
-NOT_FOUND, CONFLICT = 404, 409
+_PAGE = 500  # objects of a listing in one answer
+NOT_FOUND, CONFLICT, EXPIRED = 404, 409, 410
+
+
+def anybody() -> None:
+    """May act: there is no other operator."""
 
 
 class ApiError(Exception):
     """The API server said no."""
 
-    def __init__(self, status: int, reason: str, message: str) -> None:
+    def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
-        self.status, self.reason = status, reason
+        self.status, self.reason, self.retry_after_s = status, reason, retry_after_s
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All objects of a kind, with the kind written into each, as of a version."""
+
+    items: list[Object]
+    version: int
 
 
 class Api:
-    """A session with the API server."""
+    """A session with the API server. `check` is called right before each request that changes something."""
 
-    def __init__(self, parallel: int = 16, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, check: Callable[[], None] = anybody, parallel: int = 16, timeout_s: float = 30.0
+    ) -> None:
+        self._check = check
         self._info, self._read_at = login.connection(), time.monotonic()
         self._gate = asyncio.Semaphore(parallel)
         self._session = aiohttp.ClientSession(
@@ -53,12 +71,30 @@ class Api:
                 return None
             raise
 
-    async def list(self, kind: Kind, namespace: str | None, selector: str = "") -> list[Object]:
-        """All objects of a kind, with the kind written into each."""
-        found = await self._ask(
-            "GET", kind.path(namespace), {"labelSelector": selector} if selector else None
-        )
-        return [{**item, "kind": kind.kind, "apiVersion": kind.api_version} for item in found["items"]]
+    async def list(
+        self, kind: Kind, namespace: str | None, selector: str = "", *, cached: bool = False
+    ) -> Listing:
+        """All objects of a kind, a page at a time. `cached`: what the API server has in memory, which may be a little old."""
+        asked = {"limit": str(_PAGE)} | ({"resourceVersion": "0"} if cached else {})
+        asked |= {"labelSelector": selector} if selector else {}
+        try:
+            return await self._pages(kind, kind.path(namespace), asked)
+        except ApiError as error:
+            if error.status != EXPIRED:
+                raise
+        del asked["limit"]  # the server has forgotten the version of the first page
+        return await self._pages(kind, kind.path(namespace), asked)
+
+    async def _pages(self, kind: Kind, path: str, asked: Mapping[str, str]) -> Listing:
+        page = await self._ask("GET", path, asked)
+        found, version = page["items"], page["metadata"]["resourceVersion"]
+        while token := page["metadata"].get("continue"):
+            page = await self._ask(
+                "GET", path, {k: v for k, v in asked.items() if k != "resourceVersion"} | {"continue": token}
+            )
+            found += page["items"]
+        items = [{**item, "kind": kind.kind, "apiVersion": kind.api_version} for item in found]
+        return Listing(items, int(version))
 
     async def serves(self, kind: Kind) -> bool:
         """Does the cluster have this kind?"""
@@ -120,6 +156,7 @@ class Api:
             except ApiError as error:
                 if error.status not in _BUSY:
                     raise
+                pause_s = error.retry_after_s or pause_s
             except (aiohttp.ClientConnectionError, TimeoutError):
                 pass
             await asyncio.sleep(pause_s)
@@ -134,18 +171,25 @@ class Api:
         headers = self._headers() | {"Accept": "application/json", "Content-Type": _content(method, params)}
         data = None if body is None else json.dumps(body)
         url = self._info.server.rstrip("/") + path
-        async with (
-            self._gate,
-            self._session.request(method, url, params=params, data=data, headers=headers) as answer,
-        ):
-            if answer.status < 400:
-                return await answer.json()
-            raise await _error(answer)
+        async with self._gate:
+            if method != "GET":
+                self._check()
+            async with self._session.request(
+                method, url, params=params, data=data, headers=headers
+            ) as answer:
+                if answer.status < 400:
+                    return await answer.json()
+                raise await _error(answer)
 
     def _headers(self) -> dict[str, str]:
         if time.monotonic() - self._read_at > _FRESH_S:
             self._info, self._read_at = login.connection(), time.monotonic()
         return dict(self._info.as_http_headers())
+
+
+def _more(asked: Mapping[str, str], token: str) -> dict[str, str]:
+    """The next page: of the version of the first one, which the token names."""
+    return {name: value for name, value in asked.items() if name != "resourceVersion"} | {"continue": token}
 
 
 def _content(method: str, params: Mapping[str, str] | None) -> str:
@@ -156,8 +200,15 @@ def _content(method: str, params: Mapping[str, str] | None) -> str:
 
 async def _error(answer: aiohttp.ClientResponse) -> ApiError:
     """The server's own words, if it has some."""
+    pause_s = _pause_s(answer.headers.get("Retry-After", ""))
     try:
         said = json.loads(await answer.text())
-        return ApiError(answer.status, str(said.get("reason", "")), str(said.get("message", "")))
+        return ApiError(answer.status, str(said.get("reason", "")), str(said.get("message", "")), pause_s)
     except (ValueError, AttributeError):
-        return ApiError(answer.status, answer.reason or "", f"the API server answered {answer.status}")
+        message = f"the API server answered {answer.status}"
+        return ApiError(answer.status, answer.reason or "", message, pause_s)
+
+
+def _pause_s(said: str) -> float | None:
+    """What Retry-After asks for; the API server says seconds."""
+    return min(float(said), _LONGEST_S) if said.isdecimal() else None

@@ -1,6 +1,8 @@
 """What is the operator told by its environment?"""
 
 import json
+import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +22,13 @@ class Config:
     namespaces: tuple[str, ...] = ()  # none: all
     cpu_request: str | None = None  # of driver and executors; None: the cores of the spec
     port: int = 8080  # of /healthz and /metrics
+    lease: str | None = (
+        None  # NAMESPACE/NAME: of several operators only its holder acts; None: there is no other
+    )
+    identity: str = ""  # the holder's name
     workers: int = 8  # jobs looked at side by side
-    resync_s: float = 30.0
+    resync_s: float = 600.0
+    round_s: float = 30.0
     poll_s: float = 5.0
     stale_s: float = 30.0  # a driver that was silent for so long has no figures
     prometheus: str | None = None  # URL; None: drivers are asked for their figures
@@ -31,6 +38,7 @@ class Config:
     allow: Allow = field(default_factory=Allow)  # what authors of StreamJoins may name
     scrapers: tuple[Any, ...] = ()  # peers, as in a NetworkPolicy, that may read the drivers' figures
     namespace: str | None = None  # the operator's own; None: it runs outside the cluster
+    figures_rate: float = 20.0  # and of all jobs together, so many times a second
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> "Config":
@@ -44,6 +52,8 @@ class Config:
             namespaces=tuple(filter(None, map(str.strip, given.get("JOINOP_NAMESPACES", "").split(",")))),
             cpu_request=given.get("JOINOP_CPU_REQUEST"),
             port=int(given.get("JOINOP_PORT", "8080")),
+            lease=given.get("JOINOP_LEASE"),
+            identity=given.get("JOINOP_POD") or f"{socket.gethostname()}-{os.getpid()}",
             prometheus=given.get("JOINOP_PROMETHEUS_URL"),
             prometheus_token=_file(given.get("JOINOP_PROMETHEUS_TOKEN_FILE")),
             prometheus_ca=_file(given.get("JOINOP_PROMETHEUS_CA_FILE")),

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
 
 from joinlib.scale import Load
 from joinop import measure
+from joinop.api import anybody
 from joinop.body import whole
 from joinop.build.workload import PORTS
 from joinop.names import Object
@@ -21,10 +23,13 @@ _SIDE_BY_SIDE = 32
 
 
 class Drivers:
-    """A session with all drivers. Their answers are not trusted: size and shape are checked."""
+    """A session with all drivers. Their answers are not trusted: size and shape are checked.
 
-    def __init__(self, port: int = PORTS["http"]) -> None:
-        self._port = port
+    `check` is called right before a driver is told something.
+    """
+
+    def __init__(self, port: int = PORTS["http"], check: Callable[[], None] = anybody) -> None:
+        self._port, self._check = port, check
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S))
         self._gate = asyncio.Semaphore(_SIDE_BY_SIDE)
 
@@ -64,14 +69,13 @@ class Drivers:
             return "the driver's pod has no IP"
         headers = {"Authorization": f"Bearer {token}"}
         try:
-            async with (
-                self._gate,
-                self._session.post(url, json={"total": executors}, headers=headers) as answer,
-            ):
-                if answer.ok:
-                    return ""
-                said = (await answer.content.read(500)).decode(errors="replace").strip()
-                return f"the driver does not take {executors} executors yet ({answer.status}): {said}"
+            async with self._gate:
+                self._check()
+                async with self._session.post(url, json={"total": executors}, headers=headers) as answer:
+                    if answer.ok:
+                        return ""
+                    said = (await answer.content.read(500)).decode(errors="replace").strip()
+                    return f"the driver does not take {executors} executors yet ({answer.status}): {said}"
         except (aiohttp.ClientError, TimeoutError) as error:
             return f"the driver does not answer: {str(error) or type(error).__name__}"
 

@@ -11,11 +11,12 @@ import kopf
 from aiohttp import web
 
 from joinop import login, names
-from joinop.api import Api
+from joinop.api import Api, anybody
 from joinop.cache import Cache
 from joinop.config import Config
 from joinop.driver import Drivers
 from joinop.kinds import POD, STREAMJOIN, WATCHED, Kind
+from joinop.leader import leader
 from joinop.look import Looker
 from joinop.meters import Meters
 from joinop.prometheus import Prometheus
@@ -40,7 +41,7 @@ def settings() -> kopf.OperatorSettings:
         True  # the kinds are known; to list CRDs would need rights over the whole cluster
     )
     found.posting.enabled = False  # our events are few, and de-duplicated
-    found.peering.standalone = True  # one replica, replaced by Recreate
+    found.peering.standalone = True  # who leads is told by a Lease
     found.persistence.finalizer = f"{names.GROUP}/unused"
     found.networking.request_timeout = 30
     found.watching.server_timeout = 300
@@ -55,6 +56,7 @@ def settings() -> kopf.OperatorSettings:
 def _lifecycle(found: kopf.OperatorRegistry, config: Config) -> None:
     running: list[Operator] = []
     servers: list[web.AppRunner] = []
+    candidate = None if config.lease is None else leader(config.lease, config.identity)
 
     @kopf.on.login(registry=found)
     def sign_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo:
@@ -62,10 +64,16 @@ def _lifecycle(found: kopf.OperatorRegistry, config: Config) -> None:
 
     @kopf.on.startup(registry=found)
     async def start(memo: Any, **_: Any) -> None:
-        pulse, meters = Pulse(time.monotonic()), Meters()
-        looker = Looker(config, Cache(), Api(), Drivers(), meters, _prometheus(config))
-        operator = Operator(looker, pulse)
+        pulse, meters = Pulse(), Meters()
         servers.append(await serve(pulse, meters, config.port))
+        if candidate is not None:
+            await candidate.elected()
+        meters.leader.set(1)
+        pulse.begin(time.monotonic())
+        check = anybody if candidate is None else candidate.check
+        api, drivers = Api(check), Drivers(check=check)
+        looker = Looker(config, Cache(), api, drivers, meters, pulse, _prometheus(config))
+        operator = Operator(looker, pulse)
         operator.start()
         running.append(operator)
         memo.operator = operator
@@ -74,6 +82,8 @@ def _lifecycle(found: kopf.OperatorRegistry, config: Config) -> None:
     async def stop(**_: Any) -> None:
         for operator in running:
             await operator.stop()
+        if candidate is not None:
+            await candidate.resign()
         for server in servers:
             await server.cleanup()
 

@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ from joinlib.plan import explain, fingerprint, pipeline_of
 from joinlib.spec import StreamJoin, parse
 from joinlib.spec.model import Batch, Driver, Executors, Join, Scaling
 from joinop import names, places
+from joinop.kept import kept
 from joinop.leaves import LIVE, leaves
 from joinop.names import Object
 
-_KEPT = 256  # verdicts
 _PLAN_MAX = 16_000  # characters in the status
 _SECTIONS = {
     "join": Join(),
@@ -73,7 +72,7 @@ def judge(given: Object) -> Accepted | Refused:
     return _judge(json.dumps(given, sort_keys=True, ensure_ascii=False))
 
 
-@lru_cache(maxsize=_KEPT)
+@kept(2)  # of what is wanted, and of what was accepted last
 def _judge(text: str) -> Accepted | Refused:
     given = json.loads(text)
     if problems := tuple(_relative(given)):

@@ -1,11 +1,11 @@
 """A look at one job: observe, decide, write. It can be repeated at any time, and stopped at any point."""
 
+import asyncio
 import base64
 import dataclasses
 import logging
 import secrets
 import time
-from asyncio import to_thread
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,19 +20,21 @@ from joinop.decide import Decision, Seen, decide, view_of
 from joinop.driver import Drivers
 from joinop.events import Event, Recorder
 from joinop.judge import Accepted, document, judge
-from joinop.kinds import BY_NAME, CLAIM, SECRET
+from joinop.kinds import BY_NAME, CLAIM, POD_MONITOR, SECRET, STREAMJOIN, Kind
 from joinop.meters import Meters
 from joinop.names import Key, Object
 from joinop.problem import Problem
 from joinop.prometheus import Prometheus
+from joinop.pulse import Pulse
 from joinop.reading import Reading
-from joinop.rivals import rival
 from joinop.status import FIGURES, is_due, observed
 from joinop.symptoms import leaving, split
 
 log = logging.getLogger("joinop")
 _FRESH_S = 10.0  # Prometheus' figures are at least that fresh, however short a period is
-_KNOWN_S = 30.0  # what is there is believed for so long
+_KNOWN_S = 30.0  # what is there is believed for so long,
+_RESTING_S = 600.0  # and of a job that is as it should be, for so long
+_RESTING = {"Running", "Suspended"}
 
 
 @dataclass
@@ -56,20 +58,22 @@ class Looker:
     api: Api
     drivers: Drivers
     meters: Meters
+    pulse: Pulse
     prometheus: Prometheus | None = None  # None: drivers are asked
     recorder: Recorder = field(default_factory=Recorder)
     memories: dict[Key, Memory] = field(default_factory=dict)
     monitored: bool = False  # the cluster has PodMonitors
     clock: Callable[[], float] = time.monotonic
+    _judging: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def look(self, key: Key) -> bool:
         """Whether all could be written."""
+        await self._judge_new()
         thing = self.cache.job(key)
         if thing is None or leaving(thing):
             self.memories.pop(key, None)
             return True
         memory = self.memories.setdefault(key, Memory())
-        await to_thread(judge, document(thing))  # the first time takes a while; later it is known
         try:
             seen = await self._observed(key, await self._seen(key, thing, memory))
             decision = decide(seen, self.config)
@@ -107,14 +111,27 @@ class Looker:
         self.memories.pop(key, None)
         self.meters.scaling.forget(key)
 
+    async def _judge_new(self) -> None:
+        """Judge all specs that are new, in a thread: each takes milliseconds, and any of them may be a rival."""
+        rivals = self.cache.rivals
+        async with self._judging:
+            while rivals.unjudged:
+                job, thing = next(iter(rivals.unjudged.items()))
+                await asyncio.to_thread(judge, document(thing))
+                if rivals.unjudged.get(job) is thing:
+                    rivals.settle(job)
+
     async def _seen(self, key: Key, thing: Object, memory: Memory) -> Seen:
-        pod = self._driver(key)
+        pod, owner = (
+            self._driver(key),
+            self.cache.rivals.of(key),
+        )  # before anything waits: of this very version
         return Seen(
             thing=thing,
             children=self.cache.children(key),
             pods=self.cache.pods(key),
             claims=await self._claims(key, thing, memory),
-            rival=rival(thing, self.cache.jobs()),
+            rival=owner,
             reading=None if pod is None else memory.readings.get(pod["metadata"]["uid"]),
             monitored=self.monitored,
             unheard=memory.unheard,
@@ -148,13 +165,18 @@ class Looker:
         return {claim: await self._there(CLAIM.kind, key, claim, memory) for claim in wanted}
 
     async def _there(self, kind: str, key: Key, name: str, memory: Memory) -> bool:
-        at = memory.there.get(f"{kind} {name}")
-        if at is not None and self.clock() - at < _KNOWN_S:
+        at, known_s = memory.there.get(f"{kind} {name}"), self._known_s(key)
+        if at is not None and self.clock() - at < known_s:
             return True
         if await self.api.get(BY_NAME[kind], key.namespace, name) is None:
             return False
         memory.there[f"{kind} {name}"] = self.clock()
         return True
+
+    def _known_s(self, key: Key) -> float:
+        """Pods that work hold what they need: a claim in use does not go, and nobody asks for its Secret again."""
+        status = (self.cache.job(key) or {}).get("status") or {}
+        return _RESTING_S if status.get("phase") in _RESTING else _KNOWN_S
 
     async def _write(self, key: Key, thing: Object, decision: Decision, memory: Memory) -> Problem | None:
         """Write the children; what kept us from it."""
@@ -201,7 +223,7 @@ class Looker:
                 message = f"{kind.kind} {name} is there and is not ours; delete it, or give the StreamJoin another name"
                 raise ApiError(409, "NameTaken", message)
         made = await self.api.apply(child)
-        self.cache.put(kind, made)
+        self._answered(kind, made)
         self._wrote(key, "apply", child)
         if not covers(made, child):  # the server, or a webhook, has the last word; to insist would never end
             memory.settled[part] = _mark(child, made)
@@ -227,7 +249,7 @@ class Looker:
         before, after = thing.get("status") or {}, decision.status
         if before != after and self._due(before, after, memory):
             told = await self.api.apply_status(key.namespace, key.name, after)
-            self.cache.put(BY_NAME[names.KIND], told)
+            self._answered(STREAMJOIN, told)
             memory.written_at = self.clock()
             self.meters.scaling.told(key, thing, before, after)
         for event in decision.events:
@@ -239,7 +261,8 @@ class Looker:
             {name: value for name, value in status.items() if name not in FIGURES}
             for status in (before, after)
         ]
-        return kept[0] != kept[1] or self.clock() - memory.written_at >= self.config.figures_s
+        seldom_s = max(self.config.figures_s, len(self.memories) / self.config.figures_rate)
+        return kept[0] != kept[1] or self.clock() - memory.written_at >= seldom_s
 
     async def _event(self, thing: Object, event: Event) -> None:
         if not self.recorder.fresh(thing["metadata"]["uid"], event, self.clock()):
@@ -250,6 +273,12 @@ class Looker:
                 await self.api.told_again(body)
         except ApiError as error:  # an event that is lost breaks nothing
             log.debug("event %s: %s", event.reason, error)
+
+    def _answered(self, kind: Kind, thing: Object) -> None:
+        """What the server made of a write. The watch will tell the same, unless it is dead, or was quicker."""
+        if kind is not POD_MONITOR and self.cache.is_news(kind, thing):
+            self.pulse.missed(kind, thing, self.clock())
+        self.cache.put(kind, thing)
 
     def _wrote(self, key: Key, verb: str, child: Object) -> None:
         self.meters.writes.labels(child["kind"], verb).inc()

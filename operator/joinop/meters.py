@@ -25,6 +25,7 @@ class Meters:
         self.missed = self._counter(
             "missed_events", "Changes that a listing found and no watch had told.", "kind"
         )
+        self.leader = self._gauge("leader", "1 of the operator that acts, 0 of one that waits.")
         self.depth = self._gauge("queue_depth", "StreamJoins that wait for a look.")
         self.watch_age = self._gauge("watch_age_seconds", "Time since the last event, by kind.", "kind")
         self.resync_age = self._gauge("resync_age_seconds", "Time since everything was listed.")

@@ -1,7 +1,7 @@
-"""Is the operator alive? A watch that dies says nothing, so it is found out: a listing shows what it should have told.
+"""Is the operator alive? A watch that dies says nothing, so it is found out: it owes what a listing or our own write has shown.
 
-dead watch     something that a listing showed has still not come by the watch a minute later
-dead resync    nothing was listed for two minutes
+dead watch     something that was listed or written has still not come by the watch a minute later
+dead resync    two listings in a row have not come
 """
 
 from dataclasses import dataclass, field
@@ -11,17 +11,21 @@ from joinop.kinds import Kind
 from joinop.names import Object
 
 LATE_S = 60.0
-SILENT_S = 120.0
+SILENT_S = 1500.0
 
 
 @dataclass
 class Pulse:
     """What watches have told, and what they owe."""
 
-    listed_at: float  # when everything was listed last; at first, the start
+    listed_at: float = float("inf")  # when everything was listed last; at first, the start; never before it
     told_at: dict[str, float] = field(default_factory=dict)  # by kind
     # Kind, uid -> version, since.
     owed: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
+
+    def begin(self, now: float) -> None:
+        """This operator leads from now on; one that waits is well."""
+        self.listed_at = now
 
     def told(self, kind: Kind, thing: Object, now: float) -> None:
         """A watch has told of an object."""
@@ -31,7 +35,7 @@ class Pulse:
             del self.owed[at]
 
     def missed(self, kind: Kind, thing: Object, now: float) -> None:
-        """A listing has shown what no watch has told."""
+        """A listing, or the answer to a write, has shown what no watch has told."""
         at = (kind.plural, thing["metadata"]["uid"])
         self.owed.setdefault(at, (version(thing), now))
 

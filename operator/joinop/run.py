@@ -1,6 +1,11 @@
-"""What goes on all the time? Workers look at jobs, a poll asks drivers, a resync lists everything.
+"""What goes on all the time? Workers look at jobs, a poll asks drivers, rounds come by every job, a resync lists everything.
 
-The resync makes the operator level-based: whatever a watch did not tell is found within half a minute.
+    poll      every 5 s, of drivers: what they say
+    round     every 30 s, of nobody: what time alone changes, such as a claim that was missing
+    resync    every ten minutes, of the API server: whatever no watch told; a watch that is dead is found out by it
+
+The resync makes the operator level-based. It reads what the API server has in memory, but for the first: an operator that
+begins must not decide by a status that its predecessor has written over.
 """
 
 import asyncio
@@ -14,6 +19,7 @@ from typing import get_args
 from joinlib.spec.status import Phase
 from joinop import names
 from joinop.api import ApiError
+from joinop.kept import make_room
 from joinop.kinds import POD, POD_MONITOR, STREAMJOIN, WATCHED, Kind
 from joinop.look import Looker
 from joinop.names import Key, Object, key
@@ -23,6 +29,7 @@ from joinop.workqueue import WorkQueue
 
 log = logging.getLogger("joinop")
 MANAGED = names.text(names.MANAGED)
+_AGAIN_S = 10.0  # what failed is tried again, however seldom it is done
 
 
 @dataclass
@@ -39,6 +46,7 @@ class Operator:
         config = self.looker.config
         loops = [
             self._forever("resync", self.resync, config.resync_s),
+            self._forever("round", self.round, config.round_s),
             self._forever("poll", self.poll, config.poll_s),
             *(self._work() for _ in range(config.workers)),
         ]
@@ -67,8 +75,14 @@ class Operator:
             for kind in (STREAMJOIN, POD, *WATCHED, *monitors):
                 await self._list(kind, namespace)
         self.pulse.listed_at = time.monotonic()
+        make_room(len(self.looker.cache.jobs()))
         self.filled.set()
+
+    async def round(self) -> None:
+        """Look at every job, as far as it is known."""
+        await self.filled.wait()
         jobs = self.looker.cache.jobs()
+        make_room(len(jobs))
         for thing in jobs:
             self.queue.add(key(thing))
         self._count(jobs)
@@ -83,9 +97,10 @@ class Operator:
                 self.queue.add(each)
 
     async def _list(self, kind: Kind, namespace: str | None) -> None:
-        listed = await self.looker.api.list(kind, namespace, "" if kind is STREAMJOIN else MANAGED)
-        uids, now = {thing["metadata"]["uid"] for thing in listed}, time.monotonic()
-        for thing in self.looker.cache.replace(kind, namespace, listed):
+        selector = "" if kind is STREAMJOIN else MANAGED
+        listed = await self.looker.api.list(kind, namespace, selector, cached=self.filled.is_set())
+        uids, now = {thing["metadata"]["uid"] for thing in listed.items}, time.monotonic()
+        for thing in self.looker.cache.replace(kind, namespace, listed.items, listed.version):
             gone = thing["metadata"]["uid"] not in uids
             if self.filled.is_set() and not gone and kind is not POD_MONITOR:  # which nobody watches
                 self.pulse.missed(kind, thing, now)
@@ -111,6 +126,8 @@ class Operator:
             self.looker.forget(owner)
         else:
             self.queue.hurry(owner)
+        if not self.filled.is_set():  # then all are looked at
+            return
         for other in self.looker.cache.jobs():
             if any(
                 c.get("reason") == "CheckpointTaken"
@@ -148,7 +165,10 @@ class Operator:
                 log.warning("%s: %s", what, error)
             except Exception:
                 log.exception("%s: unexpected; it is tried again", what)
-            await asyncio.sleep(every_s)
+            else:
+                await asyncio.sleep(every_s)
+                continue
+            await asyncio.sleep(min(every_s, _AGAIN_S))
 
 
 def _generation(thing: Object | None) -> object:

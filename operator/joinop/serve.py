@@ -18,7 +18,7 @@ async def serve(pulse: Pulse, meters: Meters, port: int) -> web.AppRunner:
 
     async def metrics(_: web.Request) -> web.Response:
         now = time.monotonic()
-        meters.resync_age.set(now - pulse.listed_at)
+        meters.resync_age.set(max(0.0, now - pulse.listed_at))
         for kind, at in pulse.told_at.items():
             meters.watch_age.labels(kind).set(now - at)
         return web.Response(body=generate_latest(meters.registry), content_type="text/plain", charset="utf-8")

@@ -4,7 +4,6 @@ The ConfigMap is also the operator's memory: while a newer spec is refused, it h
 """
 
 import json
-from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -13,9 +12,10 @@ from joinop import names
 from joinop.build import pod
 from joinop.build.job import Job
 from joinop.build.workload import EXECUTOR_FILE, SPEC_FILE
+from joinop.kept import kept
 from joinop.names import Object
 
-_KEPT = 256  # texts: YAML takes milliseconds, and a job is looked at every few seconds
+# YAML takes milliseconds, and a job is looked at every few seconds: texts are kept.
 
 
 def config_map(job: Job) -> Object:
@@ -53,7 +53,7 @@ def accepted(config: Object | None) -> Object | None:
     return _load((config or {}).get("data", {}).get(SPEC_FILE, ""))
 
 
-@lru_cache(maxsize=_KEPT)
+@kept(1)
 def _load(text: str) -> Object | None:
     try:
         found: Any = yaml.safe_load(text)
@@ -66,7 +66,7 @@ def _yaml(value: Object) -> str:
     return _dump(json.dumps(value, sort_keys=True, ensure_ascii=False))
 
 
-@lru_cache(maxsize=2 * _KEPT)
+@kept(2)  # of the document, and of the executors' template
 def _dump(text: str) -> str:
     return yaml.dump(json.loads(text), Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=110)
 

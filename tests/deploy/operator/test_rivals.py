@@ -1,10 +1,16 @@
-"""Who owns a checkpoint that two jobs name?"""
+"""Who owns a checkpoint that two jobs name? And: it is found as a walk over all jobs would find it, without the walk."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from joinop.names import Key
-from joinop.rivals import rival
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joinop import places
+from joinop.judge import Accepted, document, judge
+from joinop.names import Key, Object, key
+from joinop.places import Place
+from joinop.rivals import Rivals
 
 from tests.deploy.operator.things import AT, LATER, thing
 
@@ -14,7 +20,45 @@ RUNS = {"checkpoint": {"folder": "/data/checkpoint", "fingerprint": "{}"}}
 
 def owner(mine: dict[str, Any], theirs: dict[str, Any]) -> Key | None:
     me, other = thing("mine", **mine), thing("theirs", **theirs)
-    return rival(me, [me, other])
+    found = walk([me, other])[key(me)]
+    assert found == indexed([me, other]).of(key(me))
+    return found
+
+
+def indexed(things: Iterable[Object]) -> Rivals:
+    found = Rivals()
+    for each in things:
+        found.put(each)
+    return found
+
+
+def walk(things: Iterable[Object]) -> dict[Key, Key | None]:
+    """The oracle: for each job all others are looked at."""
+    known = [(place_of(each), order(each)) for each in things]
+    return {
+        mine[-1]: min(
+            (
+                theirs
+                for other, theirs in known
+                if place and other and theirs < mine and other.overlaps(place)
+            ),
+            default=(mine, None),
+        )[-1]
+        for place, mine in known
+    }
+
+
+def place_of(each: Object) -> Place | None:
+    verdict = judge(document(each))
+    if not isinstance(verdict, Accepted):
+        return None
+    return places.checkpoint(verdict.model.spec, each["metadata"]["namespace"])
+
+
+def order(each: Object) -> tuple[bool, str, Key]:
+    verdict, used = judge(document(each)), each.get("status", {}).get("checkpoint", {}).get("folder")
+    has_run_there = isinstance(verdict, Accepted) and used == verdict.folder
+    return not has_run_there, each["metadata"].get("creationTimestamp", ""), key(each)
 
 
 @pytest.mark.parametrize(
@@ -50,3 +94,90 @@ def test_other_mount_path() -> None:
     }
 
     assert owner({"created": LATER, **elsewhere}, {}) == Key("shop", "theirs")
+
+
+FOLDERS = ["/data/a", "/data/a/b", "/data/a/b/c", "/data/ab", "/data"]
+VOLUMES = [
+    [{"mountPath": "/data", "claim": "one"}],
+    [{"mountPath": "/data", "claim": "two"}],
+    [{"mountPath": "/data", "claim": "one"}, {"mountPath": "/data/a", "claim": "two"}],
+    [{"mountPath": "/data", "hostPath": "/srv"}],
+    [{"mountPath": "/data", "hostPath": "/srv/a"}],
+    [{"mountPath": "/elsewhere", "claim": "one"}],  # the checkpoint is under no volume: refused
+]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.sampled_from("pqrs"),
+            st.sampled_from(["shop", "other"]),
+            st.sampled_from(FOLDERS),
+            st.sampled_from([None, "2"]),
+            st.sampled_from(VOLUMES),
+            st.sampled_from([AT, LATER]),
+            st.sampled_from([None, *FOLDERS]),  # where it has run
+        ),
+        st.tuples(st.just("gone"), st.integers(0, 7)),
+    ),
+    max_size=16,
+)
+
+
+def drawn(step: tuple[Any, ...], generation: int) -> Object:
+    name, namespace, folder, reset, volumes, created, ran = step
+    status = {"checkpoint": {"folder": ran}} if ran else None
+    found = thing(
+        name,
+        namespace,
+        created,
+        status,
+        checkpoint={"path": folder} | ({"reset": reset} if reset else {}),
+        volumes=volumes,
+        inputs__orders__files__path="/data/in",
+    )
+    return found | {"metadata": found["metadata"] | {"generation": generation}}
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_as_a_walk_over_all(steps: list[tuple[Any, ...]]) -> None:
+    """Jobs come, change, run and go: after each step, every job has the owner that a walk over all of them finds."""
+    rivals, there = Rivals(), dict[Key, Object]()
+    for number, step in enumerate(steps):
+        if step[0] == "gone":
+            for each in sorted(there)[step[1] : step[1] + 1]:
+                rivals.drop(each)
+                del there[each]
+        else:
+            each = drawn(step, number // 3)  # a status changes without a new generation
+            rivals.put(each)
+            there[key(each)] = each
+        assert {each: rivals.of(each) for each in there} == walk(there.values())
+    for each in there:
+        rivals.drop(each)
+    assert rivals == Rivals(), "nothing is left of those that are gone"
+
+
+def test_a_look_judges_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand jobs that are known, a question judges none; one that has changed is judged alone; a status judges nothing."""
+    things = [thing(f"job-{n}", checkpoint__path=f"/data/ck/{n}") for n in range(1000)]
+    judged: list[str] = []
+    verdict = judge(document(things[0]))
+
+    def counted(given: Object) -> object:
+        judged.append(given["metadata"]["name"])
+        return verdict
+
+    monkeypatch.setattr("joinop.rivals.judge", counted)
+    rivals = indexed(things)
+    assert rivals.of(key(things[7])) is not None, "all have the one verdict, so the first owns it"
+    assert len(judged) == 1000
+
+    judged.clear()
+    for each in things[:30]:
+        rivals.put({**each, "status": {"phase": "Running"}})
+        rivals.of(key(each))
+    assert judged == []
+    changed = things[5]["metadata"] | {"generation": 2}
+    rivals.put({**things[5], "metadata": changed})
+    rivals.of(key(things[9]))
+    assert judged == ["job-5"]

@@ -81,21 +81,22 @@ def test_failures_wait() -> None:
 )
 def test_cache_keeps_the_newest(steps: list[tuple[str, int, str]]) -> None:
     """What is kept is never older than what was heard of the same object, and a listing is always right."""
-    cache = Cache()
+    cache, dropped = Cache(), dict[str, int]()
     for verb, version, uid in steps:
         before = cache.children(KEY).get(("Service", "late-driver"))
         getattr(cache, verb)(SERVICE, child(version, uid))
         after = cache.children(KEY).get(("Service", "late-driver"))
-        if verb == "put":
+        dropped[uid] = max(dropped.get(uid, 0), version) if verb == "drop" else dropped.get(uid, 0)
+        if verb == "put" and version > dropped[uid]:
             assert after is not None
             assert before is None or int(after["metadata"]["resourceVersion"]) >= int(
                 before["metadata"]["resourceVersion"]
             )
             assert "managedFields" not in after["metadata"]
 
-    cache.replace(SERVICE, None, [child(9, "w")])
+    cache.replace(SERVICE, None, [child(9, "w")], 9)
     assert cache.children(KEY)["Service", "late-driver"]["spec"] == {"v": 9}
-    assert len(cache.replace(SERVICE, "shop", [])) == 1
+    assert len(cache.replace(SERVICE, "shop", [], 10)) == 1
     assert cache.parts == {}
 
 

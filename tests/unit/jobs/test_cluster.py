@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from jobs.cluster import ClusterLease, Server
+from jobs.cluster import Server
 from jobs.guard import Guard
-from jobs.lease import LATE_S, Conflict, Contender, Record, Unreachable
+from joinlib.lease import LATE_S, ClusterLease, Conflict, Contender, Record, Unreachable
 from tests.unit.jobs.test_lease import Api, Clock
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/shop/leases"

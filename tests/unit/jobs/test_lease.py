@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.lease import LATE_S, PATIENCE_S, Conflict, Contender, Lost, Record, Unreachable
+from joinlib.lease import LATE_S, PATIENCE_S, Conflict, Contender, Lost, Record, Unreachable
 
 
 @dataclass
@@ -59,7 +59,7 @@ def test_taken_renewed_released(api: Api) -> None:
     one, two = (Contender(api, name, api.clock) for name in ("one", "two"))
     assert one.take()
     assert not two.take()
-    assert "pod one" in two.hindered
+    assert "pod holds the lease: one" in two.hindered
     for _ in range(10):
         api.clock.now += 3
         one.renew()

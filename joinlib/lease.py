@@ -1,6 +1,8 @@
-"""At most one driver: who holds the Lease, by the clocks of all who want it. Pure but for the port and the clock.
+"""At most one at work, of drivers or of operators: who holds the Lease, by the clocks of all who want it.
 
-    holder      renews every 3 s; ends itself 10 s after it *sent* the last renewal that was answered
+Pure but for the port and the clock.
+
+    holder      renews every few seconds; ends itself 10 s after it *sent* the last renewal that was answered
     others      take it when nobody holds it, or when they have seen no renewal for 15 s
 
 Each counts on its own monotonic clock, so clocks need not agree, they only have to run at about the same speed: whoever
@@ -8,11 +10,13 @@ takes the Lease has waited 5 s longer than its old holder can have lived. Writes
 take it at once one is refused. An answer that got lost is no harm: the record names us, and that is read back.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from datetime import UTC, datetime
+from typing import Any, Protocol
 
-RENEW_S, LATE_S, PATIENCE_S = 3.0, 10.0, 15.0
+LATE_S, PATIENCE_S = 10.0, 15.0
+_GONE, _TAKEN = 404, 409
 
 
 class Conflict(Exception):
@@ -49,6 +53,52 @@ class Leases(Protocol):
         ...
 
 
+class Server(Protocol):
+    """The API server."""
+
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Status and JSON; Unreachable if there is no answer."""
+        ...
+
+
+@dataclass(frozen=True)
+class ClusterLease:
+    """The Lease `name` of a namespace; `metadata`: its labels and owner."""
+
+    server: Server
+    namespace: str
+    name: str
+    metadata: Mapping[str, Any]
+
+    def read(self) -> Record | None:
+        status, lease = self.server.call("GET", f"{self._all}/{self.name}")
+        if status == _GONE:
+            return None
+        return _record(_checked(status, lease))
+
+    def write(self, holder: str, transitions: int, version: str | None) -> Record:
+        metadata = {**self.metadata, "name": self.name, "namespace": self.namespace}
+        spec = {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": int(PATIENCE_S),
+            "leaseTransitions": transitions,
+            "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        }
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+        if version is None:
+            answer = self.server.call("POST", self._all, lease)
+        else:
+            metadata["resourceVersion"] = version
+            answer = self.server.call("PUT", f"{self._all}/{self.name}", lease)
+        return _record(_checked(*answer))
+
+    @property
+    def _all(self) -> str:
+        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+
+
 class Contender:
     """One that wants the Lease, has it or has lost it."""
 
@@ -65,7 +115,7 @@ class Contender:
         try:
             found, now = self.leases.read(), self.clock()
             if found is not None and not self._free(found, now):
-                self.hindered = f"another driver holds the lease: pod {found.holder}"
+                self.hindered = f"another pod holds the lease: {found.holder}"
                 return False
             self._write(found)
         except (Conflict, Unreachable) as error:
@@ -121,3 +171,21 @@ class Contender:
         transitions = (over.transitions + (not again)) if over else 0
         self.record = self.leases.write(self.me, transitions, over.version if over else None)
         self.sent = sent
+
+
+def _checked(status: int, answer: dict[str, Any]) -> dict[str, Any]:
+    if status in (_GONE, _TAKEN):
+        raise Conflict(answer.get("message", ""))
+    if status >= 300:
+        raise Unreachable(f"API server: {status} {answer.get('message', '')}")
+    return answer
+
+
+def _record(lease: Mapping[str, Any]) -> Record:
+    spec = lease.get("spec", {})
+    return Record(
+        spec.get("holderIdentity") or "",
+        spec.get("renewTime") or "",
+        spec.get("leaseTransitions") or 0,
+        lease["metadata"]["resourceVersion"],
+    )

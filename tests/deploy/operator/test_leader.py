@@ -1,0 +1,145 @@
+"""Several operators, of which one acts: who takes over, when, and what a leader does that was away for too long."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from joinop.api import Api
+from joinop.driver import Drivers
+from joinop.kinds import STREAMJOIN
+from joinop.leader import Leader
+
+from joinlib.lease import LATE_S, Contender
+from tests.deploy.operator.apiserver import ApiServer
+from tests.deploy.operator.conftest import ROOT
+from tests.deploy.operator.things import driver_pod, thing
+from tests.unit.jobs.test_lease import Api as Leases
+from tests.unit.jobs.test_lease import Clock
+
+LEASE = "system/streamjoin-operator"
+
+
+class Ended(Exception):
+    """The process would be gone."""
+
+
+def end(why: str) -> None:
+    raise Ended(why)
+
+
+@contextmanager
+def operator(server: ApiServer, folder: Path, who: str) -> Iterator[subprocess.Popen[bytes]]:
+    """An operator of its own."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'operator'}",
+        "KUBECONFIG": str(server.config(folder / f"{who}.yaml", who)),
+        "JOINOP_LEASE": LEASE,
+        "JOINOP_POD": who,
+        "JOINOP_PORT": "0",
+    }
+    with (folder / f"{who}.log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-m", "joinop"], env=environment, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(what: str, true: Callable[[], Any], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not within {seconds:.0f} s: {what}"
+        time.sleep(0.1)
+
+
+def holder(server: ApiServer) -> str:
+    return server.get("leases", "system", "streamjoin-operator").get("spec", {}).get("holderIdentity", "")
+
+
+@pytest.mark.timeout(240)
+def test_a_frozen_leader_is_followed_and_does_nothing_when_it_wakes(tmp_path: Path) -> None:
+    """The second one takes over when the Lease has lapsed, the third one at once when it is given back."""
+    with ApiServer().running() as server, operator(server, tmp_path, "first") as first:
+        server.add(thing("a", checkpoint__path="/data/a"))
+        until("the first one acts", lambda: server.get("streamjoins", "shop", "a").get("status"))
+        with operator(server, tmp_path, "second") as second, operator(server, tmp_path, "third"):
+            log = tmp_path / "second.log"
+            until("the second one waits", lambda: "waiting to lead" in log.read_text())
+            first.send_signal(signal.SIGSTOP)
+            frozen = time.monotonic()
+            server.add(thing("b", checkpoint__path="/data/b"))
+            until("another leads", lambda: holder(server) in ("second", "third"))
+            assert time.monotonic() - frozen > LATE_S
+            until("it acts", lambda: server.get("streamjoins", "shop", "b").get("status"))
+
+            server.add(thing("c", checkpoint__path="/data/c"))  # the first one has a watch that tells it
+            woken = time.monotonic()
+            first.send_signal(signal.SIGCONT)
+            assert first.wait(20) == 1
+            assert server.changes("first", woken) == []
+            assert "no longer leads" in (tmp_path / "first.log").read_text()
+
+            leading = holder(server)
+            assert server.changes({"second": "third", "third": "second"}[leading]) == [], (
+                "who waits does nothing"
+            )
+            if leading == "second":
+                second.send_signal(signal.SIGTERM)
+                assert second.wait(20) == 0
+                until("the third one leads", lambda: holder(server) == "third", 10)
+
+
+def test_nothing_is_sent_with_an_old_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changes something asks first whether it may: requests to the API server, and what a driver is told. Reading goes on."""
+    clock = Clock()
+    contender = Contender(Leases(clock), "me", clock)
+    assert contender.take()
+    leader = Leader(contender, end)
+
+    async def run(server: ApiServer) -> None:
+        api, drivers = Api(leader.check), Drivers(server.port, leader.check)
+        try:
+            await api.apply_status("shop", "late", {"phase": "Running"})
+            clock.now += LATE_S + 0.1
+            assert len((await api.list(STREAMJOIN, None)).items) == 1
+            with pytest.raises(Ended):
+                await api.apply_status("shop", "late", {"phase": "Failed"})
+            with pytest.raises(Ended):
+                await drivers.ask(driver_pod(podIP="127.0.0.1"), 3, "secret")
+        finally:
+            await api.close()
+            await drivers.close()
+
+    with ApiServer().running() as server:
+        monkeypatch.setenv("KUBECONFIG", str(server.config(tmp_path / "config", "me")))
+        server.add(thing())
+        asyncio.run(run(server))
+        assert server.get("streamjoins", "shop", "late")["status"] == {"phase": "Running"}
+        assert [a.method for a in server.asked] == ["PATCH", "GET"]
+
+
+def test_election(tmp_path: Path) -> None:
+    """Who leads renews in a thread of its own; who is refused a renewal ends; who resigns gives the Lease back."""
+    clock = Clock()
+    leases = Leases(clock)
+    ended: list[str] = []
+    leader = Leader(Contender(leases, "me", clock), ended.append)
+
+    async def run() -> None:
+        await leader.elected()
+        assert leases.record is not None and leases.record.holder == "me"
+        await leader.resign()
+        assert leases.record.holder == ""
+
+    asyncio.run(run())
+    assert ended == []

@@ -19,7 +19,7 @@ _APPLY = {"fieldManager": MANAGER, "force": "true"}
 _FRESH_S = 60.0  # credentials are read again after this
 _PAUSES_S = (0.5, 2.0)  # before asking again when the server is busy
 _BUSY = {429, 500, 502, 503, 504}
-NOT_FOUND, CONFLICT = 404, 409
+FORBIDDEN, NOT_FOUND, CONFLICT = 403, 404, 409
 
 
 class ApiError(Exception):
@@ -44,7 +44,7 @@ class Api:
     async def close(self) -> None:
         await self._session.close()
 
-    async def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
+    async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """The object; None if there is none."""
         try:
             return await self._ask("GET", kind.path(namespace, name))
@@ -52,6 +52,12 @@ class Api:
             if error.status == NOT_FOUND:
                 return None
             raise
+
+    async def events(self, namespace: str, kind: str, name: str) -> list[Object]:
+        """What was told of an object within the last hour."""
+        chosen = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}"}
+        found: list[Object] = (await self._ask("GET", EVENT.path(namespace), chosen))["items"]
+        return found
 
     async def list(self, kind: Kind, namespace: str | None, selector: str = "") -> list[Object]:
         """All objects of a kind, with the kind written into each."""
@@ -101,10 +107,12 @@ class Api:
         body = {"lastTimestamp": event["lastTimestamp"]}
         await self._ask("PATCH", EVENT.path(metadata["namespace"], metadata["name"]), None, body)
 
-    async def delete(self, thing: Object) -> None:
-        """Remove this very object, not a later one of the same name."""
+    async def delete(self, thing: Object, *, at_once: bool = False) -> None:
+        """Remove this very object, not a later one of the same name. `at_once`: without a word of a pod's node."""
         kind, metadata = BY_NAME[thing["kind"]], thing["metadata"]
-        body = {"preconditions": {"uid": metadata["uid"]}}
+        body: Object = {"preconditions": {"uid": metadata["uid"]}}
+        if at_once:
+            body["gracePeriodSeconds"] = 0
         try:
             await self._ask("DELETE", kind.path(metadata["namespace"], metadata["name"]), None, body)
         except ApiError as error:

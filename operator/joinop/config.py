@@ -1,8 +1,10 @@
 """What is the operator told by its environment?"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from joinlib.spec.pods import Pods
 
 DEFAULT_IMAGE = "streamjoin:latest"
 
@@ -15,6 +17,8 @@ class Config:
     pull_policy: str = "IfNotPresent"
     namespaces: tuple[str, ...] = ()  # none: all
     cpu_request: str | None = None  # of driver and executors; None: the cores of the spec
+    pods: Pods = field(default_factory=Pods)  # what a spec leaves out
+    node_loss_s: int = 30  # pods stay on a node that is lost for so long
     port: int = 8080  # of /healthz and /metrics
     workers: int = 8  # jobs looked at side by side
     resync_s: float = 30.0
@@ -36,6 +40,8 @@ class Config:
             pull_policy=given.get("JOINOP_IMAGE_PULL_POLICY", "IfNotPresent"),
             namespaces=tuple(filter(None, map(str.strip, given.get("JOINOP_NAMESPACES", "").split(",")))),
             cpu_request=given.get("JOINOP_CPU_REQUEST"),
+            pods=Pods.model_validate_json(given.get("JOINOP_PODS", "{}")),
+            node_loss_s=int(given.get("JOINOP_NODE_LOSS_SECONDS", "30")),
             port=int(given.get("JOINOP_PORT", "8080")),
             prometheus=given.get("JOINOP_PROMETHEUS_URL"),
             prometheus_token=_file(given.get("JOINOP_PROMETHEUS_TOKEN_FILE")),

@@ -79,7 +79,7 @@ class Operator:
         keys = [key(thing) for thing in self.looker.cache.jobs()]
         asked = await asyncio.gather(*(self.looker.read(each) for each in keys))
         for each, there in zip(keys, asked, strict=True):
-            if there:
+            if there or self.looker.uneasy(each):
                 self.queue.add(each)
 
     async def _list(self, kind: Kind, namespace: str | None) -> None:

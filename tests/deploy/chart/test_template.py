@@ -53,7 +53,7 @@ RIGHTS = {  # what the operator asks for, and what it gives to drivers
     ("", "secrets"): {"get", "create"},
     ("", "pods"): WRITE - {"patch"} | {"deletecollection"},
     ("", "persistentvolumeclaims"): {"get"},
-    ("", "events"): {"create", "patch"},
+    ("", "events"): {"create", "patch", "list"},
     ("rbac.authorization.k8s.io", "roles"): WRITE,
     ("rbac.authorization.k8s.io", "rolebindings"): WRITE,
     ("policy", "poddisruptionbudgets"): WRITE,

@@ -6,19 +6,15 @@ The resync makes the operator level-based: whatever a watch did not tell is foun
 import asyncio
 import logging
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import get_args
 
-from joinlib.spec.status import Phase
 from joinop import names
 from joinop.api import ApiError
 from joinop.kinds import POD, POD_MONITOR, STREAMJOIN, WATCHED, Kind
 from joinop.look import Looker
 from joinop.names import Key, Object, key
 from joinop.pulse import Pulse
-from joinop.symptoms import leaving
 from joinop.workqueue import WorkQueue
 
 log = logging.getLogger("joinop")
@@ -71,7 +67,7 @@ class Operator:
         jobs = self.looker.cache.jobs()
         for thing in jobs:
             self.queue.add(key(thing))
-        self._count(jobs)
+            self.looker.meters.scaling.known(key(thing), thing.get("status") or {})
 
     async def poll(self) -> None:
         """Ask all drivers, side by side."""
@@ -117,13 +113,6 @@ class Operator:
                 for c in (other.get("status") or {}).get("conditions", ())
             ):
                 self.queue.hurry(key(other))
-
-    def _count(self, jobs: Iterable[Object]) -> None:
-        phases = Counter(
-            (thing.get("status") or {}).get("phase", "Pending") for thing in jobs if not leaving(thing)
-        )
-        for phase in get_args(Phase):
-            self.looker.meters.jobs.labels(phase).set(phases[phase])
 
     async def _work(self) -> None:
         await self.filled.wait()

@@ -1,12 +1,13 @@
 """A node falls silent with a driver on it: another driver goes on elsewhere, without a human, once the Lease has lapsed.
 
-kwok plays the nodes that are lost, and this test the driver there: it renews the Lease. Stopped, kwok says nothing for its nodes any
-longer and ends none of their pods: that is what a lost node is like to the API server. The driver that follows is real.
+kwok plays the nodes that are lost, and this test the driver there: it renews the Lease. Without kwok nobody speaks for them and
+nobody ends their pods: that is what a lost node is like to the API server. The driver that follows is real.
 """
 
 import json
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,13 +86,14 @@ def _waits(space: Kube, pod: Object) -> bool:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Nothing is heard of fake nodes meanwhile."""
-    pid = int(next(file for file in PIDS if file.exists()).read_text())
-    os.kill(pid, signal.SIGSTOP)
+    """Nothing is heard of fake nodes meanwhile. kwok is begun anew: it would delete the next pod of a name for the last one."""
+    file = next(file for file in PIDS if file.exists())
+    os.kill(int(file.read_text()), signal.SIGKILL)
+    file.unlink()
     try:
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        subprocess.run([Path(__file__).parent / "fake-nodes", "0"], check=True, timeout=120)
 
 
 @contextmanager

@@ -10,13 +10,20 @@ from typing import Any
 import pytest
 import yaml
 from joinop.build import access
+from joinop.config import Config
 
 from tests.deploy.chart.conftest import BUILD, CHART, Object, Render, of_kind
 
 FULL: dict[str, Any] = {
     "image": {"repository": "r.example/sj", "digest": "sha256:" + "0" * 64, "pullPolicy": "Always"},
     "imagePullSecrets": [{"name": "registry"}],
-    "jobs": {"image": "r.example/jobs:1", "pullPolicy": "Never", "cpuRequest": "100m"},
+    "jobs": {
+        "image": "r.example/jobs:1",
+        "pullPolicy": "Never",
+        "cpuRequest": "100m",
+        "pods": {"tolerations": [{"key": "spot", "operator": "Exists"}], "nodeSelector": {"disk": "ssd"}},
+        "nodeLossSeconds": 5,
+    },
     "watchNamespaces": ["a", "b"],
     "serviceAccount": {"annotations": {"a": "b"}},
     "podAnnotations": {"a": "true"},
@@ -198,6 +205,9 @@ def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
         "r.example/jobs:1",
     )
     assert (env["JOINOP_IMAGE_PULL_POLICY"], env["JOINOP_CPU_REQUEST"]) == ("Never", "100m")
+    config = Config.of(env)  # as the operator reads it
+    assert (config.pods.node_selector, config.pods.tolerations[0].key) == ({"disk": "ssd"}, "spot")
+    assert config.node_loss_s == 5
     assert (container["args"], env["JOINOP_NAMESPACES"]) == (["operator"], "a,b")
     assert env["JOINOP_PROMETHEUS_URL"] == "https://prometheus.example"
     assert env["JOINOP_PROMETHEUS_TOKEN_FILE"] == "/etc/prometheus/token"

@@ -5,7 +5,7 @@ service account.
 import json
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPSConnection
@@ -18,6 +18,8 @@ from joinlib.spec.model import StreamJoin
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TIMEOUT_S = 2.5
+_GRACE_S = 120.0  # that of an executor, with a margin
+_AGAIN_S = 1.0  # how often is looked whether they are gone
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,28 @@ def server() -> Server:
     )
 
 
-def clear_executors(document: StreamJoin, namespace: str) -> None:
-    """Deletes the executors of earlier runs, whoever holds the Lease: of a pod that stays, they would stay too."""
+def clear_executors(
+    document: StreamJoin,
+    namespace: str,
+    stopping: Callable[[float], bool],
+    api: Server | None = None,
+) -> bool:
+    """Deletes the executors of earlier runs, and returns when they are gone: of a pod that stays, they would stay too,
+    and might write what a driver before us had asked for. Executors have a grace; beyond it their node is lost, and
+    they go without its word: whatever they still do is of a driver that may no longer commit. False if `stopping`, which
+    waits for so many seconds, says so first.
+    """
+    api = api or server()
     chosen = ",".join(f"{key}={value}" for key, value in _labels(document.metadata.name, "executor").items())
     path = f"/api/v1/namespaces/{namespace}/pods?labelSelector={quote(chosen)}"
-    status, answer = server().call("DELETE", path)
-    if status >= 300:
-        raise Unreachable(f"API server: {status} {answer.get('message', '')}")
+    _answered(*api.call("DELETE", path))
+    for _ in range(round(_GRACE_S / _AGAIN_S)):
+        if not _answered(*api.call("GET", path)).get("items"):
+            return True
+        if stopping(_AGAIN_S):
+            return False
+    _answered(*api.call("DELETE", f"{path}&gracePeriodSeconds=0"))
+    return True
 
 
 def _labels(name: str, component: str) -> dict[str, str]:
@@ -78,3 +95,9 @@ def lease_of(document: StreamJoin, namespace: str, owner: str | None) -> Cluster
     return ClusterLease(
         server(), namespace, f"{name}-driver", {"labels": _labels(name, "driver"), "ownerReferences": owners}
     )
+
+
+def _answered(status: int, answer: dict[str, Any]) -> dict[str, Any]:
+    if status >= 300:
+        raise Unreachable(f"API server: {status} {answer.get('message', '')}")
+    return answer

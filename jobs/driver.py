@@ -152,8 +152,9 @@ class Driver(Collector):
 
     def _flow(self, lock: "Lock", guard: Guard | None) -> None:
         self._enter("Starting")
-        if place := self.around.place:
-            clear_executors(self.document, place.pod.namespace)
+        place = self.around.place
+        if place and not clear_executors(self.document, place.pod.namespace, self.stopping.wait):
+            return
         flow = Flow(
             self._as_wanted(),
             until_done=False,

@@ -23,6 +23,7 @@ THRESHOLDS = ("high", "low", "target")
 DIRECTIONS = ("out", "in")
 ROUTES = ("hash", "rule")
 LEVELS = ("head", "0", "1", "2", "3", "4")
+JOB = ("Pending", "Running", "Suspended", "Degraded", "Failed")
 SCALING = ("Idle", "Growing", "Shrinking")
 VERDICTS = (
     "Steady",
@@ -47,7 +48,7 @@ LABELS: Mapping[str, str] = {
     "table": "the name of a table in the SQL",
     "unit": f"0 to `join.units` - 1; absent where there are more than {MAX_UNITS}",
     "executor": "Spark's id of an executor that is there",
-    "phase": f"of the driver: {', '.join(PHASES)}; of scaling: {', '.join(SCALING)}",
+    "phase": f"of the driver: {', '.join(PHASES)}; of scaling: {', '.join(SCALING)}; of a job: {', '.join(JOB)}",
     "state": ", ".join(EXECUTORS),
     "step": f"Spark's steps of a batch: {', '.join(STEPS)}",
     "threshold": ", ".join(THRESHOLDS),
@@ -262,6 +263,23 @@ METRICS: tuple[Metric, ...] = (
     _scaling("verdicts_total", "counter", "", "Decisions, by what came of them.", "verdict"),
     _scaling("blind", "gauge", "", "1 if the last period had no complete and fresh figures, else 0."),
     _scaling("last_decision_timestamp_seconds", "gauge", "seconds", "When the last period was decided on."),
+    # how jobs are, also those without a driver
+    Metric(
+        "streamjoin_job_phase",
+        "gauge",
+        "",
+        "1 for the phase of its status, 0 for the others.",
+        (*_JOB, "phase"),
+        "operator",
+    ),
+    Metric(
+        "streamjoin_operator_streamjoins",
+        "gauge",
+        "",
+        "StreamJoins by phase; absent: no operator works.",
+        ("phase",),
+        "operator",
+    ),
 )
 
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}

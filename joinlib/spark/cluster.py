@@ -146,7 +146,8 @@ def _pods(name: str, executors: Executors, place: Place) -> dict[str, str]:
         kubernetes + "driver.service.deleteOnTermination": "false",
         kubernetes
         + "driver.ownPersistentVolumeClaim": "false",  # it makes none, and needs no right to delete any
-        kubernetes + "executor.request.cores": place.cpu or str(executors.cores),
+        kubernetes + "executor.request.cores": executors.cpu_request or place.cpu or str(executors.cores),
+        **({} if executors.cpu_limit is None else {kubernetes + "executor.limit.cores": executors.cpu_limit}),
     }
 
 

@@ -19,6 +19,7 @@ from joinlib.spec.duration import UNITS_US
 from joinlib.spec.inputs import SOURCES
 from joinlib.spec.kafka import SERVERS, TOPIC, VARIABLE
 from joinlib.spec.model import KEY, LOGIN, MAX_UNITS, MOUNT, RESERVED, Join
+from joinlib.spec.pods import CPU
 
 MAX_NAME = 40  # NAME-driver-0 and NAME-exec-… must be names of pods and labels
 UNITS = f"self.?join.units.orValue({Join().units})"
@@ -38,7 +39,8 @@ PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": "is no word; write letters, digits, '.', '_' and '-', at most 63",
     MOUNT: "could hide what the image has; write /data, /mnt, /secrets, /srv, /state or /volumes, or a folder below",
     r"^/": "is no absolute path; write /srv/data, for example",
-    r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": "is no name of a claim; write lower-case letters, digits, '-' and '.'",
+    r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": "is no name of an object; write lower-case letters, digits, '-' and '.'",
+    CPU: "is no amount of CPU; write 2 or 500m",
     SERVERS: "is no list of brokers; write HOST:PORT, several with commas between",
     TOPIC: "is no name of a topic; write letters, digits, '.', '_' and '-', at most 249",
     KEY: "is no entry of a Secret; write letters, digits, '.', '_' and '-'",

@@ -23,6 +23,7 @@ TEXTS = {"spec.sql", "spec.inputs.*.schema"}
 LIST_KEYS = {"spec.volumes": "mountPath", "status.conditions": "type"}
 KEPT = (
     "description", "type", "format", "enum", "default", "minimum", "maximum",
+    "x-kubernetes-preserve-unknown-fields",
     "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
 )  # fmt: skip
 COLUMNS = (

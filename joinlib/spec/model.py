@@ -13,6 +13,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJ
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.inputs import Input, Positive
 from joinlib.spec.output import Output
+from joinlib.spec.pods import Cpu, Pods
 from joinlib.spec.rules import next_power_of_two, problems
 
 DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
@@ -196,14 +197,39 @@ class SecretKey(Model):
     key: Annotated[str, StringConstraints(pattern=KEY)] = Field(description="Its entry.")
 
 
-class Driver(Model):
+class Resources(Model):
+    """What a pod may take of its node, beside memory."""
+
+    cpu_request: Cpu | None = Field(
+        default=None, description="CPU that is asked for, such as 500m; absent: the chart's, else the cores."
+    )
+    cpu_limit: Cpu | None = Field(
+        default=None, description="CPU beyond which it is slowed down; absent: none."
+    )
+    storage_bytes: Memory | None = Field(
+        default=None,
+        alias="storage",
+        description="Disk of the node that it may use, for indexes above all: asked for, and its pod is evicted beyond it."
+        " Absent: what there is.",
+    )
+
+
+class Driver(Resources):
     """The pod that plans and commits; ignored by a local run."""
 
     cores: Positive = Field(default=1, description="Cores of the driver.")
     memory_bytes: Memory = quantity("2Gi", "memory", "Memory of the driver.")
+    restarts: Annotated[int, Field(ge=0)] = Field(
+        default=20,
+        description="How often in a row it may end by itself and is started again; beyond, the job is Failed until its spec"
+        " or image changes. A driver that worked for ten minutes begins anew.",
+    )
+    start_within_us: Annotated[Duration, Field(gt=0)] = quantity(
+        "10m", "startWithin", "Time for it to come to work; after it the job says so, and goes on trying."
+    )
 
 
-class Executors(Model):
+class Executors(Resources):
     """Spark executors; ignored by a local run."""
 
     min: Positive = Field(default=1, description="Executors at least.")
@@ -277,6 +303,10 @@ class Spec(Model):
         default_factory=Driver, description="The pod that plans and commits; ignored by a local run."
     )
     executors: Executors | None = Field(default=None, description="Spark executors; ignored by a local run.")
+    pods: Pods = Field(
+        default_factory=Pods,
+        description="Where driver and executors run, and with which rights to a registry; ignored by a local run.",
+    )
     scaling: Scaling = Field(
         default_factory=Scaling, description="When executors are added or removed; ignored by a local run."
     )

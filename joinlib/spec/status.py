@@ -60,6 +60,17 @@ class StatusDriver(Model):
     config_hash: str | None = Field(
         default=None, description="Hash of what the driver cannot take over without a restart."
     )
+    restarts: int | None = Field(
+        default=None,
+        description="How often it has ended by itself since it last worked for ten minutes; counted anew after a change.",
+    )
+    last_words: str | None = Field(default=None, description="What was said of the last end.")
+    generation: int | None = Field(
+        default=None, description="Generation of the spec that restarts are counted of."
+    )
+    image: str | None = Field(default=None, description="Image that they are counted of.")
+    uid: str | None = Field(default=None, description="Its pod that was seen last.")
+    ended: int | None = Field(default=None, description="How often that pod had ended by then.")
 
 
 class StatusDecision(Model):

@@ -22,7 +22,7 @@ _PAUSES_S = (0.5, 2.0)  # before asking again when the server is busy, unless it
 _LONGEST_S = 30.0  # pause that the server may ask for
 _BUSY = {429, 500, 502, 503, 504}
 _PAGE = 500  # objects of a listing in one answer
-NOT_FOUND, CONFLICT, EXPIRED = 404, 409, 410
+FORBIDDEN, NOT_FOUND, CONFLICT, EXPIRED = 403, 404, 409, 410
 
 
 def anybody() -> None:
@@ -62,7 +62,7 @@ class Api:
     async def close(self) -> None:
         await self._session.close()
 
-    async def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
+    async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """The object; None if there is none."""
         try:
             return await self._ask("GET", kind.path(namespace, name))
@@ -70,6 +70,12 @@ class Api:
             if error.status == NOT_FOUND:
                 return None
             raise
+
+    async def events(self, namespace: str, kind: str, name: str) -> list[Object]:
+        """What was told of an object within the last hour."""
+        chosen = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}"}
+        found: list[Object] = (await self._ask("GET", EVENT.path(namespace), chosen))["items"]
+        return found
 
     async def list(
         self, kind: Kind, namespace: str | None, selector: str = "", *, cached: bool = False
@@ -137,10 +143,12 @@ class Api:
         body = {"lastTimestamp": event["lastTimestamp"]}
         await self._ask("PATCH", EVENT.path(metadata["namespace"], metadata["name"]), None, body)
 
-    async def delete(self, thing: Object) -> None:
-        """Remove this very object, not a later one of the same name."""
+    async def delete(self, thing: Object, *, at_once: bool = False) -> None:
+        """Remove this very object, not a later one of the same name. `at_once`: without a word of a pod's node."""
         kind, metadata = BY_NAME[thing["kind"]], thing["metadata"]
-        body = {"preconditions": {"uid": metadata["uid"]}}
+        body: Object = {"preconditions": {"uid": metadata["uid"]}}
+        if at_once:
+            body["gracePeriodSeconds"] = 0
         try:
             await self._ask("DELETE", kind.path(metadata["namespace"], metadata["name"]), None, body)
         except ApiError as error:

@@ -14,6 +14,7 @@ from joinop.rivals import Rivals
 
 Part = tuple[str, str]  # kind and name of an object of a job
 _POD_STATUS = ("phase", "reason", "message", "conditions", "containerStatuses", "podIP")
+_POD_SPEC = ("nodeName",)
 _POD_METADATA = ("name", "namespace", "uid", "resourceVersion", "labels", "annotations", "deletionTimestamp")
 
 
@@ -125,7 +126,7 @@ def _owner(kind: Kind, thing: Object) -> Key | None:
 
 def _slim(kind: Kind, thing: Object) -> Object:
     if kind is POD:
-        parts = {"metadata": _POD_METADATA, "status": _POD_STATUS}
+        parts = {"metadata": _POD_METADATA, "spec": _POD_SPEC, "status": _POD_STATUS}
         return {
             part: {f: thing[part][f] for f in fields if f in thing.get(part, {})}
             for part, fields in parts.items()

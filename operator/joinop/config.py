@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from joinlib.spec.pods import Pods
 from joinop.allow import Allow
 
 DEFAULT_IMAGE = "streamjoin:latest"
@@ -21,6 +22,8 @@ class Config:
     pull_policy: str = "IfNotPresent"
     namespaces: tuple[str, ...] = ()  # none: all
     cpu_request: str | None = None  # of driver and executors; None: the cores of the spec
+    pods: Pods = field(default_factory=Pods)  # what a spec leaves out
+    node_loss_s: int = 30  # pods stay on a node that is lost for so long
     port: int = 8080  # of /healthz and /metrics
     lease: str | None = (
         None  # NAMESPACE/NAME: of several operators only its holder acts; None: there is no other
@@ -51,6 +54,8 @@ class Config:
             pull_policy=given.get("JOINOP_IMAGE_PULL_POLICY", "IfNotPresent"),
             namespaces=tuple(filter(None, map(str.strip, given.get("JOINOP_NAMESPACES", "").split(",")))),
             cpu_request=given.get("JOINOP_CPU_REQUEST"),
+            pods=Pods.model_validate_json(given.get("JOINOP_PODS", "{}")),
+            node_loss_s=int(given.get("JOINOP_NODE_LOSS_SECONDS", "30")),
             port=int(given.get("JOINOP_PORT", "8080")),
             lease=given.get("JOINOP_LEASE"),
             identity=given.get("JOINOP_POD") or f"{socket.gethostname()}-{os.getpid()}",

@@ -6,16 +6,15 @@ A refused document changes nothing of what runs: the ConfigMap holds the last ac
 they should be. Only `suspend` is always obeyed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from joinlib.scale import Observed
-from joinop import build, names, status
-from joinop.allow import Allow
+from joinop import build, lost, names, status
 from joinop.build.settings import accepted
 from joinop.classify import Change, Cost, classify
 from joinop.compare import covers, stamped
-from joinop.config import DEFAULT_IMAGE, Config
+from joinop.config import Config
 from joinop.events import Event, between
 from joinop.judge import Accepted, Refused, document, judge
 from joinop.names import Key, Object
@@ -40,10 +39,11 @@ class Seen:
     trouble: Problem | None = None  # what could not be written
     unheard: str = ""  # why the driver did not take a number of executors
     observed: Observed | None = None  # what executors hold, where a period of scaling is over
+    nodes: Mapping[str, lost.Node] = field(default_factory=dict)  # those of pods that do not work
+    lapsed: bool = False  # nobody has renewed the driver's Lease for as long as it lasts
+    unmade: Problem | None = None  # why there is no driver's pod, or why it does not start
     now: float = 0.0  # seconds since 1970
     at: str = ""  # now, for the status
-    allow: Allow = field(default_factory=Allow)  # what its author may name
-    image: str = DEFAULT_IMAGE  # of jobs that name none
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class Decision:
     status: Object
     events: tuple[Event, ...]
     executors: int | None = None  # to be asked of the driver
+    remove: tuple[Object, ...] = ()  # pods that go without a word of their node
 
     def follows(self, before: Object) -> bool:
         """Has scaling changed its mind? Then there is something to do, once it is written down."""
@@ -64,11 +65,13 @@ class Decision:
 
 def decide(seen: Seen, config: Config) -> Decision:
     """The decision. It costs a few milliseconds for a document not seen before."""
-    view, change = _viewed(seen)
+    view, change = _viewed(seen, config)
     runs = view.runs
-    job = _job(seen, runs, config, suspended=view.suspended) if runs is not None else None
+    resting = view.suspended or view.exhausted
+    job = _job(seen, runs, config, view.image, suspended=resting) if runs is not None else None
     wanted = build.children(job, monitored=seen.monitored) if job is not None else ()
     after = status.of(view, seen.at)
+    remove = lost.removable(seen.pods, seen.nodes, lapsed=seen.lapsed, now=seen.now)
     return Decision(
         job=job,
         apply=tuple(
@@ -76,23 +79,33 @@ def decide(seen: Seen, config: Config) -> Decision:
         ),
         prune=tuple(_extra(seen, wanted)) if job is not None else (),
         status=after,
-        events=tuple(between(seen.thing.get("status", {}), after, change)),
+        events=(*between(seen.thing.get("status", {}), after, change), *_removed(remove, seen.nodes)),
         executors=status.to_ask(view),
+        remove=tuple(remove),
     )
 
 
-def view_of(seen: Seen) -> View:
+def view_of(seen: Seen, config: Config) -> View:
     """What a status is made of."""
-    return _viewed(seen)[0]
+    return _viewed(seen, config)[0]
 
 
-def _viewed(seen: Seen) -> tuple[View, Change]:
-    held = _held(seen)
-    verdict = _allowed(judge(document(seen.thing)), seen)
+def _removed(pods: list[Object], nodes: Mapping[str, lost.Node]) -> Iterator[Event]:
+    for pod in pods:
+        message = (
+            f"pod {pod['metadata']['name']} is removed without a word of its node: {lost.words(pod, nodes)}"
+        )
+        yield Event("Warning", "Replaced", message)
+
+
+def _viewed(seen: Seen, config: Config) -> tuple[View, Change]:
+    held = _held(seen, config)
+    verdict = _allowed(judge(document(seen.thing)), config)
     problem, change = _refusal(seen, verdict, held)
+    runs = held if problem is not None or not isinstance(verdict, Accepted) else verdict
     view = View(
         thing=seen.thing,
-        runs=held if problem is not None or not isinstance(verdict, Accepted) else verdict,
+        runs=runs,
         suspended=seen.thing.get("spec", {}).get("suspend") is True or seen.rival is not None,
         pods=seen.pods,
         reading=seen.reading,
@@ -100,24 +113,27 @@ def _viewed(seen: Seen) -> tuple[View, Change]:
         unheard=seen.unheard,
         observed=seen.observed,
         now=seen.now,
+        nodes=seen.nodes,
+        unmade=seen.unmade,
+        image="" if runs is None else runs.model.spec.image or _kept_image(seen, runs) or config.image,
     )
     return view, change
 
 
-def _held(seen: Seen) -> Accepted | None:
+def _held(seen: Seen, config: Config) -> Accepted | None:
     """The document that was accepted last."""
     found = accepted(seen.children.get(("ConfigMap", names.spec(seen.thing["metadata"]["name"]))))
     if found is None or "metadata" not in found:
         return None
-    verdict = _allowed(judge(found), seen)  # the lists may be stricter now
+    verdict = _allowed(judge(found), config)  # the lists may be stricter now
     return verdict if isinstance(verdict, Accepted) else None
 
 
-def _allowed(verdict: Accepted | Refused, seen: Seen) -> Accepted | Refused:
+def _allowed(verdict: Accepted | Refused, config: Config) -> Accepted | Refused:
     """Refuses what this cluster lets no author name."""
     if isinstance(verdict, Refused):
         return verdict
-    problems = tuple(seen.allow.problems(verdict.model.spec, seen.image))
+    problems = tuple(config.allow.problems(verdict.model.spec, config.image))
     return Refused(problems) if problems else verdict
 
 
@@ -146,7 +162,7 @@ def _refusal(seen: Seen, verdict: Accepted | Refused, held: Accepted | None) -> 
     return None, change
 
 
-def _job(seen: Seen, runs: Accepted, config: Config, *, suspended: bool) -> build.Job:
+def _job(seen: Seen, runs: Accepted, config: Config, image: str, *, suspended: bool) -> build.Job:
     metadata = seen.thing["metadata"]
     return build.Job(
         namespace=metadata["namespace"],
@@ -155,9 +171,11 @@ def _job(seen: Seen, runs: Accepted, config: Config, *, suspended: bool) -> buil
         document=runs.document,
         model=runs.model,
         config_hash=runs.config_hash,
-        image=runs.model.spec.image or _kept_image(seen, runs) or config.image,
+        image=image,
         pull_policy=config.pull_policy,
         cpu_request=config.cpu_request,
+        default_pods=config.pods,
+        node_loss_s=config.node_loss_s,
         suspended=suspended,
         operator=config.namespace,
         scrapers=config.scrapers,

@@ -34,6 +34,8 @@ POD = Kind("", "v1", "Pod", "pods")
 SECRET = Kind("", "v1", "Secret", "secrets")
 CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 EVENT = Kind("", "v1", "Event", "events")
+NODE = Kind("", "v1", "Node", "nodes")
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 POD_MONITOR = Kind("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
 
 # In the order in which they are applied: what a driver's pod needs comes before it.

@@ -8,7 +8,7 @@ from joinlib.spec.inputs import SOURCES
 from joinlib.spec.output import SINKS
 
 # Everything else needs another driver.
-LIVE = re.compile(r"(executors\.(min|max|instances)|scaling\..+|suspend)$")
+LIVE = re.compile(r"(executors\.(min|max|instances)|scaling\..+|driver\.(restarts|startWithin)|suspend)$")
 _CHOICES = {*SOURCES, *SINKS}  # `noop: {}` says something, `batch: {}` does not
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from joinlib.scale import Load
-from joinop import build, events, names, places
-from joinop.api import NOT_FOUND, Api, ApiError
+from joinop import build, events, lost, names, places, unmade
+from joinop.api import FORBIDDEN, NOT_FOUND, Api, ApiError
 from joinop.cache import Cache, Part
 from joinop.compare import covers
 from joinop.config import Config
@@ -20,7 +20,7 @@ from joinop.decide import Decision, Seen, decide, view_of
 from joinop.driver import Drivers
 from joinop.events import Event, Recorder
 from joinop.judge import Accepted, document, judge
-from joinop.kinds import BY_NAME, CLAIM, POD_MONITOR, SECRET, STREAMJOIN, Kind
+from joinop.kinds import BY_NAME, CLAIM, LEASE, NODE, POD, POD_MONITOR, SECRET, STREAMJOIN, Kind
 from joinop.meters import Meters
 from joinop.names import Key, Object
 from joinop.problem import Problem
@@ -35,6 +35,7 @@ _FRESH_S = 10.0  # Prometheus' figures are at least that fresh, however short a 
 _KNOWN_S = 30.0  # what is there is believed for so long,
 _RESTING_S = 600.0  # and of a job that is as it should be, for so long
 _RESTING = {"Running", "Suspended"}
+_ASKED_S = 4.0  # what was said of nodes and pods in trouble is believed for so long
 
 
 @dataclass
@@ -47,6 +48,12 @@ class Memory:
     written_at: float = 0.0  # when the status was written
     trouble: Problem | None = None
     unheard: str = ""  # why the driver did not take a number of executors
+    lease: lost.Watched | None = None  # of a driver whose node is lost
+    unmade: tuple[float, Problem | None] = (
+        float("-inf"),
+        None,
+    )  # when its events were read, and what they say
+    uneasy: bool = False  # something is awaited that no watch tells of
 
 
 @dataclass
@@ -62,6 +69,9 @@ class Looker:
     prometheus: Prometheus | None = None  # None: drivers are asked
     recorder: Recorder = field(default_factory=Recorder)
     memories: dict[Key, Memory] = field(default_factory=dict)
+    nodes: dict[str, tuple[float, lost.Node]] = field(
+        default_factory=dict
+    )  # when asked about, and what is known
     monitored: bool = False  # the cluster has PodMonitors
     clock: Callable[[], float] = time.monotonic
     _judging: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -106,6 +116,10 @@ class Looker:
         memory.readings = {uid: reading}
         return True
 
+    def uneasy(self, key: Key) -> bool:
+        """Is it to be looked at soon, though nothing tells of it?"""
+        return key in self.memories and self.memories[key].uneasy
+
     def forget(self, key: Key) -> None:
         """The job is gone."""
         self.memories.pop(key, None)
@@ -122,28 +136,63 @@ class Looker:
                     rivals.settle(job)
 
     async def _seen(self, key: Key, thing: Object, memory: Memory) -> Seen:
-        pod, owner = (
-            self._driver(key),
-            self.cache.rivals.of(key),
-        )  # before anything waits: of this very version
+        owner = self.cache.rivals.of(key)  # before anything waits: of this very version
+        pod, pods, now = self._driver(key), self.cache.pods(key), time.time()
+        nodes = {name: await self._node(name) for name in lost.suspects(pods)}
+        stranded = lost.stranded(pods, nodes, now)
+        found = await self._unmade(key, memory)
+        memory.uneasy = bool(nodes) or found is not None
         return Seen(
             thing=thing,
             children=self.cache.children(key),
-            pods=self.cache.pods(key),
+            pods=pods,
             claims=await self._claims(key, thing, memory),
             rival=owner,
             reading=None if pod is None else memory.readings.get(pod["metadata"]["uid"]),
             monitored=self.monitored,
             unheard=memory.unheard,
-            now=time.time(),
+            nodes=nodes,
+            lapsed=bool(stranded) and await self._lapsed(key, memory),
+            unmade=found,
+            now=now,
             at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            allow=self.config.allow,
-            image=self.config.image,
         )
+
+    async def _node(self, name: str) -> lost.Node:
+        """What is known of a node: all jobs share it."""
+        at, known = self.nodes.get(name, (float("-inf"), lost.Node(lost=None)))
+        if self.clock() - at < _ASKED_S:
+            return known
+        try:
+            found = lost.node(await self.api.get(NODE, None, name))
+        except ApiError as error:
+            if error.status != FORBIDDEN:
+                raise
+            found = lost.Node(lost=None)
+        self.nodes = {each: said for each, said in self.nodes.items() if self.clock() - said[0] < _KNOWN_S}
+        self.nodes[name] = (self.clock(), found)
+        return found
+
+    async def _lapsed(self, key: Key, memory: Memory) -> bool:
+        lease = await self.api.get(LEASE, key.namespace, names.driver(key.name))
+        memory.lease = lost.watched(memory.lease, lease, self.clock())
+        return memory.lease.lapsed(self.clock())
+
+    async def _unmade(self, key: Key, memory: Memory) -> Problem | None:
+        """What events say of a driver that does not come."""
+        whose, children = unmade.whose(key.name, self.cache.pods(key)), self.cache.children(key)
+        wanted = children.get(("StatefulSet", names.driver(key.name)), {}).get("spec", {}).get("replicas")
+        if whose is None or not wanted:
+            return None
+        at, known = memory.unmade
+        if self.clock() - at >= _ASKED_S:
+            known = unmade.problem(await self.api.events(key.namespace, *whose))
+            memory.unmade = (self.clock(), known)
+        return known
 
     async def _observed(self, key: Key, seen: Seen) -> Seen:
         """With what executors hold, if a period of scaling is over."""
-        view, pod = view_of(seen), self._driver(key)
+        view, pod = view_of(seen, self.config), self._driver(key)
         if not is_due(view):
             return seen
         if pod is None:
@@ -182,6 +231,8 @@ class Looker:
         """Write the children; what kept us from it."""
         trouble: Problem | None
         try:
+            for pod in decision.remove:
+                await self._remove(key, {**pod, "kind": POD.kind})
             if decision.job is not None:
                 await self._token(decision.job, key, memory)
             for child in decision.apply:
@@ -202,6 +253,12 @@ class Looker:
             log.warning("%s: %s", key, trouble.message)
         memory.trouble = trouble
         return trouble
+
+    async def _remove(self, key: Key, pod: Object) -> None:
+        """Without a word of its node."""
+        await self.api.delete(pod, at_once=True)
+        self.cache.drop(POD, pod)
+        self._wrote(key, "remove", pod)
 
     async def _token(self, job: build.Job, key: Key, memory: Memory) -> None:
         """The Secret is made once and never written again."""

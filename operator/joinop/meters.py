@@ -29,7 +29,6 @@ class Meters:
         self.depth = self._gauge("queue_depth", "StreamJoins that wait for a look.")
         self.watch_age = self._gauge("watch_age_seconds", "Time since the last event, by kind.", "kind")
         self.resync_age = self._gauge("resync_age_seconds", "Time since everything was listed.")
-        self.jobs = self._gauge("streamjoins", "StreamJoins by phase.", "phase")
         self.scaling = Scalings()
         self.registry.register(self.scaling)
 

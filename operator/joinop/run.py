@@ -11,12 +11,9 @@ begins must not decide by a status that its predecessor has written over.
 import asyncio
 import logging
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import get_args
 
-from joinlib.spec.status import Phase
 from joinop import names
 from joinop.api import ApiError
 from joinop.kept import make_room
@@ -24,7 +21,6 @@ from joinop.kinds import POD, POD_MONITOR, STREAMJOIN, WATCHED, Kind
 from joinop.look import Looker
 from joinop.names import Key, Object, key
 from joinop.pulse import Pulse
-from joinop.symptoms import leaving
 from joinop.workqueue import WorkQueue
 
 log = logging.getLogger("joinop")
@@ -85,7 +81,7 @@ class Operator:
         make_room(len(jobs))
         for thing in jobs:
             self.queue.add(key(thing))
-        self._count(jobs)
+            self.looker.meters.scaling.known(key(thing), thing.get("status") or {})
 
     async def poll(self) -> None:
         """Ask all drivers, side by side."""
@@ -93,7 +89,7 @@ class Operator:
         keys = [key(thing) for thing in self.looker.cache.jobs()]
         asked = await asyncio.gather(*(self.looker.read(each) for each in keys))
         for each, there in zip(keys, asked, strict=True):
-            if there:
+            if there or self.looker.uneasy(each):
                 self.queue.add(each)
 
     async def _list(self, kind: Kind, namespace: str | None) -> None:
@@ -134,13 +130,6 @@ class Operator:
                 for c in (other.get("status") or {}).get("conditions", ())
             ):
                 self.queue.hurry(key(other))
-
-    def _count(self, jobs: Iterable[Object]) -> None:
-        phases = Counter(
-            (thing.get("status") or {}).get("phase", "Pending") for thing in jobs if not leaving(thing)
-        )
-        for phase in get_args(Phase):
-            self.looker.meters.jobs.labels(phase).set(phases[phase])
 
     async def _work(self) -> None:
         await self.filled.wait()

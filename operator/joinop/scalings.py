@@ -1,4 +1,4 @@
-"""What does scaling do, of all jobs? Figures for Prometheus, made of what stands in their status.
+"""How is each job, and what does its scaling do? Figures for Prometheus, made of what stands in its status.
 
 The number of series grows with the jobs; those of a job that is gone go with it.
 """
@@ -11,7 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from joinlib.metric.export import Labels, families
-from joinlib.metric.table import DIRECTIONS, SCALING, VERDICTS
+from joinlib.metric.table import DIRECTIONS, JOB, SCALING, VERDICTS
 from joinlib.scale.policy import Policy, of_spec
 from joinop import remember
 from joinop.judge import Accepted, document, judge
@@ -27,6 +27,10 @@ class Scalings(Collector):
     statuses: dict[Key, Object] = field(default_factory=dict)
     policies: dict[Key, Policy] = field(default_factory=dict)
     verdicts: Counter[tuple[Key, str]] = field(default_factory=Counter)
+
+    def known(self, key: Key, status: Object) -> None:
+        """A status that stands there, whoever wrote it: an operator that has just begun has written none."""
+        self.statuses[key] = status
 
     def told(self, key: Key, thing: Object, before: Object, after: Object) -> None:
         """A status was written."""
@@ -45,7 +49,12 @@ class Scalings(Collector):
             del self.verdicts[known]
 
     def collect(self) -> Iterator[Metric]:
-        found: dict[str, Samples] = {}
+        now = {key: status.get("phase", "Pending") for key, status in list(self.statuses.items())}
+        phases = Counter(now.values())
+        found: dict[str, Samples] = {
+            "streamjoin_operator_streamjoins": {(phase,): phases[phase] for phase in JOB},
+            "streamjoin_job_phase": {(*key, phase): phase == now[key] for key in now for phase in JOB},
+        }
         for key, status in list(self.statuses.items()):
             for name, labels, value in self._figures(key, status):
                 found.setdefault(f"streamjoin_scaling_{name}", {})[*key, *labels] = value

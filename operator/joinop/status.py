@@ -1,14 +1,16 @@
 """How is a job? The status of a StreamJoin, from what was seen. What is not known is left out, never zero."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 
 from joinlib.scale import Load, Observed, Policy, State, due, step
 from joinlib.scale.policy import of_spec
+from joinlib.spec import duration
 from joinlib.spec.model import Executors
-from joinop import names, remember, symptoms
+from joinop import lost, names, remember, restarts, symptoms
 from joinop.classify import Pinned
 from joinop.conditions import Condition, merged, truth
 from joinop.judge import Accepted
@@ -17,6 +19,7 @@ from joinop.problem import Problem
 from joinop.reading import STARTED, Reading, ratio
 
 _MESSAGE_MAX = 500  # characters; the condition holds all of it
+_EXCEEDED = "ProgressDeadlineExceeded"  # as Deployments call it
 FIGURES = frozenset({"memoryLoad", "skew", "lag", "batch", "rate"})  # change all the time
 
 
@@ -33,6 +36,9 @@ class View:
     unheard: str = ""
     observed: Observed | None = None  # what executors hold; None: the period is not over
     now: float = 0.0  # seconds since 1970
+    nodes: Mapping[str, lost.Node] = field(default_factory=dict)  # those that were asked about
+    unmade: Problem | None = None  # why there is no driver's pod, or why it does not start
+    image: str = ""  # of driver and executors
 
     @property
     def name(self) -> str:
@@ -89,6 +95,31 @@ class View:
             return self.remembered
         return step(self.remembered, self.policy, self.observed, self.now)
 
+    @cached_property
+    def tally(self) -> restarts.Tally:
+        """How often the driver has ended by itself."""
+        generation = self.thing["metadata"].get("generation", 0)
+        return restarts.counted(restarts.read(self.before), self.pods, generation, self.image, self.now)
+
+    @property
+    def exhausted(self) -> bool:
+        """Its budget is spent: no driver is started any more."""
+        return self.runs is not None and self.tally.restarts > self.runs.model.spec.driver.restarts
+
+    @property
+    def overdue(self) -> bool:
+        """The driver has not come to work in the time that it has for it."""
+        if self.runs is None or self.ready or self.suspended:
+            return False
+        known: list[Object] = self.before.get("conditions", [])
+        before: Object = next((c for c in known if c["type"] == "Progressing"), {})
+        same = before.get("observedGeneration") == self.thing["metadata"].get("generation", 0)
+        if before.get("reason") == _EXCEEDED:
+            return bool(same)
+        began = before.get("lastTransitionTime") if before.get("status") == "True" else None
+        limit_s = self.runs.model.spec.driver.start_within_us / 1e6
+        return began is not None and self.now - datetime.fromisoformat(began).timestamp() > limit_s
+
     @property
     def problem(self) -> Problem | None:
         """The one that matters most."""
@@ -107,7 +138,7 @@ def of(view: View, at: str) -> Object:
         "executors": _executors(view),
         "plan": None if view.runs is None else view.runs.plan,
         "checkpoint": _checkpoint(view),
-        "driver": _without_none({"pod": _pod_name(view), "configHash": view.pod_hash}) or None,
+        "driver": _driver(view) or None,
         "scaling": remember.written(view.scaling) if view.scaling.at is not None else None,
         **_figures(view.said),
     }
@@ -158,9 +189,35 @@ def pinned(thing: Object) -> Pinned | None:
 
 def _troubles(view: View) -> Iterator[Problem]:
     drivers, executors = symptoms.split(view.pods)
-    for found in (symptoms.driver(drivers), _failed(view), symptoms.executors(executors)):
+    for found in (
+        _exhausted(view),
+        lost.problem(view.pods, view.nodes, view.now),
+        symptoms.driver(drivers),
+        view.unmade,
+        _failed(view),
+        symptoms.executors(executors),
+        _overdue(view),
+    ):
         if found is not None:
             yield found
+
+
+def _exhausted(view: View) -> Problem | None:
+    if not view.exhausted:
+        return None
+    tally = view.tally
+    message = (
+        f"the driver ended {tally.restarts} times in a row and is not started again (spec.driver.restarts); the last time: "
+        f"{tally.words or 'see its log'}; change the spec or the image, and it begins anew"
+    )
+    return Problem("RestartsExhausted", message, fatal=True)
+
+
+def _overdue(view: View) -> Problem | None:
+    if not view.overdue or view.runs is None:
+        return None
+    limit = duration.text(view.runs.model.spec.driver.start_within_us)
+    return Problem(_EXCEEDED, f"no driver works after {limit} (spec.driver.startWithin): {_starting(view)}")
 
 
 def _failed(view: View) -> Problem | None:
@@ -229,6 +286,10 @@ def _progress(view: View) -> Condition:
         return Condition("Progressing", truth(stopping), "Stopping" if stopping else "Suspended")
     if view.runs is None:
         return Condition("Progressing", "False", "Refused")
+    if view.exhausted:
+        return Condition("Progressing", "False", "RestartsExhausted")
+    if view.overdue:
+        return Condition("Progressing", "False", _EXCEEDED, _message(view))
     if view.driver is not None and not view.current:
         return Condition("Progressing", "True", "RollingOut", "the driver is replaced")
     return Condition("Progressing", truth(not view.ready), "Settled" if view.ready else "Starting")
@@ -288,8 +349,9 @@ def _checkpoint(view: View) -> Object | None:
     return {"folder": view.runs.folder, "fingerprint": json.dumps(view.runs.fingerprint)}
 
 
-def _pod_name(view: View) -> str | None:
-    return None if view.driver is None else str(view.driver["metadata"]["name"])
+def _driver(view: View) -> Object:
+    pod = None if view.driver is None else str(view.driver["metadata"]["name"])
+    return _without_none({"pod": pod, "configHash": view.pod_hash}) | restarts.written(view.tally)
 
 
 def _figures(said: Reading | None) -> Object:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from tests.cluster.jobs import SQL, Store, job
+from tests.cluster.jobs import CLAIM, SQL, Store, job
 from tests.cluster.kube import Kube
 from tests.cluster.test_runs import running
 from tests.spark.trial import Rows, rows_of
@@ -148,6 +148,40 @@ def _well(space: Kube, name: str) -> bool:
 def _degraded(space: Kube, name: str, word: str) -> bool:
     condition = space.condition(name, "Degraded")
     return condition["status"] == "True" and word in condition["message"]
+
+
+def test_a_pod_that_cannot_be_made_says_why(space: Kube, store: Store) -> None:
+    """A quota, and then a Secret that is not there: nothing of the pod's own tells of either. Mended, it comes by itself."""
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}}
+    space.apply({**quota, "spec": {"hard": {"pods": "1"}}})  # which is the store's
+    volumes = [{"mountPath": "/data", "claim": CLAIM}, {"mountPath": "/login", "secret": "login"}]
+    space.apply(job("job", rows=500, rate=None, volumes=volumes))
+    space.until("the quota is named", partial(_degraded, space, "job", "exceeded quota: small"), 60)
+    assert space.condition("job", "Degraded")["reason"] == "PodRefused"
+    space.delete("resourcequota", "small")
+    space.until("the Secret is named", partial(_degraded, space, "job", '"login" not found'), 120)
+    assert space.condition("job", "Degraded")["reason"] == "FailedMount"
+    space.run("create", "secret", "generic", "login", "--from-literal=password=x")
+    space.until("it is well again", partial(_well, space, "job"), 180)
+
+
+def test_a_driver_that_ends_again_and_again_is_given_up(space: Kube, store: Store) -> None:
+    """Failed with its last words, and no pod; a change of the spec begins anew."""
+    broken = job("job", rows=500, rate=None, driver={"memory": "1200Mi", "restarts": 1})
+    broken["spec"]["inputs"]["orders"] = {
+        "schema": "k BIGINT, v BIGINT",
+        "files": {"path": "/data/absent", "format": "csv"},
+    }
+    space.apply(broken)
+    space.until(
+        "it is given up", lambda: space.condition("job", "Degraded")["reason"] == "RestartsExhausted", 240
+    )
+    status = space.get("sj", "job")["status"]
+    assert (status["phase"], "/data/absent" in status["message"]) == ("Failed", True)
+    space.until("no driver is left", lambda: space.names("pods") == ["store"], 120)
+    store("mkdir", "-p", "/data/absent")
+    space.patch("sj", "job", {"spec": {"driver": {"restarts": 2}}})
+    space.until("it is well again", partial(_well, space, "job"), 180)
 
 
 def test_a_namespace_is_deleted_while_the_operator_is_down(system: Kube, space: Kube, store: Store) -> None:

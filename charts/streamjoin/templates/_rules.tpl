@@ -23,8 +23,8 @@
   resources: [persistentvolumeclaims] # those of a spec must exist
   verbs: [get]
 - apiGroups: [""]
-  resources: [events]
-  verbs: [create, patch]
+  resources: [events] # listed of a pod that cannot be made: quota, Pod Security and webhooks say it nowhere else
+  verbs: [create, patch, list]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
   verbs: [get, list, watch, create, patch, delete]

@@ -1,9 +1,10 @@
 """What do the builders know of a job?"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from joinlib.spec.model import Executors, Spec, StreamJoin
+from joinlib.spec.pods import Pods
 from joinop import names
 from joinop.kinds import BY_NAME
 from joinop.names import Object
@@ -22,6 +23,8 @@ class Job:
     image: str
     pull_policy: str = "IfNotPresent"
     cpu_request: str | None = None
+    default_pods: Pods = field(default_factory=Pods)
+    node_loss_s: int = 30  # a pod stays on a node that is lost for so long
     suspended: bool = False
     operator: str | None = None  # namespace of the operator; None: it runs outside the cluster
     scrapers: tuple[Any, ...] = ()  # who else may read the driver's figures: peers as in a NetworkPolicy
@@ -33,6 +36,10 @@ class Job:
     @property
     def executors(self) -> Executors:
         return self.model.spec.executors or Executors()
+
+    @property
+    def pods(self) -> Pods:
+        return self.spec.pods.over(self.default_pods)
 
     def object(self, kind: str, name: str, component: str = "driver", **body: object) -> Object:
         """An object of this job, with its labels and its owner."""

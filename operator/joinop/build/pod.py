@@ -48,9 +48,11 @@ def secrets(spec: Spec) -> list[Object]:
     ]
 
 
-def volumes(spec: Spec) -> list[Object]:
-    """Folders of the pod's own, then those of the spec."""
-    own = [{"name": name, "emptyDir": {}} for name in _FOLDERS]
+def volumes(spec: Spec, storage: str | None = None) -> list[Object]:
+    """Folders of the pod's own, then those of the spec. `storage`: what that of the indexes may hold."""
+    own: list[Object] = [{"name": name, "emptyDir": {}} for name in _FOLDERS]
+    if storage is not None:
+        own[0]["emptyDir"] = {"sizeLimit": storage}
     return own + [
         {"name": f"volume-{number}", **_source(volume)} for number, volume in enumerate(spec.volumes)
     ]

@@ -11,6 +11,7 @@ import yaml
 from joinop import names
 from joinop.build import pod
 from joinop.build.job import Job
+from joinop.build.placing import STORAGE, placing, storage
 from joinop.build.workload import EXECUTOR_FILE, SPEC_FILE
 from joinop.kept import kept
 from joinop.names import Object
@@ -24,7 +25,8 @@ def config_map(job: Job) -> Object:
 
 
 def executor(job: Job) -> Object:
-    """Executors run no code of Kubernetes' API: no token. Spark adds image, resources, arguments and more environment."""
+    """Executors run no code of Kubernetes' API: no token. Spark adds image, CPU, memory, arguments and more environment."""
+    disk = storage(job.executors)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -39,11 +41,13 @@ def executor(job: Job) -> Object:
                     "name": "executor",
                     "imagePullPolicy": job.pull_policy,
                     "env": [*pod.variables(pod.folders()), *pod.secrets(job.spec)],
+                    **({"resources": {"requests": disk, "limits": disk}} if disk else {}),
                     "securityContext": pod.container_security(),
                     "volumeMounts": pod.mounts(job.spec),
                 }
             ],
-            "volumes": pod.volumes(job.spec),
+            "volumes": pod.volumes(job.spec, disk.get(STORAGE)),
+            **placing(job, "executor"),
         },
     }
 

@@ -3,6 +3,7 @@
 from joinop import names
 from joinop.build import pod
 from joinop.build.job import Job, quantity
+from joinop.build.placing import STORAGE, placing, storage
 from joinop.names import Object
 
 PORTS = {"rpc": 7078, "blocks": 7079, "http": 8080}
@@ -76,14 +77,13 @@ def _pod(job: Job) -> Object:
         "volumes": [
             {"name": "spec", "configMap": {"name": names.spec(job.name)}},
             {"name": "token", "secret": {"secretName": names.token(job.name)}},
-            *pod.volumes(job.spec),
+            *pod.volumes(job.spec, storage(job.spec.driver).get(STORAGE)),
         ],
+        **placing(job, "driver"),
     }
 
 
 def _container(job: Job) -> Object:
-    memory = quantity(job.spec.driver.memory_bytes)
-    cpu = job.cpu_request or str(job.spec.driver.cores)
     return {
         "name": "driver",
         "image": job.image,
@@ -92,7 +92,7 @@ def _container(job: Job) -> Object:
         "args": ["driver", f"{pod.SPEC_FOLDER}/{SPEC_FILE}"],
         "env": _environment(job),
         "ports": [{"name": name, "containerPort": port} for name, port in PORTS.items()],
-        "resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}},
+        "resources": _resources(job),
         "securityContext": pod.container_security(),
         "startupProbe": _probe("/healthz", period_s=5, failures=_START_S // 5),
         "livenessProbe": _probe("/healthz", period_s=10, failures=6),
@@ -103,6 +103,15 @@ def _container(job: Job) -> Object:
             *pod.mounts(job.spec),
         ],
     }
+
+
+def _resources(job: Job) -> Object:
+    driver = job.spec.driver
+    memory = {"memory": quantity(driver.memory_bytes)}
+    disk = storage(driver)
+    cpu = driver.cpu_request or job.cpu_request or str(driver.cores)
+    limit = {} if driver.cpu_limit is None else {"cpu": driver.cpu_limit}
+    return {"requests": {"cpu": cpu, **memory, **disk}, "limits": {**limit, **memory, **disk}}
 
 
 def _environment(job: Job) -> list[Object]:

@@ -24,6 +24,8 @@ FULL: dict[str, Any] = {
         "cpuRequest": "100m",
         "allow": {"secrets": ["streamjoin-*"]},
         "scrapers": [{"namespaceSelector": {}}],
+        "pods": {"tolerations": [{"key": "spot", "operator": "Exists"}], "nodeSelector": {"disk": "ssd"}},
+        "nodeLossSeconds": 5,
     },
     "watchNamespaces": ["a", "b"],
     "serviceAccount": {"annotations": {"a": "b"}},
@@ -61,7 +63,7 @@ RIGHTS = {  # what the operator asks for, and what it gives to drivers
     ("", "secrets"): {"get", "create"},
     ("", "pods"): WRITE - {"patch"} | {"deletecollection"},
     ("", "persistentvolumeclaims"): {"get"},
-    ("", "events"): {"create", "patch"},
+    ("", "events"): {"create", "patch", "list"},
     ("rbac.authorization.k8s.io", "roles"): WRITE,
     ("rbac.authorization.k8s.io", "rolebindings"): WRITE,
     ("policy", "poddisruptionbudgets"): WRITE,
@@ -130,7 +132,7 @@ def test_rights_are_exactly_these(render: Render) -> None:
     """The operator's, by one ClusterRole; and no wildcard."""
     (role,) = (r for r in of_kind(render(), "ClusterRole") if r["metadata"]["name"] == "system-sj-operator")
 
-    assert rights(role) == RIGHTS
+    assert rights(role) == RIGHTS | {("", "nodes"): {"get"}}  # which no Role can give
     assert "*" not in json.dumps([r["rules"] for r in of_kind(render(), "ClusterRole", "Role")])
 
 
@@ -197,7 +199,8 @@ def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
     (deployment,) = of_kind(render(**FULL), "Deployment")
     pod = deployment["spec"]["template"]
     (container,) = pod["spec"]["containers"]
-    env = {e["name"]: e.get("value", e.get("valueFrom")) for e in container["env"]}
+    env = {e["name"]: e["value"] for e in container["env"] if "value" in e}
+    (namespace,) = (e["valueFrom"] for e in container["env"] if e["name"] == "JOINOP_NAMESPACE")
 
     assert (deployment["spec"]["replicas"], deployment["spec"]["strategy"]) == (1, {"type": "Recreate"})
     assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "streamjoin-operator"
@@ -206,10 +209,12 @@ def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
         "r.example/jobs:1",
     )
     assert (env["JOINOP_IMAGE_PULL_POLICY"], env["JOINOP_CPU_REQUEST"]) == ("Never", "100m")
+    config = Config.of(env)  # as the operator reads it
+    assert (config.pods.node_selector, config.pods.tolerations[0].key) == ({"disk": "ssd"}, "spot")
+    assert config.node_loss_s == 5
     assert (container["args"], env["JOINOP_NAMESPACES"]) == (["operator"], "a,b")
-    assert env["JOINOP_NAMESPACE"] == {"fieldRef": {"fieldPath": "metadata.namespace"}}
-    assert Config.of({"JOINOP_ALLOW": env["JOINOP_ALLOW"]}).allow == Allow(secrets=("streamjoin-*",))
-    assert json.loads(env["JOINOP_SCRAPERS"]) == [{"namespaceSelector": {}}]
+    assert namespace == {"fieldRef": {"fieldPath": "metadata.namespace"}}
+    assert (config.allow, config.scrapers) == (Allow(secrets=("streamjoin-*",)), ({"namespaceSelector": {}},))
     assert env["JOINOP_PROMETHEUS_URL"] == "https://prometheus.example"
     assert env["JOINOP_PROMETHEUS_TOKEN_FILE"] == "/etc/prometheus/token"
     assert {"name": "prometheus", "mountPath": "/etc/prometheus", "readOnly": True} in container[

@@ -70,8 +70,8 @@ def test_what_is_not_allowed_is_not_run() -> None:
     """Nor is what was accepted once, under other lists: its pods are left as they are, and nothing is made of it."""
     first = decide(Seen(thing(), {}, claims={"shared": True}), Config())
     held = {(o["kind"], o["metadata"]["name"]): o for o in first.apply}
-    stricter = Seen(thing(), held, claims={"shared": True}, allow=Allow(volumes=("secret",)))
-    after = decide(stricter, Config())
+    stricter = Config(allow=Allow(volumes=("secret",)))
+    after = decide(Seen(thing(), held, claims={"shared": True}), stricter)
 
     assert first.job is not None
     assert (after.job, after.apply, after.prune) == (None, (), ())

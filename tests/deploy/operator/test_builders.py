@@ -15,6 +15,7 @@ from joinop.build.settings import accepted as held
 from joinop.build.settings import config_map, executor
 from joinop.build.workload import stateful_set
 
+from joinlib.spec.pods import Pods
 from tests.deploy.operator.things import accepted, job, thing
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -232,3 +233,71 @@ def test_names_never_meet(one: str, two: str, ending: str) -> None:
     )
 
     assert one == two or not left & right
+
+
+PLACED = {
+    "imagePullSecrets": ["registry"],
+    "nodeSelector": {"disk": "ssd"},
+    "tolerations": [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}],
+    "affinity": {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}
+    },
+    "priorityClassName": "high",
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    ],
+}
+LOST = [
+    {
+        "key": f"node.kubernetes.io/{what}",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 30,
+    }
+    for what in ("not-ready", "unreachable")
+]
+
+
+@pytest.mark.parametrize("part", ["driver", "executor"])
+def test_placing(part: str) -> None:
+    """What the spec says of pods is in both, word for word; constraints are about pods of the same part."""
+    made = job(thing(pods=PLACED))
+    pod = {"driver": stateful_set(made)["spec"]["template"]["spec"], "executor": executor(made)["spec"]}[part]
+
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    assert pod["tolerations"] == [*PLACED["tolerations"], *LOST]
+    assert {name: pod[name] for name in ("nodeSelector", "affinity", "priorityClassName")} == {
+        name: PLACED[name] for name in ("nodeSelector", "affinity", "priorityClassName")
+    }
+    (spread,) = pod["topologySpreadConstraints"]
+    assert spread["labelSelector"] == {"matchLabels": names.match("late", part)}
+
+
+def test_placing_by_default() -> None:
+    """What a spec leaves out is as the chart says, field by field; a lost node is put up with for as long as it says."""
+    defaults = Pods.model_validate({"priorityClassName": "low", "nodeSelector": {"disk": "hdd"}})
+    made = job(thing(pods={"priorityClassName": "high"}), default_pods=defaults, node_loss_s=5)
+    pod = executor(made)["spec"]
+
+    assert (pod["priorityClassName"], pod["nodeSelector"]) == ("high", {"disk": "hdd"})
+    assert [each["tolerationSeconds"] for each in pod["tolerations"]] == [5, 5]
+    own = job(thing(pods={"tolerations": [{"key": LOST[1]["key"], "operator": "Exists"}]}))
+    assert [each["key"] for each in executor(own)["spec"]["tolerations"]] == [LOST[1]["key"], LOST[0]["key"]]
+
+
+def test_resources() -> None:
+    """CPU and disk, asked for and limited; the folder of indexes may not hold more than the pod."""
+    places = {f"{part}__{name}": value for part in ("driver", "executors") for name, value in
+              {"cpuRequest": "500m", "cpuLimit": "2", "storage": "8Gi"}.items()}  # fmt: skip
+    made = job(thing(**places), cpu_request="50m")
+    driver = stateful_set(made)["spec"]["template"]["spec"]
+    disk = {"ephemeral-storage": "8Gi"}
+
+    assert driver["containers"][0]["resources"] == {
+        "requests": {"cpu": "500m", "memory": "2Gi", **disk},
+        "limits": {"cpu": "2", "memory": "2Gi", **disk},
+    }
+    template = executor(made)["spec"]
+    assert template["containers"][0]["resources"] == {"requests": disk, "limits": disk}  # Spark adds the rest
+    for pod in (driver, template):
+        assert {"name": "local", "emptyDir": {"sizeLimit": "8Gi"}} in pod["volumes"]

@@ -58,7 +58,8 @@ def test_every_field_has_one_class() -> None:
     )
 
     live = {place for place in below if cost(place) is Cost.LIVE}
-    assert live == {"executors.min", "executors.max", "executors.instances", "suspend"} | {
+    operators = {"driver.restarts", "driver.startWithin", "suspend"}
+    assert live == operators | {"executors.min", "executors.max", "executors.instances"} | {
         f"scaling.{name}" for name in fields(("spec", "scaling"))
     }
 

@@ -395,7 +395,7 @@ class Life:
             else running(executors={"ready": self.there, "wanted": self.driver, "leaving": 0})
         )
         seen = dataclasses.replace(self.seen, reading=reading, now=self.now, observed=None)
-        view = view_of(seen)
+        view = view_of(seen, Config())
         if is_due(view):
             k = max(self.there, 1)
             load = self.load or Load(k, self.held, k * 1000.0, 0, 1)

@@ -1,14 +1,15 @@
 """What the driver asks the API server, and what it makes of the answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from jobs.cluster import Server
+from jobs.cluster import Server, clear_executors
 from jobs.guard import Guard
 from joinlib.lease import LATE_S, ClusterLease, Conflict, Contender, Record, Unreachable
+from joinlib.spec.model import Metadata, StreamJoin
 from tests.unit.jobs.test_lease import Api, Clock
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/shop/leases"
@@ -80,6 +81,37 @@ def test_no_server() -> None:
     """Nobody answers, or the pod has no service account."""
     with pytest.raises(Unreachable):
         Server("127.0.0.1", 1).call("GET", "/")
+
+
+@dataclass(frozen=True)
+class Ending(Fake):
+    """Executors of an earlier run, gone after so many looks; without end for those of a lost node."""
+
+    looks: int = 0
+
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        super().call(method, path, body)
+        there = [method for method, _, _ in self.asked].count("GET") <= self.looks
+        return 200, {"items": [{"metadata": {"name": "late-exec-1"}}] if there else []}
+
+
+def cleared(looks: int, stopping: Callable[[float], bool] = lambda _: False) -> tuple[bool, list[str]]:
+    """What came of it, and what was asked but the looks."""
+    server = Ending("api", 443, looks=looks)
+    document = StreamJoin.model_construct(metadata=Metadata(name="late"))
+    done = clear_executors(document, "shop", stopping, server)
+    return done, [path.partition("executor")[2] for method, path, _ in server.asked if method == "DELETE"]
+
+
+def test_executors_of_earlier_runs_are_awaited() -> None:
+    """None joins beside them; those that no node ends go without its word; who is to stop does not wait."""
+    pauses: list[float] = []
+    assert cleared(3, lambda seconds: bool(pauses.append(seconds))) == (True, [""])
+    assert len(pauses) == 3
+    assert cleared(10**6) == (True, ["", "&gracePeriodSeconds=0"])
+    assert cleared(10**6, lambda _: True) == (False, [""])
 
 
 def test_nothing_is_committed_with_an_old_lease() -> None:

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -11,7 +12,8 @@ from prometheus_client.registry import Collector
 
 from joinlib.metric.export import families
 from joinlib.metric.reference import reference
-from joinlib.metric.table import BY_NAME, LABELS, METRICS, SERIES, Metric
+from joinlib.metric.table import BY_NAME, JOB, LABELS, METRICS, SERIES, Metric
+from joinlib.spec.status import Phase
 
 ROOT = Path(__file__).parents[3]
 
@@ -25,7 +27,9 @@ def test_names_follow_the_rules_of_prometheus(metric: Metric) -> None:
         assert metric.unit in metric.name.split("_"), "the unit is in the name"
     assert set(metric.labels) <= LABELS.keys()
     assert metric.help.endswith(".")
-    assert ("namespace" in metric.labels) == (metric.source == "operator")
+    of_jobs = metric.source == "operator" and not metric.name.startswith("streamjoin_operator_")
+    assert ("namespace" in metric.labels) == of_jobs
+    assert get_args(Phase) == JOB
 
 
 def test_names_are_unique_and_labels_used() -> None:

@@ -84,9 +84,14 @@ def test_it_is_structural() -> None:
         "type", "description", "format", "enum", "pattern", "default", "properties", "required", "items",
         "additionalProperties", "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "minItems",
         "maxItems", "minProperties", "maxProperties", "x-kubernetes-validations", "x-kubernetes-list-type",
-        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-map-keys", "x-kubernetes-preserve-unknown-fields",
     }  # fmt: skip
+    free = {
+        "spec.pods.affinity",
+        "spec.pods.topologySpreadConstraints.*",
+    }  # Kubernetes checks them in the pod
     for place, node in NODES.items():
+        assert ("x-kubernetes-preserve-unknown-fields" in node) == (place in free), place
         assert node["type"] in {"object", "array", "string", "integer", "number", "boolean"}, place
         assert set(node) <= allowed, place
         assert not {"properties", "additionalProperties"} <= set(node), place

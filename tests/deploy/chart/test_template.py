@@ -142,7 +142,7 @@ def test_what_is_given_is_held(render: Render) -> None:
     given = rights(
         {"rules": [{k: v for k, v in r.items() if k != "resourceNames"} for r in access.role(job)["rules"]]}
     )
-    (role,) = of_kind(render(watchNamespaces=["a"]), "Role")
+    (role,) = (r for r in of_kind(render(watchNamespaces=["a"]), "Role") if r["metadata"]["namespace"] == "a")
 
     missing = {what: verbs - rights(role).get(what, set()) for what, verbs in given.items()}
     assert not any(missing.values()), missing
@@ -152,11 +152,14 @@ def test_namespaced_rights(render: Render) -> None:
     """The same in each namespace that is served, and nothing that reaches further."""
     objects = render(watchNamespaces=["a", "b"])
 
-    assert {r["metadata"]["namespace"]: rights(r) for r in of_kind(objects, "Role")} == {
-        "a": RIGHTS,
-        "b": RIGHTS,
-    }
-    assert {r["metadata"]["namespace"] for r in of_kind(objects, "RoleBinding")} == {"a", "b"}
+    roles = {r["metadata"]["namespace"]: r for r in of_kind(objects, "Role")}
+    own = roles.pop("system")["rules"]
+    assert [(r["resources"], r["verbs"], r.get("resourceNames")) for r in own] == [
+        (["leases"], ["create"], None),
+        (["leases"], ["get", "update"], ["sj-operator"]),
+    ]
+    assert {namespace: rights(role) for namespace, role in roles.items()} == {"a": RIGHTS, "b": RIGHTS}
+    assert {r["metadata"]["namespace"] for r in of_kind(objects, "RoleBinding")} == {"a", "b", "system"}
     assert {r["metadata"]["name"] for r in of_kind(objects, "ClusterRole")} == {
         "streamjoin-view",
         "streamjoin-edit",
@@ -195,14 +198,13 @@ def test_users_reach_their_jobs(render: Render) -> None:
 
 
 def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
-    """One pod, replaced, under the name that a job's NetworkPolicy lets in; with the images that the values name."""
+    """Under the name that a job's NetworkPolicy lets in; with the images that the values name."""
     (deployment,) = of_kind(render(**FULL), "Deployment")
     pod = deployment["spec"]["template"]
     (container,) = pod["spec"]["containers"]
     env = {e["name"]: e["value"] for e in container["env"] if "value" in e}
     (namespace,) = (e["valueFrom"] for e in container["env"] if e["name"] == "JOINOP_NAMESPACE")
 
-    assert (deployment["spec"]["replicas"], deployment["spec"]["strategy"]) == (1, {"type": "Recreate"})
     assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "streamjoin-operator"
     assert (container["image"], env["JOINOP_IMAGE"]) == (
         "r.example/sj@sha256:" + "0" * 64,
@@ -225,6 +227,25 @@ def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
         selector = found["spec"].get("selector", found["spec"].get("podSelector"))
         labels = selector.get("matchLabels", selector)
         assert labels.items() <= pod["metadata"]["labels"].items(), kind
+
+
+def test_one_of_several_acts(render: Render) -> None:
+    """Two by default, on two nodes if there are two, that know one Lease and each its own name; a drain leaves one."""
+    for values, replicas, budgets in (({}, 2, 1), ({"replicas": 1}, 1, 0), ({"replicas": 3}, 3, 1)):
+        objects = render(**values)
+        (deployment,) = of_kind(objects, "Deployment")
+        pod = deployment["spec"]["template"]["spec"]
+        env = {e["name"]: e.get("value", e.get("valueFrom")) for e in pod["containers"][0]["env"]}
+
+        assert deployment["spec"]["replicas"] == replicas
+        assert env["JOINOP_LEASE"] == "system/sj-operator"
+        assert env["JOINOP_POD"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+        (apart,) = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+        chosen = apart["podAffinityTerm"]["labelSelector"]["matchLabels"]
+        assert chosen == deployment["spec"]["selector"]["matchLabels"]
+        assert [b["spec"]["minAvailable"] for b in of_kind(objects, "PodDisruptionBudget")] == [1] * budgets
+    (deployment,) = of_kind(render(affinity={"nodeAffinity": {}}), "Deployment")
+    assert deployment["spec"]["template"]["spec"]["affinity"] == {"nodeAffinity": {}}
 
 
 def test_only_metrics_and_health_are_open(render: Render) -> None:
@@ -251,7 +272,7 @@ def test_the_kind_stays(render: Render) -> None:
         ({"watchNamespaces": ["A B"]}, "watchNamespaces"),
         ({"crds": {"install": "yes"}}, "install"),
         ({"image": {"digest": "sha256:1"}}, "digest"),
-        ({"replicas": 2}, "replicas"),
+        ({"replicas": -1}, "replicas"),
     ],
 )
 def test_a_wrong_value_is_refused(render: Render, values: dict[str, Any], named: str) -> None:

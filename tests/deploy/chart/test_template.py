@@ -203,7 +203,6 @@ def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
     pod = deployment["spec"]["template"]
     (container,) = pod["spec"]["containers"]
     env = {e["name"]: e["value"] for e in container["env"] if "value" in e}
-    (namespace,) = (e["valueFrom"] for e in container["env"] if e["name"] == "JOINOP_NAMESPACE")
 
     assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "streamjoin-operator"
     assert (container["image"], env["JOINOP_IMAGE"]) == (
@@ -215,7 +214,7 @@ def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
     assert (config.pods.node_selector, config.pods.tolerations[0].key) == ({"disk": "ssd"}, "spot")
     assert config.node_loss_s == 5
     assert (container["args"], env["JOINOP_NAMESPACES"]) == (["operator"], "a,b")
-    assert namespace == {"fieldRef": {"fieldPath": "metadata.namespace"}}
+    assert env["JOINOP_NAMESPACE"] == deployment["metadata"]["namespace"]
     assert (config.allow, config.scrapers) == (Allow(secrets=("streamjoin-*",)), ({"namespaceSelector": {}},))
     assert env["JOINOP_PROMETHEUS_URL"] == "https://prometheus.example"
     assert env["JOINOP_PROMETHEUS_TOKEN_FILE"] == "/etc/prometheus/token"

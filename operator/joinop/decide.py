@@ -58,6 +58,12 @@ class Decision:
     executors: int | None = None  # to be asked of the driver
     remove: tuple[Object, ...] = ()  # pods that go without a word of their node
 
+    @property
+    def starting(self) -> bool:
+        """Is a driver awaited? Then time alone may change what is to be said."""
+        conditions = self.status["conditions"]
+        return any(c["type"] == "Progressing" and c["status"] == "True" for c in conditions)
+
     def follows(self, before: Object) -> bool:
         """Has scaling changed its mind? Then there is something to do, once it is written down."""
         return (before.get("scaling") or {}).get("wanted") != (self.status.get("scaling") or {}).get("wanted")

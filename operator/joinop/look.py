@@ -49,10 +49,8 @@ class Memory:
     trouble: Problem | None = None
     unheard: str = ""  # why the driver did not take a number of executors
     lease: lost.Watched | None = None  # of a driver whose node is lost
-    unmade: tuple[float, Problem | None] = (
-        float("-inf"),
-        None,
-    )  # when its events were read, and what they say
+    # When events of its driver were read, and what they say.
+    unmade: tuple[float, Problem | None] = (float("-inf"), None)
     uneasy: bool = False  # something is awaited that no watch tells of
 
 
@@ -69,9 +67,8 @@ class Looker:
     prometheus: Prometheus | None = None  # None: drivers are asked
     recorder: Recorder = field(default_factory=Recorder)
     memories: dict[Key, Memory] = field(default_factory=dict)
-    nodes: dict[str, tuple[float, lost.Node]] = field(
-        default_factory=dict
-    )  # when asked about, and what is known
+    # When nodes were asked about, and what is known of them.
+    nodes: dict[str, tuple[float, lost.Node]] = field(default_factory=dict)
     monitored: bool = False  # the cluster has PodMonitors
     clock: Callable[[], float] = time.monotonic
     _judging: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -87,6 +84,7 @@ class Looker:
         try:
             seen = await self._observed(key, await self._seen(key, thing, memory))
             decision = decide(seen, self.config)
+            memory.uneasy = bool(seen.nodes) or decision.starting
             trouble = await self._write(key, thing, decision, memory)
             if decision.apply or trouble is not None or memory.unheard != seen.unheard:
                 seen = dataclasses.replace(
@@ -140,8 +138,6 @@ class Looker:
         pod, pods, now = self._driver(key), self.cache.pods(key), time.time()
         nodes = {name: await self._node(name) for name in lost.suspects(pods)}
         stranded = lost.stranded(pods, nodes, now)
-        found = await self._unmade(key, memory)
-        memory.uneasy = bool(nodes) or found is not None
         return Seen(
             thing=thing,
             children=self.cache.children(key),
@@ -153,7 +149,7 @@ class Looker:
             unheard=memory.unheard,
             nodes=nodes,
             lapsed=bool(stranded) and await self._lapsed(key, memory),
-            unmade=found,
+            unmade=await self._unmade(key, memory),
             now=now,
             at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )

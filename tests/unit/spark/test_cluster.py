@@ -85,6 +85,10 @@ def test_executors_are_as_the_spec_says() -> None:
     assert conf["spark.executor.instances"] == "2"
     assert conf["spark.executor.cores"] == conf["spark.kubernetes.executor.request.cores"] == "2"
     assert (conf["spark.executor.memory"], conf["spark.executor.memoryOverhead"]) == ("512m", "3584m")
+    assert "spark.kubernetes.executor.limit.cores" not in conf
+    conf = confs(document("{cores: 2, cpuRequest: 500m, cpuLimit: '3'}"), PLACE)
+    asked = "spark.kubernetes.executor.request.cores", "spark.kubernetes.executor.limit.cores"
+    assert [conf[name] for name in asked] == ["500m", "3"]
 
 
 def test_wanted_and_slots() -> None:

@@ -1,4 +1,4 @@
-"""What do many jobs cost the operator? CPU, memory and requests of a process of its own, before an API server that is played.
+"""What do many jobs cost the operator? CPU, memory and requests of its process, before an API server that is played.
 
 PYTHONPATH=.:operator python bench/many_jobs.py 50 300 1000 [--seconds 120] [--tree ANOTHER_CHECKOUT]
 
@@ -122,7 +122,7 @@ def cpu(process: psutil.Process) -> float:
 def settled(server: ApiServer, jobs: int, end: float) -> bool:
     """Whether all run in time."""
     while time.monotonic() < end:
-        things = [found for (plural, _, _), found in list(server.objects.items()) if plural == "streamjoins"]
+        things = [found for (plural, _, _), found in server.objects.copy().items() if plural == "streamjoins"]
         if sum((each.get("status") or {}).get("phase") == "Running" for each in things) == jobs:
             return True
         time.sleep(0.5)

@@ -89,11 +89,12 @@ def _said(condition: Object | None) -> tuple[object, ...]:
 class Recorder:
     """Which events are new? Memory: one entry per kind of event within the quiet time."""
 
-    told: dict[tuple[str, Event], float] = field(default_factory=dict)
+    told: dict[tuple[str, Event], float] = field(default_factory=dict)  # when, in this order
 
     def fresh(self, uid: str, event: Event, now: float) -> bool:
         """Whether to tell it; if so, it counts as told."""
-        self.told = {known: at for known, at in self.told.items() if now - at < QUIET_S}
+        while self.told and now - next(iter(self.told.values())) >= QUIET_S:
+            del self.told[next(iter(self.told))]
         if (uid, event) in self.told:
             return False
         self.told[uid, event] = now

@@ -79,8 +79,7 @@ class UnitTask(Attempt[UnitJoin]):
 
     def _lookups(self, blocks: Blocks, folder: Path) -> list[tuple[Lookup, Finder]]:
         units, bits = self.stage.units, self.task.tuning.hash_bits
-        tables = self.task.tables if self.task.last else ()
-        return [(t.lookup, finder(t, blocks.versions, folder, units, bits)) for t in tables]
+        return [(t.lookup, finder(t, blocks.versions, folder, units, bits)) for t in self.task.looked_up]
 
     def figures(self, work: UnitJoin, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """With what it read of each input, its indexes, tables and probe orders."""

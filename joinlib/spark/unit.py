@@ -52,7 +52,7 @@ class UnitTask(Attempt[UnitJoin]):
     def onward(self, arrived: Arrived, save: Save, onward: Onward) -> Iterator[pa.RecordBatch]:
         """The result. `onward` is told how far time has come, and given a receipt where one is wanted."""
         task = self.task
-        with self.working(arrived) as (result, join):
+        with self.named(), self.working(arrived) as (result, join):
             yield from result
             if self.unit == 0:  # time is the same in all units, so one speaks for all
                 onward.time(join.manifest.watermark, join.closed)

@@ -35,7 +35,7 @@ def translate(text: str, batch: int | None = None) -> StreamJoinError:
         return NotReady(f"a Python worker died (killed, or out of memory); {GO_ON}")
     if "Python worker failed to connect back" in text:
         return NotReady(f"a Python worker did not start within 10 s, the machine is too busy; {GO_ON}")
-    if cut := re.search(r"Failed to read log file (?:file:)?(\S+?)\.? ", text):
+    if cut := re.search(r"Failed to read log file (?:file:)?(.+?)\. ", text):
         return StateError(
             f"{cut[1]} is empty or cut off: a machine that lost its power left it so, or a copy was not whole; restore the"
             " checkpoint from a copy, or start with a new checkpoint and output folder"

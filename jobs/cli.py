@@ -1,6 +1,7 @@
 """What can a user do from a terminal? Each command is one function; all mistakes end in `main`.
 
-Exit codes: 0 done, 1 refused with a message on stderr, 2 the command line itself is wrong.
+Exit codes: 0 done; 1 not done, running it again may help; 2 a human must act first: the command line, a spec, an input or
+the state is wrong, or the program is. Why stands on stderr.
 Commands import what they need when they run: `validate` starts without Spark.
 """
 
@@ -11,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from joinlib.errors import StreamJoinError
+from joinlib.errors import StreamJoinError, exit_code
 
 app = typer.Typer(
     name="streamjoin",
@@ -57,7 +58,7 @@ def validate(
         else:
             typer.echo(f"{file}: valid")
     if failed:
-        raise typer.Exit(1)
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -169,7 +170,7 @@ def main() -> None:
         app()
     except StreamJoinError as error:
         complain(error)
-        sys.exit(1)
+        sys.exit(exit_code(error))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
     Running    until SIGTERM, or until something goes wrong
     Stopping   the batch on its way is finished, or given up and done again next time
 
-Exit codes: 0 stopped as asked; 2 the user's mistake, or an input or state that cannot be read: starting again does not
-help; 1 anything else: it may. Why is also written, as one line, where Kubernetes shows it.
+Exit codes: 0 stopped as asked; 2 the user's mistake, an input or state that cannot be read, or an error that would come
+again: starting again does not help; 1 anything else: it may. Why is also written, as one line, where Kubernetes shows it.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ from jobs.probes import choosers
 from jobs.serve import Answers, Server, application
 from jobs.surroundings import Surroundings, surroundings
 from jobs.view import Moment, Phase, status
-from joinlib.errors import InputError, NotReady, SpecError, StateError
+from joinlib.errors import NotReady, SpecError, exit_code
 from joinlib.lease import Contender
 from joinlib.metric.table import BY_NAME
 from joinlib.plan import pipeline_of
@@ -293,7 +293,7 @@ def drive(file: Path, around: Surroundings) -> int:
         with contextlib.suppress(OSError):
             around.termination_log.write_text(one_line(error) + "\n")
         log.error("%s", one_line(error))  # noqa: TRY400 - the flow has printed all there is to say
-        return 2 if isinstance(error, (SpecError, InputError, StateError)) else 1
+        return exit_code(error)
     log.info("stopped")
     return 0
 

@@ -21,7 +21,7 @@ from jobs.flow import Flow
 from jobs.probes import Chooser, choosers
 from jobs.screen import Live, Plain, Scene, Shown, View
 from jobs.summary import near, summary
-from joinlib.errors import StreamJoinError
+from joinlib.errors import StreamJoinError, Unforeseen, exit_code
 from joinlib.plan import Pipeline, cautions, pipeline_of
 from joinlib.spec.model import StreamJoin
 
@@ -153,16 +153,22 @@ def _shown(document: StreamJoin, pipeline: Pipeline) -> tuple[Shown, ...]:
 
 
 def _said(error: Exception, log: Path) -> StreamJoinError:
-    """The error itself if it is meant for users; else its first lines and where the rest is."""
-    if isinstance(error, StreamJoinError) and type(error) is not StreamJoinError:
+    """The error itself if it is meant for users; else its first lines, where the rest is, and whether to run again."""
+    if isinstance(error, StreamJoinError) and type(error) not in (StreamJoinError, Unforeseen):
         return error
     if isinstance(error, ConnectionError):
         return StreamJoinError(
             "the run failed: Spark's Java process has died; somebody killed it, or memory ran out\n"
             f"all that it said is in {near(log)}; run again to go on from the last batch"
         )
-    first = " ".join(line.strip() for line in str(error).splitlines()[:3] if line.strip())[:400]
     kind = "" if isinstance(error, StreamJoinError) else f"{type(error).__name__}: "
-    return StreamJoinError(
-        f"the run failed: {kind}{first}\nall that Spark said is in {near(log)}; run again to go on from the last batch"
+    failed = f"the run failed: {kind}{_short(str(error))}\nall that was said is in {near(log)}"
+    if exit_code(error) == 1:
+        return StreamJoinError(f"{failed}; run again to go on from the last batch")
+    return Unforeseen(
+        f"{failed}; it would be the same again: a defect of StreamJoin, or rows that it did not expect; please report it"
     )
+
+
+def _short(text: str) -> str:
+    return " ".join(line.strip() for line in text.splitlines()[:3] if line.strip())[:400]

@@ -5,9 +5,11 @@
     │   └── SqlError   the same, at a line and column of the SQL
     ├── InputError     an input cannot be read: a file is damaged, has changed or does not fit its schema
     ├── NotReady       try again later: somebody else holds the checkpoint, a resource is missing
-    └── StateError     the stored state is damaged or belongs to another query: stop, nothing was joined
+    ├── StateError     the stored state is damaged or belongs to another query: stop, nothing was joined
+    └── Unforeseen     a program's error in a task: the same rows bring the same error, until somebody has mended it
 
-Messages name the place (file, line, column, segment) and the fix. They never hold a secret or a row's values.
+Messages name the place (file, line, column, segment) and the fix. They never hold a secret or a row's values; what a
+program says of its own error (Unforeseen) may hold a value.
 """
 
 
@@ -46,3 +48,19 @@ class NotReady(StreamJoinError):
 
 class StateError(StreamJoinError):
     """Stored state is damaged or belongs to another query."""
+
+
+class Unforeseen(StreamJoinError):
+    """A task ended by an error that is nobody's message: a defect, or data that nobody thought of."""
+
+
+_MENDED_BY_PEOPLE = (
+    *(SpecError, InputError, StateError, Unforeseen, PermissionError),
+    # a program's own: what it did once it does again
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
+)
+
+
+def exit_code(error: BaseException) -> int:
+    """1 where running again may help, 2 where a human must act first."""
+    return 2 if isinstance(error, _MENDED_BY_PEOPLE) else 1

@@ -3,9 +3,10 @@
     00000003/rows.arrow     the table's rows in the order of their keys' hashes, "$hash" first
     00000003/starts.i32     the directory over the hashes
     00000003/lows.u64 …     where ranges are looked for: the codes of their ends, see `ranges`
+    00000003/digests        what all these were when they were written
 
-Written aside and renamed, so a version is there whole or not at all. In the order of hashes the share of a unit, which is a
-range of hashes, is a range of pages: what a unit never asks for is never in memory.
+Written aside and renamed, so a version is there whole or not at all; damaged since, it is never joined. In the order of hashes
+the share of a unit, which is a range of hashes, is a range of pages: what a unit never asks for need not stay in memory.
 """
 
 import shutil
@@ -17,9 +18,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from joinlib.errors import StateError
+from joinlib.errors import NotReady, StateError
+from joinlib.files import sync
 from joinlib.index.order import codes
 from joinlib.join.config import Range
+from joinlib.lookup.digests import damage, seal
 from joinlib.lookup.hashed import I32, U64, Hashed, Keys, same_keys, take
 from joinlib.lookup.ranges import Ranges, order
 from joinlib.route.hash import exact, key_hash
@@ -28,8 +31,11 @@ Points = tuple[pa.Array | None, pa.Array | None]
 _MOST = np.uint64(2**64 - 1)
 
 
-def write(folder: Path, rows: pa.RecordBatch, range: Range | None = None) -> None:
-    """Makes `folder` the version of these rows, "$hash" first; does nothing if it is there. O(rows log rows)."""
+def write(folder: Path, rows: pa.RecordBatch, range: Range | None = None, synced: bool = False) -> None:
+    """Makes `folder` the version of these rows, "$hash" first; does nothing if it is there, undamaged. O(rows log rows).
+
+    `synced`: it survives a power cut.
+    """
     aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}")
     aside.mkdir(parents=True)
     try:
@@ -46,9 +52,14 @@ def write(folder: Path, rows: pa.RecordBatch, range: Range | None = None) -> Non
             for name, codes_ in (("lows", made.lows), ("highs", made.highs), ("tops", made.tops)):
                 codes_.tofile(aside / f"{name}.u64")
         Hashed.of(hashes[by]).starts.tofile(aside / "starts.i32")
+        seal(aside, synced)
+        if folder.exists() and damage(folder):
+            shutil.rmtree(folder)
         aside.rename(folder)
+        if synced:
+            sync([folder.parent])
     except OSError:
-        if not (folder / "starts.i32").exists():
+        if damage(folder):
             raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -64,17 +75,21 @@ def _ends(rows: pa.RecordBatch, range: Range | None) -> tuple[U64, U64] | None:
 
 
 class Version:
-    """A version that is open. `keys`: its key columns; `ranged`: it is asked for ranges."""
+    """A version that is open. `keys`: its key columns; `ranged`: it is asked for ranges. NotReady where it is damaged."""
 
     def __init__(self, folder: Path, keys: Sequence[str], hash_bits: int = 64, ranged: bool = False) -> None:
         self.folder, self.hash_bits = folder, hash_bits
+        if why := damage(folder):
+            raise NotReady(f"table {folder} is damaged ({why}); run again, it is loaded anew")
         try:
             with pa.ipc.open_stream(pa.memory_map(str(folder / "rows.arrow")).read_buffer()) as reader:
                 self.rows = reader.read_next_batch()
             starts = np.memmap(folder / "starts.i32", np.int32, "r")
             ends = [_mapped(folder / f"{name}.u64") for name in ("lows", "highs", "tops")] if ranged else []
         except (OSError, ValueError, pa.ArrowException) as e:
-            raise StateError(f"table {folder}: cannot be opened ({e}); run again, it is loaded anew") from e
+            raise StateError(
+                f"table {folder}: cannot be opened ({e}); delete this folder and run again"
+            ) from e
         self._hashed = Hashed(self.rows.column(0).to_numpy(), starts)
         self._ranges = Ranges(self._hashed.hashes, *ends) if ranged else None
         self._keys = [self.rows.column(k) for k in keys]

@@ -1,7 +1,7 @@
 """Which version of each table does the next batch see? In the driver, where batches are planned.
 
     current()  the first call loads, and returns when all is there; later ones take what was loaded in the meantime
-    ensure()   the versions that a logged batch has seen are there, for it runs again
+    ensure()   the versions that a logged batch has seen are there, undamaged, for it runs again
     retire()   versions that no batch will ask for again are deleted
 
 Law: a batch sees one version of a table, whole, in every unit and each time it is run. A reload that fails, or finds the
@@ -19,6 +19,7 @@ from typing import Any
 
 from joinlib import fault
 from joinlib.errors import StreamJoinError
+from joinlib.lookup.digests import damage
 from joinlib.lookup.load import load
 from joinlib.lookup.postgres import PostgresTable
 from joinlib.lookup.task import TableTask
@@ -41,10 +42,17 @@ class Versions:
     """The versions of the tables that are kept whole. Used by one thread; loads in another."""
 
     def __init__(
-        self, tasks: Sequence[TableTask], hash_bits: int = 64, clock: Callable[[], float] = time.monotonic
+        self,
+        tasks: Sequence[TableTask],
+        hash_bits: int = 64,
+        synced: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`synced`: versions survive a power cut."""
         self._tasks = {t.alias: t for t in tasks if t.full and t.reader is not None}
-        self._arguments = tasks, hash_bits
+        self._arguments = tasks, hash_bits, synced
+        self._synced = synced
+        self._sound: set[Path] = set()  # versions that this process has made, or found undamaged
         self._hash_bits, self._clock = hash_bits, clock
         self._now: dict[str, int] = {}
         self._loaded: dict[str, float] = {}  # when the last attempt began
@@ -73,10 +81,18 @@ class Versions:
         return {alias: asdict(loads) for alias, loads in self._loads.items() if loads.version}
 
     def ensure(self, wanted: Mapping[str, int]) -> None:
-        """Each of these versions is there. One that was lost is loaded anew: a lookup may see a newer table."""
+        """Each of these versions is there. One that was lost, or damaged, is loaded anew: a lookup may see a newer table."""
         for alias, number in wanted.items():
-            if alias in self._tasks and not self._tasks[alias].version(number).exists():
+            if alias in self._tasks and not self._whole(folder := self._tasks[alias].version(number)):
+                log.warning("table %s: version %d was lost or is damaged; it is loaded again", alias, number)
+                shutil.rmtree(folder, ignore_errors=True)
                 self._pool.submit(self._load, self._tasks[alias], number).result()
+
+    def _whole(self, folder: Path) -> bool:
+        """Is the version there? Whether it is damaged is asked once in a process."""
+        if folder not in self._sound and damage(folder) is None:
+            self._sound.add(folder)
+        return folder in self._sound and folder.exists()
 
     def retire(self, alive: Mapping[str, int]) -> None:
         """Deletes what is older than these."""
@@ -99,6 +115,8 @@ class Versions:
     def _begin(self, alias: str) -> None:
         self._loaded[alias] = self._clock()
         number = max((int(f.name) for f in self._folders(alias)), default=0) + 1
+        for cut_off in self._tasks[alias].folder.glob(".*"):  # a driver died while it loaded
+            shutil.rmtree(cut_off, ignore_errors=True)
         self._loading[alias] = self._pool.submit(self._load, self._tasks[alias], number)
 
     def _take(self, alias: str) -> None:
@@ -129,7 +147,8 @@ class Versions:
                     self._keeps(task.alias)
                     return before
             fault.point("loaded", number)
-            write(task.version(number), rows, task.lookup.range)
+            write(task.version(number), rows, task.lookup.range, self._synced)
+            self._sound.add(task.version(number))
             kept = self._loads[task.alias].kept
             self._loads[task.alias] = Loads(number, time.monotonic() - began, time.time(), kept)
             return number

@@ -31,7 +31,7 @@ def explain(stage: Stage, number: int | None = None, reader: int | None = None, 
         lines += ["", "Tables", *_indent(line for lookup in stage.lookups for line in _lookup(lookup))]
     columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
     title = "To the groups" if grouped else "Result" if reader is None else f"To stage {reader}"
-    lines += ["", title, f"  {columns}", "", "Why", *_bullets(_why(stage, number))]
+    lines += ["", title, f"  {columns}", "", "Why", *_bullets(_why(stage, number, grouped))]
     warned = list(_cautions(stage, kept))
     return "\n".join(lines + (["", "Warnings", *_bullets(warned)] if warned else []))
 
@@ -168,7 +168,7 @@ def _type(stage: Stage, column: str) -> object:
     return next(c.value.type for i in stage.inputs for c in i.columns if c.name == column)
 
 
-def _why(stage: Stage, number: int | None) -> Iterator[str]:
+def _why(stage: Stage, number: int | None, grouped: bool) -> Iterator[str]:
     tree = list(joins(stage.tree))
     if stage.route is not None:
         yield from why(stage, tree[0])
@@ -182,7 +182,9 @@ def _why(stage: Stage, number: int | None) -> Iterator[str]:
         if first.keys and stage.units > 1:
             yield "an uneven batch gives the next one a new rule: equal shares of the keys, a hot key to several units"
     yield from sorted_by_key(stage)
-    if stage.lookups:
+    if stage.lookups and grouped:
+        yield "lookups come before the groups: a row counts as it met the tables in its batch"
+    elif stage.lookups:
         yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
     yield from reasons(stage.tree)
     if tree:

@@ -1,6 +1,7 @@
 """What must stay the same for a checkpoint to be of use? Law: equal fingerprints, and stored state means the same.
 
-The select list is not part of it: what it reads is, as stored columns. Nor are delays: they steer what comes next.
+The select list is not part of it: what it reads is, as stored columns. Nor are delays: they steer what comes next. Tables are,
+where rows that have met them are grouped: they come last, and nothing else is stored behind them.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from joinlib.aggregate.config import Grouping
 from joinlib.expr import Expr
 from joinlib.expr.bound import Bound
 from joinlib.expr.types import name
-from joinlib.join.config import Join, Leaf
+from joinlib.join.config import Join, Leaf, Lookup
 from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.holds import said
 from joinlib.route.config import InputPlan
@@ -27,7 +28,25 @@ def fingerprint(plan: Stage | Pipeline) -> dict[str, Any]:
         found = _stage(plan.last)
     else:
         found = {"version": VERSION, "units": plan.units, "stages": [_stage(stage) for stage in plan.stages]}
-    return found if plan.grouping is None else {**found, "groups": _groups(plan.grouping)}
+    if plan.grouping is None:
+        return found
+    tables = {"tables": [_lookup(asked) for asked in plan.last.lookups]} if plan.last.lookups else {}
+    return {**found, "groups": _groups(plan.grouping), **tables}
+
+
+def _lookup(lookup: Lookup) -> dict[str, Any]:
+    """Which rows meet which of the table's. What is kept of it and how it is searched may change."""
+    values = {c.name: c.value for c in lookup.table.columns}
+    pairs = zip(lookup.probe, lookup.table.keys, strict=True)
+    return {
+        "kind": lookup.kind,
+        "alias": lookup.table.alias,
+        "source": lookup.table.source,
+        "filter": _sql(lookup.table.filter),
+        "keys": [[probe.sql, values[key].sql] for probe, key in pairs],
+        "predicate": _sql(lookup.predicate),
+        "where": _sql(lookup.where),
+    }
 
 
 def _groups(grouping: Grouping) -> dict[str, Any]:
@@ -99,6 +118,9 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
         return
     if old.get("groups") != new.get("groups"):
         yield f"the groups, their aggregates, HAVING or output.mode were others; {_NEW}"
+        return
+    if old.get("tables") != new.get("tables"):
+        yield f"the rows that were grouped had not met these tables in this way (older versions left tables out); {_NEW}"
         return
     stages = [plan.get("stages", [plan]) for plan in (old, new)]
     if len(stages[0]) != len(stages[1]):

@@ -12,7 +12,7 @@ def grouped(pipeline: Pipeline, grouping: Grouping) -> str:
     """The second phase, behind the join, and the result."""
     columns = ", ".join(f"{field.name} {name(field.type)}" for field in grouping.schema)
     lines = ["Groups", *(f"  {line}" for line in _groups(pipeline, grouping)), "", "Result", f"  {columns}"]
-    warned = [f"  - {line}" for line in cautions(grouping)]
+    warned = [f"  - {line}" for line in cautions(pipeline, grouping)]
     return "\n".join(lines + (["", "Warnings", *warned] if warned else []))
 
 
@@ -29,8 +29,8 @@ def _groups(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
     yield f"keeps   {_kept(grouping)}"
 
 
-def cautions(grouping: Grouping) -> Iterator[str]:
-    """What grows without end."""
+def cautions(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
+    """What grows without end, and what two attempts of a batch may count differently."""
     if grouping.final_close and grouping.release is None:
         yield (
             "groups come out only when the inputs are closed (--until-done): none of them is an event time that the"
@@ -39,6 +39,13 @@ def cautions(grouping: Grouping) -> Iterator[str]:
         )
     elif not grouping.final_close and grouping.keys:
         yield "every group is kept for ever, for it may change (or come again); state grows with the number of groups"
+    asked = [lookup.table.alias for lookup in pipeline.last.lookups if lookup.caching.mode != "full"]
+    if asked:
+        yield (
+            f"what is not kept whole of {', '.join(asked)} is asked for again when a task is run again, and may have changed:"
+            " then some groups hold what the first attempt found, and others what the second did; cache: full shows both the"
+            " same table"
+        )
 
 
 def _moment(grouping: Grouping) -> str:

@@ -73,7 +73,7 @@ def _told(stages: Sequence[Stage], queries: Sequence[Query], trees: Sequence[Nod
     for bare, query, tree in zip(stages, queries, trees, strict=True):
         known = tuple(
             plan
-            if plan.upstream is None
+            if plan.upstream is None or plan.time is None  # nothing is kept there by its rows' times
             else replace(plan, behind=_named(late[plan.upstream], {c.name for c in plan.columns}))
             for plan in bare.inputs
         )

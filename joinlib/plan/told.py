@@ -42,7 +42,7 @@ def cautions(plan: Pipeline) -> Iterator[str]:
     for stage in plan.stages:
         yield from stage_cautions(stage)
     if plan.grouping is not None:
-        yield from group_cautions(plan.grouping)
+        yield from group_cautions(plan, plan.grouping)
     yield from memory_cautions(plan)
 
 

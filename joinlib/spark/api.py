@@ -107,7 +107,7 @@ def _table(lookup: Lookup, df: DataFrame, folder: Path, tuning: Tuning) -> Table
     for old in own.glob("*"):
         if old != task.folder:
             shutil.rmtree(old, ignore_errors=True)
-    write(task.version(0), rows, lookup.range)
+    write(task.version(0), rows, lookup.range, tuning.sync)
     return task
 
 

@@ -4,7 +4,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.metric.cgroup import recent
 from joinlib.spark.emit import frames, open_sink
+from joinlib.spark.failure import NOTE
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask
 from joinlib.state.manifest import NEVER, Manifest, decode
@@ -51,13 +52,22 @@ class Attempt(ABC, Generic[W]):
                 " was mixed up with another"
             )
 
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Whatever goes wrong says in which stage and unit."""
+        try:
+            yield
+        except Exception as error:
+            error.add_note(f"{NOTE}unit {self.unit} of stage {self.task.number}")
+            raise
+
     @abstractmethod
     def working(self, arrived: Arrived) -> AbstractContextManager[tuple[Iterator[pa.RecordBatch], W]]:
         """The result, and what makes it, which holds the unit's files meanwhile."""
 
     def frames(self, arrived: Arrived, save: Save) -> Iterator[pa.RecordBatch]:
         """The result, in frames of bounded size; saves the manifest once every frame has been taken."""
-        with self.working(arrived) as (result, work):
+        with self.named(), self.working(arrived) as (result, work):
             yield from frames(result, self.task.tuning.frame_rows)
             self.end(work, save)
 
@@ -68,7 +78,7 @@ class Attempt(ABC, Generic[W]):
 
         outbox: of the task, if results go to Kafka.
         """
-        with self.working(arrived) as (result, work):
+        with self.named(), self.working(arrived) as (result, work):
             schema = self.task.pipeline.schema
             sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, schema, outbox)
             rows_out = 0

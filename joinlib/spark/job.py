@@ -10,7 +10,6 @@ its own rows (`outbox`).
 import contextlib
 import json
 import os
-import re
 import shutil
 import time
 import uuid
@@ -24,11 +23,13 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from joinlib import errors, fault
-from joinlib.errors import NotReady, StreamJoinError
+from joinlib import fault
+from joinlib.errors import NotReady
 from joinlib.route.slots import check as check_partitions
 from joinlib.spark import receipt, session
+from joinlib.spark.batches import cut_off
 from joinlib.spark.compiled import Compiled, with_tables
+from joinlib.spark.failure import GO_ON, translate
 from joinlib.spark.identity import identify
 from joinlib.spark.inputs import check, tables
 from joinlib.spark.lock import Lock
@@ -71,7 +72,6 @@ class Report:
         return tuple(sum(column) for column in zip(*(r.late_total for r in self.receipts), strict=True))
 
 
-_GO_ON = "run again, the job goes on where it was"
 _JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into it then raises
 
 OnBatch = Callable[[Report], None]
@@ -89,7 +89,7 @@ class Job:
 
     def wait(self, seconds: float) -> bool:
         """Waits; true when the query has ended. Raises what ended it."""
-        return _ended(self.query, seconds)
+        return _ended(self.query, seconds, self.plan.checkpoint / "spark")
 
     def lag(self) -> Mapping[str, Mapping[str, int]]:
         """For each source what is known but not yet read, as of the last batch."""
@@ -176,14 +176,14 @@ def _addressed(plan: Compiled, identity: str) -> Compiled:
     return replace(plan, join=replace(plan.join, emit=replace(emit, kafka=target)))
 
 
-def _ended(query: StreamingQuery, seconds: float) -> bool:
-    """Waits; true when the query has ended. Raises what ended it."""
+def _ended(query: StreamingQuery, seconds: float, spark: Path) -> bool:
+    """Waits; true when the query has ended. Raises what ended it. `spark`: the folder of Spark's logs."""
     try:
         return bool(query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions
     except _JVM_GONE as error:
-        raise NotReady(f"Spark's JVM died (killed, or out of memory); {_GO_ON}") from error
+        raise NotReady(f"Spark's JVM died (killed, or out of memory); {GO_ON}") from error
     except Exception as error:
-        raise translate(str(error)) from error
+        raise translate(str(error), cut_off(spark)) from error
 
 
 def _stop(query: StreamingQuery, stop: Path, patience_s: float = 60.0) -> None:
@@ -236,34 +236,6 @@ def envelope(progress: Any) -> Mapping[str, Any]:
     """The offset that a batch's progress tells, see `source`."""
     raw = progress["sources"][0]["endOffset"] if progress["sources"] else None
     return json.loads(raw) if isinstance(raw, str) else dict(raw or {})
-
-
-def translate(text: str) -> StreamJoinError:
-    """What ended the query, in our own words: Spark wraps a worker's error in pages of stack traces."""
-    ours = re.findall(r"^(?:\S+: )?joinlib\.errors\.(\w+): (.+)$", text, re.MULTILINE)
-    if ours:
-        kind, message = ours[-1]
-        return _error(kind, message)
-    if "No space left on device" in text:
-        return NotReady(
-            "the disk is full: free space and run again, the job goes on where it was (nothing is lost)"
-        )
-    if "Python worker exited unexpectedly" in text:
-        return NotReady(f"a Python worker died (killed, or out of memory); {_GO_ON}")
-    if "Python worker failed to connect back" in text:
-        return NotReady(f"a Python worker did not start within 10 s, the machine is too busy; {_GO_ON}")
-    return StreamJoinError(f"Spark ended the query: {_reason(text)}")
-
-
-def _reason(text: str) -> str:
-    """The first line, less Spark's wrapping; the whole of it is the error's cause."""
-    first = text.strip().partition("\n")[0]
-    return first.partition("terminated with exception: ")[2] or first
-
-
-def _error(kind: str, message: str) -> StreamJoinError:
-    cls = getattr(errors, kind, StreamJoinError)
-    return cls(message) if issubclass(cls, StreamJoinError) else StreamJoinError(message)
 
 
 def default_cores() -> int:

@@ -28,6 +28,7 @@ from joinlib.route.config import read_columns
 from joinlib.source import Config, Input, KafkaConfig, Slice, admit, make, reader
 from joinlib.source.files import FileInput
 from joinlib.source.generator import GeneratorInput
+from joinlib.spark.failure import NOTE
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
 
@@ -278,7 +279,8 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._versions is None and any(t.full for t in self.task.tables):
             from joinlib.lookup.versions import Versions  # only the driver's part needs it
 
-            self._versions = Versions(self.task.tables, self.task.tuning.hash_bits)
+            tuning = self.task.tuning
+            self._versions = Versions(self.task.tables, tuning.hash_bits, tuning.sync)
         return self._versions
 
     def _discover(self) -> None:
@@ -319,7 +321,11 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if name in first:
                 batches = numbered(batches, first[name])
             bits, bad = self.task.tuning.hash_bits, partial(getattr, readers[name], "bad")
-            yield from exchange_rows(batches, plans, bits, bad)
+            try:
+                yield from exchange_rows(batches, plans, bits, bad)
+            except Exception as error:
+                error.add_note(f"{NOTE}input {name}")
+                raise
         for folder, census in way.seen.items():
             if census.counts.any():
                 name, slices = part.reads[0]

@@ -70,9 +70,9 @@ class JoinTask:
         return state_folder(self.states, self.number)
 
     @property
-    def last(self) -> bool:
-        """Its rows are the result."""
-        return self.number == self.pipeline.operators - 1
+    def looked_up(self) -> tuple[TableTask, ...]:
+        """The tables that its rows meet: those of the last stage, whether or not groups come behind it."""
+        return self.tables if self.number == len(self.pipeline.stages) - 1 else ()
 
     @property
     def grouping(self) -> Grouping | None:

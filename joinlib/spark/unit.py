@@ -52,7 +52,7 @@ class UnitTask(Attempt[UnitJoin]):
     def onward(self, arrived: Arrived, save: Save, onward: Onward) -> Iterator[pa.RecordBatch]:
         """The result. `onward` is told how far time has come, and given a receipt where one is wanted."""
         task = self.task
-        with self.working(arrived) as (result, join):
+        with self.named(), self.working(arrived) as (result, join):
             yield from result
             if self.unit == 0:  # time is the same in all units, so one speaks for all
                 onward.time(join.manifest.watermark, join.closed)
@@ -79,8 +79,7 @@ class UnitTask(Attempt[UnitJoin]):
 
     def _lookups(self, blocks: Blocks, folder: Path) -> list[tuple[Lookup, Finder]]:
         units, bits = self.stage.units, self.task.tuning.hash_bits
-        tables = self.task.tables if self.task.last else ()
-        return [(t.lookup, finder(t, blocks.versions, folder, units, bits)) for t in tables]
+        return [(t.lookup, finder(t, blocks.versions, folder, units, bits)) for t in self.task.looked_up]
 
     def figures(self, work: UnitJoin, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """With what it read of each input, its indexes, tables and probe orders."""

@@ -198,7 +198,7 @@ class Flow(Running):
         if n in trouble.late:
             units._open.clear()
             late, manifest = self.attempt(u, before, data, ticks)
-            same = _state(manifest) == _state(self.units[u])
+            same = state_of(manifest) == state_of(self.units[u])
             assert Counter(late) == Counter(rows) and same, "two attempts of one batch differ"
         return rows
 
@@ -241,7 +241,7 @@ class Flow(Running):
         return pa.ipc.read_record_batch(pa.py_buffer(block), schema)
 
 
-def _state(manifest: bytes) -> Manifest:
+def state_of(manifest: bytes) -> Manifest:
     """What must be alike after two attempts: all but the orders of later probes, which rest on seconds."""
     return replace(decode(manifest), probes=())
 

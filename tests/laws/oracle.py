@@ -51,20 +51,21 @@ class Query:
     def sql(self) -> str:
         columns = ", ".join(f"{c} AS {c.replace('.', '_')}" for c in self.select)
         where = " AND ".join(c.sql for c in self.where)
-        return f"SELECT {columns} FROM {_text(self.tree)}" + (f" WHERE {where}" if where else "")
+        return f"SELECT {columns} {self.source}" + (f" WHERE {where}" if where else "")
+
+    @property
+    def source(self) -> str:
+        """The joins as SQL."""
+        return f"FROM {_text(self.tree)}"
 
     def nested_loop(self, rows: Mapping[str, Sequence[Row]]) -> Counter[tuple[object, ...]]:
         """By definition."""
-        found = [r for r in _join(self.tree, rows) if all(c.test(r) for c in self.where)]
+        found = [r for r in joined(self.tree, rows) if all(c.test(r) for c in self.where)]
         return counted([tuple(r.get(c) for c in self.select) for r in found])
 
     def duckdb(self, tables: Mapping[str, pa.Table]) -> Counter[tuple[object, ...]]:
         """By another engine."""
-        text = self.sql.replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI")
-        with _DUCKDB.cursor() as cursor:
-            for name, table in tables.items():
-                cursor.register(name, table)
-            return _rows(cursor.sql(text).to_arrow_table())
+        return duckdb_rows(self.sql, tables)
 
 
 Tree = str | tuple[str, "Tree", "Tree", tuple[Condition, ...]]
@@ -73,7 +74,16 @@ _DUCKDB = duckdb.connect(config={"threads": 1})
 _DUCKDB.execute("SET TimeZone = 'UTC'")
 
 
-def _rows(table: pa.Table) -> Counter[tuple[object, ...]]:
+def duckdb_rows(sql: str, tables: Mapping[str, pa.Table]) -> Counter[tuple[object, ...]]:
+    """What DuckDB answers."""
+    text = sql.replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI")
+    with _DUCKDB.cursor() as cursor:
+        for name, table in tables.items():
+            cursor.register(name, table)
+        return rows_of(cursor.sql(text).to_arrow_table())
+
+
+def rows_of(table: pa.Table) -> Counter[tuple[object, ...]]:
     return counted(list(zip(*(c.to_pylist() for c in table.columns))))
 
 
@@ -94,11 +104,12 @@ def _text(tree: Tree) -> str:
     return f"{_text(left)} {_WORDS[kind]} {_text(right)} ON {' AND '.join(c.sql for c in on)}"
 
 
-def _join(tree: Tree, rows: Mapping[str, Sequence[Row]]) -> list[Row]:
+def joined(tree: Tree, rows: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """The rows of a tree of joins."""
     if isinstance(tree, str):
         return [{f"{tree}.{name}": value for name, value in row.items()} for row in rows[tree]]
     kind, left, right, on = tree
-    one, two = _join(left, rows), _join(right, rows)
+    one, two = joined(left, rows), joined(right, rows)
     pairs = [
         (x, y) for x in range(len(one)) for y in range(len(two)) if all(c.test(one[x] | two[y]) for c in on)
     ]

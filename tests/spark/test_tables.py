@@ -115,6 +115,29 @@ def test_ranges(trial: Trial, database: Database, on: str) -> None:
     assert trial.output(sql) == trial.expected(sql, prices=PRICE_ROWS)
 
 
+GROUPED = (
+    "SELECT r.label AS label, count(*) AS n, sum(o.id) AS s, max(s.carrier) AS carrier FROM orders o"
+    " LEFT JOIN customers c ON o.customer = c.id JOIN ships s ON o.id = s.id LEFT JOIN regions r ON c.region = r.id AND r.item = o.item"
+    " WHERE o.customer NOT BETWEEN 3 AND 4 GROUP BY r.label HAVING count(*) > 2"
+)
+
+
+def test_rows_meet_tables_before_they_are_grouped(trial: Trial) -> None:
+    """Over several batches, by a column of the second table, which is found by one of the first."""
+    streamed(trial)
+    trial.input("ships", SHIPS, maxFilesPerBatch=1, orderBy="name")
+    trial.fill("ships", SHIP_ROWS, 3)
+    trial.input("customers", CUSTOMERS, role="table")
+    trial.fill("customers", CUSTOMER_ROWS, 2)
+    trial.input("regions", REGIONS, format="csv", role="table")
+    trial.fill("regions", REGION_ROWS, 1)
+    ran = trial.run(GROUPED)
+    assert trial.output(GROUPED) == trial.expected(GROUPED)
+    assert trial.output(GROUPED).total() > 3
+    assert len(ran.reports) > 3
+    assert {len(r.tables) for report in ran.reports for r in report.receipts} == {0, 2}
+
+
 def test_files_as_a_table(trial: Trial) -> None:
     """A folder with `role: table`, of several files and with a filter, in csv."""
     streamed(trial)

@@ -10,7 +10,7 @@ from jobs.figures import Took
 from jobs.flow import Flow
 from jobs.run import _said, _signals
 from jobs.summary import summary
-from joinlib.errors import SpecError, StreamJoinError
+from joinlib.errors import SpecError, StreamJoinError, Unforeseen, exit_code
 from joinlib.spec import load
 from tests.unit.jobs.test_commands import MANIFESTS
 from tests.unit.jobs.test_figures import after
@@ -60,6 +60,10 @@ def test_an_error_for_users_is_left_as_it_is() -> None:
         ),
         (ConnectionRefusedError(111, "refused"), "the run failed: Spark's Java process has died"),
         (RuntimeError("no port"), "the run failed: RuntimeError: no port"),
+        (
+            Unforeseen("a task failed in batch 3: KeyError: 'x'"),
+            "the run failed: a task failed in batch 3: KeyError",
+        ),
     ],
 )
 def test_an_unexpected_error_is_a_paragraph_and_a_place(error: Exception, begins: str) -> None:
@@ -68,6 +72,9 @@ def test_an_unexpected_error_is_a_paragraph_and_a_place(error: Exception, begins
     assert text.startswith(begins)
     assert "logs/spark.log" in text
     assert len(text) < 600
+    assert ("run again" in text) == (exit_code(_said(error, Path("x"))) == 1), (
+        "not where it would be the same"
+    )
 
 
 def test_the_summary() -> None:

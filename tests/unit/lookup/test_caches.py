@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from joinlib.errors import StateError
+from joinlib import files
+from joinlib.errors import NotReady
 from joinlib.lookup.incremental import Answer, Cache, Figures
 from joinlib.lookup.version import Version, write
 from joinlib.route.hash import key_hash
@@ -97,15 +98,32 @@ def test_a_version_is_a_nested_loop(data: st.DataObject, kinds: list[pa.DataType
 
 
 def test_a_version_is_written_once(tmp_path: Path) -> None:
-    """A second writer of the same version changes nothing; a damaged one is named."""
+    """A second writer of the same version changes nothing; a damaged one is named, and takes no newer one's place."""
     kinds = [pa.int64()]
     write(tmp_path / "1", block(kinds, [((1,), "a")], 64))
     write(tmp_path / "1", block(kinds, [((2,), "b")], 64))
     assert Version(tmp_path / "1", ["t.k0"]).rows.column("t.v").to_pylist() == ["a"]
     assert [p.name for p in tmp_path.iterdir()] == ["1"]
     (tmp_path / "1" / "rows.arrow").write_bytes(b"")
-    with pytest.raises(StateError, match="run again, it is loaded anew"):
+    with pytest.raises(NotReady, match="run again, it is loaded anew"):
         Version(tmp_path / "1", ["t.k0"])
+    write(tmp_path / "1", block(kinds, [((2,), "b")], 64))
+    assert Version(tmp_path / "1", ["t.k0"]).rows.column("t.v").to_pylist() == ["b"]
+
+
+def test_a_version_is_on_the_disk_before_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files and what they are, then the folder that names it; one that need not survive costs nothing."""
+    calls: list[Path] = []
+    monkeypatch.setattr(
+        files.os, "fsync", lambda handle: calls.append(Path(f"/proc/self/fd/{handle}").readlink())
+    )
+    rows = block([pa.int64()], [((1,), "a")], 64)
+    write(tmp_path / "0", rows)
+    assert calls == []
+    write(tmp_path / "1", rows, synced=True)
+    assert {c.name for c in calls[:-1]} >= {"rows.arrow", "starts.i32", "digests"}
+    assert all(".1." in str(c) for c in calls[:-1]), "before the rename"
+    assert calls[-1] == tmp_path
 
 
 class CacheIsNoCache(RuleBasedStateMachine):

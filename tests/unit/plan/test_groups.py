@@ -1,9 +1,11 @@
 """When groups come out, what the plan says of it, and what a checkpoint of groups can follow."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from joinlib.join.config import Caching
 from joinlib.join.stage import Pipeline
 from joinlib.plan import SourceInput, compare, explain, fingerprint, pipeline
 from joinlib.plan.formats import told
@@ -73,3 +75,30 @@ def test_other_groups_need_a_new_checkpoint() -> None:
     assert compare(one, fingerprint(plan(sql))) == []
     for other in (plan(sql, True), plan(sql.replace("count(*)", "max(o.at)"))):
         assert any("groups" in why for why in compare(one, fingerprint(other)))
+
+
+TABLE = (
+    "SELECT o.customer AS k, count(*) AS n FROM orders o {} JOIN cities c ON o.id = c.id GROUP BY o.customer"
+)
+
+
+def test_tables_that_grouped_rows_have_met_need_a_new_checkpoint_if_they_change() -> None:
+    """What was counted without them, as older versions did, or by another condition, stays counted so."""
+    cities = SourceInput(INPUTS["untimed"].schema, role="table")
+    one = fingerprint(plan(TABLE.format(""), cities=cities))
+    asked = replace(cities, caching=Caching("incremental", budget=1000))
+    older = {key: value for key, value in one.items() if key != "tables"}
+
+    assert compare(json.loads(json.dumps(one)), fingerprint(plan(TABLE.format(""), cities=asked))) == []
+    for other in (older, fingerprint(plan(TABLE.format("SEMI"), cities=cities))):
+        assert any("had not met these tables" in why for why in compare(other, one))
+
+
+def test_a_table_that_is_asked_may_have_changed_when_a_task_is_run_again() -> None:
+    """The plan warns where partials of two attempts may differ."""
+    cities = SourceInput(INPUTS["untimed"].schema, role="table")
+    asked = replace(cities, caching=Caching("incremental"))
+
+    assert "cache: full" in explain(plan(TABLE.format(""), True, cities=asked))
+    assert "cache: full" not in explain(plan(TABLE.format(""), True, cities=cities))
+    assert "a row counts as it met the tables" in explain(plan(TABLE.format(""), cities=cities))

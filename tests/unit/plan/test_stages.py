@@ -10,6 +10,7 @@ import pytest
 
 from joinlib.errors import SpecError, SqlError
 from joinlib.expr.bound import Bound
+from joinlib.join.forward import check
 from joinlib.plan import Pipeline, SourceInput, build, compare, explain, fingerprint, pipeline, pipeline_of
 from joinlib.plan.binary import binary
 from joinlib.plan.formats import told
@@ -308,3 +309,16 @@ def test_every_example_has_every_format(path: Path, form: str) -> None:
     text = told(pipeline_of(load(path)), form)
 
     assert json.loads(text)["stages"] if form == "json" else text.startswith("flowchart LR")
+
+
+@pytest.mark.parametrize("kind", ["", "LEFT ", "SEMI ", "ANTI "])
+def test_a_time_that_is_only_selected_is_a_column_like_any_other(kind: str) -> None:
+    """The first stage bounds it; the second keeps its rows for ever, and needs no word of how late they may be."""
+    found = plan(
+        f"SELECT a.t, c.v FROM a {kind}JOIN b ON a.k = b.k AND b.t BETWEEN a.t AND a.t + INTERVAL 1 HOUR"
+        " LEFT JOIN c ON a.j = c.j"
+    )
+
+    check(found)
+    assert (found.last.inputs[0].time, found.last.inputs[0].behind) == (None, ())
+    assert "a.t" in found.last.inputs[0].read

@@ -87,6 +87,38 @@ def followed(bench: Bench) -> Counter[Any]:
     return Counter(tuple(row) for row in table.values())
 
 
+ALONE = "FROM orders o {} customers c ON o.customer = c.customer"
+COUNTED = "SELECT o.v % 5 AS r, count(*) AS n"
+PRICES = "FROM orders o JOIN lines l ON o.id = l.id LEFT JOIN items i ON l.item = i.item"
+MET = "FROM orders o WHERE EXISTS (SELECT 1 FROM customers c WHERE c.customer = o.customer)"
+LOOKED_UP = {
+    "last stage": (QUERIES["functions"], ["customers", "items"]),
+    "one stage": (f"SELECT i.price AS p, count(*) AS n {PRICES} GROUP BY i.price", ["items"]),
+    "no stage": (
+        f"SELECT c.nation AS nation, sum(o.v) AS s {ALONE.format('JOIN')} GROUP BY c.nation",
+        ["customers"],
+    ),
+    "only its match counts": (f"{COUNTED} {ALONE.format('ANTI JOIN')} GROUP BY o.v % 5", ["customers"]),
+    "one group": (f"SELECT count(c.nation) AS n {ALONE.format('LEFT JOIN')}", ["customers"]),
+    "distinct": (f"SELECT DISTINCT c.nation AS nation {ALONE.format('LEFT JOIN')}", ["customers"]),
+    "exists": (f"{COUNTED} {MET} GROUP BY o.v % 5 HAVING count(*) > 3", ["customers"]),
+}
+
+
+@pytest.mark.parametrize("mode", ["append", "changelog"])
+@pytest.mark.parametrize("name", LOOKED_UP)
+def test_rows_meet_tables_before_they_are_grouped(tmp_path: Path, name: str, mode: str) -> None:
+    """Whichever stage is the last, and whether a table's columns are grouped, summed up or only decide which rows count."""
+    sql, tables = LOOKED_UP[name]
+    schemas = {n: s for n, s in PLAIN.items() if f" {n} " in sql}
+    bench = Bench(tmp_path, schemas, False, sql, *tables, mode=mode)
+    fill(bench, range(3))
+    bench.run(twice=EVERY)
+
+    found = bench.output() if mode == "append" else followed(bench)
+    assert found == bench.expected() != Counter()
+
+
 NEAR = "FROM a JOIN b ON a.k = b.k AND b.t BETWEEN a.t - INTERVAL 4 MINUTES AND a.t + INTERVAL 4 MINUTES"
 LAST = " JOIN c ON b.j = c.j AND c.t BETWEEN a.t - INTERVAL 6 MINUTES AND a.t + INTERVAL 3 MINUTES"
 

@@ -113,7 +113,8 @@ class Bench:
         files: list[str] = []
         said: list[Receipt] = []
         made: list[Iterator[pa.RecordBatch]] = []
-        onward = None if task.last else Onward(task, self.batch, 0)
+        last = task.number == self.plan.pipeline.operators - 1
+        onward = None if last else Onward(task, self.batch, 0)
         for unit, slot in enumerate(slots(UNITS)):
             arrived = [dict(zip(SCHEMA.names, row, strict=True)) for row in sent if row[0] == slot]
             mine, others = apart(pa.RecordBatch.from_pylist(arrived, SCHEMA), task.number)
@@ -180,12 +181,14 @@ def fill(bench: Bench, files: range) -> None:
     for file in files:
         draw = random.Random(file)
         number = partial(_some, draw)
-        bench.write("orders", file, [(draw.randrange(90), number(9), draw.randrange(50)) for _ in range(40)])
-        bench.write(
-            "lines", file, [(number(90), f"i{draw.randrange(7)}", draw.randrange(5)) for _ in range(60)]
-        )
-        bench.write("customers", file, [(number(9), f"n{draw.randrange(3)}") for _ in range(3)])
-        bench.write("items", file, [(f"i{draw.randrange(7)}", draw.randrange(60)) for _ in range(4)])
+        made: dict[str, list[tuple[Any, ...]]] = {
+            "orders": [(draw.randrange(90), number(9), draw.randrange(50)) for _ in range(40)],
+            "lines": [(number(90), f"i{draw.randrange(7)}", draw.randrange(5)) for _ in range(60)],
+            "customers": [(number(9), f"n{draw.randrange(3)}") for _ in range(3)],
+            "items": [(f"i{draw.randrange(7)}", draw.randrange(60)) for _ in range(4)],
+        }
+        for name in bench.schemas:
+            bench.write(name, file, made[name])
 
 
 def test_three_stages_in_several_batches(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from joinlib.errors import NotReady, SpecError
 from joinlib.lookup.used import Used, total
+from joinlib.lookup.version import Version
 from joinlib.route.hotspot import skew
 from joinlib.route.slots import slots
 from joinlib.spark import inputs
@@ -149,6 +151,39 @@ def test_a_new_version_alone_starts_no_batch(tmp_path: Path) -> None:
     assert [f.name for f in folders.iterdir()] == ["00000001"]
 
 
+def flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize("file", ["rows.arrow", "starts.i32", "lows.u64", "digests"])
+@pytest.mark.parametrize("damaged", [flipped, lambda _: b"", None])
+def test_a_damaged_version_is_never_joined_and_loaded_again(tmp_path: Path, file: str, damaged: Any) -> None:
+    """One bit turned, cut to nothing, or gone: whoever opens it says so, and a batch that is planned again has it whole."""
+    bench = Bench(tmp_path, QUERIES[2])
+    start = bench.offset
+    bench.run()
+    (task,) = bench.plan.source.tables
+    path = task.version(1) / file
+    before = {f.name: f.read_bytes() for f in task.version(1).iterdir()}
+    path.unlink() if damaged is None else path.write_bytes(damaged(before[file]))
+
+    with pytest.raises(NotReady, match=r"table .*/00000001 is damaged .*; run again, it is loaded anew"):
+        Version(task.version(1), task.lookup.table.keys, ranged=True)
+    Reader(bench.plan.source).partitions(start, bench.offset)
+    assert {f.name: f.read_bytes() for f in task.version(1).iterdir()} == before
+
+
+def test_what_a_driver_left_that_died_while_it_loaded_is_swept(tmp_path: Path) -> None:
+    """It stands aside, and nobody would ever look at it again."""
+    left = tmp_path / "ck" / "tables" / "c" / ".00000001.a1b2c3d4"
+    bench = Bench(tmp_path, QUERIES[0])
+    left.mkdir(parents=True)
+    bench.run()
+
+    assert [f.name for f in left.parent.iterdir()] == ["00000001"]
+
+
 def test_receipts_tell_of_tables(tmp_path: Path) -> None:
     """Every row whose key is not NULL is a lookup, of each table in turn; how the load went is beside the offset."""
     bench = Bench(tmp_path, QUERIES[1])
@@ -191,8 +226,6 @@ def test_hot_keys_are_spread(tmp_path: Path) -> None:
 
 def test_a_table_larger_than_its_budget_is_refused(tmp_path: Path) -> None:
     """Before it is read."""
-    from joinlib.errors import SpecError
-
     bench = Bench(tmp_path, QUERIES[0])
     bench.spec["inputs"]["customers"]["files"]["budget"] = "10"
     with pytest.raises(SpecError, match=r"inputs\.customers: the table has .* more than its budget"):

@@ -20,11 +20,11 @@ def test_validate_says_valid() -> None:
 
 
 def test_validate_reads_all_files(tmp_path: Path) -> None:
-    """A bad file does not hide a good one; the mistakes are on stderr and the exit code is 1."""
+    """A bad file does not hide a good one; the mistakes are on stderr and the exit code is 2."""
     bad = tmp_path / "bad.yaml"
     bad.write_text("kind: StreamJoin\n")
     result = CliRunner().invoke(cli.app, ["validate", str(bad), str(EXAMPLE)])
-    assert (result.exit_code, result.stdout) == (1, f"{EXAMPLE}: valid\n")
+    assert (result.exit_code, result.stdout) == (2, f"{EXAMPLE}: valid\n")
     assert f"{bad}:1: spec: is missing" in result.stderr
 
 
@@ -42,7 +42,7 @@ def test_no_arguments_is_wrong_usage() -> None:
 def test_a_mistake_in_any_command_is_a_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`main` turns errors into one message and exit code 1, without a traceback."""
+    """`main` turns errors into one message and an exit code, without a traceback: 1 where running again may help."""
 
     def refuse() -> None:
         raise cli.StreamJoinError("orders.yaml: no")

@@ -1,0 +1,76 @@
+"""What ended a query, in a sentence for people: Spark wraps a worker's error in pages of stack traces.
+
+An error of ours is as it was raised. Of what is known to happen (a full disk, a process that was killed, a log that was cut
+off) it says what it means, and the way on. Of any other error it says where it was, and the last line of its traceback:
+NotReady if it may pass, else Unforeseen.
+"""
+
+import re
+
+from joinlib import errors
+from joinlib.errors import NotReady, StateError, StreamJoinError, Unforeseen
+
+GO_ON = "run again, the job goes on where it was"
+NOTE = "StreamJoin was in "  # begins the line in which a task says where it was
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
+_WRAPPED = ("pyspark.", "py4j.")  # errors that only carry another one
+_PASSING = (
+    "MemoryError", "ArrowMemoryError", "OSError", "ArrowIOError", "ConnectionError", "ConnectionResetError",
+    "ConnectionRefusedError", "ConnectionAbortedError", "BrokenPipeError", "TimeoutError", "BlockingIOError",
+    "InterruptedError", "FileNotFoundError", "EOFError",
+)  # fmt: skip
+
+
+def translate(text: str, batch: int | None = None) -> StreamJoinError:
+    """What Spark said, as one of our errors. `batch`: the one that was begun."""
+    ours = re.findall(r"^(?:\S+: )?joinlib\.errors\.(\w+): (.+)$", text, re.MULTILINE)
+    if ours:
+        kind, message = ours[-1]
+        return _error(kind, message)
+    if "No space left on device" in text:
+        return NotReady(
+            "the disk is full: free space and run again, the job goes on where it was (nothing is lost)"
+        )
+    if "Python worker exited unexpectedly" in text:
+        return NotReady(f"a Python worker died (killed, or out of memory); {GO_ON}")
+    if "Python worker failed to connect back" in text:
+        return NotReady(f"a Python worker did not start within 10 s, the machine is too busy; {GO_ON}")
+    if cut := re.search(r"Failed to read log file (?:file:)?(.+?)\. ", text):
+        return StateError(
+            f"{cut[1]} is empty or cut off: a machine that lost its power left it so, or a copy was not whole; restore the"
+            " checkpoint from a copy, or start with a new checkpoint and output folder"
+        )
+    return _unforeseen(text, batch)
+
+
+def _unforeseen(text: str, batch: int | None) -> StreamJoinError:
+    """Of a task's traceback only the last line is for people."""
+    place = _place(text, batch)
+    raised = [line for line in _TRACEBACK.findall(text) if not line.startswith(_WRAPPED)]
+    if not raised:
+        return StreamJoinError(f"Spark ended the query{place}: {_reason(text)}")
+    last = re.sub(r"\s*SQLSTATE: \w+", "", raised[-1]).strip()
+    name = last.partition(":")[0].rpartition(".")[2]
+    if name in _PASSING:
+        return NotReady(f"a task failed{place}: {last}; {GO_ON}")
+    return Unforeseen(f"a task failed{place}: {last}")
+
+
+def _place(text: str, batch: int | None) -> str:
+    """Batch, unit and stage, or input, as far as they are known."""
+    noted = re.findall(rf"^{NOTE}(.+)$", text, re.MULTILINE)
+    known = [*([f"batch {batch}"] if batch is not None else []), *noted[-1:]]
+    return f" in {', '.join(known)}" if known else ""
+
+
+def _reason(text: str) -> str:
+    """What the JVM says, or else the first line, less Spark's wrapping; the whole of it is the error's cause."""
+    if java := re.search(r"^: (?:[\w$]+\.)*([\w$]+): (.+)$", text, re.MULTILINE):
+        return f"{java[1]}: {java[2]}"
+    first = text.strip().partition("\n")[0]
+    return first.partition("terminated with exception: ")[2] or first
+
+
+def _error(kind: str, message: str) -> StreamJoinError:
+    cls = getattr(errors, kind, StreamJoinError)
+    return cls(message) if issubclass(cls, StreamJoinError) else StreamJoinError(message)

@@ -1,0 +1,167 @@
+"""Runs a spec on the product's own path, in this process: what Spark does between its tasks is played, and nothing else.
+
+    spec ─► compiled ─► Reader: offsets, parts, exchange rows ─► by slot to partitions ─► operator tasks ─► receipts ─► publish
+
+Tables, tables' versions, stages, groups, manifests, staged files: all are made by what makes them in a job. Played are the
+shuffle (rows come in any order), the number of the batch that a task is told, the log of offsets, and trouble on request.
+"""
+
+import random
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import orjson
+import pyarrow as pa
+
+from jobs.figures import Figures, beginning
+from joinlib.route.slots import slots
+from joinlib.source.files import FileInput
+from joinlib.spark import inputs, operator, receipt
+from joinlib.spark.compiled import compiled, with_tables
+from joinlib.spark.job import Report
+from joinlib.spark.publish import publish
+from joinlib.spark.source import Offset, Reader
+from joinlib.spark.task import local_folder
+from joinlib.spec.model import StreamJoin
+from joinlib.state import unit as units
+from joinlib.state.manifests import Manifests
+from joinlib.state.tuning import Tuning
+from tests.laws.harness import state_of
+
+Rows = list[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Course:
+    """How the batches of a run are run."""
+
+    partitions: tuple[int, ...] = (1,)  # of each batch, the last for ever
+    twice: frozenset[int] = (
+        frozenset()
+    )  # all tasks of the batch run, what they say is lost, and they run again
+    restart: frozenset[int] = (
+        frozenset()
+    )  # before it all processes are new, and what they kept beside the checkpoint is gone
+    seed: int = 0  # of the order in which rows arrive
+
+
+@dataclass(frozen=True)
+class Task:
+    """What Spark tells a task of itself."""
+
+    batch: int
+    partition: int
+
+    def get(self) -> "Task":
+        return self
+
+    def taskAttemptId(self) -> int:  # noqa: N802 - Spark's names
+        return 0
+
+    def partitionId(self) -> int:  # noqa: N802
+        return self.partition
+
+    def getLocalProperty(self, name: str) -> str:  # noqa: N802
+        assert name == "streaming.sql.batchId"
+        return str(self.batch)
+
+
+class Product:
+    """A run to the end of its inputs. `figures`: what its receipts come to."""
+
+    def __init__(self, document: StreamJoin, tuning: Tuning, course: Course) -> None:
+        plan = compiled(document, 2, tuning)
+        self.plan = with_tables(plan, inputs.tables(plan.source.tables))
+        self.course, self.draw = course, random.Random(course.seed)
+        self.reader = self._reader()
+        self.offset: Offset = self.reader.initialOffset()
+        self.batch = 0
+        self.figures: Figures = beginning(len(self.plan.pipeline.inputs), 0.0)
+
+    def batches(self) -> Iterator[int]:
+        """Runs one batch after the other; gives the number of each once its rows can be seen."""
+        while (end := self._next()) is not None:
+            if self.batch in self.course.restart:
+                self._restart()
+            told = self._run(end)
+            if self.batch in self.course.twice:
+                before, told = (told, self._states()), self._run(end)
+                assert _rows_out(before[0]) == _rows_out(told), "two attempts of one batch differ"
+                assert before[1] == self._states(), "two attempts of one batch leave other states"
+            assert self.plan.join.emit.folder is not None
+            publish(self.plan.join.emit.folder, self.batch, [name for r in told for name in r.files])
+            self.reader.commit(end)
+            self.figures = self.figures.after(Report(self.batch, told, None), float(self.batch))
+            self.offset = end
+            yield self.batch
+            self.batch += 1
+
+    def read(self, source: str) -> int:
+        """Rows of a stream that have been read so far."""
+        known = self.reader.inputs[source]
+        assert isinstance(known, FileInput)
+        return known.rows_before(self.offset["inputs"][source])
+
+    def _reader(self) -> Reader:
+        reader = Reader(self.plan.source)
+        reader.prepareForTriggerAvailableNow()
+        return reader
+
+    def _next(self) -> Offset | None:
+        end = self.reader.latestOffset(self.offset)
+        return None if end == self.offset else orjson.loads(orjson.dumps(end))
+
+    def _restart(self) -> None:
+        units._open.clear()
+        for task in self.plan.join.chain():
+            shutil.rmtree(local_folder(task.state), ignore_errors=True)
+        self.reader = self._reader()
+
+    @property
+    def _partitions(self) -> int:
+        return self.course.partitions[min(self.batch, len(self.course.partitions) - 1)]
+
+    def _run(self, end: Offset) -> tuple[receipt.Receipt, ...]:
+        parts, count = self.reader.partitions(self.offset, end), self._partitions
+        rows = [sent for part in parts for sent in Reader(self.plan.source).read(part)]
+        *links, last = self.plan.join.chain()
+        for link in links:
+            rows = self._stage(partial(operator._link, link, count), rows)
+        told = self._stage(partial(operator._receipts, last, count), rows)
+        return tuple(receipt.decode(row["receipt"]) for some in told for row in some.to_pylist())
+
+    def _stage(self, run: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]], rows: Rows) -> Rows:
+        made: Rows = []
+        for partition, own in self._shuffled(rows).items():
+            with patch.object(operator, "TaskContext", Task(self.batch, partition)):
+                made += run(iter(own))
+        return made
+
+    def _shuffled(self, rows: Rows) -> Mapping[int, Rows]:
+        """What each partition is given."""
+        count = self._partitions
+        unit_of = {slot: unit for unit, slot in enumerate(slots(self.plan.pipeline.units))}
+        found: dict[int, Rows] = {partition: [] for partition in range(count)}
+        for some in self.draw.sample(rows, len(rows)):
+            to = [unit_of[slot] % count for slot in some.column("slot").to_pylist()]
+            for partition, own in found.items():
+                own.append(some.filter(pa.array([t == partition for t in to], pa.bool_())))
+        return found
+
+    def _states(self) -> list[Any]:
+        """Of every unit of every stage after this batch."""
+        task, count = self.plan.join, self._partitions
+        saved = [
+            Manifests(task.states, stage, partition, count).after(self.batch)
+            for stage in range(self.plan.pipeline.operators)
+            for partition in range(count)
+        ]
+        return [{unit: state_of(manifest) for unit, manifest in known.items()} for known in saved]
+
+
+def _rows_out(told: Iterable[receipt.Receipt]) -> dict[int, int]:
+    return {r.unit: r.rows_out for r in told}

@@ -69,8 +69,7 @@ class Attempt(ABC, Generic[W]):
         outbox: of the task, if results go to Kafka.
         """
         with self.working(arrived) as (result, work):
-            schema = self.task.pipeline.schema
-            sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, schema, outbox)
+            sink = open_sink(self.task, self.unit, self.batch, self.attempt, outbox)
             rows_out = 0
             for frame in frames(result, self.task.tuning.frame_rows):
                 sink.write(frame)

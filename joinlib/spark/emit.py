@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
+from joinlib.files import sync
 from joinlib.join.rows import Tuples, flat
 from joinlib.join.stage import OutputColumn
 from joinlib.spark import texts
-from joinlib.spark.task import Emit, Format, staging
+from joinlib.spark.task import Format, JoinTask, staging
 
 if TYPE_CHECKING:
     from joinlib.spark.outbox import Outbox
@@ -55,25 +56,25 @@ class Sink(Protocol):
         ...
 
 
-def open_sink(
-    emit: Emit, unit: int, batch: int, attempt: int, schema: pa.Schema, outbox: "Outbox | None" = None
-) -> Sink:
+def open_sink(task: JoinTask, unit: int, batch: int, attempt: int, outbox: "Outbox | None" = None) -> Sink:
     """The sink of one unit and batch. `outbox`: of its task, if results go to Kafka."""
+    emit, schema = task.emit, task.pipeline.schema
     if outbox is not None:
         return Letters(outbox)
     if emit.kind == "files":
         assert emit.folder is not None
         # Attempts of two drivers may have one number, while the older driver's executors are still ending.
         name = f"part-{unit:05d}-{attempt}-{uuid.uuid4().hex[:8]}.{emit.format}"
-        return FileSink(staging(emit.folder, batch), name, emit.format, schema)
+        return FileSink(staging(emit.folder, batch), name, emit.format, schema, task.tuning.sync)
     return Head(emit.show if emit.kind == "console" else 0, schema)
 
 
 class FileSink:
-    """One file, made when the first row comes."""
+    """One file, made when the first row comes. `synced`: it is on the disk before the driver hears of it."""
 
-    def __init__(self, folder: Path, name: str, format: Format, schema: pa.Schema) -> None:
+    def __init__(self, folder: Path, name: str, format: Format, schema: pa.Schema, synced: bool) -> None:
         self.folder, self.name, self.format, self.schema = folder, name, format, schema
+        self.synced = synced
         self._writer: pq.ParquetWriter | csv.CSVWriter | JsonWriter | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -86,6 +87,8 @@ class FileSink:
         if self._writer is None:
             return (), None
         self._writer.close()
+        if self.synced:
+            sync([self.folder / self.name])
         return (self.name,), None
 
 

@@ -133,9 +133,9 @@ def started(
     try:
         identity = identify(plan.checkpoint, plan.document.metadata.name, plan.pipeline)
         if (folder := plan.join.emit.folder) is not None:
-            claim(folder, identity)
+            claim(folder, identity, plan.join.tuning.sync)
         for kept in plan.source.dead_letters:
-            claim(kept, identity)
+            claim(kept, identity, plan.join.tuning.sync)
         check(plan.source, until_done=until_done)
         plan = with_tables(_addressed(plan, identity), tables(plan.source.tables))
         plan = replace(plan, join=replace(plan.join, run=uuid.uuid4().hex))
@@ -220,7 +220,7 @@ def _committer(
         fault.point("collected", batch)
         before_commit()
         if (folder := plan.join.emit.folder) is not None:
-            publish(folder, batch, [name for r in told for name in r.files])
+            publish(folder, batch, [name for r in told for name in r.files], plan.join.tuning.sync)
         on_batch(Report(batch, told, _sample([bytes(row["block"]) for row in rows if row["block"]], plan)))
 
     return commit

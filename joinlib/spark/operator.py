@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.route.slots import slots
 from joinlib.spark import receipt
@@ -28,7 +29,6 @@ from joinlib.state.manifests import Manifests
 if TYPE_CHECKING:
     from joinlib.spark.attempt import Save
     from joinlib.spark.groups import GroupTask
-    from joinlib.spark.outbox import Outbox
     from joinlib.spark.unit import UnitTask
 
 Batches = Iterator[pa.RecordBatch]
@@ -83,6 +83,7 @@ def _link(task: JoinTask, partitions: int, batches: Batches) -> Batches:
 
 
 def _receipts(task: JoinTask, partitions: int, batches: Batches) -> Batches:
+    from joinlib.spark.emit import open_sink
     from joinlib.spark.exchange import apart, receipts_of
 
     turn = Turn(task, partitions)
@@ -92,12 +93,12 @@ def _receipts(task: JoinTask, partitions: int, batches: Batches) -> Batches:
         mine, passing = apart(batch, task.number)
         own.append(mine)
         told += [(text, None) for text in receipts_of(passing)]
-    outbox = turn.outbox()
+    sink = open_sink(task, turn.partition, turn.batch, turn.attempt)
     for unit, rows, save in turn.units(own):
-        made, block = turn.result(unit).receipt(rows, save, outbox)
+        made, block = turn.result(unit).receipt(rows, save, sink)
         told.append((made.encode(), block))
-    if outbox is not None:
-        outbox.commit()
+    sink.close()
+    fault.point("written", turn.batch)
     turn.end()
     yield receipt.batch(told)
 
@@ -140,7 +141,7 @@ class Turn:
         """The unit as it was before this batch."""
         from joinlib.spark.unit import UnitTask
 
-        return UnitTask(self.task, unit, self.batch, self.attempt, self.saved.get(unit))
+        return UnitTask(self.task, unit, self.batch, self.saved.get(unit))
 
     def result(self, unit: int) -> "UnitTask | GroupTask":
         """The unit, whose rows are the result."""
@@ -148,15 +149,7 @@ class Turn:
             return self.unit(unit)
         from joinlib.spark.groups import GroupTask
 
-        return GroupTask(self.task, unit, self.batch, self.attempt, self.saved.get(unit))
-
-    def outbox(self) -> "Outbox | None":
-        """Of this task, where results go to Kafka."""
-        if (target := self.task.emit.kafka) is None:
-            return None
-        from joinlib.spark.outbox import Outbox
-
-        return Outbox(target, self.partition, self.batch)
+        return GroupTask(self.task, unit, self.batch, self.saved.get(unit))
 
     def end(self) -> None:
         """All units are done: what they are now counts."""

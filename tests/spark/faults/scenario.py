@@ -28,6 +28,7 @@ from joinlib.state import segment
 from joinlib.state.manifest import Manifest, decode
 from tests.spark.faults import processes
 from tests.spark.faults.processes import Kind
+from tests.spark.faults.run import CORES
 from tests.spark.trial import Trial
 
 SCHEMA = "k BIGINT, v BIGINT, s STRING, at TIMESTAMP"
@@ -262,7 +263,9 @@ class Scenario:
         sql = QUERIES[self.kind]
         tables = {name: table.rows for name, table in self.tables.items()}
         assert self.trial.output(sql) == self.trial.expected(sql, **tables) != Counter()
-        assert _batches(self.trial.out) == _batches(like.trial.out)
+        files = _batches(self.trial.out)
+        assert files == _batches(like.trial.out)
+        assert max(files.values()) <= CORES, "a file a task"
         staged = self.trial.out / ".staging"
         assert not staged.exists() or not list(staged.iterdir())
 

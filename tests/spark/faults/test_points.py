@@ -19,7 +19,7 @@ def test_every_point(job: Scenario, undisturbed: Callable[[str], Scenario]) -> N
     job.leave_behind(batch=2)
     assert workers.end() == -9
     assert not workers.errors, "the task is run again in the same batch"
-    assert job.begin("spooled:4", "staged:5", conf=RETRYING).end() == -9
+    assert job.begin("spooled:4", "written:5", "staged:5", conf=RETRYING).end() == -9
     assert job.begin("published:6").end() == -9
     job.finish()
 

@@ -27,13 +27,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from joinlib import errors, fault
 from joinlib.errors import NotReady, StreamJoinError
 from joinlib.route.slots import check as check_partitions
-from joinlib.spark import receipt, session
+from joinlib.spark import batches, receipt, session
 from joinlib.spark.compiled import Compiled, with_tables
 from joinlib.spark.identity import identify
 from joinlib.spark.inputs import check, tables
 from joinlib.spark.lock import Lock
 from joinlib.spark.operator import receipts
-from joinlib.spark.publish import claim, publish
+from joinlib.spark.publish import check_age, claim, publish
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.source import NAME, data_source
 from joinlib.spark.spread import Spread, Spreading
@@ -134,6 +134,7 @@ def started(
         identity = identify(plan.checkpoint, plan.document.metadata.name, plan.pipeline)
         if (folder := plan.join.emit.folder) is not None:
             claim(folder, identity, plan.join.tuning.sync)
+            check_age(folder, batches.begun(plan.checkpoint / "spark"))
         for kept in plan.source.dead_letters:
             claim(kept, identity, plan.join.tuning.sync)
         check(plan.source, until_done=until_done)
@@ -220,7 +221,10 @@ def _committer(
         fault.point("collected", batch)
         before_commit()
         if (folder := plan.join.emit.folder) is not None:
-            publish(folder, batch, [name for r in told for name in r.files], plan.join.tuning.sync)
+            files = [name for r in told for name in r.files]
+            publish(
+                folder, batch, files, batches.mark(plan.checkpoint / "spark", batch), plan.join.tuning.sync
+            )
         on_batch(Report(batch, told, _sample([bytes(row["block"]) for row in rows if row["block"]], plan)))
 
     return commit

@@ -4,7 +4,8 @@
     discover ─► admit ─► offset envelope ─► partitions ─► read ─► prepare ─► split ─► blocks and ticks
 
 The offset is an envelope {v, inputs, idle, closed, tables, route}: everything that steers a batch rides in it, so a batch
-that is run again is the same batch. Beside that it holds what progress shows: {lag, loads, skew, hot}.
+that is run again is the same batch. `read` says what the inputs' numbers stand for: it tells the batch from one of its number
+that another copy of the checkpoint has composed. Beside that it holds what progress shows: {lag, loads, skew, hot}.
 """
 
 import time
@@ -14,7 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pyarrow as pa
+import xxhash
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
@@ -146,6 +149,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "closed": False,
             "tables": {},
             "route": None,
+            "read": "",
             "lag": {},
             "loads": {},
             "skew": None,
@@ -184,6 +188,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # A new version of a table, or a new rule, alone is no reason for a batch.
         tables = self._tables()
         steer |= {"tables": tables.current() if tables else {}, **self._route(start)}
+        steer["read"] = self._digest(start["inputs"], inputs)
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
         return {**start, **steer, "lag": lag, "loads": tables.loads() if tables else {}}
 
@@ -191,11 +196,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The batch's slices in order, cut into as many parts of like weight as there are tasks."""
         if not self.inputs:
             self._open()
-        todo = [
-            (name, s)
-            for name in self.inputs
-            for s in self.inputs[name].slices(start["inputs"][name], end["inputs"][name])
-        ]
+        todo = self._between(start["inputs"], end["inputs"])
         groups = _cut(todo, self.task.tasks)
         ticks = tuple(
             tuple(
@@ -285,6 +286,13 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self.inputs:
             self._open()
         self.known = {name: i.discover() for name, i in self.inputs.items()}
+
+    def _between(self, start: dict[str, int], end: dict[str, int]) -> list[tuple[str, Slice]]:
+        """The slices of all inputs, in order."""
+        return [(name, s) for name in self.inputs for s in self._slices(name, start[name], end[name])]
+
+    def _digest(self, start: dict[str, int], end: dict[str, int]) -> str:
+        return xxhash.xxh3_64_hexdigest(orjson.dumps(self._between(start, end)))
 
     def _slices(self, name: str, start: int, stop: int) -> list[Slice]:
         return self.inputs[name].slices(start, stop)

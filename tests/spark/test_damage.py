@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from joinlib.errors import InputError, NotReady, StateError
+from joinlib.spark.batches import begun
 from joinlib.state.tuning import Tuning
 from tests.spark.trial import Ran, Trial, plain
 
@@ -20,7 +21,7 @@ WIDE = "k BIGINT, s STRING"
 WIDE_SQL = "SELECT o.k AS k, o.s AS os, p.s AS ps FROM orders o JOIN payments p ON o.k = p.k"
 
 
-def two(trial: Trial, **options: str) -> Trial:
+def two(trial: Trial, **options: str | int) -> Trial:
     for name in ("orders", "payments"):
         trial.input(name, SCHEMA, orderBy="name", **options)
         trial.fill(name, [(n % 5, n) for n in range(40)], 2)
@@ -144,3 +145,26 @@ def test_a_full_disk_stops_the_job_and_it_resumes(trial: Trial, disk: Path, plac
         shutil.copytree(disk / "written", trial.out)
     assert trial.output(WIDE_SQL) == trial.expected(WIDE_SQL)
     assert trial.output(WIDE_SQL).total() == 1800
+
+
+def test_an_old_copy_of_the_checkpoint_is_refused(trial: Trial) -> None:
+    """Beside a newer output: batches composed anew would be taken for those that are there. Without those, the job goes on."""
+    two(trial, maxFilesPerBatch=1)
+    trial.run(SQL)
+    checkpoint, copy = trial.folder / "checkpoint", trial.folder / "copy"
+    shutil.copytree(checkpoint, copy)
+    for name in ("orders", "payments"):
+        trial.write(name, "003", [(n % 5, 100 + n) for n in range(10)])
+    trial.run(SQL)
+    shutil.rmtree(checkpoint)
+    copy.rename(checkpoint)
+    for name in ("orders", "payments"):
+        trial.write(name, "002", [(n % 5, 200 + n) for n in range(10)])  # now it comes before 003
+    told = fails(trial, StateError)
+    known = begun(checkpoint / "spark")
+    assert known is not None and f"at batch {known}: it is an old copy" in told
+    for later in trial.out.glob("batch=*"):
+        if int(later.name[6:]) > known:
+            shutil.rmtree(later)
+    trial.run(SQL)
+    assert trial.output(SQL) == trial.expected(SQL)

@@ -66,11 +66,14 @@ def plan(
     form: Annotated[Form, typer.Option("--format", help="For people, programs, or a picture.")] = Form.text,
 ) -> None:
     """Show how a spec's SQL is run, what is stored for how long, and why."""
-    from joinlib.plan import pipeline_of
+    from joinlib.plan import landing, pipeline_of
     from joinlib.plan.formats import told
     from joinlib.spec import load
 
-    typer.echo(told(pipeline_of(load(file)), form.value))
+    document = load(file)
+    typer.echo(told(pipeline_of(document), form.value))
+    if form is Form.text and (lines := list(landing.told(document.spec))):
+        typer.echo("\n".join(["", "Output", *(f"  {line}" for line in lines)]))
 
 
 @app.command()

@@ -27,13 +27,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from joinlib import errors, fault
 from joinlib.errors import NotReady, StreamJoinError
 from joinlib.route.slots import check as check_partitions
-from joinlib.spark import batches, receipt, session
+from joinlib.spark import receipt, session
 from joinlib.spark.compiled import Compiled, with_tables
 from joinlib.spark.identity import identify
 from joinlib.spark.inputs import check, tables
 from joinlib.spark.lock import Lock
 from joinlib.spark.operator import receipts
-from joinlib.spark.publish import check_age, claim, publish
+from joinlib.spark.outlet import BeforeCommit, Outlet
+from joinlib.spark.publish import claim
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.source import NAME, data_source
 from joinlib.spark.spread import Spread, Spreading
@@ -75,7 +76,6 @@ _GO_ON = "run again, the job goes on where it was"
 _JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into it then raises
 
 OnBatch = Callable[[Report], None]
-BeforeCommit = Callable[[], None]
 Commit = Callable[[DataFrame, int], None]
 
 
@@ -83,13 +83,16 @@ class Job:
     """A job that is running. Make it by `started`."""
 
     def __init__(
-        self, plan: Compiled, spark: SparkSession, query: StreamingQuery, spreading: Spreading
+        self, plan: Compiled, spark: SparkSession, query: StreamingQuery, spreading: Spreading, outlet: Outlet
     ) -> None:
-        self.plan, self.spark, self.query, self._spreading = plan, spark, query, spreading
+        self.plan, self.spark, self.query = plan, spark, query
+        self._spreading, self._outlet = spreading, outlet
 
     def wait(self, seconds: float) -> bool:
-        """Waits; true when the query has ended. Raises what ended it."""
-        return _ended(self.query, seconds)
+        """Waits; true when the query has ended. Raises what ended it. Results that wait for others come out meanwhile."""
+        ended = _ended(self.query, seconds)
+        self._outlet.look()
+        return ended
 
     def lag(self) -> Mapping[str, Mapping[str, int]]:
         """For each source what is known but not yet read, as of the last batch."""
@@ -132,9 +135,8 @@ def started(
     lock = lock or Lock(plan.checkpoint)
     try:
         identity = identify(plan.checkpoint, plan.document.metadata.name, plan.pipeline)
-        if (folder := plan.join.emit.folder) is not None:
-            claim(folder, identity, plan.join.tuning.sync)
-            check_age(folder, batches.begun(plan.checkpoint / "spark"))
+        outlet = Outlet(plan, before_commit)
+        outlet.open(identity)
         for kept in plan.source.dead_letters:
             claim(kept, identity, plan.join.tuning.sync)
         check(plan.source, until_done=until_done)
@@ -149,13 +151,14 @@ def started(
             lock.hold_in_jvm(own)
             own.dataSource.register(data_source(plan.source))
             spreading = Spreading(plan.checkpoint, spread)
-            commit = _committer(plan, spreading, before_commit, on_batch)
-            job = Job(plan, own, _query(plan, own, commit, until_done=until_done), spreading)
+            commit = _committer(plan, spreading, outlet, on_batch)
+            job = Job(plan, own, _query(plan, own, commit, until_done=until_done), spreading, outlet)
             try:
                 yield job
             finally:
                 with contextlib.suppress(*_JVM_GONE):
                     job.stop()
+            outlet.close()
         finally:
             if spark is None:
                 with contextlib.suppress(*_JVM_GONE):
@@ -206,25 +209,18 @@ def _query(plan: Compiled, spark: SparkSession, commit: Commit, *, until_done: b
         .option("checkpointLocation", str(plan.checkpoint / "spark"))
         .foreachBatch(commit)
     )
-    interval = f"{plan.document.spec.batch.interval_us // 1000} milliseconds"
+    interval = f"{plan.document.spec.pace_us // 1000} milliseconds"
     timed = writer.trigger(availableNow=True) if until_done else writer.trigger(processingTime=interval)
     return timed.start()
 
 
-def _committer(
-    plan: Compiled, spreading: Spreading, before_commit: BeforeCommit, on_batch: OnBatch
-) -> Commit:
+def _committer(plan: Compiled, spreading: Spreading, outlet: Outlet, on_batch: OnBatch) -> Commit:
     def commit(sent: DataFrame, batch: int) -> None:
         spread = spreading.of(batch)
         rows = receipts(sent, plan.join, spread.partitions, spread.place).collect()
         told = tuple(receipt.decode(row["receipt"]) for row in rows)
         fault.point("collected", batch)
-        before_commit()
-        if (folder := plan.join.emit.folder) is not None:
-            files = [name for r in told for name in r.files]
-            publish(
-                folder, batch, files, batches.mark(plan.checkpoint / "spark", batch), plan.join.tuning.sync
-            )
+        outlet.take(batch, [name for r in told for name in r.files])
         on_batch(Report(batch, told, _sample([bytes(row["block"]) for row in rows if row["block"]], plan)))
 
     return commit

@@ -42,12 +42,12 @@ def claim(folder: Path, checkpoint_id: str, synced: bool = False) -> None:
         raise SpecError(
             f"output folder {folder} belongs to another checkpoint; use an empty folder, or the checkpoint that wrote it"
         )
-    _sweep(folder)
+    sweep(folder, ".staging")
 
 
 def check_age(folder: Path, begun: int | None) -> None:
     """Refuses a checkpoint that is older than the folder. begun: the latest batch that it knows."""
-    there = max((int(f.name[6:]) for f in folder.glob("batch=*") if f.name[6:].isdigit()), default=-1)
+    there = max([*numbers(folder), *numbers(waiting(folder))], default=-1)
     known = -1 if begun is None else begun
     if there > known:
         raise StateError(
@@ -57,43 +57,89 @@ def check_age(folder: Path, begun: int | None) -> None:
         )
 
 
-def publish(folder: Path, batch: int, files: Sequence[str], mark: str, synced: bool = False) -> None:
-    """Makes the staged files of a batch visible; does nothing if an earlier attempt has. mark: says what the batch has read."""
-    target, staged, ready = (
-        folder / f"batch={batch}",
-        staging(folder, batch),
-        folder / ".staging" / f"ready-{batch}-{uuid.uuid4().hex}",
-    )
-    if files and not _is_there(target, mark):
-        ready.mkdir(parents=True)
+def publish(
+    folder: Path, batch: int, files: Sequence[str], mark: str, synced: bool = False, hidden: bool = False
+) -> None:
+    """Makes the staged files of a batch visible; does nothing if an earlier attempt has.
+
+    mark: says what the batch has read. hidden: it only waits for others, see `gather`.
+    """
+    target, staged = (waiting(folder) if hidden else folder) / f"batch={batch}", staging(folder, batch)
+    if files and not is_there(target, mark):
+        ready = fresh(folder, batch)
         for number, name in enumerate(files):
-            (staged / name).rename(ready / f"part-{number:05d}-{mark}{Path(name).suffix}")
-        if synced:
-            sync([ready])
+            (staged / name).rename(ready / named(number, mark, name))
         fault.point("staged", batch)
-        try:
-            ready.rename(target)
-        except OSError:  # not empty: another driver was first
-            if not _is_there(target, mark):
-                raise
-            shutil.rmtree(ready)
-        if synced:
-            sync([folder])
+        show(ready, target, mark, synced)
         fault.point("published", batch)
-    shutil.rmtree(staged, ignore_errors=True)
+    discard(folder, batch)
 
 
-def _is_there(target: Path, mark: str) -> bool:
-    """Whether a batch is. Raises if it is another one; versions before marks have left names without."""
+def waiting(folder: Path) -> Path:
+    """Where batches wait for others."""
+    return folder / ".waiting"
+
+
+def numbers(folder: Path) -> list[int]:
+    """Of the batches there."""
+    return [int(f.name[6:]) for f in folder.glob("batch=*") if f.name[6:].isdigit()]
+
+
+def named(number: int, mark: str, like: str) -> str:
+    """A file of a batch, in the format of another one."""
+    return f"part-{number:05d}-{mark}{Path(like).suffix}"
+
+
+def marks(target: Path) -> set[str]:
+    """Of the batch in a folder: one, or none if an older version has written it."""
+    return {found[1] for f in target.iterdir() if (found := _MARKED.match(f.name))}
+
+
+def is_there(target: Path, mark: str) -> bool:
+    """Whether a batch is. Raises if it is another one."""
     if not target.exists():
         return False
-    marks = {found[1] for f in target.iterdir() if (found := _MARKED.match(f.name))}
-    if marks - {mark}:
+    if marks(target) - {mark}:
         raise StateError(
             f"{target} is another batch than the one that this checkpoint has run: the checkpoint is an old copy, or another"
             " copy of it writes there too; use the newest one, or a new checkpoint and output folder"
         )
     return True
+
+
+def fresh(folder: Path, batch: int) -> Path:
+    """A new folder of its own to gather a batch in."""
+    ready = folder / ".staging" / f"ready-{batch}-{uuid.uuid4().hex}"
+    ready.mkdir(parents=True)
+    return ready
+
+
+def show(ready: Path, target: Path, mark: str, synced: bool) -> None:
+    """By one rename; if another driver was first, what it has stays."""
+    if synced:
+        sync([ready])
+    target.parent.mkdir(exist_ok=True)
+    try:
+        ready.rename(target)
+    except OSError:  # not empty
+        if not is_there(target, mark):
+            raise
+        shutil.rmtree(ready)
+    if synced:
+        sync([target.parent])
+
+
+def discard(folder: Path, batch: int) -> None:
+    """What attempts of a batch have staged and nobody needs."""
+    shutil.rmtree(staging(folder, batch), ignore_errors=True)
+
+
+def sweep(folder: Path, name: str) -> None:
+    """Removes a hidden folder of it, out of the way first: who moves something of it meanwhile fails, and moves no part."""
+    with contextlib.suppress(FileNotFoundError):
+        (folder / name).rename(folder / f".swept-{uuid.uuid4().hex}")
+    for swept in folder.glob(".swept-*"):
+        shutil.rmtree(swept, ignore_errors=True)
 
 
 def _at(begun: int | None) -> str:
@@ -105,11 +151,3 @@ def _make(folder: Path, synced: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if synced:
         sync(f.parent for f in new)
-
-
-def _sweep(folder: Path) -> None:
-    """Removes what is staged, out of the way first: who is about to publish some of it fails, and does not publish a part."""
-    with contextlib.suppress(FileNotFoundError):
-        (folder / ".staging").rename(folder / f".swept-{uuid.uuid4().hex}")
-    for swept in folder.glob(".swept-*"):
-        shutil.rmtree(swept, ignore_errors=True)

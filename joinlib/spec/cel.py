@@ -205,6 +205,11 @@ def _amounts() -> list[Rule]:
             "self.matches('[1-9]')",
             "is no time at all; write 10s, 500ms or 2h30m, or remove it",
         ),
+        Rule(
+            "spec.output.files.compact.every",
+            "self.matches('[1-9]')",
+            "is no time at all; write 1m, for example, or remove compact",
+        ),
         Rule("spec.scaling.period", "self.matches('[1-9]')", "is no time at all; write 60s, for example"),
         Rule("spec.executors", "self.min <= self.max", "is more than max; lower min or raise max", ".min"),
         Rule(

@@ -195,6 +195,7 @@ class Scenario:
     tables: dict[str, Table] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     tuning: dict[str, int] = field(default_factory=lambda: TUNING)
+    files: dict[str, Any] = field(default_factory=dict)  # further fields of output.files
 
     def __post_init__(self) -> None:
         self.trial = Trial(self.folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
@@ -311,7 +312,7 @@ class Scenario:
             "spec": {
                 "sql": QUERIES[self.kind],
                 "inputs": inputs,
-                "output": {"files": {"path": "out", "format": "parquet"}},
+                "output": {"files": {"path": "out", "format": "parquet", **self.files}},
                 "checkpoint": {"path": "checkpoint"},
                 "join": {"units": UNITS},
             },

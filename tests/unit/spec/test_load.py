@@ -60,7 +60,7 @@ def test_a_good_file_becomes_the_model() -> None:
         "fail",
     )
     assert (spec.join.strategy, spec.join.units, spec.join.retention_us) == ("auto", 16, 604_800_000_000)
-    assert (spec.batch.max_rows, spec.batch.interval_us, spec.output.mode) == (1_000_000, 0, "append")
+    assert (spec.batch.max_rows, spec.batch.interval_us, spec.output.mode) == (1_000_000, None, "append")
     assert (spec.scaling.period_us, spec.executors) == (60_000_000, None)
 
 

@@ -31,12 +31,12 @@ from jobs.exported import metrics
 from jobs.figures import beginning
 from jobs.flow import Flow
 from jobs.guard import Guard
-from jobs.lease import Contender
+from jobs.lease import Contender, clock
 from jobs.probes import choosers
 from jobs.serve import Answers, Server, application
 from jobs.surroundings import Surroundings, surroundings
 from jobs.view import Moment, Phase, status
-from joinlib.errors import InputError, NotReady, SpecError, StateError
+from joinlib.errors import NotReady, SpecError, exit_code
 from joinlib.metric.table import BY_NAME
 from joinlib.plan import pipeline_of
 from joinlib.route.slots import fitting
@@ -131,7 +131,7 @@ class Driver(Collector):
         if place is None:
             return None
         lease = lease_of(self.document, place.pod.namespace, self.around.owner)
-        return Guard(Contender(lease, place.pod.uid, time.monotonic))
+        return Guard(Contender(lease, place.pod.uid, clock))
 
     def _lock(self) -> "Lock | None":
         """The checkpoint's, when whoever has it lets go of it; None if asked to stop before."""
@@ -292,7 +292,7 @@ def drive(file: Path, around: Surroundings) -> int:
         with contextlib.suppress(OSError):
             around.termination_log.write_text(one_line(error) + "\n")
         log.error("%s", one_line(error))  # noqa: TRY400 - the flow has printed all there is to say
-        return 2 if isinstance(error, (SpecError, InputError, StateError)) else 1
+        return exit_code(error)
     log.info("stopped")
     return 0
 

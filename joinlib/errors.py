@@ -10,6 +10,12 @@
 Messages name the place (file, line, column, segment) and the fix. They never hold a secret or a row's values.
 """
 
+# What to do about a checkpoint whose newest batches are damaged.
+WAY_BACK = (
+    "go back to an earlier batch (`streamjoin restore FILE`), restore the checkpoint together with its output from a copy,"
+    " or start with new ones"
+)
+
 
 class StreamJoinError(Exception):
     """Base of all errors that StreamJoin raises on purpose."""
@@ -46,3 +52,8 @@ class NotReady(StreamJoinError):
 
 class StateError(StreamJoinError):
     """Stored state is damaged or belongs to another query."""
+
+
+def exit_code(error: Exception) -> int:
+    """Of a process that it ended. 2: a human must act; 1: starting again may help."""
+    return 2 if isinstance(error, SpecError | InputError | StateError) else 1

@@ -19,7 +19,7 @@ from joinlib.state.manifest import NEVER, Manifest, decode
 from joinlib.state.unit import held
 
 Arrived = Iterable[Sequence[Any]]  # exchange rows of one unit
-Save = Callable[[bytes], None]
+Save = Callable[[bytes, Iterable[str]], None]  # a manifest, and the files that no manifest before names
 
 
 class Work(Protocol):
@@ -71,7 +71,7 @@ class Attempt(ABC, Generic[W]):
     def end(self, work: W, save: Save) -> None:
         """Every row has been taken: the manifest counts from here on."""
         fault.point(self.done, self.batch)
-        save(work.manifest.encode())
+        save(work.manifest.encode(), work.manifest.files - self.before.files)
 
     def figures(self, work: W, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """What any unit can say, and what this one says of itself; of inputs otherwise nothing."""

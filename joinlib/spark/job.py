@@ -27,8 +27,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from joinlib import errors, fault
 from joinlib.errors import NotReady, StreamJoinError
 from joinlib.route.slots import check as check_partitions
-from joinlib.spark import receipt, session
+from joinlib.spark import batches, receipt, session
 from joinlib.spark.compiled import Compiled, with_tables
+from joinlib.spark.history import History
 from joinlib.spark.identity import identify
 from joinlib.spark.inputs import check, tables
 from joinlib.spark.lock import Lock
@@ -39,6 +40,7 @@ from joinlib.spark.receipt import Receipt
 from joinlib.spark.source import NAME, data_source
 from joinlib.spark.spread import Spread, Spreading
 from joinlib.spark.task import local_folder
+from joinlib.state import epochs
 
 
 @dataclass(frozen=True)
@@ -134,23 +136,16 @@ def started(
     """
     lock = lock or Lock(plan.checkpoint)
     try:
-        identity = identify(plan.checkpoint, plan.document.metadata.name, plan.pipeline)
-        outlet = Outlet(plan, before_commit)
-        outlet.open(identity)
-        for kept in plan.source.dead_letters:
-            claim(kept, identity, plan.join.tuning.sync)
-        check(plan.source, until_done=until_done)
-        plan = with_tables(_addressed(plan, identity), tables(plan.source.tables))
-        plan = replace(plan, join=replace(plan.join, run=uuid.uuid4().hex))
+        plan, outlet = _taken(plan, before_commit, until_done=until_done)
         units = plan.pipeline.units
         spread = spread or Spread(session.default_partitions(units, cores))
         check_partitions(units, spread.partitions)
-        own = spark or session.start(cores, conf)
+        own = spark or session.start(cores, conf, synced=plan.join.tuning.sync)
         try:
             session.warm_workers(own, cores)
             lock.hold_in_jvm(own)
             own.dataSource.register(data_source(plan.source))
-            spreading = Spreading(plan.checkpoint, spread)
+            spreading = Spreading(plan.checkpoint, spread, plan.join.tuning.sync)
             commit = _committer(plan, spreading, outlet, on_batch)
             job = Job(plan, own, _query(plan, own, commit, until_done=until_done), spreading, outlet)
             try:
@@ -167,6 +162,27 @@ def started(
                 shutil.rmtree(local_folder(task.state), ignore_errors=True)
     finally:
         lock.release()
+
+
+def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> tuple[Compiled, Outlet]:
+    """The plan as this run has it, which holds the lock. Refuses a checkpoint or an output that is not its own, or damaged."""
+    checkpoint, synced = plan.checkpoint, plan.join.tuning.sync
+    identity = identify(checkpoint, plan.document.metadata.name, plan.pipeline, synced)
+    History(checkpoint, plan.pipeline.operators).check()
+    batches.make(checkpoint / "spark", synced=synced)
+    epoch = epochs.take(plan.join.states, synced)
+
+    def ours() -> None:
+        before_commit()
+        epochs.check(plan.join.states, epoch)
+
+    outlet = Outlet(plan, ours)
+    outlet.open(identity)
+    for kept in plan.source.dead_letters:
+        claim(kept, identity, synced)
+    check(plan.source, until_done=until_done)
+    known = with_tables(_addressed(plan, identity), tables(plan.source.tables))
+    return replace(known, join=replace(known.join, run=uuid.uuid4().hex, epoch=epoch)), outlet
 
 
 def _addressed(plan: Compiled, identity: str) -> Compiled:
@@ -216,6 +232,7 @@ def _query(plan: Compiled, spark: SparkSession, commit: Commit, *, until_done: b
 
 def _committer(plan: Compiled, spreading: Spreading, outlet: Outlet, on_batch: OnBatch) -> Commit:
     def commit(sent: DataFrame, batch: int) -> None:
+        epochs.check(plan.join.states, plan.join.epoch)
         spread = spreading.of(batch)
         rows = receipts(sent, plan.join, spread.partitions, spread.place).collect()
         told = tuple(receipt.decode(row["receipt"]) for row in rows)

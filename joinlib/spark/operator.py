@@ -10,6 +10,7 @@ last one hands on receipts, or the rows themselves.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,8 +23,9 @@ from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.route.slots import slots
 from joinlib.spark import receipt
-from joinlib.spark.task import JoinTask
+from joinlib.spark.task import JoinTask, unit_folder
 from joinlib.spark.wire import DDL
+from joinlib.state import epochs
 from joinlib.state.manifests import Manifests
 
 if TYPE_CHECKING:
@@ -121,9 +123,12 @@ class Turn:
         self.batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         self.slots = slots(task.pipeline.units)
         self.partition, self.partitions = context.partitionId(), partitions
-        self._manifests = Manifests(task.states, task.number, self.partition, partitions)
+        epochs.check(task.states, task.epoch)
+        synced = task.tuning.sync
+        self._manifests = Manifests(task.states, task.number, self.partition, partitions, task.epoch, synced)
         self.saved = self._manifests.after(self.batch - 1)
         self._next = dict(self.saved)
+        self._fresh: list[Path] = []
 
     def units(self, arrived: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[Sequence[Any]], "Save"]]:
         """Each unit with its exchange rows, and with what saves its manifest."""
@@ -135,7 +140,7 @@ class Turn:
             unit = unit_of[slot]
             if unit % self.partitions != self.partition:  # it would begin anew, and its state would be lost
                 raise StateError(f"unit {unit} has come to partition {self.partition} of {self.partitions}")
-            yield unit, by_slot.pop(slot), partial(self._next.__setitem__, unit)
+            yield unit, by_slot.pop(slot), partial(self._save, unit)
 
     def unit(self, unit: int) -> "UnitTask":
         """The unit as it was before this batch."""
@@ -153,8 +158,13 @@ class Turn:
 
     def end(self) -> None:
         """All units are done: what they are now counts."""
-        self._manifests.write(self.batch, self._next)
-        self._manifests.sweep(self.batch)
+        self._manifests.write(self.batch, self._next, self._fresh)
+        self._manifests.sweep(self.batch, self.task.tuning.retain_batches)
+
+    def _save(self, unit: int, manifest: bytes, fresh: Iterable[str]) -> None:
+        self._next[unit] = manifest
+        folder = unit_folder(self.task.state, unit)
+        self._fresh += [folder / name for name in fresh]
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Sequence[Any]]:

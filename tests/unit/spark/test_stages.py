@@ -121,7 +121,7 @@ class Bench:
             mine, others = apart(pa.RecordBatch.from_pylist(arrived, SCHEMA), task.number)
             own, passing = _tuples(mine.to_pylist()), _tuples(others.to_pylist())
             key = task.number, unit
-            save = partial(saved.__setitem__, key)
+            save = partial(_keep, saved, key)
             known = task, unit, self.batch, self.saved.get(key)
             if onward is None:
                 ends = UnitTask(*known) if task.grouping is None else GroupTask(*known)
@@ -156,6 +156,10 @@ class Bench:
         for name in self.schemas:
             self.db.execute(f"CREATE OR REPLACE VIEW {name} AS FROM '{self.folder / name}/*.parquet'")
         return Counter(self.db.sql(self.sql).fetchall())
+
+
+def _keep(saved: dict[tuple[int, int], bytes], key: tuple[int, int], manifest: bytes, _: object) -> None:
+    saved[key] = manifest
 
 
 def _tuples(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

@@ -100,7 +100,7 @@ class Bench:
             for unit, slot in enumerate(slots(self.plan.pipeline.units)):
                 own = [tuple(row.values()) for row in sent if row["slot"] == slot]
                 task = UnitTask(self.plan.join, unit, self.batch, self.saved.get(unit))
-                receipt, _ = task.receipt(own, lambda m, unit=unit: self.saved.__setitem__(unit, m), sink)
+                receipt, _ = task.receipt(own, lambda m, _, unit=unit: self.saved.__setitem__(unit, m), sink)
                 files += receipt.files
                 self.rows_in[-1].append(sum(receipt.rows_in))
                 self.used[-1].append(decode(receipt.encode()).tables)

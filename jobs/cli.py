@@ -1,6 +1,7 @@
 """What can a user do from a terminal? Each command is one function; all mistakes end in `main`.
 
-Exit codes: 0 done, 1 refused with a message on stderr, 2 the command line itself is wrong.
+Exit codes: 0 done; 2 a human must act: the command line, the spec, an input or the checkpoint is wrong, and stderr says how;
+1 anything else, running again may help. `validate` counts a file that is wrong as an answer, and ends with 1.
 Commands import what they need when they run: `validate` starts without Spark.
 """
 
@@ -11,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from joinlib.errors import StreamJoinError
+from joinlib.errors import StreamJoinError, exit_code
 
 app = typer.Typer(
     name="streamjoin",
@@ -126,6 +127,23 @@ def status(file: File) -> None:
 
 
 @app.command()
+def restore(
+    file: File,
+    to_batch: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Go back to this batch; absent: only list those that are whole.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Go back to an earlier batch of a checkpoint that is damaged, and withdraw the files of results behind it."""
+    from jobs.restore import restore
+    from joinlib.spec import load
+
+    typer.echo(restore(load(file), to_batch))
+
+
+@app.command()
 def scale(
     file: File,
     simulate: Annotated[
@@ -172,7 +190,7 @@ def main() -> None:
         app()
     except StreamJoinError as error:
         complain(error)
-        sys.exit(1)
+        sys.exit(exit_code(error))
 
 
 if __name__ == "__main__":

@@ -54,17 +54,17 @@ def test_a_setting_is_key_and_value(setting: str) -> None:
     assert "is not KEY=VALUE" in err
 
 
-@pytest.mark.parametrize("command", ["plan", "run", "status"])
+@pytest.mark.parametrize("command", ["plan", "run", "status", "restore"])
 def test_a_spec_with_a_mistake_is_refused(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Before anything is started or written: a message, exit code 1."""
+    """Before anything is started or written: a message, exit code 2."""
     bad = tmp_path / "bad.yaml"
     bad.write_text("kind: StreamJoin\n")
     monkeypatch.setattr(sys, "argv", ["streamjoin", command, str(bad)])
     with pytest.raises(SystemExit) as stop:
         cli.main()
-    assert stop.value.code == 1
+    assert stop.value.code == 2
     assert f"{bad}:1: spec: is missing" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [bad]
 
@@ -78,7 +78,7 @@ def test_sql_that_cannot_be_run_is_refused_before_spark_starts(
     monkeypatch.setattr(sys, "argv", ["streamjoin", "run", str(bad)])
     with pytest.raises(SystemExit) as stop:
         cli.main()
-    assert stop.value.code == 1
+    assert stop.value.code == 2
     assert "line 1" in (message := capsys.readouterr().err)
     assert "amount" in message
     assert list(tmp_path.iterdir()) == [bad]

@@ -127,7 +127,7 @@ class Run:
         return bool(found)
 
     def kill_all(self) -> None:
-        """The whole session, as `kill -9` of everything or a power cut would."""
+        """The whole session, as `kill -9` of everything would; for a power cut see `disk`."""
         for p in processes.of_session(self.session):
             processes.kill(p.pid)
 

@@ -7,7 +7,9 @@
 All functions take the folder `CHECKPOINT/spark`, which need not be there.
 """
 
+import json
 from pathlib import Path
+from typing import Any
 
 import xxhash
 
@@ -32,8 +34,13 @@ def cut_off(spark: Path) -> int | None:
 
 def mark(spark: Path, batch: int) -> str:
     """Tells a batch that was begun from others of its number: sixteen hexadecimal digits, of what steers it (see `source`)."""
-    *_, offset = (spark / "offsets" / str(batch)).read_bytes().splitlines()
-    return xxhash.xxh3_64_hexdigest(offset)
+    return xxhash.xxh3_64_hexdigest(_offset(spark / "offsets" / str(batch)))
+
+
+def ends(spark: Path) -> list[dict[str, Any]]:
+    """Where the batches end that the log still has, oldest first."""
+    logged = sorted((f for f in (spark / "offsets").glob("*") if f.name.isdigit()), key=lambda f: int(f.name))
+    return [json.loads(_offset(file)) for file in logged]
 
 
 def partitions(spark: Path) -> int | None:
@@ -46,3 +53,8 @@ def partitions(spark: Path) -> int | None:
 
 def _latest(log: Path) -> int | None:
     return max((int(f.name) for f in log.glob("*") if f.name.isdigit()), default=None)
+
+
+def _offset(entry: Path) -> bytes:
+    *_, offset = entry.read_bytes().splitlines()
+    return offset

@@ -63,8 +63,13 @@ def cut_off(spark: Path) -> int | None:
 
 def mark(spark: Path, batch: int) -> str:
     """Tells a batch that was begun from others of its number: sixteen hexadecimal digits, of what steers it (see `source`)."""
-    *_, offset = (spark / "offsets" / str(batch)).read_bytes().splitlines()
-    return xxhash.xxh3_64_hexdigest(offset)
+    *_, envelope = (spark / _OFFSETS / str(batch)).read_bytes().splitlines()
+    return xxhash.xxh3_64_hexdigest(envelope)
+
+
+def ends(spark: Path) -> list[dict[str, Any]]:
+    """Where the batches end that the log still has, oldest first."""
+    return [offset(spark, batch) for batch in sorted(_logged(spark / _OFFSETS))]
 
 
 def partitions(spark: Path) -> int | None:

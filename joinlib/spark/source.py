@@ -9,6 +9,7 @@ that another copy of the checkpoint has composed. Beside that it holds what prog
 """
 
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,7 @@ from joinlib.route.config import read_columns
 from joinlib.source import Config, Input, KafkaConfig, Slice, admit, make, reader
 from joinlib.source.files import FileInput
 from joinlib.source.generator import GeneratorInput
+from joinlib.spark import batches
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
 
@@ -137,6 +139,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.inputs: dict[str, Input] = {}
         self.known: dict[str, int] = {}
         self.heard: dict[str, float] = {}
+        self._ends: deque[dict[str, int]] = deque()  # of the last batches
         self._versions: Versions | None = None
 
     # --- the driver's part -------------------------------------------------------------------------------------------
@@ -229,11 +232,23 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return tuple(found)
 
     def commit(self, end: Offset) -> None:
-        """Spark will never run a batch again that ended here or before."""
+        """Spark will never run a batch again that ended here or before; whoever goes back goes back by few."""
+        if not self._ends:
+            self._ends.extend(self._earlier(end["inputs"]))
+        self._ends.append(end["inputs"])
+        before: dict[str, int] = {}
+        while len(self._ends) > self.task.tuning.retain_batches:
+            before = self._ends.popleft()
         for name, known in self.inputs.items():
-            known.forget(end["inputs"][name])
+            if name in before:
+                known.forget(before[name])
         if tables := self._tables():
             tables.retire(end.get("tables", {}))
+
+    def _earlier(self, end: dict[str, int]) -> list[dict[str, int]]:
+        """Where the batches before have ended, as far as is known: a run may be of few batches."""
+        ends = [offset["inputs"] for offset in batches.ends(self.task.logs.parent / "spark")]
+        return ends[: ends.index(end)] if end in ends else []
 
     def stop(self) -> None:
         pass

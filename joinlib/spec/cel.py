@@ -142,6 +142,18 @@ def _inputs() -> list[Rule]:
             ".csv",
         ),
         Rule(
+            "spec.inputs.*.files",
+            "has(self.archive) == (self.done == 'archive')",
+            "archive and done: archive belong together; write both or none",
+            ".done",
+        ),
+        Rule(
+            "spec.inputs.*",
+            "!has(self.files) || self.files.done == 'keep' || self.?role.orValue('stream') != 'table'",
+            "files.done is for streams: a table is read again; remove it",
+            ".files",
+        ),
+        Rule(
             "spec.inputs.*.kafka",
             "!has(self.csv) || (!self.csv.header && (self.format == 'csv'"
             " || (self.csv.delimiter == ',' && self.csv.quote == '\"' && self.csv.__null__ == '')))",

@@ -1,7 +1,7 @@
 """What can a user do from a terminal? Each command is one function; all mistakes end in `main`.
 
 Exit codes: 0 done; 1 not done, running it again may help; 2 a human must act first: the command line, a spec, an input or
-the state is wrong, or the program is. Why stands on stderr.
+the state is wrong, or the program is. Why stands on stderr. `validate` counts a wrong file as an answer, and ends with 1.
 Commands import what they need when they run: `validate` starts without Spark.
 """
 
@@ -67,11 +67,14 @@ def plan(
     form: Annotated[Form, typer.Option("--format", help="For people, programs, or a picture.")] = Form.text,
 ) -> None:
     """Show how a spec's SQL is run, what is stored for how long, and why."""
-    from joinlib.plan import pipeline_of
+    from joinlib.plan import landing, pipeline_of
     from joinlib.plan.formats import told
     from joinlib.spec import load
 
-    typer.echo(told(pipeline_of(load(file)), form.value))
+    document = load(file)
+    typer.echo(told(pipeline_of(document), form.value))
+    if form is Form.text and (lines := list(landing.told(document.spec))):
+        typer.echo("\n".join(["", "Output", *(f"  {line}" for line in lines)]))
 
 
 @app.command()
@@ -121,6 +124,23 @@ def status(file: File) -> None:
     from joinlib.spec import load
 
     typer.echo(status(load(file)))
+
+
+@app.command()
+def restore(
+    file: File,
+    to_batch: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Go back to this batch; absent: only list those that are whole.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Go back to an earlier batch of a checkpoint that is damaged, and withdraw the files of results behind it."""
+    from jobs.restore import restore
+    from joinlib.spec import load
+
+    typer.echo(restore(load(file), to_batch))
 
 
 @app.command()

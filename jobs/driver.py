@@ -36,7 +36,7 @@ from jobs.serve import Answers, Server, application
 from jobs.surroundings import Surroundings, surroundings
 from jobs.view import Moment, Phase, status
 from joinlib.errors import NotReady, SpecError, exit_code
-from joinlib.lease import Contender
+from joinlib.lease import Contender, clock
 from joinlib.metric.table import BY_NAME
 from joinlib.plan import pipeline_of
 from joinlib.route.slots import fitting
@@ -131,7 +131,7 @@ class Driver(Collector):
         if place is None:
             return None
         lease = lease_of(self.document, place.pod.namespace, self.around.owner)
-        return Guard(Contender(lease, place.pod.uid, time.monotonic))
+        return Guard(Contender(lease, place.pod.uid, clock))
 
     def _lock(self) -> "Lock | None":
         """The checkpoint's, when whoever has it lets go of it; None if asked to stop before."""

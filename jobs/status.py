@@ -40,7 +40,7 @@ def _lines(document: StreamJoin, checkpoint: Path) -> Iterator[tuple[str, str]]:
     if (partitions := batches.partitions(checkpoint / "spark")) is not None:
         yield "partitions", f"{partitions} of the state: tasks that can join at once"
     if begun is not None:
-        yield from _offsets(_envelope(checkpoint / "spark" / "offsets" / str(begun)))
+        yield from _offsets(batches.offset(checkpoint / "spark", begun))
     yield "state", _amount(checkpoint / "state", "[0-9]*/*/*", "files")
     if files := document.spec.output.files:
         yield "output", f"{_amount(Path(files.path), 'batch=*/*', 'files')} in {near(files.path)}"
@@ -75,16 +75,6 @@ _LAG = {
     "skipped": "files skipped",
     "lost": "messages gone before they were read",
 }
-
-
-def _envelope(file: Path) -> dict[str, Any]:
-    """A line with the version, one with Spark's own figures, then the offset of our only source."""
-    try:
-        offset = json.loads(file.read_text().splitlines()[2])
-        assert "inputs" in offset
-    except (OSError, ValueError, IndexError, AssertionError, TypeError) as e:
-        raise StateError(f"{file}: cannot be read: restore the checkpoint, or start with a new one") from e
-    return dict(offset)
 
 
 def _json(file: Path) -> dict[str, Any]:

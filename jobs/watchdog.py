@@ -3,8 +3,8 @@
     driver ── 8 bytes for each renewal: when it was sent ──► watchdog ── too old ──► SIGKILL to all of the group
 
 It is a process of its own because a driver that hangs, or was frozen, cannot be trusted to look at the clock; and it must
-also end Spark's JVM, which commits. The monotonic clock is one for all processes of a machine. When the driver ends, the
-pipe does, and so does the watchdog.
+also end Spark's JVM, which commits. The clock is that of `lease`, one for all processes of a machine. When the driver ends,
+the pipe does, and so does the watchdog.
 """
 
 import os
@@ -13,10 +13,12 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 
+from joinlib.lease import clock
+
 _MOMENT = struct.Struct("d")
+_LOOK_S = 1.0  # a wait stands still while the machine sleeps, and is not over when it wakes
 
 
 class Watchdog:
@@ -40,11 +42,11 @@ class Watchdog:
         self._process.wait()
 
 
-def watch(source: int, late_s: float, clock: Callable[[], float] = time.monotonic) -> bool:
+def watch(source: int, late_s: float, clock: Callable[[], float] = clock) -> bool:
     """Reads moments until one is too old: true. False: the driver has closed its end."""
     last = clock()
     while (left := last + late_s - clock()) > 0:
-        if select.select([source], [], [], left)[0]:
+        if select.select([source], [], [], min(left, _LOOK_S))[0]:
             told = os.read(source, 4096)
             if not told:
                 return False

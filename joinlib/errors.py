@@ -12,6 +12,12 @@ Messages name the place (file, line, column, segment) and the fix. They never ho
 program says of its own error (Unforeseen) may hold a value.
 """
 
+# What to do about a checkpoint whose newest batches are damaged.
+WAY_BACK = (
+    "go back to an earlier batch (`streamjoin restore FILE`), restore the checkpoint together with its output from a copy,"
+    " or start with new ones"
+)
+
 
 class StreamJoinError(Exception):
     """Base of all errors that StreamJoin raises on purpose."""

@@ -11,7 +11,9 @@ again, the output is the same. Without the variable a point costs one comparison
     grouped                         in a unit of groups: all is done but the state's update
     cached                          in a unit's task: a cache of a table is half changed; its number is of the queries so far
     loaded                          where batches are planned: a table is read; its number is of the version to be
+    written                         in a task of the last stage: all its results are whole, the state is not
     produced, sent                  in a task that writes to Kafka: rows are not committed yet, the state is not
+    gathered, released              in the driver: batches that waited are one folder, and readers see it; they wait still
     collected, staged, published    in the driver: tasks are done, files gathered, the batch visible but not committed
 """
 

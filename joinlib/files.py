@@ -5,7 +5,9 @@
 Attempts of one task may write the same file in two containers, which share neither process ids nor clocks.
 
 A rename is seen at once by all processes, but survives a power cut only after `sync` of the file before it, and of its folder
-behind it. Caches, which may be lost, are not synced.
+behind it. Caches, which may be lost, are not synced. What must not be lost is listed in `joinlib.spark.batches`. These two
+functions are all that it needs, and no store with `put` and `get`: segments are mapped where they lie, results are renamed by
+the folder, and a task syncs many files at once.
 """
 
 import os

@@ -5,11 +5,13 @@ Pure but for the port and the clock.
     holder      renews every few seconds; ends itself 10 s after it *sent* the last renewal that was answered
     others      take it when nobody holds it, or when they have seen no renewal for 15 s
 
-Each counts on its own monotonic clock, so clocks need not agree, they only have to run at about the same speed: whoever
-takes the Lease has waited 5 s longer than its old holder can have lived. Writes are compare-and-swap: of two that
-take it at once one is refused. An answer that got lost is no harm: the record names us, and that is read back.
+Each counts on a clock of its own that never goes back and goes on while the machine sleeps (`clock`): clocks need not agree,
+they only have to run at about the same speed. Whoever takes the Lease has waited 5 s longer than its old holder can have
+lived. Writes are compare-and-swap: of two that take it at once one is refused. An answer that got lost is no harm: the record
+names us, and that is read back.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +19,11 @@ from typing import Any, Protocol
 
 LATE_S, PATIENCE_S = 10.0, 15.0
 _GONE, _TAKEN = 404, 409
+
+
+def clock() -> float:
+    """Seconds since this machine was started, those among them in which it, or its virtual machine, was suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Conflict(Exception):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from joinlib.join.config import Caching
 from joinlib.join.stage import Pipeline
+from joinlib.plan.landing import check
 from joinlib.plan.memory import budget
 from joinlib.plan.source import SourceInput
 from joinlib.plan.stages import pipeline
@@ -24,6 +25,8 @@ def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
         window_rows=spec.join.window.rows if spec.join.window else None,
         changelog=spec.output.mode == "changelog",
     )
+    if spec.output.files is not None:
+        check(plan)
     if spec.join.memory_bytes is None:
         return plan
     executors = spec.executors.min if spec.executors else 1

@@ -3,6 +3,9 @@
 `discover` lists the folder, cuts each file that was not seen before into slices, and logs it; the log's
 order is the input's order for ever, so a name that sorts before older ones still comes. Paths in the log are
 relative to the folder.
+
+Files that are kept must be known for ever. Those that go once they were read are forgotten: the log is folded when most of it
+is of such files. They go first: a crash in between leaves too much in the log, and never a file that is read twice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +17,9 @@ from typing import Literal
 import pyarrow as pa
 
 from joinlib.errors import InputError, SpecError
-from joinlib.source import parquet, text
+from joinlib.files import sync
+from joinlib.source import done, parquet, text
+from joinlib.source.done import Done
 from joinlib.source.fresh import Unreadable
 from joinlib.source.known import Known
 from joinlib.source.listing import Found, Order, found_at, listing, locate
@@ -24,6 +29,7 @@ from joinlib.source.slices import Piece, Reader, Slice
 
 Format = Literal["parquet", "csv", "jsonl"]
 OnBadFile = Literal["fail", "skip"]
+_AT_ONCE = 1000  # files put away in a batch
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,8 @@ class FilesConfig:
     order: Order = "modified"
     on_bad_file: OnBadFile = "fail"  # an unreadable file stops the job, or is logged, counted and left out
     csv: CsvFormat = field(default_factory=CsvFormat)
+    done: Done = "keep"  # what becomes of a file that was read
+    archive: Path | None = None  # done: archive
 
     def __post_init__(self) -> None:
         if self.format not in ("parquet", "csv", "jsonl"):
@@ -71,12 +79,14 @@ class FileInput:
         self.reader: FileReader = FileReader(config, schema)
         self._config = config
         self._log = log
+        self._left: set[Path] = set()  # folders that files were put away from, since the log was folded
 
     def discover(self) -> int:
         known = self._known
-        entries = [
-            e for f in listing(self._config.path, self._config.order, known.holds) if (e := self._entry(f))
-        ]
+        # Where files go, few are there, and the name of one that has gone may come again.
+        holds = known.holds if self._config.done == "keep" else _nothing
+        found = listing(self._config.path, self._config.order, holds)
+        entries = [e for f in found if not known.is_last(f) and (e := self._entry(f))]
         self._log.append(entries)
         for entry in entries:
             known.add(entry)
@@ -86,7 +96,19 @@ class FileInput:
         return self._known.between(self._config.path, start, stop)
 
     def forget(self, before: int) -> None:
-        """Nothing: a file that was read once must be known for ever."""
+        """Puts files away that nobody asks for again; so many at once that it takes no batch long."""
+        if self._config.done == "keep":
+            return
+        known = self._known
+        for file in known.read(before, _AT_ONCE):
+            self._left.add(done.put_away(self._config.path, file, self._config.archive))
+            known.put_away()
+        if (entries := known.folded(self._log.entries)) is not None:
+            # Were a file there again after a power cut, and not in the log, it would be read again.
+            sync(folder for folder in self._left if folder.exists())
+            self._left.clear()
+            self._log.replace(entries)
+            self._known = self._load()
 
     def lag(self, start: int = 0) -> dict[str, int]:
         known = self._known
@@ -94,7 +116,7 @@ class FileInput:
         return {
             "slices": known.slices - start,
             "rows": rows,
-            "files": len(known.seen),
+            "files": known.files,
             "skipped": self.skipped,
         }
 
@@ -109,6 +131,9 @@ class FileInput:
 
     @cached_property
     def _known(self) -> Known:
+        return self._load()
+
+    def _load(self) -> Known:
         known = Known(self._log.path, exact=self._config.format == "parquet")
         for entry in self._log.entries:
             known.add(entry)
@@ -135,3 +160,7 @@ class FileInput:
                 ) from e
             entry["skipped"] = str(e)
         return entry
+
+
+def _nothing(_: str) -> bool:
+    return False

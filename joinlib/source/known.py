@@ -1,13 +1,21 @@
-"""Which slices does the log of a folder hold, by position? Cost: a binary search and what is returned."""
+"""Which slices does the log of a folder hold, by position? Cost: a binary search and what is returned.
+
+{"path": …, "size": …, "mtime_ns": …, "slices": […]}      a file; "skipped": why it was left out
+{"base": slices, "rows": n, "files": n}                   the log begins here: what files before it held, that were put away
+"""
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
 from joinlib.errors import StateError
 from joinlib.source.listing import Found, locate
 from joinlib.source.log import Entry
 from joinlib.source.slices import Piece, Slice
+
+_FOLDED = 1024  # entries that it pays to leave out of a log
 
 
 @dataclass(frozen=True)
@@ -20,6 +28,15 @@ class _Seen:
     rows: int  # of the files before it
 
 
+@dataclass(frozen=True)
+class _Base:
+    """What was before the first file of a folded log."""
+
+    base: int = 0  # slices
+    rows: int = 0
+    files: int = 0
+
+
 class Known:
     """The log's entries, ready to be looked up by path and by position."""
 
@@ -29,29 +46,65 @@ class Known:
         self.seen: list[_Seen] = []  # files with slices or without rows, in the log's order
         self.skipped: dict[str, Found] = {}
         self.slices = self.rows = 0
-        self._paths: set[str] = set()
+        self._paths: dict[str, Found] = {}  # the last file of each
+        self._base = _Base()
+        self._away = 0  # so many files of `seen`, the first ones, were put away
 
     def holds(self, path: str) -> bool:
         return path in self._paths
 
+    def is_last(self, found: Found) -> bool:
+        """Whether it is the last file of its name, and no other that has come since."""
+        return self._paths.get(found.path) == found
+
+    @property
+    def files(self) -> int:
+        """That were ever seen."""
+        return self._base.files + len(self.seen)
+
     def add(self, entry: Entry) -> None:
-        found = Found(entry["path"], entry["size"], entry["mtime_ns"])
+        if "base" in entry:
+            self._base = _Base(**entry)
+            self.slices, self.rows = self._base.base, self._base.rows
+            return
+        found = _found(entry)
         if "skipped" in entry:
             self.skipped[found.path] = found
             return
         self.skipped.pop(found.path, None)
-        self._paths.add(found.path)
+        self._paths[found.path] = found
         pieces = tuple(Piece(*p) for p in entry["slices"])
         self.seen.append(_Seen(found, pieces, self.slices, self.rows))
         self.slices += len(pieces)
         self.rows += sum(p.weight for p in pieces)
 
+    def read(self, before: int, most: int) -> list[Found]:
+        """The next files whose slices are all below `before`, and that were not put away."""
+        rest = islice(self.seen, self._away, self._away + most)
+        return [seen.file for seen in rest if seen.index + len(seen.pieces) <= before]
+
+    def put_away(self) -> None:
+        """The next file was."""
+        self._away += 1
+
+    def folded(self, entries: Sequence[Entry]) -> list[Entry] | None:
+        """A log without the files that were put away, given the one with them; None: it would not pay."""
+        if self._away < _FOLDED or self._away < len(self.seen) // 2:
+            return None
+        rest = self.seen[self._away :]
+        first, rows = (rest[0].index, rest[0].rows) if rest else (self.slices, self.rows)
+        base = asdict(_Base(first, rows, self._base.files + self._away))
+        files = [e for e in entries if "base" not in e and "skipped" not in e]
+        skipped = [e for e in entries if "skipped" in e and self.skipped.get(e["path"]) == _found(e)]
+        return [base, *skipped, *files[self._away :]]
+
     def between(self, root: Path, start: int, stop: int) -> list[Slice]:
         """Slices [start, stop). Cost: a binary search and what is returned."""
-        if stop > self.slices:
+        if stop > self.slices or (start < stop and start < self._base.base):
+            known = f"{self.slices} slices" + (f", from {self._base.base} on" if self._base.base else "")
+            asked = f"{start} to {stop}" if self._base.base else stop
             raise StateError(
-                f"{self.log}: knows {self.slices} slices, {stop} were read; restore the file"
-                " or start with a new checkpoint"
+                f"{self.log}: knows {known}, {asked} were read; restore the file or start with a new checkpoint"
             )
         slices: list[Slice] = []
         at = self._at(start)
@@ -90,3 +143,7 @@ class Known:
             piece.start,
             piece.stop,
         )
+
+
+def _found(entry: Entry) -> Found:
+    return Found(entry["path"], entry["size"], entry["mtime_ns"])

@@ -5,25 +5,22 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
 from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.metric.cgroup import recent
-from joinlib.spark.emit import frames, open_sink
+from joinlib.spark.emit import Sink, frames
 from joinlib.spark.failure import NOTE
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.task import JoinTask
 from joinlib.state.manifest import NEVER, Manifest, decode
 from joinlib.state.unit import held
 
-if TYPE_CHECKING:
-    from joinlib.spark.outbox import Outbox
-
 Arrived = Iterable[Sequence[Any]]  # exchange rows of one unit
-Save = Callable[[bytes], None]
+Save = Callable[[bytes, Iterable[str]], None]  # a manifest, and the files that no manifest before names
 
 
 class Work(Protocol):
@@ -40,11 +37,9 @@ class Attempt(ABC, Generic[W]):
 
     done: str  # the point of fault tests between result and manifest
 
-    def __init__(
-        self, task: JoinTask, unit: int, batch: int, attempt: int, saved: bytes | None, new: Manifest
-    ) -> None:
+    def __init__(self, task: JoinTask, unit: int, batch: int, saved: bytes | None, new: Manifest) -> None:
         self.started = time.perf_counter()
-        self.task, self.unit, self.batch, self.attempt = task, unit, batch, attempt
+        self.task, self.unit, self.batch = task, unit, batch
         self.before = decode(saved) if saved else new
         if self.before.batch >= batch:
             raise StateError(
@@ -71,21 +66,14 @@ class Attempt(ABC, Generic[W]):
             yield from frames(result, self.task.tuning.frame_rows)
             self.end(work, save)
 
-    def receipt(
-        self, arrived: Arrived, save: Save, outbox: "Outbox | None" = None
-    ) -> tuple[Receipt, bytes | None]:
-        """Results into the sink, manifest saved; what the driver must know, and rows to show if any.
-
-        outbox: of the task, if results go to Kafka.
-        """
+    def receipt(self, arrived: Arrived, save: Save, sink: Sink) -> tuple[Receipt, bytes | None]:
+        """Results into the task's sink, manifest saved; what the driver must know, and rows to show if any."""
         with self.named(), self.working(arrived) as (result, work):
-            schema = self.task.pipeline.schema
-            sink = open_sink(self.task.emit, self.unit, self.batch, self.attempt, schema, outbox)
             rows_out = 0
             for frame in frames(result, self.task.tuning.frame_rows):
                 sink.write(frame)
                 rows_out += frame.num_rows
-            files, block = sink.close()
+            files, block = sink.next_unit()
             receipt = self.figures(work, rows_out, files)
             self.end(work, save)
         return receipt, block
@@ -93,7 +81,7 @@ class Attempt(ABC, Generic[W]):
     def end(self, work: W, save: Save) -> None:
         """Every row has been taken: the manifest counts from here on."""
         fault.point(self.done, self.batch)
-        save(work.manifest.encode())
+        save(work.manifest.encode(), work.manifest.files - self.before.files)
 
     def figures(self, work: W, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """What any unit can say, and what this one says of itself; of inputs otherwise nothing."""

@@ -105,7 +105,9 @@ def with_tables(plan: Compiled, tables: tuple[TableTask, ...]) -> Compiled:
 def _config(name: str, plan: Input) -> Config:
     if files := plan.files:
         csv = CsvFormat(files.csv.header, files.csv.delimiter, files.csv.quote, files.csv.null)
-        return FilesConfig(Path(files.path), files.format, files.order_by, files.on_bad_file, csv)
+        return FilesConfig(
+            files.path, files.format, files.order_by, files.on_bad_file, csv, files.done, files.archive
+        )
     if made := plan.generator:
         time = plan.event_time.column if plan.event_time else None
         return GeneratorConfig(made.rows, made.rows_per_second, made.keys, made.skew, made.seed, time)

@@ -13,10 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
+from joinlib.files import sync
 from joinlib.join.rows import Tuples, flat
 from joinlib.join.stage import OutputColumn
 from joinlib.spark import texts
-from joinlib.spark.task import Emit, Format, staging
+from joinlib.spark.task import Format, JoinTask, staging
+from joinlib.state.tuning import Tuning
 
 if TYPE_CHECKING:
     from joinlib.spark.outbox import Outbox
@@ -47,50 +49,72 @@ def frames(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
 
 
 class Sink(Protocol):
-    """Takes the result of one unit and batch."""
+    """Takes the results of one task and batch: of its units, one after the other."""
 
     def write(self, batch: pa.RecordBatch) -> None: ...
-    def close(self) -> tuple[tuple[str, ...], bytes | None]:
-        """Names of staged files, and rows to show if any."""
+    def next_unit(self) -> tuple[tuple[str, ...], bytes | None]:
+        """A unit has written all: names of the staged files that it has begun, and rows to show if any."""
+        ...
+
+    def close(self) -> None:
+        """All units have: what they wrote is whole. Their manifests may be saved only then."""
         ...
 
 
-def open_sink(
-    emit: Emit, unit: int, batch: int, attempt: int, schema: pa.Schema, outbox: "Outbox | None" = None
-) -> Sink:
-    """The sink of one unit and batch. `outbox`: of its task, if results go to Kafka."""
-    if outbox is not None:
-        return Letters(outbox)
+def open_sink(task: JoinTask, partition: int, batch: int, attempt: int) -> Sink:
+    """The sink of one task and batch."""
+    emit = task.emit
+    if emit.kafka is not None:
+        from joinlib.spark.outbox import Outbox  # the client is loaded where there is a topic
+
+        return Letters(Outbox(emit.kafka, partition, batch))
     if emit.kind == "files":
         assert emit.folder is not None
         # Attempts of two drivers may have one number, while the older driver's executors are still ending.
-        name = f"part-{unit:05d}-{attempt}-{uuid.uuid4().hex[:8]}.{emit.format}"
-        return FileSink(staging(emit.folder, batch), name, emit.format, schema)
-    return Head(emit.show if emit.kind == "console" else 0, schema)
+        name = f"part-{partition:05d}-{attempt}-{uuid.uuid4().hex[:8]}.{emit.format}"
+        return FileSink(staging(emit.folder, batch) / name, emit.format, task.pipeline.schema, task.tuning)
+    return Head(emit.show if emit.kind == "console" else 0, task.pipeline.schema)
 
 
 class FileSink:
-    """One file, made when the first row comes."""
+    """One file for all units of the task, made when there are rows: few of each unit are written together."""
 
-    def __init__(self, folder: Path, name: str, format: Format, schema: pa.Schema) -> None:
-        self.folder, self.name, self.format, self.schema = folder, name, format, schema
+    def __init__(self, file: Path, format: Format, schema: pa.Schema, tuning: Tuning) -> None:
+        self.file, self.format, self.schema, self.tuning = file, format, schema, tuning
         self._writer: pq.ParquetWriter | csv.CSVWriter | JsonWriter | None = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._begun = self._told = False
 
     def write(self, batch: pa.RecordBatch) -> None:
-        if self._writer is None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._writer = _WRITERS[self.format](self.folder / self.name, self.schema)
-        self._writer.write_batch(batch)
+        self._begun = True
+        self._waiting.append(batch)
+        if sum(b.num_rows for b in self._waiting) >= self.tuning.frame_rows:
+            self._write()
 
-    def close(self) -> tuple[tuple[str, ...], bytes | None]:
-        if self._writer is None:
-            return (), None
+    def next_unit(self) -> tuple[tuple[str, ...], bytes | None]:
+        fresh, self._told = self._begun and not self._told, self._begun
+        return ((self.file.name,) if fresh else ()), None
+
+    def close(self) -> None:
+        if not self._begun:
+            return
+        self._write()
+        assert self._writer is not None
         self._writer.close()
-        return (self.name,), None
+        if self.tuning.sync:
+            sync([self.file])
+
+    def _write(self) -> None:
+        if self._writer is None:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = _WRITERS[self.format](self.file, self.schema)
+        if self._waiting:
+            self._writer.write_batch(pa.concat_batches(self._waiting))
+            self._waiting = []
 
 
 class Letters:
-    """Rows into the outbox of the task, which it shares with the task's other units."""
+    """Rows into the outbox of the task."""
 
     def __init__(self, outbox: "Outbox") -> None:
         self._outbox = outbox
@@ -98,30 +122,42 @@ class Letters:
     def write(self, batch: pa.RecordBatch) -> None:
         self._outbox.send(batch)
 
-    def close(self) -> tuple[tuple[str, ...], bytes | None]:
+    def next_unit(self) -> tuple[tuple[str, ...], bytes | None]:
         return (), None
+
+    def close(self) -> None:
+        self._outbox.commit()
 
 
 class Head:
-    """The first rows, for the console; or none at all."""
+    """The first rows of each unit, for the console; or none at all."""
 
     def __init__(self, rows: int, schema: pa.Schema) -> None:
-        self.room, self.schema = rows, schema
-        self._kept: list[pa.RecordBatch] = []
+        self.rows, self.schema = rows, schema
+        self._begin()
 
     def write(self, batch: pa.RecordBatch) -> None:
-        if self.room:
-            self._kept.append(batch.slice(0, self.room))
-            self.room -= self._kept[-1].num_rows
+        if self._room:
+            self._kept.append(batch.slice(0, self._room))
+            self._room -= self._kept[-1].num_rows
 
-    def close(self) -> tuple[tuple[str, ...], bytes | None]:
-        if not self._kept:
+    def next_unit(self) -> tuple[tuple[str, ...], bytes | None]:
+        kept = self._kept
+        self._begin()
+        if not kept:
             return (), None
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.schema) as writer:
-            for batch in self._kept:
+            for batch in kept:
                 writer.write_batch(batch)
         return (), sink.getvalue().to_pybytes()
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    def _begin(self) -> None:
+        self._room = self.rows
+        self._kept: list[pa.RecordBatch] = []
 
 
 class JsonWriter:

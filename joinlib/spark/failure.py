@@ -8,7 +8,7 @@ NotReady if it may pass, else Unforeseen.
 import re
 
 from joinlib import errors
-from joinlib.errors import NotReady, StateError, StreamJoinError, Unforeseen
+from joinlib.errors import WAY_BACK, NotReady, StateError, StreamJoinError, Unforeseen
 
 GO_ON = "run again, the job goes on where it was"
 NOTE = "StreamJoin was in "  # begins the line in which a task says where it was
@@ -37,8 +37,7 @@ def translate(text: str, batch: int | None = None) -> StreamJoinError:
         return NotReady(f"a Python worker did not start within 10 s, the machine is too busy; {GO_ON}")
     if cut := re.search(r"Failed to read log file (?:file:)?(.+?)\. ", text):
         return StateError(
-            f"{cut[1]} is empty or cut off: a machine that lost its power left it so, or a copy was not whole; restore the"
-            " checkpoint from a copy, or start with a new checkpoint and output folder"
+            f"{cut[1]} is empty or cut off: a machine that lost its power left it so, or a copy was not whole; {WAY_BACK}"
         )
     return _unforeseen(text, batch)
 

@@ -20,8 +20,8 @@ class GroupTask(Attempt[GroupUnit]):
 
     done = "grouped"
 
-    def __init__(self, task: JoinTask, unit: int, batch: int, attempt: int, saved: bytes | None) -> None:
-        super().__init__(task, unit, batch, attempt, saved, empty())
+    def __init__(self, task: JoinTask, unit: int, batch: int, saved: bytes | None) -> None:
+        super().__init__(task, unit, batch, saved, empty())
         assert task.grouping is not None
         self.grouping = task.grouping
 

@@ -5,17 +5,19 @@ from pathlib import Path
 
 from joinlib.errors import SpecError
 from joinlib.lookup.task import TableTask
-from joinlib.source import GeneratorConfig, make
+from joinlib.source import FilesConfig, GeneratorConfig, done, make
 from joinlib.spark.source import SourcePlan, SourceTask
 
 
 def check(task: SourceTask, *, until_done: bool) -> None:
-    """Raises what reading the inputs for the first time would raise; writes nothing. Inputs that were read before are known."""
+    """Raises what reading the inputs for the first time would raise, and what would keep read files from going."""
     for source in task.sources:
         if until_done and _endless(source):
             raise SpecError(
                 f"inputs.{source.name}: the generator has no end, so --until-done would not end either; give it `rows`"
             )
+        if isinstance(source.config, FilesConfig) and source.config.done != "keep":
+            done.check(source.config.path, source.config.archive)
         if not (task.logs / f"{source.name}.jsonl").exists():
             with tempfile.TemporaryDirectory() as logs:
                 make(source.name, source.config, source.schema, Path(logs)).discover()

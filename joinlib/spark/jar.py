@@ -1,8 +1,8 @@
 """Our own Java, as a jar in Spark's home. Compiled by Janino, the compiler with which Spark compiles its generated code: no JDK
 is needed.
 
-LocalFiles     Hadoop's local files without forks. Without its native library Hadoop forks `chmod` twice for each file it makes:
-               for every offset and every commit. Ours makes a system call instead
+LocalFiles     Hadoop's local files, on the disk before they count, and without forks. Hadoop never syncs, replaces what is
+               there, and without its native library forks `chmod` twice for each file it makes: for every offset and commit
 Located        partitions are computed on the executors that have their units' indexes
 WarmExecutor   an executor takes tasks when it is warm
 """
@@ -15,6 +15,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from joinlib.errors import SpecError
+
 SOURCES = sorted(Path(__file__).parent.glob("*.java"))
 _JAR = "streamjoin.jar"
 _PACKAGE = "dev.streamjoin"
@@ -22,7 +24,7 @@ _MAIN = "org.codehaus.commons.compiler.samples.CompilerDemo"
 
 
 def add(jars: Path, java: str) -> None:
-    """Puts the jar among Spark's. Where it cannot be made there is none: Spark runs without, slower."""
+    """Puts the jar among Spark's. Where it cannot be made there is none: Spark runs without, slower, and syncs nothing."""
     with tempfile.TemporaryDirectory() as folder:
         compiler, needed = _paths(jars, "janino-", "commons-compiler-"), _paths(jars, "")
         command = [
@@ -71,6 +73,17 @@ def there() -> bool:
 def settings() -> dict[str, str]:
     """Has Spark use our files, where its home has them."""
     return {"spark.hadoop.fs.file.impl": f"{_PACKAGE}.LocalFiles"} if there() else {}
+
+
+def syncing(synced: bool) -> dict[str, str]:
+    """Has Spark's logs be on the disk before they count, or not. Raises where they must and cannot."""
+    if synced and not there():
+        raise SpecError(
+            f"checkpoint.sync: {os.environ.get('SPARK_HOME')}/jars has no {_JAR}, without which Spark does not sync its logs:"
+            " unset SPARK_HOME, so that StreamJoin makes a home of its own, or set `checkpoint.sync: false` if results may be"
+            " lost with the machine"
+        )
+    return {"spark.hadoop.streamjoin.sync": str(synced).lower()}
 
 
 def warming() -> dict[str, str]:

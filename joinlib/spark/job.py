@@ -26,19 +26,21 @@ from pyspark.sql.streaming.query import StreamingQuery
 from joinlib import fault
 from joinlib.errors import NotReady
 from joinlib.route.slots import check as check_partitions
-from joinlib.spark import receipt, session
-from joinlib.spark.batches import cut_off
+from joinlib.spark import batches, receipt, session
 from joinlib.spark.compiled import Compiled, with_tables
 from joinlib.spark.failure import GO_ON, translate
+from joinlib.spark.history import History
 from joinlib.spark.identity import identify
 from joinlib.spark.inputs import check, tables
 from joinlib.spark.lock import Lock
 from joinlib.spark.operator import receipts
-from joinlib.spark.publish import claim, publish
+from joinlib.spark.outlet import BeforeCommit, Outlet
+from joinlib.spark.publish import claim
 from joinlib.spark.receipt import Receipt
 from joinlib.spark.source import NAME, data_source
 from joinlib.spark.spread import Spread, Spreading
 from joinlib.spark.task import local_folder
+from joinlib.state import epochs
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,6 @@ class Report:
 _JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into it then raises
 
 OnBatch = Callable[[Report], None]
-BeforeCommit = Callable[[], None]
 Commit = Callable[[DataFrame, int], None]
 
 
@@ -83,13 +84,16 @@ class Job:
     """A job that is running. Make it by `started`."""
 
     def __init__(
-        self, plan: Compiled, spark: SparkSession, query: StreamingQuery, spreading: Spreading
+        self, plan: Compiled, spark: SparkSession, query: StreamingQuery, spreading: Spreading, outlet: Outlet
     ) -> None:
-        self.plan, self.spark, self.query, self._spreading = plan, spark, query, spreading
+        self.plan, self.spark, self.query = plan, spark, query
+        self._spreading, self._outlet = spreading, outlet
 
     def wait(self, seconds: float) -> bool:
-        """Waits; true when the query has ended. Raises what ended it."""
-        return _ended(self.query, seconds, self.plan.checkpoint / "spark")
+        """Waits; true when the query has ended. Raises what ended it. Results that wait for others come out meanwhile."""
+        ended = _ended(self.query, seconds, self.plan.checkpoint / "spark")
+        self._outlet.look()
+        return ended
 
     def lag(self) -> Mapping[str, Mapping[str, int]]:
         """For each source what is known but not yet read, as of the last batch."""
@@ -131,30 +135,24 @@ def started(
     """
     lock = lock or Lock(plan.checkpoint)
     try:
-        identity = identify(plan.checkpoint, plan.document.metadata.name, plan.pipeline)
-        if (folder := plan.join.emit.folder) is not None:
-            claim(folder, identity)
-        for kept in plan.source.dead_letters:
-            claim(kept, identity)
-        check(plan.source, until_done=until_done)
-        plan = with_tables(_addressed(plan, identity), tables(plan.source.tables))
-        plan = replace(plan, join=replace(plan.join, run=uuid.uuid4().hex))
+        plan, outlet = _taken(plan, before_commit, until_done=until_done)
         units = plan.pipeline.units
         spread = spread or Spread(session.default_partitions(units, cores))
         check_partitions(units, spread.partitions)
-        own = spark or session.start(cores, conf)
+        own = spark or session.start(cores, conf, synced=plan.join.tuning.sync)
         try:
             session.warm_workers(own, cores)
             lock.hold_in_jvm(own)
             own.dataSource.register(data_source(plan.source))
-            spreading = Spreading(plan.checkpoint, spread)
-            commit = _committer(plan, spreading, before_commit, on_batch)
-            job = Job(plan, own, _query(plan, own, commit, until_done=until_done), spreading)
+            spreading = Spreading(plan.checkpoint, spread, plan.join.tuning.sync)
+            commit = _committer(plan, spreading, outlet, on_batch)
+            job = Job(plan, own, _query(plan, own, commit, until_done=until_done), spreading, outlet)
             try:
                 yield job
             finally:
                 with contextlib.suppress(*_JVM_GONE):
                     job.stop()
+            outlet.close()
         finally:
             if spark is None:
                 with contextlib.suppress(*_JVM_GONE):
@@ -163,6 +161,27 @@ def started(
                 shutil.rmtree(local_folder(task.state), ignore_errors=True)
     finally:
         lock.release()
+
+
+def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> tuple[Compiled, Outlet]:
+    """The plan as this run has it, which holds the lock. Refuses a checkpoint or an output that is not its own, or damaged."""
+    checkpoint, synced = plan.checkpoint, plan.join.tuning.sync
+    identity = identify(checkpoint, plan.document.metadata.name, plan.pipeline, synced)
+    History(checkpoint, plan.pipeline.operators).check()
+    batches.make(checkpoint / "spark", synced=synced)
+    epoch = epochs.take(plan.join.states, synced)
+
+    def ours() -> None:
+        before_commit()
+        epochs.check(plan.join.states, epoch)
+
+    outlet = Outlet(plan, ours)
+    outlet.open(identity)
+    for kept in plan.source.dead_letters:
+        claim(kept, identity, synced)
+    check(plan.source, until_done=until_done)
+    known = with_tables(_addressed(plan, identity), tables(plan.source.tables))
+    return replace(known, join=replace(known.join, run=uuid.uuid4().hex, epoch=epoch)), outlet
 
 
 def _addressed(plan: Compiled, identity: str) -> Compiled:
@@ -183,7 +202,7 @@ def _ended(query: StreamingQuery, seconds: float, spark: Path) -> bool:
     except _JVM_GONE as error:
         raise NotReady(f"Spark's JVM died (killed, or out of memory); {GO_ON}") from error
     except Exception as error:
-        raise translate(str(error), cut_off(spark)) from error
+        raise translate(str(error), batches.cut_off(spark)) from error
 
 
 def _stop(query: StreamingQuery, stop: Path, patience_s: float = 60.0) -> None:
@@ -205,22 +224,19 @@ def _query(plan: Compiled, spark: SparkSession, commit: Commit, *, until_done: b
         .option("checkpointLocation", str(plan.checkpoint / "spark"))
         .foreachBatch(commit)
     )
-    interval = f"{plan.document.spec.batch.interval_us // 1000} milliseconds"
+    interval = f"{plan.document.spec.pace_us // 1000} milliseconds"
     timed = writer.trigger(availableNow=True) if until_done else writer.trigger(processingTime=interval)
     return timed.start()
 
 
-def _committer(
-    plan: Compiled, spreading: Spreading, before_commit: BeforeCommit, on_batch: OnBatch
-) -> Commit:
+def _committer(plan: Compiled, spreading: Spreading, outlet: Outlet, on_batch: OnBatch) -> Commit:
     def commit(sent: DataFrame, batch: int) -> None:
+        epochs.check(plan.join.states, plan.join.epoch)
         spread = spreading.of(batch)
         rows = receipts(sent, plan.join, spread.partitions, spread.place).collect()
         told = tuple(receipt.decode(row["receipt"]) for row in rows)
         fault.point("collected", batch)
-        before_commit()
-        if (folder := plan.join.emit.folder) is not None:
-            publish(folder, batch, [name for r in told for name in r.files])
+        outlet.take(batch, [name for r in told for name in r.files])
         on_batch(Report(batch, told, _sample([bytes(row["block"]) for row in rows if row["block"]], plan)))
 
     return commit

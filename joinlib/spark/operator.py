@@ -10,6 +10,7 @@ last one hands on receipts, or the rows themselves.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,17 +19,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from joinlib import fault
 from joinlib.errors import StateError
 from joinlib.route.slots import slots
 from joinlib.spark import receipt
-from joinlib.spark.task import JoinTask
+from joinlib.spark.task import JoinTask, unit_folder
 from joinlib.spark.wire import DDL
+from joinlib.state import epochs
 from joinlib.state.manifests import Manifests
 
 if TYPE_CHECKING:
     from joinlib.spark.attempt import Save
     from joinlib.spark.groups import GroupTask
-    from joinlib.spark.outbox import Outbox
     from joinlib.spark.unit import UnitTask
 
 Batches = Iterator[pa.RecordBatch]
@@ -83,6 +85,7 @@ def _link(task: JoinTask, partitions: int, batches: Batches) -> Batches:
 
 
 def _receipts(task: JoinTask, partitions: int, batches: Batches) -> Batches:
+    from joinlib.spark.emit import open_sink
     from joinlib.spark.exchange import apart, receipts_of
 
     turn = Turn(task, partitions)
@@ -92,12 +95,12 @@ def _receipts(task: JoinTask, partitions: int, batches: Batches) -> Batches:
         mine, passing = apart(batch, task.number)
         own.append(mine)
         told += [(text, None) for text in receipts_of(passing)]
-    outbox = turn.outbox()
+    sink = open_sink(task, turn.partition, turn.batch, turn.attempt)
     for unit, rows, save in turn.units(own):
-        made, block = turn.result(unit).receipt(rows, save, outbox)
+        made, block = turn.result(unit).receipt(rows, save, sink)
         told.append((made.encode(), block))
-    if outbox is not None:
-        outbox.commit()
+    sink.close()
+    fault.point("written", turn.batch)
     turn.end()
     yield receipt.batch(told)
 
@@ -120,9 +123,12 @@ class Turn:
         self.batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         self.slots = slots(task.pipeline.units)
         self.partition, self.partitions = context.partitionId(), partitions
-        self._manifests = Manifests(task.states, task.number, self.partition, partitions)
+        epochs.check(task.states, task.epoch)
+        synced = task.tuning.sync
+        self._manifests = Manifests(task.states, task.number, self.partition, partitions, task.epoch, synced)
         self.saved = self._manifests.after(self.batch - 1)
         self._next = dict(self.saved)
+        self._fresh: list[Path] = []
 
     def units(self, arrived: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[Sequence[Any]], "Save"]]:
         """Each unit with its exchange rows, and with what saves its manifest."""
@@ -134,13 +140,13 @@ class Turn:
             unit = unit_of[slot]
             if unit % self.partitions != self.partition:  # it would begin anew, and its state would be lost
                 raise StateError(f"unit {unit} has come to partition {self.partition} of {self.partitions}")
-            yield unit, by_slot.pop(slot), partial(self._next.__setitem__, unit)
+            yield unit, by_slot.pop(slot), partial(self._save, unit)
 
     def unit(self, unit: int) -> "UnitTask":
         """The unit as it was before this batch."""
         from joinlib.spark.unit import UnitTask
 
-        return UnitTask(self.task, unit, self.batch, self.attempt, self.saved.get(unit))
+        return UnitTask(self.task, unit, self.batch, self.saved.get(unit))
 
     def result(self, unit: int) -> "UnitTask | GroupTask":
         """The unit, whose rows are the result."""
@@ -148,20 +154,17 @@ class Turn:
             return self.unit(unit)
         from joinlib.spark.groups import GroupTask
 
-        return GroupTask(self.task, unit, self.batch, self.attempt, self.saved.get(unit))
-
-    def outbox(self) -> "Outbox | None":
-        """Of this task, where results go to Kafka."""
-        if (target := self.task.emit.kafka) is None:
-            return None
-        from joinlib.spark.outbox import Outbox
-
-        return Outbox(target, self.partition, self.batch)
+        return GroupTask(self.task, unit, self.batch, self.saved.get(unit))
 
     def end(self) -> None:
         """All units are done: what they are now counts."""
-        self._manifests.write(self.batch, self._next)
-        self._manifests.sweep(self.batch)
+        self._manifests.write(self.batch, self._next, self._fresh)
+        self._manifests.sweep(self.batch, self.task.tuning.retain_batches)
+
+    def _save(self, unit: int, manifest: bytes, fresh: Iterable[str]) -> None:
+        self._next[unit] = manifest
+        folder = unit_folder(self.task.state, unit)
+        self._fresh += [folder / name for name in fresh]
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Sequence[Any]]:

@@ -27,7 +27,7 @@ def settings() -> dict[str, str]:
         # Partitions are where units are: none may be joined with another, and none planned anew while the batch runs.
         "spark.sql.adaptive.enabled": "false",
         _STREAMING + "minBatchesToRetain": "8",
-        # Other than the default it makes no links, and so no forks, where it renames; see `jar` as well.
+        # Other than the default it forks no process for a link; it looks and then renames, which `LocalFiles` makes exclusive.
         _STREAMING + "checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
@@ -72,13 +72,17 @@ def launch(conf: Mapping[str, str]) -> None:
 _launching: list[threading.Thread] = []
 
 
-def start(cores: int, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """A session on this machine, unless `conf` says otherwise, such as by `joinlib.spark.cluster.confs`."""
+def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = False) -> SparkSession:
+    """A session on this machine, unless `conf` says otherwise, such as by `joinlib.spark.cluster.confs`.
+
+    synced: what Spark logs of a stream survives a power cut.
+    """
     for thread in _launching:
         thread.join()
     chosen = {
         **_machine(),  # first: settings depend on Spark's home
         **settings(),
+        **jar.syncing(synced),
         "spark.app.name": "streamjoin",
         "spark.master": f"local[{cores}]",
         **(conf or {}),

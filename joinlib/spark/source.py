@@ -4,17 +4,21 @@
     discover ─► admit ─► offset envelope ─► partitions ─► read ─► prepare ─► split ─► blocks and ticks
 
 The offset is an envelope {v, inputs, idle, closed, tables, route}: everything that steers a batch rides in it, so a batch
-that is run again is the same batch. Beside that it holds what progress shows: {lag, loads, skew, hot}.
+that is run again is the same batch. `read` says what the inputs' numbers stand for: it tells the batch from one of its number
+that another copy of the checkpoint has composed. Beside that it holds what progress shows: {lag, loads, skew, hot}.
 """
 
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pyarrow as pa
+import xxhash
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
@@ -28,6 +32,7 @@ from joinlib.route.config import read_columns
 from joinlib.source import Config, Input, KafkaConfig, Slice, admit, make, reader
 from joinlib.source.files import FileInput
 from joinlib.source.generator import GeneratorInput
+from joinlib.spark import batches
 from joinlib.spark.failure import NOTE
 from joinlib.spark.wire import DDL
 from joinlib.state.tuning import Tuning
@@ -135,6 +140,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.inputs: dict[str, Input] = {}
         self.known: dict[str, int] = {}
         self.heard: dict[str, float] = {}
+        self._ends: deque[dict[str, int]] = deque()  # of the last batches
         self._versions: Versions | None = None
 
     # --- the driver's part -------------------------------------------------------------------------------------------
@@ -147,6 +153,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "closed": False,
             "tables": {},
             "route": None,
+            "read": "",
             "lag": {},
             "loads": {},
             "skew": None,
@@ -185,6 +192,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # A new version of a table, or a new rule, alone is no reason for a batch.
         tables = self._tables()
         steer |= {"tables": tables.current() if tables else {}, **self._route(start)}
+        steer["read"] = self._digest(start["inputs"], inputs)
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
         return {**start, **steer, "lag": lag, "loads": tables.loads() if tables else {}}
 
@@ -192,11 +200,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The batch's slices in order, cut into as many parts of like weight as there are tasks."""
         if not self.inputs:
             self._open()
-        todo = [
-            (name, s)
-            for name in self.inputs
-            for s in self.inputs[name].slices(start["inputs"][name], end["inputs"][name])
-        ]
+        todo = self._between(start["inputs"], end["inputs"])
         groups = _cut(todo, self.task.tasks)
         ticks = tuple(
             tuple(
@@ -229,11 +233,23 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return tuple(found)
 
     def commit(self, end: Offset) -> None:
-        """Spark will never run a batch again that ended here or before."""
+        """Spark will never run a batch again that ended here or before; whoever goes back goes back by few."""
+        if not self._ends:
+            self._ends.extend(self._earlier(end["inputs"]))
+        self._ends.append(end["inputs"])
+        before: dict[str, int] = {}
+        while len(self._ends) > self.task.tuning.retain_batches:
+            before = self._ends.popleft()
         for name, known in self.inputs.items():
-            known.forget(end["inputs"][name])
+            if name in before:
+                known.forget(before[name])
         if tables := self._tables():
             tables.retire(end.get("tables", {}))
+
+    def _earlier(self, end: dict[str, int]) -> list[dict[str, int]]:
+        """Where the batches before have ended, as far as is known: a run may be of few batches."""
+        ends = [offset["inputs"] for offset in batches.ends(self.task.logs.parent / "spark")]
+        return ends[: ends.index(end)] if end in ends else []
 
     def stop(self) -> None:
         pass
@@ -287,6 +303,13 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self.inputs:
             self._open()
         self.known = {name: i.discover() for name, i in self.inputs.items()}
+
+    def _between(self, start: dict[str, int], end: dict[str, int]) -> list[tuple[str, Slice]]:
+        """The slices of all inputs, in order."""
+        return [(name, s) for name in self.inputs for s in self._slices(name, start[name], end[name])]
+
+    def _digest(self, start: dict[str, int], end: dict[str, int]) -> str:
+        return xxhash.xxh3_64_hexdigest(orjson.dumps(self._between(start, end)))
 
     def _slices(self, name: str, start: int, stop: int) -> list[Slice]:
         return self.inputs[name].slices(start, stop)

@@ -37,8 +37,8 @@ class Spread:
 class Spreading:
     """Of the batches of a checkpoint. `wanted` may be replaced at any time."""
 
-    def __init__(self, checkpoint: Path, wanted: Spread) -> None:
-        self.wanted = wanted
+    def __init__(self, checkpoint: Path, wanted: Spread, synced: bool = False) -> None:
+        self.wanted, self._synced = wanted, synced
         self._file = checkpoint / batches.PARTITIONS
         self._partitions = batches.partitions(checkpoint / "spark")
         self._cut_off = batches.cut_off(checkpoint / "spark")
@@ -53,6 +53,6 @@ class Spreading:
         return wanted
 
     def _note(self, partitions: int) -> None:
-        with whole(self._file, hidden=True) as aside:
+        with whole(self._file, hidden=True, synced=self._synced) as aside:
             aside.write_text(f"{partitions}\n")
         self._partitions = partitions

@@ -15,6 +15,7 @@ from joinlib.aggregate.config import Grouping
 from joinlib.errors import StateError
 from joinlib.join.stage import Pipeline, Stage
 from joinlib.lookup.task import TableTask
+from joinlib.state import epochs
 from joinlib.state.tuning import Tuning
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class JoinTask:
     tables: tuple[TableTask, ...] = ()  # of each lookup of the last stage
     number: int = 0  # of the stage
     run: str = ""  # of the command, or of the query: processes may outlive it
+    epoch: int = epochs.NONE  # of the command: what an older one still does does not count
 
     @property
     def stage(self) -> Stage:

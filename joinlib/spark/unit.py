@@ -40,14 +40,14 @@ class UnitTask(Attempt[UnitJoin]):
 
     done = "joined"
 
-    def __init__(self, task: JoinTask, unit: int, batch: int, attempt: int, saved: bytes | None) -> None:
+    def __init__(self, task: JoinTask, unit: int, batch: int, saved: bytes | None) -> None:
         self.stage = task.stage
         self.root = root_of(self.stage, task.tuning.hash_bits)
         operators = () if isinstance(self.root, Leaf) else self.root.operators()
         self.sides = tuple(side for op in operators for side in op.sides)
         self.finders: list[tuple[Lookup, Finder]] = []  # once it joins
         new = empty(len(self.sides), len(self.stage.inputs))
-        super().__init__(task, unit, batch, attempt, saved, new)
+        super().__init__(task, unit, batch, saved, new)
 
     def onward(self, arrived: Arrived, save: Save, onward: Onward) -> Iterator[pa.RecordBatch]:
         """The result. `onward` is told how far time has come, and given a receipt where one is wanted."""

@@ -144,6 +144,18 @@ def _inputs() -> list[Rule]:
             ".csv",
         ),
         Rule(
+            "spec.inputs.*.files",
+            "has(self.archive) == (self.done == 'archive')",
+            "archive and done: archive belong together; write both or none",
+            ".done",
+        ),
+        Rule(
+            "spec.inputs.*",
+            "!has(self.files) || self.files.done == 'keep' || self.?role.orValue('stream') != 'table'",
+            "files.done is for streams: a table is read again; remove it",
+            ".files",
+        ),
+        Rule(
             "spec.inputs.*.kafka",
             "!has(self.csv) || (!self.csv.header && (self.format == 'csv'"
             " || (self.csv.delimiter == ',' && self.csv.quote == '\"' && self.csv.__null__ == '')))",
@@ -206,6 +218,11 @@ def _amounts() -> list[Rule]:
             "spec.join.retention",
             "self.matches('[1-9]')",
             "is no time at all; write 10s, 500ms or 2h30m, or remove it",
+        ),
+        Rule(
+            "spec.output.files.compact.every",
+            "self.matches('[1-9]')",
+            "is no time at all; write 1m, for example, or remove compact",
         ),
         Rule("spec.scaling.period", "self.matches('[1-9]')", "is no time at all; write 60s, for example"),
         Rule("spec.executors", "self.min <= self.max", "is more than max; lower min or raise max", ".min"),

@@ -66,6 +66,15 @@ class Files(Model):
         default="fail",
         description="What an unreadable file does: fail stops the job, skip leaves it out and counts it.",
     )
+    done: Literal["keep", "archive", "delete"] = Field(
+        default="keep",
+        description="What becomes of a file whose rows are in results that cannot be made anew: it stays, moves to the folder"
+        " archive, or goes. Only of a stream, whose folder no other input reads.",
+    )
+    archive: Folder | None = Field(
+        default=None,
+        description="Where files go that were read, on the disk of path; only with done: archive.",
+    )
     csv: Csv = Field(default_factory=Csv, description="How CSV files are written; only with format csv.")
     refresh_us: Annotated[Duration, Field(gt=0)] | None = Field(
         default=None, alias="refresh", description="Of a table: how often it is read anew; absent: once."
@@ -76,6 +85,8 @@ class Files(Model):
     def _consistent(self) -> Self:
         if self.format != "csv" and self.csv != Csv():
             refuse([Problem(("csv",), f"is for format csv, but format is {self.format}; remove one of them")])
+        if (self.done == "archive") != (self.archive is not None):
+            refuse([Problem(("archive",), "belongs to done: archive; write both or none")])
         return self
 
 
@@ -300,6 +311,8 @@ class Input(Model):
         allowed: dict[str, tuple[Role, ...]] = {"files": ("stream", "table"), "postgres": ("table",)}
         if self.files and self.files.refresh_us is not None and self.role != "table":
             return [Problem(("files", "refresh"), "is for tables; add role: table, or remove it")]
+        if self.files and self.files.done != "keep" and self.role == "table":
+            return [Problem(("files", "done"), "is for streams: a table is read again; remove it")]
         if self.role is not None and self.role not in allowed.get(given[0], ("stream",)):
             return [
                 Problem(("role",), f"{given[0]} cannot be a {self.role}; remove role, or use another source")

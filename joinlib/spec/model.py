@@ -20,6 +20,7 @@ DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[
 DnsName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 MAX_UNITS = 65_536
+PACE_US = 1_000_000  # of results in files: a batch of its own every 0.25 s would fill a disk with folders
 KEY = r"^[A-Za-z0-9._-]{1,253}$"  # an entry of a Secret
 # Variables say how somebody logs in. Any other, such as those of Java, bash or numba, could say what the pods run.
 LOGIN = r"^([A-Z][A-Z0-9_]*_|PG)?(USER|USERNAME|LOGIN|PASSWORD|PASSPHRASE|SECRET|TOKEN|KEY|URI|URL|DSN)$"
@@ -129,8 +130,11 @@ class Batch(Model):
     """How much a batch takes, and how often one starts."""
 
     max_rows: Positive = Field(default=1_000_000, description="Rows per batch at most, over all inputs.")
-    interval_us: Duration = quantity(
-        "0s", "interval", "Least time between the starts of two batches; 0s: one after the other."
+    interval_us: Duration | None = Field(
+        default=None,
+        alias="interval",
+        description="Least time between the starts of two batches, 0s: one after the other; absent: 1s where results are files,"
+        " of which each batch makes some, else 0s.",
     )
 
 
@@ -317,6 +321,13 @@ class Spec(Model):
     suspend: bool = Field(
         default=False, description="The job rests: no pods, all state is kept. Ignored by a local run."
     )
+
+    @property
+    def pace_us(self) -> int:
+        """Least time between the starts of two batches, in µs."""
+        if self.batch.interval_us is not None:
+            return self.batch.interval_us
+        return PACE_US if self.output.files is not None else 0
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -1,14 +1,23 @@
 """Where do the results go?"""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from joinlib.spec.base import Folder, Model, Problem, one_of, refuse
+from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.inputs import Format, Positive
 from joinlib.spec.kafka import KafkaConnection, Topic
 
 SINKS = ("files", "kafka", "console", "noop")
+
+
+class Compact(Model):
+    """Small batches become one folder before readers see them."""
+
+    every_us: Annotated[Duration, Field(gt=0)] = quantity(
+        "1m", "every", "How long results may wait for those of later batches."
+    )
+    size_bytes: Memory = quantity("64Mi", "size", "Results that are so large together wait no longer.")
 
 
 class OutputFiles(Model):
@@ -16,6 +25,10 @@ class OutputFiles(Model):
 
     path: Folder = Field(description="The folder; relative to the folder of the spec file.")
     format: Format = Field(default="parquet", description="Format of the files.")
+    compact: Compact | None = Field(
+        default=None,
+        description="Small batches become one folder before readers see them; absent: each batch is a folder, at once.",
+    )
 
 
 class KafkaOutput(KafkaConnection):

@@ -2,7 +2,7 @@
 
 import os.path
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ def problems(spec: "Spec") -> Iterator[Problem]:
     yield from _retention(spec)
     yield from _units(spec)
     yield from _paths(spec)
+    yield from _done(spec)
 
 
 def _names(spec: "Spec") -> Iterator[Problem]:
@@ -67,12 +68,28 @@ def _paths(spec: "Spec") -> Iterator[Problem]:
         if source.kafka is not None and source.kafka.dead_letters is not None
     }
     places += [(place, path) for path, place in letters.items()]  # inputs may share one
+    places += [
+        (("inputs", name, "files", "archive"), _normal(source.files.archive))
+        for name, source in spec.inputs.items()
+        if source.files is not None and source.files.archive is not None
+    ]
     for (left, left_path), (right, right_path) in combinations(places, 2):
         if left_path == right_path and left[-2:] == right[-2:] == ("files", "path") and right[0] == "inputs":
             continue
         if _contains(left_path, right_path) or _contains(right_path, left_path):
             yield Problem(
                 right, f"{right_path} and {'.'.join(map(str, left))} {left_path} overlap; use folders apart"
+            )
+
+
+def _done(spec: "Spec") -> Iterator[Problem]:
+    """A file that one input has read must stay for another that reads the folder too."""
+    given = [(name, source.files) for name, source in spec.inputs.items() if source.files is not None]
+    for (left, one), (right, other) in permutations(given, 2):
+        if one.done != "keep" and _normal(one.path) == _normal(other.path):
+            yield Problem(
+                ("inputs", left, "files", "done"),
+                f"must be keep: {right} reads the same folder; use keep, or a folder for each of them",
             )
 
 

@@ -119,10 +119,14 @@ class Manifest:
     probes: tuple[Any, ...] = ()  # probe orders of joins of three inputs or more, as `join.order` writes them
 
     @property
+    def files(self) -> set[str]:
+        """Those of the segments that live."""
+        return {s.name for side in self.sides for s in side.segments if s.content is None}
+
+    @property
     def names(self) -> set[str]:
         """Every file that must stay."""
-        live = {s.name for side in self.sides for s in side.segments if s.content is None}
-        return live | {name for _, name, _ in self.retired}
+        return self.files | {name for _, name, _ in self.retired}
 
     def encode(self) -> bytes:
         contents: list[bytes] = []

@@ -5,7 +5,8 @@ A file holds an Arrow IPC stream of one record batch; the manifest only the batc
 A stream and not an IPC file: Arrow reads the footer of a file in a thread of its own, a millisecond on a busy machine.
 
 A file is written aside and renamed into place, so a name never shows half a file, and two attempts that write the same
-bytes agree.
+bytes agree: one that is there and whole stays, for it may be on the disk already, and a new one is not before `Manifests`
+has seen to that.
 Read through a memory map, after its length and digest were compared with the manifest: a damaged segment is named,
 never joined.
 """
@@ -50,12 +51,26 @@ def _write_file(folder: Path, prefix: str, batch: pa.RecordBatch) -> Written:
     try:
         content = _write_at_once(aside, batch) if batch.nbytes < _AT_ONCE else _write_through(aside, batch)
         digest = xxhash.xxh3_128_hexdigest(content)
-        name = f"{prefix}-{digest[:16]}.arrow"
-        os.replace(aside, folder / name)  # over one of another attempt: the same bytes, or damaged since
+        written = Written(f"{prefix}-{digest[:16]}.arrow", content.size, digest)
+        if _is_there(folder, written):
+            aside.unlink()
+        else:
+            os.replace(aside, folder / written.name)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    return Written(name, content.size, digest)
+    return written
+
+
+def _is_there(folder: Path, written: Written) -> bool:
+    """Has another attempt written it, and has it not been damaged since?"""
+    if not (folder / written.name).exists():
+        return False
+    try:
+        verify(folder, written)
+    except StateError:
+        return False
+    return True
 
 
 def verify(folder: Path, segment: Segment | Written) -> None:
@@ -129,4 +144,7 @@ def _opened(folder: Path, segment: Segment | Written) -> Iterator[None]:
         raise StateError(f"segment {folder / segment.name} cannot be opened ({error}). {_CURE}") from error
 
 
-_CURE = "Restore this file from a copy of the checkpoint, or start with a new checkpoint folder."
+_CURE = (
+    "Restore this file from a copy of the checkpoint, go back to a batch that does without it (`streamjoin restore FILE`),"
+    " or start with a new checkpoint folder."
+)

@@ -68,7 +68,9 @@ def _in_the_way(spec: Spec, number: int, volume: Volume) -> Iterator[str]:
 def _paths(spec: Spec) -> Iterator[tuple[str, PurePosixPath, bool]]:
     for name, source in spec.inputs.items():
         if source.files is not None:
-            yield f"inputs.{name}.files.path", PurePosixPath(source.files.path), False
+            yield f"inputs.{name}.files.path", PurePosixPath(source.files.path), source.files.done != "keep"
+            if source.files.archive is not None:
+                yield f"inputs.{name}.files.archive", PurePosixPath(source.files.archive), True
         if source.kafka is not None:
             yield from _kafka(f"inputs.{name}.kafka", source.kafka)
             if source.kafka.dead_letters is not None:

@@ -65,6 +65,7 @@ class Sink:
     folder: Path
     broker: Broker
     topic: str
+    most: int = MOST
     runs: list[Run] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -76,7 +77,7 @@ class Sink:
         spec = {
             "sql": SQL,
             "inputs": {
-                n: {"schema": SCHEMA, "files": {"path": n, "orderBy": "name", "maxFilesPerBatch": MOST}}
+                n: {"schema": SCHEMA, "files": {"path": n, "orderBy": "name", "maxFilesPerBatch": self.most}}
                 for n in self.trial.schemas
             },
             "output": {"kafka": {"bootstrapServers": self.broker.servers, "topic": self.topic, "key": ["k"]}},
@@ -123,9 +124,9 @@ class Sink:
 
 
 @contextmanager
-def sink(folder: Path, broker: Broker, topic: str) -> Iterator[Sink]:
-    """A job of which nothing runs on afterwards."""
-    made = Sink(folder, broker, topic)
+def sink(folder: Path, broker: Broker, topic: str, most: int = MOST) -> Iterator[Sink]:
+    """A job of which nothing runs on afterwards. `most`: files of a batch."""
+    made = Sink(folder, broker, topic, most)
     try:
         yield made
     finally:

@@ -5,10 +5,13 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from jobs import restore
 from joinlib.errors import InputError, NotReady, StateError
+from joinlib.spark import batches, job
 from joinlib.state.tuning import Tuning
 from tests.spark.trial import Ran, Trial, plain
 
@@ -20,7 +23,7 @@ WIDE = "k BIGINT, s STRING"
 WIDE_SQL = "SELECT o.k AS k, o.s AS os, p.s AS ps FROM orders o JOIN payments p ON o.k = p.k"
 
 
-def two(trial: Trial, **options: str) -> Trial:
+def two(trial: Trial, **options: str | int) -> Trial:
     for name in ("orders", "payments"):
         trial.input(name, SCHEMA, orderBy="name", **options)
         trial.fill(name, [(n % 5, n) for n in range(40)], 2)
@@ -96,6 +99,36 @@ def test_a_damaged_segment_is_named_and_never_joined(trial: Trial) -> None:
     assert trial.output(SQL) == trial.expected(SQL)
 
 
+@pytest.mark.parametrize("levelled", [False, True])
+def test_back_from_a_damaged_batch_to_a_whole_one(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, levelled: bool
+) -> None:
+    """The run names the damage; back at an earlier batch all is read again: beside indexes that are newer, and with new rows."""
+    monkeypatch.setattr(job, "shutil", SimpleNamespace(rmtree=lambda *_, **__: None))  # indexes stay
+    monkeypatch.setattr(restore, "local_folder", lambda _: trial.folder / "none")
+    two(trial, maxFilesPerBatch=1)
+    for file in range(2, 6):
+        trial.write("orders", f"{file:03d}", [(n % 7, 1000 * file + n) for n in range(20)])
+        trial.write("payments", f"{file:03d}", [(n % 11, 1000 * file + n) for n in range(20)])
+    sql = SQL.replace("JOIN", "FULL JOIN")
+    tuning = Tuning(file_bytes=0, seal_rows=16, levelled=levelled, fanout=2, piece_bytes=300)
+    trial.run(sql, tuning=tuning)
+    spark = trial.folder / "checkpoint" / "spark"
+    newest = batches.done(spark)
+    assert newest is not None and newest >= 5
+    (spark / "commits" / str(newest)).write_bytes(b"")
+    text = fails(trial, StateError, sql)
+    assert f"commits/{newest}: cannot be read" in text
+    assert "streamjoin restore FILE" in text
+    with pytest.raises(StateError, match=f"batch {newest} is not whole"):
+        restore.restore(trial.spec(sql), newest)
+    restore.restore(trial.spec(sql), newest - 4)
+    assert not (trial.out / f"batch={newest}").exists()
+    trial.write("orders", "001-new", [(3, 7), (100, 8)])  # batches are made up anew
+    trial.run(sql, tuning=tuning)
+    assert trial.output(sql) == trial.expected(sql)
+
+
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of two megabytes."""
@@ -144,3 +177,26 @@ def test_a_full_disk_stops_the_job_and_it_resumes(trial: Trial, disk: Path, plac
         shutil.copytree(disk / "written", trial.out)
     assert trial.output(WIDE_SQL) == trial.expected(WIDE_SQL)
     assert trial.output(WIDE_SQL).total() == 1800
+
+
+def test_an_old_copy_of_the_checkpoint_is_refused(trial: Trial) -> None:
+    """Beside a newer output: batches composed anew would be taken for those that are there. Without those, the job goes on."""
+    two(trial, maxFilesPerBatch=1)
+    trial.run(SQL)
+    checkpoint, copy = trial.folder / "checkpoint", trial.folder / "copy"
+    shutil.copytree(checkpoint, copy)
+    for name in ("orders", "payments"):
+        trial.write(name, "003", [(n % 5, 100 + n) for n in range(10)])
+    trial.run(SQL)
+    shutil.rmtree(checkpoint)
+    copy.rename(checkpoint)
+    for name in ("orders", "payments"):
+        trial.write(name, "002", [(n % 5, 200 + n) for n in range(10)])  # now it comes before 003
+    told = fails(trial, StateError)
+    known = batches.begun(checkpoint / "spark")
+    assert known is not None and f"at batch {known}: it is an old copy" in told
+    for later in trial.out.glob("batch=*"):
+        if int(later.name[6:]) > known:
+            shutil.rmtree(later)
+    trial.run(SQL)
+    assert trial.output(SQL) == trial.expected(SQL)

@@ -220,3 +220,23 @@ def test_the_console_shows_the_first_rows(trial: Trial) -> None:
     assert sample.num_rows == 3
     assert not rows_of(sample) - trial.expected(INNER)
     assert not trial.out.exists()
+
+
+def test_files_that_were_read_go_and_their_names_come_again(trial: Trial) -> None:
+    """While the job runs and after a restart: no row is lost or comes twice, and of the folder only the last batches stay."""
+    trial.input("orders", PAIR, orderBy="name", maxFilesPerBatch=1, done="archive", archive="read")
+    trial.input("payments", PAIR, orderBy="name")
+    trial.write("payments", "all", rows(0, 20))
+    made = rows(0, 30)
+    trial.fill("orders", made, 10)
+    plan = trial.compiled(INNER)
+    trial.run_plan(plan)
+    gone = sorted(f.name for f in (trial.folder / "read").iterdir())
+    assert gone == sorted(
+        {f"{n:03d}.parquet" for n in range(10)} - {f.name for f in (trial.folder / "orders").iterdir()}
+    )
+    assert "000.parquet" in gone and "008.parquet" not in gone
+    made += rows(100, 6)
+    trial.write("orders", "000", rows(100, 6))
+    trial.run_plan(plan)
+    assert trial.output(INNER) == trial.expected(INNER, orders=made)

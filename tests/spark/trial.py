@@ -72,7 +72,8 @@ class Trial:
     def input(self, name: str, schema: str, format: str = "parquet", **options: Any) -> None:
         """Declares a folder of files; `options` go into the input (eventTime=...) or, if they are its, into `files`."""
         (self.folder / name).mkdir(exist_ok=True)
-        files = {k: options.pop(k) for k in ("orderBy", "maxFilesPerBatch", "onBadFile") if k in options}
+        known = ("orderBy", "maxFilesPerBatch", "onBadFile", "done", "archive")
+        files = {k: options.pop(k) for k in known if k in options}
         self.schemas[name], self.formats[name] = schema, format
         self.options[name] = {"files": {"path": name, "format": format, **files}, **options}
 

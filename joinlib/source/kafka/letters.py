@@ -1,7 +1,7 @@
 """Where messages end that cannot be decoded: one Parquet file for each slice that has some, exactly once.
 
 Its name is the slice's and its rows follow from the slice alone, so a batch that is run again writes the same file
-again, by a rename; readers see whole files only.
+again, by a rename; readers see whole files only. It is on the disk before its batch counts, as inputs' logs are.
 """
 
 import uuid
@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from joinlib.files import sync
 from joinlib.source.kafka.decode import Refused, about
 from joinlib.source.slices import Slice
 
@@ -29,4 +30,6 @@ def write(folder: Path, name: str, slice: Slice, refused: Sequence[Refused]) -> 
     aside = folder / ".staging" / f"{uuid.uuid4().hex}.parquet"
     aside.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, aside)
+    sync([aside])
     aside.rename(folder / file)
+    sync([folder])

@@ -73,6 +73,20 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     (f"{FILES}.csv", {"header": False}, f"{FILES}.csv", "write format: csv"),
     (f"{FILES}.format", "orc", f"{FILES}.format", 'supported values: "parquet", "csv", "jsonl"'),
     (f"{FILES}.pth", "x", f"{FILES}.pth", "unknown field"),
+    (f"{FILES}.done", "archive", f"{FILES}.done", "write both or none"),
+    (f"{FILES}.archive", "/data/read", f"{FILES}.done", "write both or none"),
+    (
+        ORDERS,
+        {"schema": "k BIGINT", "role": "table", "files": {"path": "/data/in", "done": "delete"}},
+        FILES,
+        "files.done is for streams",
+    ),
+    (
+        "spec.output.files.compact",
+        {"every": "0s"},
+        "spec.output.files.compact.every",
+        "is no time at all",
+    ),
     (
         "spec.inputs.orders.kafka",
         {"bootstrapServers": "k:9092", "topic": "t"},
@@ -238,6 +252,8 @@ FINE: list[tuple[str, Any]] = [
     (f"{FILES}.csv", {"header": True}),
     (f"{FILES}.path", "../in"),  # for a local run; the operator judges
     (f"{FILES}.path", "/srv/old/in"),
+    (FILES, {"path": "/data/in/orders", "done": "archive", "archive": "/data/read"}),
+    ("spec.output.files.compact", {}),
     ("spec.volumes", [{"mountPath": "/data/", "claim": "data"}]),
     ("spec.checkpoint.reset", "second.try"),
     ("spec.env", {"PGPASSWORD": {"secret": "shop-login", "key": "password"}}),

@@ -41,6 +41,7 @@ def test_accepted() -> None:
         ("checkpoint__path", "/elsewhere", "spec.checkpoint.path: /elsewhere is under no volume (mounted: /data)"),
         ("output__files__path", "/elsewhere", "spec.output.files.path: /elsewhere is under no volume"),
         ("inputs__orders__files__path", "/in", "spec.inputs.orders.files.path: /in is under no volume"),
+        ("inputs__orders__files", {"path": "/data/in", "done": "archive", "archive": "/read"}, "spec.inputs.orders.files.archive: /read is under no volume"),
         ("volumes", None, "spec.checkpoint.path: /data/checkpoint is under no volume (mounted: none)"),
         ("volumes", [{"mountPath": "/data", "claim": "c", "readOnly": True}], "which is readOnly"),
         ("volumes", [{"mountPath": "/data", "secret": "c"}], "which is a Secret; use another volume"),

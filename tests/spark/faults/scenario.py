@@ -28,6 +28,7 @@ from joinlib.state import segment
 from joinlib.state.manifest import Manifest, decode
 from tests.spark.faults import processes
 from tests.spark.faults.processes import Kind
+from tests.spark.faults.run import CORES
 from tests.spark.trial import Trial
 
 SCHEMA = "k BIGINT, v BIGINT, s STRING, at TIMESTAMP"
@@ -126,7 +127,7 @@ class Run:
         return bool(found)
 
     def kill_all(self) -> None:
-        """The whole session, as `kill -9` of everything or a power cut would."""
+        """The whole session, as `kill -9` of everything would; for a power cut see `disk`."""
         for p in processes.of_session(self.session):
             processes.kill(p.pid)
 
@@ -194,6 +195,7 @@ class Scenario:
     tables: dict[str, Table] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     tuning: dict[str, int] = field(default_factory=lambda: TUNING)
+    files: dict[str, Any] = field(default_factory=dict)  # further fields of output.files
 
     def __post_init__(self) -> None:
         self.trial = Trial(self.folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
@@ -262,7 +264,9 @@ class Scenario:
         sql = QUERIES[self.kind]
         tables = {name: table.rows for name, table in self.tables.items()}
         assert self.trial.output(sql) == self.trial.expected(sql, **tables) != Counter()
-        assert _batches(self.trial.out) == _batches(like.trial.out)
+        files = _batches(self.trial.out)
+        assert files == _batches(like.trial.out)
+        assert max(files.values()) <= CORES, "a file a task"
         staged = self.trial.out / ".staging"
         assert not staged.exists() or not list(staged.iterdir())
 
@@ -308,7 +312,7 @@ class Scenario:
             "spec": {
                 "sql": QUERIES[self.kind],
                 "inputs": inputs,
-                "output": {"files": {"path": "out", "format": "parquet"}},
+                "output": {"files": {"path": "out", "format": "parquet", **self.files}},
                 "checkpoint": {"path": "checkpoint"},
                 "join": {"units": UNITS},
             },

@@ -1,10 +1,12 @@
 """Kill it at a named point and run it again: nothing is lost, nothing comes twice."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.spark.faults.scenario import Scenario
+from tests.spark.faults.scenario import QUERIES, Scenario, scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -19,7 +21,7 @@ def test_every_point(job: Scenario, undisturbed: Callable[[str], Scenario]) -> N
     job.leave_behind(batch=2)
     assert workers.end() == -9
     assert not workers.errors, "the task is run again in the same batch"
-    assert job.begin("spooled:4", "staged:5", conf=RETRYING).end() == -9
+    assert job.begin("spooled:4", "written:5", "staged:5", conf=RETRYING).end() == -9
     assert job.begin("published:6").end() == -9
     job.finish()
 
@@ -74,3 +76,25 @@ def test_groups(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
     job.finish()
 
     job.check(like=undisturbed(job.kind))
+
+
+def test_results_that_are_gathered(tmp_path: Path) -> None:
+    """A full join whose driver dies before and after batches that wait become a folder; at its end nothing waits."""
+    compact = {"compact": {"every": "1h", "size": "1"}}  # no batch waits for another
+    with scenario(tmp_path / "job", "full", files=compact) as job:
+        assert job.begin("gathered:2", "joined:1", conf=RETRYING).end() == -9
+        job.files["compact"]["size"] = "1Gi"
+        (job.folder / "spec.yaml").write_text(json.dumps(job._spec()))
+        assert job.begin("published:5").end() == -9
+        assert job.begin("released:5").end() == -9
+        seen = {f.name for f in job.trial.out.glob("batch=*")}
+        assert "batch=5" in seen and (job.trial.out / ".waiting" / "batch=5").is_dir()
+        job.finish()
+
+        assert not list((job.folder / "faults").iterdir())
+        assert job.trial.output(QUERIES["full"]) == job.trial.expected(QUERIES["full"])
+        assert {f.parent.name for f in job.trial.out.rglob("part-*")} == {
+            f.name for f in job.trial.out.glob("batch=*")
+        }
+        assert not (job.trial.out / ".waiting").exists()
+        assert len({f.name for f in job.trial.out.glob("batch=*")} - seen) == 1

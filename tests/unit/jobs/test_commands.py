@@ -54,7 +54,7 @@ def test_a_setting_is_key_and_value(setting: str) -> None:
     assert "is not KEY=VALUE" in err
 
 
-@pytest.mark.parametrize("command", ["plan", "run", "status"])
+@pytest.mark.parametrize("command", ["plan", "run", "status", "restore"])
 def test_a_spec_with_a_mistake_is_refused(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

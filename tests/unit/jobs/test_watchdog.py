@@ -6,15 +6,16 @@ import sys
 import time
 
 _DRIVER = """
-import subprocess, sys, time
+import subprocess, sys
+from jobs.lease import clock
 from jobs.watchdog import Watchdog
 dog = Watchdog(float(sys.argv[1]))
 child = subprocess.Popen(["sleep", "60"])
-dog.tell(time.monotonic())
+dog.tell(clock())
 print(child.pid, flush=True)
 for command in sys.stdin:
     if command == "tell\\n":
-        dog.tell(time.monotonic())
+        dog.tell(clock())
     if command == "end\\n":
         dog.end()
         child.kill()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,9 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joinlib import files
+from joinlib.source.kafka import letters
 from joinlib.source.kafka.config import Format, KafkaConfig
-from joinlib.source.kafka.decode import HEADERS, Decoder
+from joinlib.source.kafka.decode import HEADERS, Decoder, Refused
 from joinlib.source.parse import CsvFormat
+from joinlib.source.slices import Slice
 from joinlib.spec.kafka import KafkaConnection
 
 SCHEMA = pa.schema([("a", pa.int64()), ("t", pa.string())])
@@ -185,3 +189,17 @@ def test_bad_messages_are_bad_whatever_is_asked_for(columns: tuple[str, ...]) ->
     rows, bad = one.decode([Message(b'{"a":1}'), Message(b"no"), Message(b'{"a":2}')])
     assert rows is not None
     assert (rows.num_rows, tuple(rows.schema.names), len(bad)) == (2, columns, 1)
+
+
+def test_dead_letters_are_on_the_disk_before_they_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file before its name, and its name before the batch goes on."""
+    calls: list[str] = []
+    monkeypatch.setattr(
+        files.os, "fsync", lambda handle: calls.append(Path(f"/proc/self/fd/{handle}").readlink().suffix)
+    )
+    refused = [Refused(Message(b"{"), "no object")]
+    letters.write(tmp_path, "a", Slice(0, None, 1, "t", start=0, stop=8), refused)
+    assert calls == [".parquet", ""]
+    assert [f.name.partition("-")[0] for f in tmp_path.glob("*.parquet")] == ["a"]

@@ -48,3 +48,13 @@ def test_it_is_read_without_spark() -> None:
     """`streamjoin status` answers at once."""
     code = "import sys, joinlib.spark.batches; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_batch_is_told_by_what_steers_it(tmp_path: Path) -> None:
+    """Not by when it began, which Spark notes in a line of its own."""
+    (tmp_path / "offsets").mkdir()
+    marks = []
+    for metadata, offset in (("1", '{"read": 1}'), ("2", '{"read": 1}'), ("2", '{"read": 2}')):
+        (tmp_path / "offsets" / "7").write_text(f"v1\n{metadata}\n{offset}")
+        marks.append(batches.mark(tmp_path, 7))
+    assert marks[0] == marks[1] != marks[2] and len(marks[0]) == 16

@@ -18,6 +18,7 @@ import pytest
 from joinlib.route.slots import slots
 from joinlib.spark import inputs
 from joinlib.spark.compiled import compiled, with_tables
+from joinlib.spark.emit import open_sink
 from joinlib.spark.exchange import Sender, apart, receipts_of
 from joinlib.spark.groups import GroupTask
 from joinlib.spark.onward import Onward
@@ -100,7 +101,7 @@ class Bench:
                     arrived, files, said = self._stage(task, sent, saved)
                 sent = arrived
             self.saved = saved
-            publish(self.folder / "out", self.batch, files)
+            publish(self.folder / "out", self.batch, files, "")
             reader.commit(end)
             self.receipts.append(said)
             self.offset, self.batch = end, self.batch + 1
@@ -114,22 +115,24 @@ class Bench:
         said: list[Receipt] = []
         made: list[Iterator[pa.RecordBatch]] = []
         last = task.number == self.plan.pipeline.operators - 1
+        sink = open_sink(task, 0, self.batch, 0)
         onward = None if last else Onward(task, self.batch, 0)
         for unit, slot in enumerate(slots(UNITS)):
             arrived = [dict(zip(SCHEMA.names, row, strict=True)) for row in sent if row[0] == slot]
             mine, others = apart(pa.RecordBatch.from_pylist(arrived, SCHEMA), task.number)
             own, passing = _tuples(mine.to_pylist()), _tuples(others.to_pylist())
             key = task.number, unit
-            save = partial(saved.__setitem__, key)
-            known = task, unit, self.batch, 0, self.saved.get(key)
+            save = partial(_keep, saved, key)
+            known = task, unit, self.batch, self.saved.get(key)
             if onward is None:
                 ends = UnitTask(*known) if task.grouping is None else GroupTask(*known)
-                receipt, _ = ends.receipt(own, save)
+                receipt, _ = ends.receipt(own, save, sink)
                 said += [decode(text) for text in [*receipts_of(others), receipt.encode()]]
                 files += receipt.files
             else:
                 going += passing
                 made.append(UnitTask(*known).onward(own, save, onward))
+        sink.close()
         if onward is not None:
             sent = onward.send(chain.from_iterable(made))
             going += [row for rows in sent for row in _tuples(rows.to_pylist())]
@@ -154,6 +157,10 @@ class Bench:
         for name in self.schemas:
             self.db.execute(f"CREATE OR REPLACE VIEW {name} AS FROM '{self.folder / name}/*.parquet'")
         return Counter(self.db.sql(self.sql).fetchall())
+
+
+def _keep(saved: dict[tuple[int, int], bytes], key: tuple[int, int], manifest: bytes, _: object) -> None:
+    saved[key] = manifest
 
 
 def _tuples(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

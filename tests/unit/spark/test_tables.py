@@ -16,6 +16,7 @@ from joinlib.route.hotspot import skew
 from joinlib.route.slots import slots
 from joinlib.spark import inputs
 from joinlib.spark.compiled import Compiled, compiled, with_tables
+from joinlib.spark.emit import open_sink
 from joinlib.spark.publish import publish
 from joinlib.spark.receipt import decode
 from joinlib.spark.source import Reader
@@ -95,16 +96,18 @@ class Bench:
             parts = self.reader.partitions(self.offset, end)
             sent = [row for part in parts for rows in self.reader.read(part) for row in rows.to_pylist()]
             files: list[str] = []
+            sink = open_sink(self.plan.join, 0, self.batch, 0)
             self.rows_in.append([])
             self.used.append([])
             for unit, slot in enumerate(slots(self.plan.pipeline.units)):
                 own = [tuple(row.values()) for row in sent if row["slot"] == slot]
-                task = UnitTask(self.plan.join, unit, self.batch, 0, self.saved.get(unit))
-                receipt, _ = task.receipt(own, lambda m, unit=unit: self.saved.__setitem__(unit, m))
+                task = UnitTask(self.plan.join, unit, self.batch, self.saved.get(unit))
+                receipt, _ = task.receipt(own, lambda m, _, unit=unit: self.saved.__setitem__(unit, m), sink)
                 files += receipt.files
                 self.rows_in[-1].append(sum(receipt.rows_in))
                 self.used[-1].append(decode(receipt.encode()).tables)
-            publish(self.folder / "out", self.batch, files)
+            sink.close()
+            publish(self.folder / "out", self.batch, files, "")
             self.reader.commit(end)
             self.offset, self.batch = end, self.batch + 1
 

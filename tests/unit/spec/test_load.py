@@ -60,7 +60,7 @@ def test_a_good_file_becomes_the_model() -> None:
         "fail",
     )
     assert (spec.join.strategy, spec.join.units, spec.join.retention_us) == ("auto", 16, 604_800_000_000)
-    assert (spec.batch.max_rows, spec.batch.interval_us, spec.output.mode) == (1_000_000, 0, "append")
+    assert (spec.batch.max_rows, spec.batch.interval_us, spec.output.mode) == (1_000_000, None, "append")
     assert (spec.scaling.period_us, spec.executors) == (60_000_000, None)
 
 
@@ -196,6 +196,39 @@ def test_a_model_can_be_sent_and_written() -> None:
             "path: out",
             "path: data/orders/../orders",
             "16: spec.output.files.path: /jobs/data/orders and inputs.orders.files.path /jobs/data/orders overlap; use folders apart",
+        ),
+        (
+            "path: out",
+            "path: out, compact: {every: 0s}",
+            "16: spec.output.files.compact.every: should be greater than 0",
+        ),
+        (
+            "files: {path: data/orders}",
+            "files: {path: data/orders, done: archive}",
+            "10: spec.inputs.orders.files.archive: belongs to done: archive; write both or none",
+        ),
+        (
+            "files: {path: data/orders}",
+            "files: {path: data/orders, archive: data/read}",
+            "10: spec.inputs.orders.files.archive: belongs to done: archive; write both or none",
+        ),
+        (
+            "files: {path: data/orders}",
+            "files: {path: data/orders, done: archive, archive: data/orders/read}",
+            (
+                "10: spec.inputs.orders.files.archive: /jobs/data/orders/read and inputs.orders.files.path"
+                " /jobs/data/orders overlap; use folders apart"
+            ),
+        ),
+        (
+            "generator: {rows: 10}",
+            "files: {path: data/orders, done: delete}",
+            "14: spec.inputs.payments.files.done: must be keep: orders reads the same folder; use keep, or a folder for each of them",
+        ),
+        (
+            "eventTime: {column: at}\n      generator: {rows: 10}",
+            "role: table\n      files: {path: data/rates, done: delete}",
+            "14: spec.inputs.payments.files.done: is for streams: a table is read again; remove it",
         ),
         (
             "  checkpoint:",

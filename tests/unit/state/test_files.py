@@ -5,9 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import orjson
+import pyarrow as pa
 import pytest
 
 from joinlib.errors import StateError
+from joinlib.state import segment
 from joinlib.state import unit as units
 from joinlib.state.manifest import Manifest, decode
 from joinlib.state.side import Part
@@ -46,6 +48,21 @@ def test_a_damaged_segment_is_named(kind: str, damage: str, tmp_path: Path) -> N
         pass
     path.write_bytes(data)  # restored from a copy: all is well again
     assert store.content() == [(1, False), (2, True), (3, False)]
+
+
+def test_a_segment_that_is_there_and_whole_stays(tmp_path: Path) -> None:
+    """It may be on the disk already, and what a late attempt writes is not; one that was cut off is written anew."""
+    some = pa.record_batch([pa.array([1, 2, 3])], ["k"])
+    written = segment.write(tmp_path, "0-7", some)
+    path = tmp_path / written.name
+    first, data = path.stat().st_ino, path.read_bytes()
+    assert segment.write(tmp_path, "0-7", some) == written
+    assert path.stat().st_ino == first
+    for damaged in (b"", data[:-1]):
+        path.write_bytes(damaged)
+        assert segment.write(tmp_path, "0-7", some) == written
+        assert path.read_bytes() == data
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_manifest_of_another_version_is_refused() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joinlib import files
 from joinlib.errors import StateError
 from joinlib.state.manifests import Manifests
 
@@ -50,7 +51,7 @@ def test_a_batch_that_was_cut_off_with_other_partitions(tmp_path: Path) -> None:
     write(tmp_path, 5, 2, {u: b"%d" % u for u in range(UNITS)})
     Manifests(tmp_path, 0, 1, 8).write(5, {1: b"1"})
     assert read(tmp_path, 5, 4) == read(tmp_path, 5, 8) == {u: b"%d" % u for u in range(UNITS)}
-    for file in (tmp_path / "manifests" / "00000005").glob("0-0-of-2"):
+    for file in (tmp_path / "manifests" / "00000005").glob("0-0-of-2-*"):
         file.unlink()
     with pytest.raises(StateError, match="missing"):
         read(tmp_path, 5, 4)
@@ -68,23 +69,76 @@ def test_an_attempt_that_died_and_one_that_came_later(tmp_path: Path) -> None:
 def test_damage_is_named(tmp_path: Path, at: int) -> None:
     """A bit that has flipped, and an end that is missing."""
     write(tmp_path, 4, 1, {0: b"manifest"})
-    file = tmp_path / "manifests" / "00000004" / "0-0-of-1"
+    file = tmp_path / "manifests" / "00000004" / "0-0-of-1-by-0"
     whole = bytearray(file.read_bytes())
     file.write_bytes(whole[:-3])
-    with pytest.raises(StateError, match="0-0-of-1: damaged"):
+    with pytest.raises(StateError, match="0-0-of-1-by-0: damaged"):
         read(tmp_path, 4, 1)
     whole[at] ^= 4
     file.write_bytes(whole)
-    with pytest.raises(StateError, match="0-0-of-1: damaged"):
+    with pytest.raises(StateError, match="0-0-of-1-by-0: damaged"):
         read(tmp_path, 4, 2)
 
 
-def test_only_what_may_be_needed_is_kept(tmp_path: Path) -> None:
-    """One task sweeps: that batch and the one before stay, of all stages."""
+def test_as_many_are_kept_as_segments_are(tmp_path: Path) -> None:
+    """One task sweeps: that batch and those stay to which one may go back, of all stages."""
     for batch in range(5):
         for stage in (0, 1):
             task = Manifests(tmp_path, stage, 0, 1)
             task.write(batch, {})
-            task.sweep(batch)
-    assert sorted(f.name for f in (tmp_path / "manifests").iterdir()) == ["00000003", "00000004"]
+            task.sweep(batch, retained=2)
+    assert sorted(f.name for f in (tmp_path / "manifests").iterdir()) == ["00000002", "00000003", "00000004"]
     assert len(list((tmp_path / "manifests" / "00000003").iterdir())) == 2
+
+
+def test_a_task_of_an_older_run_comes_late(tmp_path: Path) -> None:
+    """What the latest run has found counts, with whatever partitions; runs that share an epoch write the same."""
+    for epoch, partitions in ((3, 2), (4, 2)):
+        for p in range(partitions):
+            Manifests(tmp_path, 0, p, partitions, epoch).write(6, {p: b"%d" % epoch})
+    Manifests(tmp_path, 0, 1, 2, epoch=3).write(6, {1: b"late"})
+    assert read(tmp_path, 6, 2) == read(tmp_path, 6, 1) == {0: b"4", 1: b"4"}
+    Manifests(tmp_path, 0, 0, 1, epoch=2).write(6, {0: b"late", 1: b"late"})
+    assert read(tmp_path, 6, 2) == read(tmp_path, 6, 1) == {0: b"4", 1: b"4"}
+
+
+def test_a_checkpoint_of_before_goes_on(tmp_path: Path) -> None:
+    """Its manifests know no epoch."""
+    write(tmp_path, 2, 2, {0: b"a", 1: b"b"})
+    for file in (tmp_path / "manifests" / "00000002").iterdir():
+        file.rename(file.with_name(file.name.removesuffix("-by-0")))
+    assert read(tmp_path, 2, 2) == {0: b"a", 1: b"b"}
+    Manifests(tmp_path, 0, 0, 2, epoch=1).write(2, {0: b"c"})
+    assert read(tmp_path, 2, 2) == {0: b"c", 1: b"b"}
+
+
+def test_what_a_manifest_names_is_on_the_disk_before_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Segments, the names of segments, the manifest; then its name. Each once; nothing where nothing must survive."""
+    done: list[str] = []
+    fsync, rename = files.os.fsync, files.os.replace
+
+    def synced(handle: int) -> None:
+        done.append(str(Path(f"/proc/self/fd/{handle}").readlink().relative_to(tmp_path)))
+        fsync(handle)
+
+    def renamed(old: Path, new: Path) -> None:
+        done.append("rename")
+        rename(old, new)
+
+    monkeypatch.setattr(files.os, "fsync", synced)
+    monkeypatch.setattr(files.os, "replace", renamed)
+    fresh = [tmp_path / "0" / unit / name for unit in ("00000", "00002") for name in ("a.arrow", "b.arrow")]
+    for file in fresh:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    Manifests(tmp_path, 0, 0, 2).write(7, {0: b"0"}, fresh)
+    assert done == ["rename"]
+    done.clear()
+    Manifests(tmp_path, 0, 0, 2, synced=True).write(7, {0: b"0"}, fresh)
+    before, after = done[: done.index("rename")], done[done.index("rename") + 1 :]
+    aside = next(name for name in before if name.startswith("manifests/00000007/."))
+    named = [str(file.relative_to(tmp_path)) for file in fresh]
+    assert sorted(before) == sorted([aside, *named, "0/00000", "0/00002", "0"])
+    assert sorted(after) == [".", "manifests", "manifests/00000007"]

@@ -85,7 +85,9 @@ def mappable(path: Path) -> Iterator[None]:
         ) from error
 
 
-_MORE_MAPS = "raise it (sysctl -w vm.max_map_count=1048576) or have more executors, and run again: nothing is damaged"
+_MORE_MAPS = (
+    "raise it (sysctl -w vm.max_map_count=1048576) or have more executors, and run again: nothing is damaged"
+)
 
 
 @contextmanager

@@ -24,6 +24,9 @@ from joinlib.route.biclique import Group, homes
 from joinlib.route.hash import key_hash, spread
 from joinlib.route.slots import slots
 from joinlib.route.split import split
+from joinlib.source.kafka.ranges import Ranges
+from joinlib.source.known import Known
+from joinlib.source.log import Log
 from joinlib.spark.messages import messages
 from joinlib.spark.task import KafkaTarget
 from joinlib.spec import parse
@@ -198,6 +201,16 @@ STORED = (
 )
 DIGEST = "dabf8c8092eea3180b831f4bcfb87fd0"
 CHAINED = 1321957721470940705
+TOPIC_LOG = (
+    '["a3f666a3", {"base": 7, "rows": 70, "lost": 2, "at": [["t", 0, 40], ["t", 1, 30]], "ids": {"t": "0f"}}]\n'
+    '["34583089", {"cut": [["t", 0, 40, 50, 8, 100]]}]\n'
+    '["b09a156a", {"at": [["t", 2, 5]], "cut": [["t", 1, 30, 34, 8, 100], ["t", 2, 5, 6, 8, 100]]}]\n'
+)
+FILES_LOG = (
+    '["d5833108", {"path": "a/x.parquet", "size": 9, "mtime_ns": 3, "slices": [[0, 0, 0, 7], [1, 0, 0, 5]]}]\n'
+    '["e7f16bb0", {"path": "y.parquet", "size": 1, "mtime_ns": 4, "slices": [], "skipped": "no footer"}]\n'
+)
+FILES_SLICES = [("/in/a/x.parquet", 7, 0, 9, 3), ("/in/a/x.parquet", 5, 1, 9, 3)]
 KEYS: dict[str, list[bytes]] = {
     "bool": [b"true", b"false"],
     "int8": [b"-128", b"-1", b"0", b"127"],
@@ -404,6 +417,31 @@ def test_what_a_checkpoint_depends_on() -> None:
     assert (
         json.loads(json.dumps(fingerprint(pipeline_of(parse(SPEC, "golden.yaml", Path("/golden")))))) == PLAN
     )
+
+
+def test_log_of_a_topic(tmp_path: Path) -> None:
+    """Positions in it are what offsets of batches mean."""
+    (tmp_path / "log").write_text(TOPIC_LOG)
+    known = Ranges("log", Log(tmp_path / "log").entries)
+    assert [(s.path, s.group, s.start, s.stop) for s in known.between(7, known.slices)] == [
+        ("t", 0, 40, 48),
+        ("t", 0, 48, 50),
+        ("t", 1, 30, 34),
+        ("t", 2, 5, 6),
+    ]
+    assert (known.base, known.rows, known.lost, known.ids) == (7, 85, 2, {"t": "0f"})
+    assert known.at == {("t", 0): 50, ("t", 1): 34, ("t", 2): 6}
+
+
+def test_log_of_files(tmp_path: Path) -> None:
+    """Likewise."""
+    (tmp_path / "log").write_text(FILES_LOG)
+    known = Known(tmp_path / "log", exact=True)
+    for entry in Log(tmp_path / "log").entries:
+        known.add(entry)
+    found = known.between(Path("/in"), 0, known.slices)
+    assert [(s.path, s.rows, s.group, s.size, s.mtime_ns) for s in found] == FILES_SLICES
+    assert known.holds("a/x.parquet") and not known.holds("y.parquet") and set(known.skipped) == {"y.parquet"}
 
 
 SPEC = """

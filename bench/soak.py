@@ -61,7 +61,7 @@ CURVES = {  # of a sample: what its axis says
     "descriptors": "descriptors",
     "maps": "memory maps",
 }
-HEAP_EVERY = 30  # samples: a full collection of Java's heap takes a tenth of a second
+HEAP_EVERY = 180  # samples: a full collection has Spark delete files, which it must do by itself
 Sample = dict[str, float]
 
 

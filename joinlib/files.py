@@ -66,8 +66,9 @@ def reserve(path: Path, start: int, size: int) -> None:
 
     A page that finds no room on the disk when it is written to through a map kills the process (SIGBUS).
     """
-    with room(path.parent), open(path, "r+b") as file:
-        os.posix_fallocate(file.fileno(), start, size)
+    if size:
+        with room(path.parent), open(path, "r+b") as file:
+            os.posix_fallocate(file.fileno(), start, size)
 
 
 @contextmanager

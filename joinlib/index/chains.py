@@ -59,10 +59,8 @@ class Chains:
         at += 4 << bits
         self._marks = np.frombuffer(view, np.uint8, capacity, at)
         self._bits = bits
-        self._reserved, self._marks_reserved = (
-            0,
-            False,
-        )  # rows whose place on the disk is sure; other processes ask anew
+        self._reserved = 0  # rows whose place on the disk is sure; other processes ask anew
+        self._marks_reserved = False
 
     @property
     def rows(self) -> int:

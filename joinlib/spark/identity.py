@@ -1,6 +1,6 @@
 """Does this checkpoint belong to this spec, and can this version of StreamJoin read it? Both are written beside it.
 
-{"v": 2, "id", "name", "by": release, "formats": {name: version}, "plan": fingerprint}
+streamjoin.json     {"v": 2, "id", "name", "by": release, "formats": {name: version}, "plan": fingerprint}
 """
 
 import json

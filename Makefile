@@ -30,8 +30,7 @@ check: setup ## Lint, types and import rules
 	PYTHONPATH=operator $(BIN)/lint-imports
 
 test: setup check ## All checks and tests, those on a cluster included
-	$(BIN)/pytest -n 2 --dist loadfile -m "not cluster" $(ARGS)
-	tests/cluster/e2e $(BIN)/pytest -m cluster $(ARGS)
+	tests/run $(ARGS)
 
 e2e: setup ## The tests on a cluster: that of KUBECONFIG, or one made for them
 	tests/cluster/e2e $(BIN)/pytest -m cluster $(ARGS)

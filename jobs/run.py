@@ -4,7 +4,7 @@
     flow thread              Spark starts ─► batches ─► Spark stops
 
 The first Ctrl-C or SIGTERM stops after what is being done: a batch that is cut off runs again next time. A second one,
-and one before anything flows, ends at once; the checkpoint bears that as it bears a power cut.
+and one before anything flows, ends at once; the checkpoint bears that.
 """
 
 import contextlib

@@ -1,9 +1,11 @@
 """What all tests share: Hypothesis tries few, small examples and does not time them on a busy machine;
-in CI it tries the same ones every time.
+in CI it tries the same ones every time. At its end a run says what it did not run, and why.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,6 +28,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("cluster"):
             item.add_marker(pytest.mark.skip(reason="KUBECONFIG names no cluster; `make e2e` brings one up"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """By folder and reason; into the file STREAMJOIN_NOT_RUN as well, for whoever runs pytest more than once."""
+    reports = terminalreporter.stats.get("skipped", [])
+    counts = Counter((Path(r.nodeid.partition("::")[0]).parent, _reason(r)) for r in reports)
+    lines = [f"{folder}: {count}: {reason}" for (folder, reason), count in sorted(counts.items())]
+    if lines:
+        terminalreporter.section("not run")
+        for line in lines:
+            terminalreporter.line(line)
+    if into := os.environ.get("STREAMJOIN_NOT_RUN"):
+        with open(into, "a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    told = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return " ".join(told.removeprefix("Skipped: ").split())
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,8 @@
     header | hashes u64[capacity] | nexts i32[capacity] | heads i32[2^bits] | marks u8[capacity]
 
 Insert and probe cost O(1) a row. About 17 bytes a row are touched (8 hash, 4 next, 4 to 8 heads; marks only where an
-outer join sets them): the file is sparse, room that no row has used yet takes neither memory nor disk.
+outer join sets them): the file is sparse, room that rows will not use soon takes neither memory nor disk. What they will use
+is reserved a sixteenth at a time, so that a full disk is an error and not the end of the process.
 
 The file is a cache. `token` says which rows it holds and `dirty` that a change was cut off half way; whoever opens it
 compares the token with the manifest and builds the index anew when they differ.
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from joinlib.errors import StateError
-from joinlib.files import whole
+from joinlib.files import reserve, whole
 from joinlib.index import kernels
 from joinlib.index.mapped import Mapped
 
@@ -58,6 +59,8 @@ class Chains:
         at += 4 << bits
         self._marks = np.frombuffer(view, np.uint8, capacity, at)
         self._bits = bits
+        self._reserved = 0  # rows whose place on the disk is sure; other processes ask anew
+        self._marks_reserved = False
 
     @property
     def rows(self) -> int:
@@ -130,6 +133,7 @@ class Chains:
             raise StateError(f"{self.path}: more than 2^31 rows in one run")
         if stop > len(self._hashes):
             self._grow(stop)
+        self._reserve(stop)
         self._hashes[start:stop] = hashes
         kernels.insert(self._heads, self._nexts, self._hashes, start, stop, self.skip_bits, self._bits)
         self._header[_ROWS] = stop
@@ -159,10 +163,12 @@ class Chains:
 
     def mark(self, rows: I32) -> I32:
         """Marks rows as matched; returns those that were not, each once."""
+        self._reserve_marks()
         fresh = np.empty(len(rows), np.int32)
         return fresh[: kernels.mark(self._marks, rows, fresh)]
 
     def clear_marks(self) -> None:
+        self._reserve_marks()
         self._marks[:] = 0
 
     def check(self) -> None:
@@ -196,12 +202,32 @@ class Chains:
         header = self._header[:].copy()
         _allocate(self.path, skip_bits, capacity)
         self._map()
+        self._reserve(used)
         self._hashes[:used] = hashes[:used]
         if marks[:used].any():
+            self._reserve_marks()
             self._marks[:used] = marks[:used]
         self._header[_ROWS], self._header[_DIRTY] = used, 1
         self._header[_TOKEN], self._header[_MARKS_TOKEN] = header[_TOKEN], header[_MARKS_TOKEN]
         kernels.insert(self._heads, self._nexts, self._hashes, 0, used, skip_bits, self._bits)
+
+    def _reserve(self, rows: int) -> None:
+        """All buckets, since rows come anywhere, and the rows up to the next sixteenth of the file."""
+        if rows <= self._reserved:
+            return
+        capacity, first = len(self._hashes), self._reserved or self.rows
+        upto = min(capacity, (16 * rows // capacity + 1) * capacity // 16)
+        nexts = _HEADER + 8 * capacity
+        reserve(self.path, _HEADER + 8 * first, 8 * (upto - first))
+        reserve(self.path, nexts + 4 * first, 4 * (upto - first))
+        if not self._reserved:
+            reserve(self.path, nexts + 4 * capacity, 4 << self._bits)
+        self._reserved = upto
+
+    def _reserve_marks(self) -> None:
+        if not self._marks_reserved:
+            reserve(self.path, len(self._file.view) - len(self._marks), len(self._marks))
+            self._marks_reserved = True
 
 
 def _allocate(path: Path, skip_bits: int, capacity: int) -> None:

@@ -5,13 +5,15 @@ import os
 from collections.abc import Hashable
 from pathlib import Path
 
+from joinlib.files import mappable
+
 
 class Mapped:
     """A file as memory, for all its bytes to be read and written: `view`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with open(path, "r+b") as file:
+        with mappable(path), open(path, "r+b") as file:
             self._inode = os.fstat(file.fileno()).st_ino
             self.view = memoryview(mmap.mmap(file.fileno(), 0))
         self._sized: tuple[Hashable, int] = None, 0  # the state, and what the file took when it was so

@@ -35,6 +35,8 @@ class MarkFile:
         if not self.path.exists() or os.stat(self.path).st_size != size:
             with whole(self.path) as aside, open(aside, "wb") as file:
                 file.truncate(size)
+                # Or a mark that finds no room would kill the process.
+                os.posix_fallocate(file.fileno(), 0, size)
         self._file = Mapped(self.path)
         self._header = np.frombuffer(self._file.view, np.int64, 2)
         self.values = np.frombuffer(self._file.view, np.uint8, self.rows, _HEADER)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from joinlib.files import whole
+from joinlib.files import reserve, whole
 from joinlib.index.mapped import Mapped
 from joinlib.lookup import kernels
 from joinlib.lookup.kernels import WIDTH
@@ -127,12 +127,20 @@ class Entries:
     def append(self, number: int, hashes: U64, expiry: I64, counts: I64, rows: int, size: int) -> None:
         """Adds entries whose rows lie one after the other in the piece `number`. O(entries)."""
         first, row = self.head, self.next_row
+        self._reserve(first % self.capacity, len(hashes))
         starts = row + np.cumsum(counts) - counts
         kernels.append(self.heads, self.lines, self.bits, first, hashes, expiry, starts, counts)
         self._pieces[self._header[_PIECES]] = (number, first, len(hashes), row, rows, size)
         self._header[_PIECES] += 1
         self._header[_HEAD] += len(hashes)
         self._header[_NEXT_ROW] += rows
+
+    def _reserve(self, at: int, count: int) -> None:
+        """Room for entries from `at` on, and for all heads. Those that go round have been used before."""
+        if self.head < self.capacity:
+            upto = min(at + count, self.capacity)
+            reserve(self.path, _FIXED, 8 << self.bits)
+            reserve(self.path, _FIXED + (8 << self.bits) + 8 * WIDTH * at, 8 * WIDTH * (upto - at))
 
     def drop_oldest(self) -> None:
         """The oldest piece and its entries are gone. O(pieces)."""

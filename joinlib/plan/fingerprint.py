@@ -4,19 +4,19 @@ The select list is not part of it: what it reads is, as stored columns. Nor are 
 where rows that have met them are grouped: they come last, and nothing else is stored behind them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from joinlib.aggregate.config import Grouping
 from joinlib.expr import Expr
 from joinlib.expr.bound import Bound
 from joinlib.expr.types import name
+from joinlib.formats import PLAN
 from joinlib.join.config import Join, Leaf, Lookup
 from joinlib.join.stage import Pipeline, Stage
 from joinlib.plan.holds import said
 from joinlib.route.config import InputPlan
 
-VERSION = 1
 _NEW = "this needs a new checkpoint"
 
 
@@ -27,7 +27,11 @@ def fingerprint(plan: Stage | Pipeline) -> dict[str, Any]:
     if len(plan.stages) == 1:
         found = _stage(plan.last)
     else:
-        found = {"version": VERSION, "units": plan.units, "stages": [_stage(stage) for stage in plan.stages]}
+        found = {
+            "version": PLAN.writes,
+            "units": plan.units,
+            "stages": [_stage(stage) for stage in plan.stages],
+        }
     if plan.grouping is None:
         return found
     tables = {"tables": [_lookup(asked) for asked in plan.last.lookups]} if plan.last.lookups else {}
@@ -61,7 +65,7 @@ def _groups(grouping: Grouping) -> dict[str, Any]:
 
 def _stage(stage: Stage) -> dict[str, Any]:
     return {
-        "version": VERSION,
+        "version": PLAN.writes,
         "units": stage.units,
         "inputs": [_input(i) for i in stage.inputs],
         "tree": _tree(stage.tree),
@@ -113,9 +117,11 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    if old.get("version") != new["version"]:  # of a later planner it may lack any other field
-        yield f"the checkpoint was written by another version of the planner; {_NEW}"
+    if why := PLAN.refused(old.get("version"), "the checkpoint"):  # it may lack any other field
+        yield why
         return
+    if "stages" in old:
+        yield from _strange(old, ("version", "units", "stages", "groups"))
     if old.get("groups") != new.get("groups"):
         yield f"the groups, their aggregates, HAVING or output.mode were others; {_NEW}"
         return
@@ -134,7 +140,14 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     yield from _stage_differences(old, new)
 
 
+def _strange(old: dict[str, Any], known: Iterable[str]) -> Iterator[str]:
+    """What a later planner has pinned, which this one would go against without a word."""
+    if why := PLAN.strange(old, known, "the checkpoint"):
+        yield why
+
+
 def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    yield from _strange(old, {*new, "groups"})
     if old["units"] != new["units"]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
     if old.get("route") != new["route"]:
@@ -151,6 +164,7 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
 
 def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     alias = new["alias"]
+    yield from _strange(old, new)
     yield from _column_differences(alias, old["columns"], new["columns"])
     labels = {"keys": "key", "filter": "filter", "time": "event time", "null_keys": "treatment of NULL keys"}
     for field, label in labels.items():
@@ -177,6 +191,7 @@ def _tree_differences(old: Any, new: Any) -> Iterator[str]:
         if old != new:
             yield f"the joins were {_shape(old)} and are {_shape(new)} (numbers are inputs); {_NEW}"
         return
+    yield from _strange(old, new)
     labels = {"bounds": "time bounds", "predicate": "condition", "where": "condition above the join"}
     for field, label in labels.items():
         if old[field] != new[field]:

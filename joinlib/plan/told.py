@@ -12,6 +12,7 @@ from joinlib.plan.explain import joins, spoken
 from joinlib.plan.groups import cautions as group_cautions
 from joinlib.plan.groups import grouped
 from joinlib.plan.holds import holds
+from joinlib.plan.maps import cautions as map_cautions
 from joinlib.plan.memory import cautions as memory_cautions
 from joinlib.plan.memory import told
 from joinlib.plan.merge import is_chain
@@ -28,7 +29,10 @@ def explain(plan: Stage | Pipeline) -> str:
         else _several(plan)
     )
     parts = [text] if plan.grouping is None else [text, grouped(plan, plan.grouping)]
-    return "\n\n".join(parts if plan.budget is None else [*parts, _memory(plan)])
+    if plan.budget is not None:
+        parts.append(_memory(plan))
+    parts += [f"Memory maps\n  - {caution}" for caution in map_cautions(plan)]
+    return "\n\n".join(parts)
 
 
 def _memory(plan: Pipeline) -> str:
@@ -44,6 +48,7 @@ def cautions(plan: Pipeline) -> Iterator[str]:
     if plan.grouping is not None:
         yield from group_cautions(plan, plan.grouping)
     yield from memory_cautions(plan)
+    yield from map_cautions(plan)
 
 
 def _several(plan: Pipeline) -> str:

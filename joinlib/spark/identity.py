@@ -1,16 +1,23 @@
-"""Does this checkpoint belong to this spec? What it depends on is written beside it when it is made."""
+"""Does this checkpoint belong to this spec, and can this version of StreamJoin read it? Both are written beside it.
+
+streamjoin.json     {"v": 2, "id", "name", "by": release, "formats": {name: version}, "plan": fingerprint}
+"""
 
 import json
 import uuid
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from joinlib import formats
 from joinlib.errors import SpecError, StateError
 from joinlib.files import sync, whole
 from joinlib.join.stage import Pipeline
 from joinlib.plan import compare, fingerprint
 
 _FILE = "streamjoin.json"
+Raw = dict[str, Any]
 
 
 def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = False) -> str:
@@ -23,7 +30,7 @@ def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = Fal
                 f"checkpoint {checkpoint}: {_FILE} is missing; restore it or start with a new checkpoint folder"
             )
         identity = str(uuid.uuid4())
-        _write(file, {"id": identity, "name": name, "plan": now}, synced)
+        _write(file, {"id": identity, "name": name}, now, synced)
         if synced:
             sync([checkpoint.parent])
         return identity
@@ -34,20 +41,36 @@ def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = Fal
             f"checkpoint {checkpoint} was made by job {known['name']!r}, and its state cannot follow what has changed since:\n"
             f"{what}\nUndo the change, or set checkpoint.path (and the output's path) to a new folder to start afresh."
         )
-    _write(file, {**known, "plan": now}, synced)
-    return known["id"]
+    _write(file, known, now, synced)
+    return str(known["id"])
 
 
-def _known(file: Path) -> dict[str, Any]:
+def _known(file: Path) -> Raw:
+    """What the file says, as this version would have written it."""
     try:
-        known = json.loads(file.read_text())
-        return {"id": str(known["id"]), "name": str(known["name"]), "plan": dict(known["plan"])}
+        raw = dict(json.loads(file.read_text()))
+        place = f"checkpoint {file.parent} (of StreamJoin {raw.get('by', 'before 0.1')})"
+        formats.IDENTITY.check(found := raw.get("v", 1), place)
+        known = READERS[found](raw)
+        formats.check(known["formats"], place)
+        return {**known, "id": str(raw["id"]), "name": str(raw["name"]), "plan": dict(raw["plan"])}
     except (ValueError, TypeError, KeyError) as e:
         raise StateError(
             f"checkpoint {file.parent}: {_FILE} is damaged; restore it or start with a new checkpoint folder"
         ) from e
 
 
-def _write(file: Path, content: dict[str, object], synced: bool) -> None:
+READERS: dict[int, Callable[[Raw], Raw]] = {1: lambda raw: {**raw, "formats": formats.FIRST}, 2: dict}
+
+
+def _write(file: Path, known: Raw, plan: Raw, synced: bool) -> None:
+    said = {"v": formats.IDENTITY.writes, "by": _release(), "formats": formats.written(), "plan": plan}
     with whole(file, hidden=True, synced=synced) as aside:
-        aside.write_text(json.dumps(content, indent=1))
+        aside.write_text(json.dumps({**known, **said}, indent=1))
+
+
+def _release() -> str:
+    try:
+        return version("streamjoin")
+    except PackageNotFoundError:  # run from a checkout
+        return "unreleased"

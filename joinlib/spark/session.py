@@ -48,6 +48,13 @@ def settings() -> dict[str, str]:
         "spark.shuffle.spill.compress": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.ui.showConsoleProgress": "false",
+        # Files of shuffles go when all of the heap is collected, which small batches hardly ever make happen.
+        "spark.cleaner.periodicGC.interval": "5min",
+        # Kept for a page that there is not: by default 1,000 executions and stages, and 100,000 tasks.
+        "spark.ui.retainedJobs": "100",
+        "spark.ui.retainedStages": "100",
+        "spark.ui.retainedTasks": "1000",
+        "spark.sql.ui.retainedExecutions": "100",
         **jar.settings(),
     }
 

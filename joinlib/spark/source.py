@@ -23,7 +23,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from joinlib.errors import SpecError, StateError
+from joinlib.errors import SpecError
+from joinlib.formats import OFFSET
 from joinlib.join.config import Leaf
 from joinlib.join.stage import Pipeline, Stage
 from joinlib.join.watermark import Tick
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from joinlib.lookup.versions import Versions
     from joinlib.route.ways import Way
 
-VERSION = 2
 NAME = "streamjoin"
 Offset = dict[str, Any]
 
@@ -147,7 +147,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return {
-            "v": VERSION,
+            "v": OFFSET.writes,
             "inputs": {s.name: 0 for s in self.task.sources},
             "idle": [],
             "closed": False,
@@ -167,10 +167,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: Any = None) -> Offset:  # noqa: N802
         """Up to where the next batch reads. Equal to `start`: nothing to do."""
-        if start.get("v") != VERSION:
-            raise StateError(
-                "the checkpoint was written by another version of StreamJoin; use a new checkpoint folder"
-            )
+        self._check(start)
         if self.task.stop.exists():
             return start
         if not self.bounded or not self.inputs:
@@ -198,6 +195,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Part]:
         """The batch's slices in order, cut into as many parts of like weight as there are tasks."""
+        self._check(end)
         if not self.inputs:
             self._open()
         todo = self._between(start["inputs"], end["inputs"])
@@ -220,6 +218,12 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             Part(_by_source(group), *(first if at == 0 else ((), ())), self._numbers(group), route)
             for at, group in enumerate(groups)
         ]
+
+    def _check(self, offset: Offset) -> None:
+        """All of it steers a batch, so all of it must be known."""
+        place = "an offset of the checkpoint (spark/offsets)"
+        OFFSET.check(offset.get("v"), place)
+        OFFSET.check_fields(offset, self.initialOffset(), place)
 
     def _numbers(self, group: list[tuple[str, Slice]]) -> tuple[tuple[str, int], ...]:
         """The number of the first row of each source of a part, where rows are numbered."""

@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from joinlib.errors import StateError
+from joinlib.formats import MANIFEST
 
-VERSION = 2
 Content = bytes  # a batch of rows as Arrow sends it
 NEVER = -(2**63) + 1  # µs: before every event time
 ALWAYS = 2**63 - 1  # µs: after every event time
@@ -135,7 +135,7 @@ class Manifest:
             contents.append(content)
             return len(content)
 
-        return orjson.dumps({"v": VERSION, **vars(self)}, aside) + b"\n" + b"".join(contents)
+        return orjson.dumps({"v": MANIFEST.writes, **vars(self)}, aside) + b"\n" + b"".join(contents)
 
 
 def empty(sides: int, inputs: int) -> Manifest:
@@ -150,11 +150,18 @@ def decode(data: bytes) -> Manifest:
     """Inverse of `Manifest.encode`."""
     head, _, contents = data.partition(b"\n")
     raw: dict[str, Any] = orjson.loads(head)
-    if raw.pop("v") != VERSION:
-        raise StateError(
-            "the checkpoint was written by another version of StreamJoin; use a new checkpoint folder"
-        )
-    rest = BytesIO(contents)
+    MANIFEST.check(raw.pop("v"), _PLACE)
+    try:
+        return _manifest(raw, BytesIO(contents))
+    except TypeError as e:  # a field more, or one less
+        why = MANIFEST.strange([str(e).rpartition(" ")[2]], (), _PLACE)
+        raise StateError(str(why)) from e
+
+
+_PLACE = "a manifest of the checkpoint"
+
+
+def _manifest(raw: dict[str, Any], rest: BytesIO) -> Manifest:
     return Manifest(
         **{
             **raw,
@@ -173,11 +180,11 @@ def _side(raw: dict[str, Any], contents: BytesIO) -> SideManifest:
     runs = tuple(_run(r, contents) for r in raw["runs"])
     marks = _segments(raw["marks"], contents)
     merges = tuple(_merge(m, contents) for m in raw.get("merges", ()))
-    return SideManifest(runs, marks, raw["next_run"], merges)
+    return SideManifest(**{**raw, "runs": runs, "marks": marks, "merges": merges})
 
 
 def _run(raw: dict[str, Any], contents: BytesIO) -> Run:
-    return Run(raw["number"], raw["sealed"], _segments(raw["segments"], contents), raw.get("level", 0))
+    return Run(**{**raw, "segments": _segments(raw["segments"], contents)})
 
 
 def _merge(raw: dict[str, Any], contents: BytesIO) -> Merge:

@@ -23,6 +23,7 @@ import pyarrow as pa
 import xxhash
 
 from joinlib.errors import StateError
+from joinlib.files import mappable
 from joinlib.state.manifest import Content, Segment
 
 _AT_ONCE = 1 << 20  # bytes; Arrow writes a dozen small pieces, which costs more than one copy of so little
@@ -139,7 +140,8 @@ def _map_scattered(folder: Path, segment: Segment | Written) -> pa.Buffer:
 def _opened(folder: Path, segment: Segment | Written) -> Iterator[None]:
     """Names the segment that cannot be."""
     try:
-        yield
+        with mappable(folder / segment.name):
+            yield
     except OSError as error:
         raise StateError(f"segment {folder / segment.name} cannot be opened ({error}). {_CURE}") from error
 

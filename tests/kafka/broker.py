@@ -98,7 +98,7 @@ class Broker:
         self._await()
 
     def kill(self) -> None:
-        """As a power cut would."""
+        """At once, by SIGKILL; the machine lives on, and with it what was written."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""The tests' own broker: it starts, keeps what it was sent over a power cut, and ends."""
+"""The tests' own broker: it starts, keeps what it was sent over a kill, and ends."""
 
 from tests.kafka.broker import Broker
 

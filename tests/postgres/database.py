@@ -100,7 +100,7 @@ class Database:
                 return
 
     def crash(self) -> None:
-        """Ends it at once, with every connection, as a power cut does to its clients."""
+        """Ends it at once, with every connection, as a crash of its machine looks to its clients."""
         if self._process is not None and self._watch is not None:
             self._watch.off()
             self._process.send_signal(

@@ -39,6 +39,7 @@ class Brokers:
         self.connection, self.topics = connection, topics
         self._trouble = Trouble(connection)
         self._partitions: list[Partition] = []
+        self.ids: dict[str, str] = {}  # of each topic, as of the last look
         self._looked = 0.0
         self._met = False
 
@@ -59,6 +60,7 @@ class Brokers:
             found = self._admin.describe_topics(TopicCollection(list(self.topics)), request_timeout=seconds)
             topics = {name: future.result(seconds + 1) for name, future in found.items()}
             self._partitions = [(name, p.id) for name, t in topics.items() for p in t.partitions]
+            self.ids = {name: id for name, t in topics.items() if (id := _id(t.topic_id))}
             self._looked = time.monotonic()
         low, high = (self._offsets(spec, seconds) for spec in (_EARLIEST, _LATEST))
         lows, highs = _results(low, seconds), _results(high, seconds)
@@ -123,6 +125,12 @@ class Brokers:
     @cached_property
     def _consumer(self) -> Consumer:
         return Consumer({**consumer_settings(self.connection), "queued.max.messages.kbytes": 1024})
+
+
+def _id(id: Any) -> str:
+    """Of a `Uuid`, hexadecimal; empty where the broker knows none (before Kafka 2.8)."""
+    high, low = id.get_most_significant_bits(), id.get_least_significant_bits()
+    return f"{high % 2**64:016x}{low % 2**64:016x}" if high or low else ""
 
 
 def _results(futures: dict[TopicPartition, "Future[Any]"], seconds: float) -> dict[Partition, int]:

@@ -5,7 +5,7 @@ there is no consumer group and nothing to rebalance. Only committed messages cou
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 
 import pyarrow as pa
@@ -45,9 +45,13 @@ class KafkaInput:
         known = self._known
         now = self._brokers.ends()
         self._measure(now)
-        entry, missing = advance(known.at, now, self._config.starting == "latest", self._sizes)
+        fresh = {topic: id for topic, id in self._brokers.ids.items() if known.ids.get(topic) != id}
+        anew = fresh.keys() & known.ids.keys()
+        entry, missing = advance(known.at, now, self._config.starting == "latest", self._sizes, anew)
         if missing and self._config.on_missing == "fail":
-            raise InputError(self._gone(missing))
+            raise InputError(self._gone(missing, anew))
+        if fresh:
+            entry["ids"] = fresh
         if entry:
             self._log.append([entry])
             known.add(entry)
@@ -99,9 +103,11 @@ class KafkaInput:
             if name == topic and start < high:
                 yield partition, start, high
 
-    def _gone(self, missing: dict[Partition, tuple[int, int, int]]) -> str:
+    def _gone(self, missing: dict[Partition, tuple[int, int, int]], anew: Collection[str]) -> str:
         (topic, partition), (start, low, high) = next(iter(missing.items()))
-        why = "expired before they were read" if start < low else "are gone, was the topic made again?"
+        why = "are gone: the topic was made again (its id is another)"
+        if topic not in anew:
+            why = "expired before they were read" if start < low else "are gone: the topic was cut"
         return (
             f"kafka topic {topic}, partition {partition}: messages from offset {start} on {why} (there is {low} to"
             f" {high}); set `onMissingOffsets: reset` to go on with what there is, or start with a new checkpoint"

@@ -2,15 +2,18 @@
 
     entry   {"at":  [[topic, partition, offset]],                        where partitions begin, or begin again
              "cut": [[topic, partition, start, stop, rows, bytes]],      offsets seen since the entry before
-             "lost": n}                                                  messages that were gone before they were read
+             "lost": n,                                                  messages that were gone before they were read
+             "ids": {topic: id}}                                         which topic of that name it is, from here on
 
 Each cut makes slices of `rows` messages of about `bytes` bytes each. Those of an entry are interleaved by how far
 into their own cut they are, so that a backlog is read through all its partitions at once and event time advances
-evenly. Entries whose slices were all read are folded into one that begins the log: it does not grow with time.
+evenly. A topic that was made again has the name and the offsets of the old one, but another id: what was known of its
+partitions means nothing any more. Entries of a log that was begun before ids were noted have none, and any id is theirs.
+Entries whose slices were all read are folded into one that begins the log: it does not grow with time.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -52,6 +55,7 @@ class Ranges:
     def __init__(self, place: str, entries: Iterable[Entry]) -> None:
         self.place = place
         self.at: dict[Partition, int] = {}  # the next offset of each partition
+        self.ids: dict[str, str] = {}  # of topics
         self.slices = self.rows = self.lost = 0
         self.base = 0  # slices that are known no more
         self._seen: list[tuple[int, int, tuple[Cut, ...]]] = []  # (first slice, rows before, cuts)
@@ -63,6 +67,9 @@ class Ranges:
             self.base = self.slices = entry["base"]
             self.rows = entry["rows"]
         self.lost += entry.get("lost", 0)
+        anew = {topic for topic, id in entry.get("ids", {}).items() if self.ids.get(topic, id) != id}
+        self.ids.update(entry.get("ids", {}))
+        self.at = {p: offset for p, offset in self.at.items() if p[0] not in anew}
         for topic, partition, offset in entry.get("at", ()):
             self.at[topic, partition] = offset
         cuts = tuple(Cut(*c) for c in entry.get("cut", ()))
@@ -104,7 +111,8 @@ class Ranges:
         starts = dict(self.at)
         for _, _, cuts in reversed(self._seen[keep:]):
             starts.update({(c.topic, c.partition): c.start for c in cuts})
-        base = {"base": first, "rows": rows, "lost": self.lost, "at": [[*p, at] for p, at in starts.items()]}
+        at = [[*p, offset] for p, offset in starts.items()]
+        base = {"base": first, "rows": rows, "lost": self.lost, "at": at, "ids": self.ids}
         return [base, *({"cut": [list(vars(c).values()) for c in cuts]} for _, _, cuts in self._seen[keep:])]
 
     def _position(self, start: int) -> int:
@@ -117,11 +125,13 @@ def advance(
     now: Mapping[Partition, tuple[int, int]],
     latest: bool,
     message_bytes: Mapping[str, int],
+    anew: Collection[str] = (),
 ) -> tuple[Entry, dict[Partition, tuple[int, int, int]]]:
     """What the log shall say, given the (low, high) offsets of today; and partitions whose next offset is gone.
 
     The latter as (next, low, high); they begin again at the lowest offset there is. A partition that appears later
-    than the first ones begins at its beginning, lest what was sent before it was noticed be lost.
+    than the first ones begins at its beginning, lest what was sent before it was noticed be lost. `anew`: topics that were
+    made again, so that nothing is left of the old ones.
     """
     begun: list[list[object]] = []
     cuts: list[Cut] = []
@@ -132,7 +142,7 @@ def advance(
         if start is None:
             start = high if latest and not at else low
             begun.append([*partition, start])
-        elif not low <= start <= high:
+        elif partition[0] in anew or not low <= start <= high:
             missing[partition] = start, low, high
             lost += max(low - start, 0)
             start = low

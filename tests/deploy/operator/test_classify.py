@@ -99,4 +99,4 @@ def test_a_fingerprint_of_another_planner(known: dict[str, Any]) -> None:
 
     change = classify(old, old, Pinned(old.folder, known))
     assert change.refused
-    assert "another version of the planner" in change.reasons[0]
+    assert "plan version" in change.reasons[0]

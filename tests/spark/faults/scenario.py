@@ -126,10 +126,16 @@ class Run:
             processes.kill(max(found))
         return bool(found)
 
-    def kill_all(self) -> None:
-        """The whole session, as `kill -9` of everything would; for a power cut see `disk`."""
-        for p in processes.of_session(self.session):
+    def kill_all(self) -> int:
+        """The whole session, as `kill -9` of everything would: the kernel lives on, with all that was written (for a power cut see `disk`). How many there were."""
+        found = processes.of_session(self.session)
+        for p in found:
             processes.kill(p.pid)
+        return len(found)
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
 
     @property
     def done(self) -> Line | None:

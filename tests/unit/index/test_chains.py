@@ -181,3 +181,11 @@ def test_group_orders_by_segment() -> None:
     ends = group(rows, np.array([0, 2, 2, 8, 10], np.int32), other, a := rows.copy(), b := other.copy())
 
     assert (a.tolist(), b.tolist(), ends.tolist()) == ([0, 1, 4, 9, 8], [1, 3, 2, 0, 4], [2, 2, 3, 5])
+
+
+def test_no_rows_for_a_full_file(tmp_path: Path) -> None:
+    """A process that opens it anew has nothing to reserve."""
+    hashes = np.arange(1024, dtype=np.uint64) << np.uint64(50)
+    Chains(tmp_path / "a", 0).insert(hashes)
+    again = Chains(tmp_path / "a", 0)
+    assert again.insert(hashes[:0]) == again.rows == 1024

@@ -7,7 +7,7 @@ import time
 
 _DRIVER = """
 import subprocess, sys
-from jobs.lease import clock
+from joinlib.lease import clock
 from jobs.watchdog import Watchdog
 dog = Watchdog(float(sys.argv[1]))
 child = subprocess.Popen(["sleep", "60"])

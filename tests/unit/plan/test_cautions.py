@@ -3,6 +3,8 @@
 import pyarrow as pa
 
 from joinlib.plan import SourceInput, cautions, pipeline
+from joinlib.plan.maps import OF_A_SIDE
+from joinlib.state.tuning import Tuning
 
 TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("t", TIME)])
@@ -26,3 +28,16 @@ def test_groups_that_never_come_out_are_named() -> None:
     said = warned("SELECT a.k AS k, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k", retention_us=1)
     assert len(said) == 1
     assert "only when the inputs are closed" in said[0]
+
+
+def test_more_maps_than_a_process_may_have() -> None:
+    """Known before the first is made."""
+    sql = "SELECT a.k AS k FROM a JOIN b ON a.k = b.k"
+    few, many = (list(cautions(pipeline(sql, INPUTS, units=units, retention_us=1))) for units in (512, 2048))
+    assert few == []
+    assert (
+        "184,320 memory maps" in many[0]
+        and "on 4 executors or more" in many[0]
+        and "vm.max_map_count" in many[0]
+    )
+    assert Tuning().max_segments + Tuning().max_runs + 1 == OF_A_SIDE

@@ -4,6 +4,8 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
+from confluent_kafka import Uuid
+
 from joinlib.source.kafka.brokers import Brokers
 from joinlib.spec.kafka import KafkaConnection
 
@@ -13,9 +15,11 @@ class Restarting:
 
     def __init__(self, *offsets: int) -> None:
         self.offsets = list(offsets)
+        self.high, self.low = 1, -1
 
     def describe_topics(self, topics: Any, **_: Any) -> dict[str, "Future[Any]"]:
-        return {"t": done(SimpleNamespace(partitions=[SimpleNamespace(id=0)]))}
+        found = SimpleNamespace(partitions=[SimpleNamespace(id=0)], topic_id=Uuid(self.high, self.low))
+        return {"t": done(found)}
 
     def list_offsets(self, asked: dict[Any, Any], **_: Any) -> dict[Any, "Future[Any]"]:
         return {partition: done(SimpleNamespace(offset=self.offsets.pop(0))) for partition in asked}
@@ -35,3 +39,12 @@ def test_an_answer_without_offsets_is_none() -> None:
     brokers = Brokers(KafkaConnection(bootstrap_servers="nowhere:1"), ["t"])
     vars(brokers)["_admin"] = Restarting(-1001, -1001, 3, 7)
     assert brokers.ends() == {("t", 0): (3, 7)}
+    assert brokers.ids == {"t": "0000000000000001ffffffffffffffff"}
+
+
+def test_an_old_broker_has_no_ids() -> None:
+    """It answers with zero: a name is all that its topics have."""
+    brokers, admin = Brokers(KafkaConnection(bootstrap_servers="nowhere:1"), ["t"]), Restarting(3, 7)
+    admin.high = admin.low = 0
+    vars(brokers)["_admin"] = admin
+    assert brokers.ends() and brokers.ids == {}

@@ -1,12 +1,14 @@
 """The log of a topic's input: nothing is written while nothing happens, and a year of batches does not make it long."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from joinlib.errors import StateError
+from joinlib.errors import InputError, StateError
 from joinlib.source.kafka import KafkaConfig
 from joinlib.source.kafka.brokers import Brokers
 from joinlib.source.kafka.input import KafkaInput
@@ -25,6 +27,7 @@ class Fake(Brokers):
         self.now: dict[Partition, tuple[int, int]] = {}
         self.message_bytes = message_bytes
         self.asked = 0
+        self.ids: dict[str, str] = {}
 
     def ends(self) -> dict[Partition, tuple[int, int]]:
         return self.now
@@ -34,8 +37,8 @@ class Fake(Brokers):
         return dict.fromkeys(points, self.message_bytes)
 
 
-def opened(folder: Path, brokers: Brokers) -> KafkaInput:
-    return KafkaInput(CONFIG, SCHEMA, Log(folder / "t.jsonl"), brokers, clock=lambda: 0.0)
+def opened(folder: Path, brokers: Brokers, **config: Any) -> KafkaInput:
+    return KafkaInput(replace(CONFIG, **config), SCHEMA, Log(folder / "t.jsonl"), brokers, clock=lambda: 0.0)
 
 
 def test_idle_and_busy(tmp_path: Path) -> None:
@@ -70,3 +73,36 @@ def test_a_backlog_of_large_messages_is_cut_fine(tmp_path: Path) -> None:
     assert len(slices) == 100
     assert all(s.size <= SLICE_BYTES for s in slices)
     assert len((tmp_path / "t.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("high", [40, 100, 500])  # less than was read, as much, more
+def test_a_topic_that_was_made_again(tmp_path: Path, high: int) -> None:
+    """Its offsets mean other messages, however many there are; a partition that it has not may come back later."""
+    brokers = Fake()
+    brokers.ids, brokers.now = {"t": "old"}, {("t", 0): (0, 100), ("t", 1): (0, 9)}
+    slices = opened(tmp_path, brokers).discover()
+
+    brokers.ids, brokers.now = {"t": "new"}, {("t", 0): (0, high)}
+    with pytest.raises(InputError, match=r"topic t, partition 0.*made again.*onMissingOffsets: reset"):
+        opened(tmp_path, brokers).discover()
+    again = opened(tmp_path, brokers, on_missing="reset")
+    known = again.discover()
+    assert [(s.start, s.stop) for s in again.slices(slices, known)] == [(0, high)]
+
+    brokers.now[("t", 1)] = (0, 5)
+    last = opened(tmp_path, brokers)
+    assert [(s.group, s.start, s.stop) for s in last.slices(known, last.discover())] == [(1, 0, 5)]
+
+
+def test_a_log_of_before_there_were_ids(tmp_path: Path) -> None:
+    """The topic is taken for the one that it was; from then on it is known by its id."""
+    brokers = Fake()
+    brokers.now = {("t", 0): (0, 100)}
+    opened(tmp_path, brokers).discover()
+    brokers.ids, brokers.now = {"t": "one"}, {("t", 0): (0, 200)}
+    one = opened(tmp_path, brokers)
+    assert [(s.start, s.stop) for s in one.slices(1, one.discover())] == [(100, 200)]
+
+    brokers.ids = {"t": "another"}
+    with pytest.raises(InputError, match="made again"):
+        opened(tmp_path, brokers).discover()

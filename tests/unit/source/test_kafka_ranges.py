@@ -67,6 +67,7 @@ def test_a_log_is_folded_and_still_says_the_same() -> None:
     known, log, _ = grown([{("a", i % 3): 2} for i in range(5000)])
     assert known.folded(100) is None
 
+    known.add({"ids": {"a": "one"}})
     folded = known.folded(4900)
 
     assert folded is not None
@@ -74,6 +75,7 @@ def test_a_log_is_folded_and_still_says_the_same() -> None:
     short = Ranges("log", folded)
     assert short.between(4900, 5000) == known.between(4900, 5000)
     assert (short.at, short.slices, short.rows) == (known.at, known.slices, known.rows)
+    assert short.ids == {"a": "one"}
     assert short.rows_before(4950) == known.rows_before(4950)
     end = known.at["a", 0]
     for one in (short, known):

@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-import orjson
 import pyarrow as pa
 import pytest
 
@@ -63,12 +62,6 @@ def test_a_segment_that_is_there_and_whole_stays(tmp_path: Path) -> None:
         assert segment.write(tmp_path, "0-7", some) == written
         assert path.read_bytes() == data
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_manifest_of_another_version_is_refused() -> None:
-    """The error says what to do."""
-    with pytest.raises(StateError, match="new checkpoint folder"):
-        decode(orjson.dumps({"v": 99}))
 
 
 def test_a_manifest_survives_encoding(tmp_path: Path) -> None:

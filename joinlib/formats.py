@@ -1,0 +1,92 @@
+"""Which versions of what a checkpoint holds are written, and which are read? The one place that says so.
+
+    streamjoin.json     identity    the others' versions too: known before anything else is opened
+    streamjoin.json     plan        the fingerprint (`plan.fingerprint`)
+    spark/offsets/N     offset      the source's envelope (`spark.source`)
+    state/manifests/N   manifest    (`state.manifest`)
+    sources/NAME.jsonl  log         entries of inputs (`source.log`)
+    segments            segment     Arrow streams, hash first (`state.segment`, `route.split`, `aggregate.partial`)
+    segments            hash        of keys and groups (`route.hash`), and the unit that it leads to
+
+Law: what a released version wrote, the next one goes on from. So whoever gives a format a new version leaves the old one among
+those that are read, with a reader beside the format's own code; one release later that reader may go. What a later version
+wrote is refused by name, before anything is changed: a field that is not known may be what the answer depends on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joinlib.errors import StateError
+
+
+@dataclass(frozen=True)
+class Format:
+    """One thing that is kept."""
+
+    name: str
+    writes: int
+    reads: tuple[int, ...]
+
+    def refused(self, version: Any, place: str) -> str | None:
+        """Why this version of StreamJoin cannot read that one, if it cannot. `place`: where it was found."""
+        if version in self.reads:
+            return None
+        known = " and ".join(map(str, self.reads))
+        on = _BETWEEN if isinstance(version, int) and version < self.writes else _LATER
+        return f"{place} has {self.name} version {version}, this StreamJoin reads {known}; {on}"
+
+    def strange(self, found: Iterable[str], known: Iterable[str], place: str) -> str | None:
+        """The same of fields that only a later version can have written."""
+        fields = ", ".join(sorted(set(found) - set(known)))
+        if not fields:
+            return None
+        unknown = f"fields that {self.name} version {self.writes} of this StreamJoin does not know ({fields})"
+        return f"{place} has {unknown}; {_LATER}"
+
+    def check(self, version: Any, place: str) -> None:
+        """Raises what is refused."""
+        if why := self.refused(version, place):
+            raise StateError(why)
+
+    def check_fields(self, found: Iterable[str], known: Iterable[str], place: str) -> None:
+        """Raises what is strange."""
+        if why := self.strange(found, known, place):
+            raise StateError(why)
+
+
+IDENTITY = Format("identity", writes=2, reads=(1, 2))  # 1: none of these versions stood in it
+PLAN = Format("plan", writes=1, reads=(1,))
+OFFSET = Format("offset", writes=2, reads=(2,))
+MANIFEST = Format("manifest", writes=2, reads=(2,))
+LOG = Format("log", writes=1, reads=(1,))
+SEGMENT = Format("segment", writes=1, reads=(1,))
+HASH = Format("hash", writes=1, reads=(1,))
+
+STORED = (OFFSET, MANIFEST, LOG, SEGMENT, HASH)
+"""Those that stand in the identity; the plan has its version in itself."""
+
+FIRST = {"offset": 2, "manifest": 2, "log": 1, "segment": 1, "hash": 1}
+"""Of a checkpoint whose identity does not say."""
+
+
+def written() -> dict[str, int]:
+    """What a checkpoint of this version holds."""
+    return {f.name: f.writes for f in STORED}
+
+
+def check(found: Mapping[str, int], place: str) -> None:
+    """Refuses a checkpoint of which something cannot be read."""
+    for format in STORED:
+        format.check(found.get(format.name), place)
+    strangers = sorted(set(found) - {f.name for f in STORED})
+    if strangers:
+        raise StateError(
+            f"{place} has formats that this StreamJoin does not know ({', '.join(strangers)}); {_LATER}"
+        )
+
+
+_LATER = "a later version wrote it: go on with that one, or start with a new checkpoint folder"
+_BETWEEN = (
+    "run a version in between once, which reads it and writes it anew, or start with a new checkpoint folder"
+)

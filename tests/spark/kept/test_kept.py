@@ -1,0 +1,51 @@
+"""What earlier versions have written: this one goes on from it, and the results of both are DuckDB's answer."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from joinlib.state import manifests
+from joinlib.state.manifest import Manifest, decode
+from tests.spark.kept import job
+from tests.spark.trial import Trial
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("archive", job.archives(), ids=lambda path: path.name.removesuffix(".tar.xz"))
+def test_a_kept_checkpoint_goes_on(trial: Trial, archive: Path) -> None:
+    """With stages, marks, sorted runs and groups of then: rows that come now find them, each once."""
+    with tarfile.open(archive) as packed:
+        packed.extractall(trial.folder, filter="data")
+    job.declare(trial)
+    before = trial.output(job.SQL)
+    _holds_everything(trial)
+
+    job.feed(trial, job.FILES, 3)
+    ran = trial.run(job.SQL, tuning=job.TUNED)
+
+    assert sum(ran.late) == 0
+    assert before < trial.output(job.SQL) == trial.expected(job.SQL)
+
+
+def _holds_everything(trial: Trial) -> None:
+    """Or it would show less than it is kept for."""
+    checkpoint = trial.folder / "checkpoint"
+    assert json.loads((checkpoint / "streamjoin.json").read_text())["id"]
+    assert {f.stem for f in (checkpoint / "sources").glob("*.jsonl")} == set(job.STREAMS)
+    last = max((checkpoint / "state" / "manifests").iterdir())
+    units = [(int(f.name[0]), decode(m)) for f in sorted(last.iterdir()) for m in manifests._read(f).values()]
+    assert {stage for stage, _ in units} == {0, 1, 2}  # two joins, and the groups
+    joins = [side for stage, unit in units if stage < 2 for side in unit.sides]
+    assert any(side.marks for side in joins), "marks"
+    assert any(run.sealed and run.level for side in joins for run in side.runs), "runs that were merged"
+    assert any(side.merges for side in joins), "merges half way"
+    assert any(s.content is None for side in joins for s in side.segments), "files"
+    assert any(s.content is not None for side in joins for s in side.segments), "rows in the manifest"
+    assert _groups(units), "groups"
+
+
+def _groups(units: list[tuple[int, Manifest]]) -> int:
+    return sum(side.rows for stage, unit in units if stage == 2 for side in unit.sides)

@@ -50,10 +50,11 @@ def _place(env: Mapping[str, str]) -> Place:
         "POD_UID",
         "STREAMJOIN_IMAGE",
         "STREAMJOIN_EXECUTOR_TEMPLATE",
+        "STREAMJOIN_RPC_FILE",
     )
     if missing := [name for name in names if not env.get(name)]:
         raise SpecError(f"environment: {', '.join(missing)} not set, though POD_NAME says that this is a pod")
-    name, namespace, ip, uid, image, template = (env[name] for name in names)
+    name, namespace, ip, uid, image, template, secret = (env[name] for name in names)
     return Place(
         pod=Pod(name, namespace, ip, uid),
         image=image,
@@ -61,5 +62,6 @@ def _place(env: Mapping[str, str]) -> Place:
         local=env.get("STREAMJOIN_LOCAL_DIR", "/var/streamjoin"),
         temporary=env.get("TMPDIR") or tempfile.gettempdir(),
         run=uuid.uuid4().hex[:8],
+        secret=secret,
         cpu=env.get("STREAMJOIN_CPU_REQUEST"),
     )

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from joinlib.spark import archive, home, jar, nursery
+from joinlib.spark import archive, home, jar, nursery, trust
 
 # C1 alone: rows never pass through the JVM, so its code need not be the best, and two cores have better to do.
 JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK")
@@ -49,6 +49,7 @@ def settings() -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.ui.showConsoleProgress": "false",
         **jar.settings(),
+        **trust.settings(),
     }
 
 
@@ -85,7 +86,7 @@ def start(cores: int, conf: Mapping[str, str] | None = None) -> SparkSession:
     }
     os.environ["PYSPARK_PYTHON"] = _python(chosen)
     builder = SparkSession.builder
-    for key, value in chosen.items():
+    for key, value in {**chosen, **trust.secret(chosen)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

@@ -74,8 +74,13 @@ def spec(name: str) -> str:
 
 
 def token(name: str) -> str:
-    """The Secret."""
+    """The Secret by which the driver knows the operator."""
     return f"{name}-token"
+
+
+def rpc(name: str) -> str:
+    """The Secret by which driver and executors know each other."""
+    return f"{name}-rpc"
 
 
 def owner(name: str, uid: str) -> Object:

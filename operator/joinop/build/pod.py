@@ -6,6 +6,7 @@ from joinop.names import Object
 USER = 185
 LOCAL, HOME, TEMPORARY = "/var/streamjoin", "/home/streamjoin", "/tmp"  # noqa: S108  a folder of the pod's own
 SPEC_FOLDER, TOKEN_FOLDER = "/etc/streamjoin", "/etc/streamjoin-token"
+RPC_FOLDER = "/etc/streamjoin-rpc"
 GRACE_S = 90
 # Nothing of the spec may be mounted over these.
 RESERVED = (
@@ -28,6 +29,7 @@ RESERVED = (
 )
 
 _FOLDERS = {"local": LOCAL, "home": HOME, "temporary": TEMPORARY}
+RPC_MOUNT = {"name": "rpc", "mountPath": RPC_FOLDER, "readOnly": True}
 
 
 def pod_security() -> Object:
@@ -81,11 +83,16 @@ def mounts(spec: Spec) -> list[Object]:
     return own + [_mount(number, volume) for number, volume in enumerate(spec.volumes)]
 
 
+def secret(name: str) -> Object:
+    """What a volume of a Secret holds: files that are the group's, see `pod_security`."""
+    return {"secret": {"secretName": name, "defaultMode": 0o440}}
+
+
 def _source(volume: Volume) -> Object:
     if volume.claim is not None:
         return {"persistentVolumeClaim": {"claimName": volume.claim}}
     if volume.secret is not None:
-        return {"secret": {"secretName": volume.secret, "defaultMode": 0o440}}  # the group's, see `security`
+        return secret(volume.secret)
     return {"hostPath": {"path": volume.host_path, "type": "Directory"}}
 
 

@@ -40,10 +40,10 @@ def executor(job: Job) -> Object:
                     "imagePullPolicy": job.pull_policy,
                     "env": [*pod.variables(pod.folders()), *pod.secrets(job.spec)],
                     "securityContext": pod.container_security(),
-                    "volumeMounts": pod.mounts(job.spec),
+                    "volumeMounts": [pod.RPC_MOUNT, *pod.mounts(job.spec)],
                 }
             ],
-            "volumes": pod.volumes(job.spec),
+            "volumes": [{"name": "rpc", **pod.secret(names.rpc(job.name))}, *pod.volumes(job.spec)],
         },
     }
 

@@ -75,7 +75,8 @@ def _pod(job: Job) -> Object:
         "containers": [_container(job)],
         "volumes": [
             {"name": "spec", "configMap": {"name": names.spec(job.name)}},
-            {"name": "token", "secret": {"secretName": names.token(job.name)}},
+            {"name": "token", **pod.secret(names.token(job.name))},
+            {"name": "rpc", **pod.secret(names.rpc(job.name))},
             *pod.volumes(job.spec),
         ],
     }
@@ -100,6 +101,7 @@ def _container(job: Job) -> Object:
         "volumeMounts": [
             {"name": "spec", "mountPath": pod.SPEC_FOLDER, "readOnly": True},
             {"name": "token", "mountPath": pod.TOKEN_FOLDER, "readOnly": True},
+            pod.RPC_MOUNT,
             *pod.mounts(job.spec),
         ],
     }
@@ -115,6 +117,7 @@ def _environment(job: Job) -> list[Object]:
     plain = {
         "STREAMJOIN_IMAGE": job.image,
         "STREAMJOIN_TOKEN_FILE": f"{pod.TOKEN_FOLDER}/{TOKEN_FILE}",
+        "STREAMJOIN_RPC_FILE": f"{pod.RPC_FOLDER}/{TOKEN_FILE}",
         "STREAMJOIN_EXECUTOR_TEMPLATE": f"{pod.SPEC_FOLDER}/{EXECUTOR_FILE}",
         "STREAMJOIN_CONFIG_HASH": job.config_hash,
         "STREAMJOIN_UID": job.uid,

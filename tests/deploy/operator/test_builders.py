@@ -144,6 +144,7 @@ def test_driver() -> None:
     assert environment["STREAMJOIN_IMAGE"] == container["image"] == "streamjoin:1"
     assert environment["STREAMJOIN_EXECUTOR_TEMPLATE"] == "/etc/streamjoin/executor.yaml"
     assert environment["STREAMJOIN_TOKEN_FILE"] == "/etc/streamjoin-token/token"
+    assert environment["STREAMJOIN_RPC_FILE"] == "/etc/streamjoin-rpc/token"
     assert {"POD_NAME", "POD_NAMESPACE", "POD_IP", "POD_UID"} <= set(environment)
 
 
@@ -186,8 +187,23 @@ def test_network_policies() -> None:
 
 def test_secret_is_not_derived() -> None:
     """The token is what it was given, and no other object knows it."""
-    assert build.secret(job(), "hunter2")["data"] == {"token": "aHVudGVyMg=="}
+    assert build.secret(job(), "late-token", "hunter2")["data"] == {"token": "aHVudGVyMg=="}
     assert "hunter2" not in json.dumps(build.children(job(), monitored=True))
+
+
+def test_executors_know_the_driver_and_not_the_operator() -> None:
+    """The Secret of Spark's RPC is mounted by both at the place that the driver tells Spark; the operator's by the driver."""
+    driver = stateful_set(job())["spec"]["template"]["spec"]
+    executor = yaml.safe_load(built()["ConfigMap/late-spec"]["data"]["executor.yaml"])["spec"]
+    held = [
+        [volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume]
+        for pod in (driver, executor)
+    ]
+    assert held == [["late-token", "late-rpc"], ["late-rpc"]]
+    for pod in (driver, executor):
+        (container,) = pod["containers"]
+        (mount,) = [m for m in container["volumeMounts"] if m["name"] == "rpc"]
+        assert mount == {"name": "rpc", "mountPath": "/etc/streamjoin-rpc", "readOnly": True}
 
 
 @given(st.integers(1, 2**45))
@@ -203,7 +219,7 @@ def test_quantity(amount: int) -> None:
     assert int(number) % step or (suffix or "").startswith("E")
 
 
-@given(NAMES, NAMES, st.sampled_from(["", "-driver", "-executor", "-spec", "-token"]))
+@given(NAMES, NAMES, st.sampled_from(["", "-driver", "-executor", "-spec", "-token", "-rpc"]))
 def test_names_never_meet(one: str, two: str, ending: str) -> None:
     """Two jobs of a namespace have no object in common, also if one is called as the other's objects are."""
     two = f"{one}{ending}"[:40].rstrip("-") if ending else two

@@ -156,4 +156,5 @@ def _target(kafka: KafkaOutput, pipeline: Pipeline) -> KafkaTarget:
             raise SpecError(
                 f"output.kafka.key: the result has no column {key!r}; {hint(key, names, 'columns')}"
             )
-    return KafkaTarget(kafka, kafka.topic, kafka.format, kafka.key, changelog)
+    time_us = kafka.transaction_timeout_us
+    return KafkaTarget(kafka, kafka.topic, kafka.format, kafka.key, changelog, transaction_us=time_us)

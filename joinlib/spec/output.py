@@ -1,10 +1,10 @@
 """Where do the results go?"""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from joinlib.spec.base import Folder, Model, Problem, one_of, refuse
+from joinlib.spec.base import Duration, Folder, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.inputs import Format, Positive
 from joinlib.spec.kafka import KafkaConnection, Topic
 
@@ -34,6 +34,11 @@ class KafkaOutput(KafkaConnection):
     on_forgotten: Literal["fail", "repeat"] = Field(
         default="fail",
         description="For a batch that was cut off longer ago than the brokers keep offsets: fail, or write it (again).",
+    )
+    transaction_timeout_us: Annotated[Duration, Field(ge=1_000_000)] = quantity(
+        "10m",
+        "transactionTimeout",
+        "What a task may need from its first row to its commit; brokers allow transaction.max.timeout.ms at most (15 min).",
     )
 
     @model_validator(mode="after")

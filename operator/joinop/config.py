@@ -15,6 +15,7 @@ class Config:
     pull_policy: str = "IfNotPresent"
     namespaces: tuple[str, ...] = ()  # none: all
     cpu_request: str | None = None  # of driver and executors; None: the cores of the spec
+    http_secret: str | None = None  # with the certificate of drivers' HTTP; None: it is in clear
     port: int = 8080  # of /healthz and /metrics
     workers: int = 8  # jobs looked at side by side
     resync_s: float = 30.0
@@ -36,6 +37,7 @@ class Config:
             pull_policy=given.get("JOINOP_IMAGE_PULL_POLICY", "IfNotPresent"),
             namespaces=tuple(filter(None, map(str.strip, given.get("JOINOP_NAMESPACES", "").split(",")))),
             cpu_request=given.get("JOINOP_CPU_REQUEST"),
+            http_secret=given.get("JOINOP_HTTP_TLS_SECRET"),
             port=int(given.get("JOINOP_PORT", "8080")),
             prometheus=given.get("JOINOP_PROMETHEUS_URL"),
             prometheus_token=_file(given.get("JOINOP_PROMETHEUS_TOKEN_FILE")),

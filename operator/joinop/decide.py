@@ -147,6 +147,7 @@ def _job(seen: Seen, runs: Accepted, config: Config, *, suspended: bool) -> buil
         image=runs.model.spec.image or _kept_image(seen, runs) or config.image,
         pull_policy=config.pull_policy,
         cpu_request=config.cpu_request,
+        http_secret=config.http_secret,
         suspended=suspended,
     )
 

@@ -20,6 +20,7 @@ from joinop.look import Looker
 from joinop.meters import Meters
 from joinop.prometheus import Prometheus
 from joinop.pulse import Pulse
+from joinop.reach import Reach
 from joinop.run import MANAGED, Operator
 from joinop.serve import serve
 
@@ -63,7 +64,9 @@ def _lifecycle(found: kopf.OperatorRegistry, config: Config) -> None:
     @kopf.on.startup(registry=found)
     async def start(memo: Any, **_: Any) -> None:
         pulse, meters = Pulse(time.monotonic()), Meters()
-        looker = Looker(config, Cache(), Api(), Drivers(), meters, _prometheus(config))
+        api = Api()
+        drivers = Drivers(reach=Reach(api, config.http_secret))
+        looker = Looker(config, Cache(), api, drivers, meters, _prometheus(config))
         operator = Operator(looker, pulse)
         servers.append(await serve(pulse, meters, config.port))
         operator.start()

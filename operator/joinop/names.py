@@ -63,6 +63,11 @@ def driver(name: str) -> str:
     return f"{name}-driver"
 
 
+def host(name: str, namespace: str) -> str:
+    """What the driver's Service is called."""
+    return f"{driver(name)}.{namespace}.svc"
+
+
 def pod(name: str) -> str:
     """The driver's pod."""
     return f"{name}-driver-0"

@@ -76,6 +76,19 @@ def test_nothing_is_there_before_the_commit(broker: Broker) -> None:
     assert values(broker, to.topic) == [1, 2, 3]
 
 
+def test_a_task_that_takes_too_long_is_told_so(broker: Broker) -> None:
+    """The broker aborts its transaction as if another had taken over: the error says what it was, and what to change."""
+    to = target(broker, broker.topic("slow-task"), transaction_us=1_000_000)
+    slow = Outbox(to, 0, 0)
+    slow.send(rows(1))
+    time.sleep(4)  # the broker looks once a second
+    with pytest.raises(SpecError, match=r"longer than output\.kafka\.transactionTimeout, 1s, .* raise that"):
+        slow.commit()
+    assert values(broker, to.topic) == []
+    send(replace(to, transaction_us=60_000_000), 0, 1)
+    assert values(broker, to.topic) == [1]
+
+
 def test_a_frozen_attempt_does_no_harm(broker: Broker) -> None:
     """It finds that another has taken over; also one that wakes before it has begun."""
     to = target(broker, broker.topic("frozen"))

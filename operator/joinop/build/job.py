@@ -21,6 +21,7 @@ class Job:
     image: str
     pull_policy: str = "IfNotPresent"
     cpu_request: str | None = None
+    http_secret: str | None = None  # with the certificate of the driver's HTTP
     suspended: bool = False
 
     @property

@@ -6,7 +6,7 @@ from joinop.names import Object
 USER = 185
 LOCAL, HOME, TEMPORARY = "/var/streamjoin", "/home/streamjoin", "/tmp"  # noqa: S108  a folder of the pod's own
 SPEC_FOLDER, TOKEN_FOLDER = "/etc/streamjoin", "/etc/streamjoin-token"
-RPC_FOLDER = "/etc/streamjoin-rpc"
+RPC_FOLDER, TLS_FOLDER = "/etc/streamjoin-rpc", "/etc/streamjoin-tls"
 GRACE_S = 90
 # Nothing of the spec may be mounted over these.
 RESERVED = (

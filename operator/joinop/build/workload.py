@@ -77,6 +77,7 @@ def _pod(job: Job) -> Object:
             {"name": "spec", "configMap": {"name": names.spec(job.name)}},
             {"name": "token", **pod.secret(names.token(job.name))},
             {"name": "rpc", **pod.secret(names.rpc(job.name))},
+            *([{"name": "tls", **pod.secret(job.http_secret)}] if job.http_secret else []),
             *pod.volumes(job.spec),
         ],
     }
@@ -95,13 +96,14 @@ def _container(job: Job) -> Object:
         "ports": [{"name": name, "containerPort": port} for name, port in PORTS.items()],
         "resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}},
         "securityContext": pod.container_security(),
-        "startupProbe": _probe("/healthz", period_s=5, failures=_START_S // 5),
-        "livenessProbe": _probe("/healthz", period_s=10, failures=6),
-        "readinessProbe": _probe("/readyz", period_s=3, failures=2),
+        "startupProbe": _probe(job, "/healthz", period_s=5, failures=_START_S // 5),
+        "livenessProbe": _probe(job, "/healthz", period_s=10, failures=6),
+        "readinessProbe": _probe(job, "/readyz", period_s=3, failures=2),
         "volumeMounts": [
             {"name": "spec", "mountPath": pod.SPEC_FOLDER, "readOnly": True},
             {"name": "token", "mountPath": pod.TOKEN_FOLDER, "readOnly": True},
             pod.RPC_MOUNT,
+            *([{"name": "tls", "mountPath": pod.TLS_FOLDER, "readOnly": True}] if job.http_secret else []),
             *pod.mounts(job.spec),
         ],
     }
@@ -121,6 +123,7 @@ def _environment(job: Job) -> list[Object]:
         "STREAMJOIN_EXECUTOR_TEMPLATE": f"{pod.SPEC_FOLDER}/{EXECUTOR_FILE}",
         "STREAMJOIN_CONFIG_HASH": job.config_hash,
         "STREAMJOIN_UID": job.uid,
+        **({"STREAMJOIN_TLS_FOLDER": pod.TLS_FOLDER} if job.http_secret else {}),
         **({"STREAMJOIN_CPU_REQUEST": job.cpu_request} if job.cpu_request else {}),
         **pod.folders(),
     }
@@ -131,9 +134,9 @@ def _environment(job: Job) -> list[Object]:
     ]
 
 
-def _probe(path: str, period_s: int, failures: int) -> Object:
+def _probe(job: Job, path: str, period_s: int, failures: int) -> Object:
     return {
-        "httpGet": {"path": path, "port": "http"},
+        "httpGet": {"path": path, "port": "http", **({"scheme": "HTTPS"} if job.http_secret else {})},
         "periodSeconds": period_s,
         "timeoutSeconds": 5,
         "failureThreshold": failures,

@@ -191,6 +191,29 @@ def test_secret_is_not_derived() -> None:
     assert "hunter2" not in json.dumps(build.children(job(), monitored=True))
 
 
+def test_http_is_in_clear_or_secured() -> None:
+    """With a Secret: its certificate is mounted by the driver alone, probes and Prometheus speak TLS, who looks has the token."""
+    plain, secured = (build.children(job(http_secret=name), monitored=True) for name in (None, "drivers-tls"))
+    assert "tls" not in json.dumps(plain)
+    found = {child["kind"]: child["spec"] for child in secured if "spec" in child}
+    pod = found["StatefulSet"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert {"name": "tls", "secret": {"secretName": "drivers-tls", "defaultMode": 0o440}} in pod["volumes"]
+    assert {"name": "tls", "mountPath": "/etc/streamjoin-tls", "readOnly": True} in container["volumeMounts"]
+    assert {"name": "STREAMJOIN_TLS_FOLDER", "value": "/etc/streamjoin-tls"} in container["env"]
+    assert {
+        container[f"{kind}Probe"]["httpGet"]["scheme"] for kind in ("startup", "liveness", "readiness")
+    } == {"HTTPS"}
+    assert "drivers-tls" not in next(c for c in secured if c["kind"] == "ConfigMap")["data"]["executor.yaml"]
+    (endpoint,) = found["PodMonitor"]["podMetricsEndpoints"]
+    assert endpoint["scheme"] == "https"
+    assert endpoint["authorization"] == {"credentials": {"name": "late-token", "key": "token"}}
+    assert endpoint["tlsConfig"] == {
+        "ca": {"secret": {"name": "drivers-tls", "key": "ca.crt"}},
+        "serverName": "late-driver.shop.svc",
+    }
+
+
 def test_executors_know_the_driver_and_not_the_operator() -> None:
     """The Secret of Spark's RPC is mounted by both at the place that the driver tells Spark; the operator's by the driver."""
     driver = stateful_set(job())["spec"]["template"]["spec"]

@@ -125,9 +125,7 @@ class Server:
     def _renew(self) -> None:
         """Connections that come later see a certificate that was replaced meanwhile."""
         if self._tls is not None:
-            with contextlib.suppress(
-                SpecError
-            ):  # it is being replaced: the old one serves until it is read again
+            with contextlib.suppress(SpecError):  # half replaced: the old one serves until the next look
                 self._tls.read()
             self._loop.call_later(_RENEW_S, self._renew)
 
@@ -143,9 +141,8 @@ class _Certificate:
     def read(self) -> None:
         try:
             files = self._folder / "tls.crt", self._folder / "tls.key"
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
-                *files
-            )  # half of a pair would be taken over
+            # First into another context: of a pair that does not fit half would be taken over.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*files)
             self.context.load_cert_chain(*files)
         except OSError as error:  # so are errors of TLS
             raise SpecError(

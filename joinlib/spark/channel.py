@@ -10,6 +10,7 @@ shows when the marker is moved, which is why that is the first thing a transacti
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -57,7 +58,7 @@ class Channel:
         self.trouble = Trouble(target.connection)
         self._failed: KafkaError | None = None  # the first message that did not arrive
         self._shaken = False
-        self._begun = 0.0  # the transaction that is open
+        self._begun = math.inf  # when its transaction did
         self.settings = settings(target.connection) | {"error_cb": self._heard, "logger": _SILENT}
         self._producer = Producer(self.settings | _producing(self.name, target, self._delivered))
         # No member of it ever lives. (An AdminClient that asks for offsets crashes while their broker changes: librdkafka 2.16

@@ -65,7 +65,9 @@ class Reach:
         except ApiError as error:
             raise ValueError(f"the Secret {name} cannot be read: {error}") from error
         found = {key: base64.b64decode(value).decode() for key, value in (thing.get("data") or {}).items()}
-        self._known[namespace, name] = time.monotonic(), found
+        now = time.monotonic()
+        fresh = {key: kept for key, kept in self._known.items() if now - kept[0] < _BELIEVED_S}
+        self._known = fresh | {(namespace, name): (now, found)}
         return found
 
 

@@ -302,7 +302,8 @@ def drive(file: Path, around: Surroundings) -> int:
 def _serving(driver: Driver) -> Iterator[None]:
     signal.signal(signal.SIGTERM, lambda *_: driver.stopping.set())
     signal.signal(signal.SIGINT, lambda *_: driver.stopping.set())
-    http = Server(application(driver.answers()), driver.around.port)
+    around = driver.around
+    http = Server(application(driver.answers(), open_to_all=around.tls is None), around.port, around.tls)
     http.start()
     try:
         yield

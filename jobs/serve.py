@@ -1,6 +1,7 @@
 """The driver's HTTP: four things to look at, one to change.
 
-    GET  /metrics  /healthz  /readyz  /v1/status
+    GET  /healthz  /readyz
+    GET  /metrics  /v1/status            with the job's token where there is TLS
     POST /v1/executors {"total": n}      with the job's token
 
 It runs on an event loop in a thread of its own. What is looked at are plain values that the driver puts down: no answer waits
@@ -8,12 +9,15 @@ for Spark.
 """
 
 import asyncio
+import contextlib
 import hmac
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -22,6 +26,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from joinlib.errors import SpecError
 
 _BODY_BYTES = 4096
+_RENEW_S = 600.0
 _REALM = 'Bearer realm="streamjoin"'
 
 
@@ -39,10 +44,18 @@ class Answers:
     ]  # read for each request: it may be replaced; None: there is none, nobody is let in
 
 
-def application(answers: Answers) -> web.Application:
-    """Everything else is 404, or 405 where only the method is wrong; a body that is too large 413."""
+def application(answers: Answers, *, open_to_all: bool = True) -> web.Application:
+    """Everything else is 404, or 405 where only the method is wrong; a body that is too large 413.
 
-    async def metrics(_: web.Request) -> web.Response:
+    open_to_all: figures and status need no token.
+    """
+
+    def reader(request: web.Request) -> None:
+        if not open_to_all:
+            _admit(request, answers.token())
+
+    async def metrics(request: web.Request) -> web.Response:
+        reader(request)
         return web.Response(body=answers.metrics(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def healthy(_: web.Request) -> web.Response:
@@ -51,7 +64,8 @@ def application(answers: Answers) -> web.Application:
     async def ready(_: web.Request) -> web.Response:
         return _yes_or_no(answers.ready())
 
-    async def status(_: web.Request) -> web.Response:
+    async def status(request: web.Request) -> web.Response:
+        reader(request)
         return web.json_response(answers.status())
 
     async def executors(request: web.Request) -> web.Response:
@@ -77,10 +91,14 @@ def application(answers: Answers) -> web.Application:
 
 
 class Server:
-    """An application on a port, from `start` to `stop`. Port 0: any; `port` is the one it got."""
+    """An application on a port, from `start` to `stop`. Port 0: any; `port` is the one it got.
 
-    def __init__(self, app: web.Application, port: int) -> None:
+    tls: folder with tls.crt and tls.key, which may be replaced; SpecError where they are no certificate and its key.
+    """
+
+    def __init__(self, app: web.Application, port: int, tls: Path | None = None) -> None:
         self._app, self.port = app, port
+        self._tls = _Certificate(tls) if tls else None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
 
@@ -100,7 +118,37 @@ class Server:
         await self._runner.setup()
         listening = _listening(self.port)
         self.port = listening.getsockname()[1]
-        await web.SockSite(self._runner, listening).start()
+        context = self._tls.context if self._tls else None
+        await web.SockSite(self._runner, listening, ssl_context=context).start()
+        self._renew()
+
+    def _renew(self) -> None:
+        """Connections that come later see a certificate that was replaced meanwhile."""
+        if self._tls is not None:
+            with contextlib.suppress(SpecError):  # half replaced: the old one serves until the next look
+                self._tls.read()
+            self._loop.call_later(_RENEW_S, self._renew)
+
+
+class _Certificate:
+    """That of a folder, as it was when it was last read."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.read()
+
+    def read(self) -> None:
+        try:
+            files = self._folder / "tls.crt", self._folder / "tls.key"
+            # First into another context: of a pair that does not fit half would be taken over.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*files)
+            self.context.load_cert_chain(*files)
+        except OSError as error:  # so are errors of TLS
+            raise SpecError(
+                f"{self._folder}: tls.crt and tls.key are no certificate and its key ({error}); correct the Secret that"
+                " jobs.http.tlsSecret of the chart names"
+            ) from error
 
 
 def _listening(port: int) -> socket.socket:

@@ -17,6 +17,7 @@ class Surroundings:
     place: Place | None
     owner: str | None  # uid of the StreamJoin
     token_file: Path | None
+    tls: Path | None  # folder with tls.crt and tls.key: HTTP is encrypted then, and for who knows the token
     termination_log: Path
     port: int
     config_hash: str | None
@@ -31,11 +32,12 @@ class Surroundings:
 
 def surroundings(env: Mapping[str, str]) -> Surroundings:
     """POD_NAME says that this is a pod; the rest must be there then."""
-    token = env.get("STREAMJOIN_TOKEN_FILE")
+    token, tls = env.get("STREAMJOIN_TOKEN_FILE"), env.get("STREAMJOIN_TLS_FOLDER")
     return Surroundings(
         place=_place(env) if env.get("POD_NAME") else None,
         owner=env.get("STREAMJOIN_UID"),
         token_file=Path(token) if token else None,
+        tls=Path(tls) if tls else None,
         termination_log=Path(env.get("STREAMJOIN_TERMINATION_LOG", "/dev/termination-log")),
         port=int(env.get("STREAMJOIN_PORT", "8080")),
         config_hash=env.get("STREAMJOIN_CONFIG_HASH"),
@@ -50,10 +52,11 @@ def _place(env: Mapping[str, str]) -> Place:
         "POD_UID",
         "STREAMJOIN_IMAGE",
         "STREAMJOIN_EXECUTOR_TEMPLATE",
+        "STREAMJOIN_RPC_FILE",
     )
     if missing := [name for name in names if not env.get(name)]:
         raise SpecError(f"environment: {', '.join(missing)} not set, though POD_NAME says that this is a pod")
-    name, namespace, ip, uid, image, template = (env[name] for name in names)
+    name, namespace, ip, uid, image, template, secret = (env[name] for name in names)
     return Place(
         pod=Pod(name, namespace, ip, uid),
         image=image,
@@ -61,5 +64,6 @@ def _place(env: Mapping[str, str]) -> Place:
         local=env.get("STREAMJOIN_LOCAL_DIR", "/var/streamjoin"),
         temporary=env.get("TMPDIR") or tempfile.gettempdir(),
         run=uuid.uuid4().hex[:8],
+        secret=secret,
         cpu=env.get("STREAMJOIN_CPU_REQUEST"),
     )

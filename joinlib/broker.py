@@ -10,6 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from joinlib import secret
 from joinlib.errors import InputError, SpecError, StreamJoinError
 from joinlib.spec.kafka import KafkaConnection, KafkaSecurity
 
@@ -49,7 +50,7 @@ def _security(security: KafkaSecurity) -> Settings:
 
 def _secret(what: str, path: Path | None, variable: str | None) -> str:
     if path is not None:
-        text = _readable(path).read_text().rstrip("\r\n")
+        text = secret.read(path, f"kafka.security.{what}File")
         if not text:
             raise SpecError(f"{path}: the file of Kafka's {what} is empty; write the {what} into it")
         return text

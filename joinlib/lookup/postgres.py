@@ -10,6 +10,7 @@ have few. What may pass (a server that restarts, no connection free, a query tha
 """
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib import secret
 from joinlib.errors import SpecError
 from joinlib.expr.types import name as type_name
 from joinlib.lookup import retry
@@ -53,6 +55,10 @@ class PostgresConfig:
     uri_env: str | None = None  # the variable that holds a whole connection string
     password_env: str = _USUAL
     password_file: Path | None = None
+    mode: str = "require"  # libpq's sslmode
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
     timeout_us: int = 30_000_000  # of a query
     patience_us: int = 60_000_000  # of a caller, over all attempts
 
@@ -279,7 +285,7 @@ def _opened(config: PostgresConfig) -> Any:
 def _address(config: PostgresConfig) -> str:
     """libpq's connection string. The only place that sees the secret."""
     if config.uri_env is not None:
-        return _variable(config.uri_env, config)
+        return _encrypted(_variable(config.uri_env, config))
     wait_s = max(config.timeout_us // 1_000_000, 2)
     parts: dict[str, object] = {
         "host": config.host,
@@ -288,14 +294,13 @@ def _address(config: PostgresConfig) -> str:
         "user": config.user,
         "connect_timeout": min(wait_s, 10),
         "tcp_user_timeout": 1000 * wait_s,
+        "sslmode": config.mode,
+        "sslrootcert": config.ca_file,
+        "sslcert": config.cert_file,
+        "sslkey": config.key_file,
     }
     if config.password_file is not None:
-        try:
-            parts["password"] = config.password_file.read_text().rstrip("\n")
-        except OSError as e:
-            raise SpecError(
-                f"inputs.{config.name}.postgres.passwordFile: {config.password_file} cannot be read: {e.strerror}"
-            ) from e
+        parts["password"] = secret.read(config.password_file, f"inputs.{config.name}.postgres.passwordFile")
     elif config.password_env in os.environ:
         parts["password"] = os.environ[config.password_env]
     elif config.password_env != _USUAL:  # without that, a server may trust this user
@@ -309,6 +314,15 @@ def _variable(name: str, config: PostgresConfig) -> str:
     if name not in os.environ:
         raise SpecError(f"inputs.{config.name}.postgres.uriEnv: the variable {name} is not set")
     return os.environ[name]
+
+
+def _encrypted(address: str) -> str:
+    """A connection string that asks for TLS unless it says otherwise: of two values of one parameter libpq takes the later."""
+    place = re.match(r"postgres(?:ql)?://(?:[^@/]*@)?[^?]*", address)
+    if place is None:
+        return f"sslmode=require {address}"
+    said = address[place.end() + 1 :]
+    return "".join([place[0], "?sslmode=require", f"&{said}" if said else ""])
 
 
 def _escaped(value: str) -> str:

@@ -15,6 +15,11 @@ _FINAL = (  # the server is there, and says no: waiting does not help
     "no pg_hba.conf entry",
     "permission denied",
     "is not permitted to log in",
+    "server does not support SSL",
+    "certificate verify failed",
+    "does not match host name",
+    "certificate file",
+    "private key file",
 )
 
 
@@ -58,6 +63,12 @@ def _statement(message: str) -> str:
 def _fix(text: str) -> str:
     if "authentication failed" in text or "no password" in text:
         return "; set the password in the variable of passwordEnv, or give passwordFile"
+    if "server does not support SSL" in text:
+        return "; have it speak TLS, or write postgres.security: {mode: disable} to send all in clear"
+    if "certificate verify failed" in text:
+        return "; caFile of postgres.security did not sign its certificate"
+    if "does not match host name" in text:
+        return "; correct the host, or its certificate"
     if "permission denied" in text:
         return "; GRANT SELECT on it to this user"
     if "does not exist" in text:

@@ -10,6 +10,7 @@ shows when the marker is moved, which is why that is the first thing a transacti
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -22,9 +23,9 @@ from joinlib.broker import Trouble, codes, settings
 from joinlib.errors import NotReady, SpecError, StreamJoinError
 from joinlib.spark.messages import Message, too_large
 from joinlib.spark.task import KafkaTarget
+from joinlib.spec import duration
 
 PATIENCE_S = 120.0  # for a broker that is away in mid-run; a restart takes 10 to 60 s
-TRANSACTION_S = 600  # brokers allow 900 unless told otherwise
 _QUEUE, _QUEUE_KB, _CHUNK = 100_000, 64 * 1024, 5_000
 _AGAIN_S, _GRACE_S = 0.1, 5.0
 _SILENT = logging.getLogger(__name__)  # what matters is raised; that a channel is out of date is no news
@@ -57,8 +58,9 @@ class Channel:
         self.trouble = Trouble(target.connection)
         self._failed: KafkaError | None = None  # the first message that did not arrive
         self._shaken = False
+        self._begun = math.inf  # when its transaction did
         self.settings = settings(target.connection) | {"error_cb": self._heard, "logger": _SILENT}
-        self._producer = Producer(self.settings | _producing(self.name, target.max_bytes, self._delivered))
+        self._producer = Producer(self.settings | _producing(self.name, target, self._delivered))
         # No member of it ever lives. (An AdminClient that asks for offsets crashes while their broker changes: librdkafka 2.16
         # takes the client for a consumer.) It connects while the producer does.
         self._group = Consumer(self.settings | {"group.id": self.name, "enable.auto.commit": False})
@@ -82,6 +84,7 @@ class Channel:
         """A transaction that moves the marker."""
         at = [TopicPartition(self.target.topic, 0, marker)]
         self._producer.begin_transaction()
+        self._begun = time.monotonic()
         self.persist(
             "moving its group's offset",
             lambda seconds: self._producer.send_offsets_to_transaction(at, self._member, seconds),
@@ -113,6 +116,8 @@ class Channel:
     def error(self, doing: str, cause: KafkaError | None) -> StreamJoinError:
         """What to raise: NotReady if trying again may help."""
         if cause is not None and cause.code() in _FENCED:
+            if time.monotonic() - self._begun > self.target.transaction_us / 1e6:
+                return _too_long(self.target)
             return NotReady(
                 f"kafka: topic {self.target.topic}: another run of this checkpoint has taken over"
             )
@@ -197,14 +202,24 @@ def _bounded(call: Callable[[float], T], seconds: float) -> T:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
 
 
+def _too_long(target: KafkaTarget) -> SpecError:
+    """The broker has aborted it, which looks as if another producer had come. Time that the machine slept is not counted."""
+    limit = duration.text(target.transaction_us)
+    return SpecError(
+        f"output topic {target.topic}: a task took longer than output.kafka.transactionTimeout, {limit}, from its first row to"
+        " its last, so the brokers have aborted its transaction (none of its rows are there); raise that, and the brokers'"
+        " transaction.max.timeout.ms if it is less"
+    )
+
+
 def _producing(
-    name: str, max_bytes: int, delivered: Callable[[KafkaError | None, object], None]
+    name: str, target: KafkaTarget, delivered: Callable[[KafkaError | None, object], None]
 ) -> dict[str, object]:
     return {
         "transactional.id": name,
-        "transaction.timeout.ms": TRANSACTION_S * 1000,
-        "message.timeout.ms": int(PATIENCE_S * 1000),
-        "message.max.bytes": max_bytes,
+        "transaction.timeout.ms": target.transaction_us // 1000,
+        "message.timeout.ms": min(int(PATIENCE_S * 1000), target.transaction_us // 1000),
+        "message.max.bytes": target.max_bytes,
         "partitioner": "murmur2_random",  # that of Java's producers
         "linger.ms": 20,
         "queue.buffering.max.messages": _QUEUE,

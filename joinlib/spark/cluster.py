@@ -60,6 +60,7 @@ class Place:
     local: str  # folder of the executors' indexes
     temporary: str  # folder for the driver's own files that last no longer than it does
     run: str  # eight characters that no other run of the driver has
+    secret: str  # file with what driver and executors prove themselves by, at the same place in each pod
     cpu: str | None = None  # CPU that an executor asks for; None: its cores
 
 
@@ -112,6 +113,8 @@ def confs(document: StreamJoin, place: Place) -> dict[str, str]:
         "spark.app.name": document.metadata.name,
         "spark.master": "k8s://https://kubernetes.default.svc",
         "spark.submit.deployMode": "client",
+        # Without a file Spark makes one of its own, which then stands in the environment of every executor's pod.
+        "spark.authenticate.secret.file": place.secret,
         **_driver(document.spec.driver, place),
         **_pods(document.metadata.name, executors, place),
         **_executor(executors, place),

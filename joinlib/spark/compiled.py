@@ -86,7 +86,11 @@ def _table(lookup: Lookup, document: StreamJoin, checkpoint: Path) -> TableTask:
             user=asked.user,
             uri_env=asked.uri_env,
             password_env=asked.password_env,
-            password_file=Path(asked.password_file) if asked.password_file else None,
+            password_file=asked.password_file,
+            mode=asked.security.mode,
+            ca_file=asked.security.ca_file,
+            cert_file=asked.security.cert_file,
+            key_file=asked.security.key_file,
             timeout_us=asked.timeout_us,
             patience_us=asked.patience_us,
         )
@@ -154,4 +158,5 @@ def _target(kafka: KafkaOutput, pipeline: Pipeline) -> KafkaTarget:
             raise SpecError(
                 f"output.kafka.key: the result has no column {key!r}; {hint(key, names, 'columns')}"
             )
-    return KafkaTarget(kafka, kafka.topic, kafka.format, kafka.key, changelog)
+    time_us = kafka.transaction_timeout_us
+    return KafkaTarget(kafka, kafka.topic, kafka.format, kafka.key, changelog, transaction_us=time_us)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from joinlib.spark import archive, home, jar, nursery
+from joinlib.spark import archive, home, jar, nursery, trust
 
 # C1 alone: rows never pass through the JVM, so its code need not be the best, and two cores have better to do.
 JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK")
@@ -56,6 +56,7 @@ def settings() -> dict[str, str]:
         "spark.ui.retainedTasks": "1000",
         "spark.sql.ui.retainedExecutions": "100",
         **jar.settings(),
+        **trust.settings(),
     }
 
 
@@ -96,7 +97,7 @@ def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = F
     }
     os.environ["PYSPARK_PYTHON"] = _python(chosen)
     builder = SparkSession.builder
-    for key, value in chosen.items():
+    for key, value in {**chosen, **trust.secret(chosen)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

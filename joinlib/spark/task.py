@@ -4,6 +4,7 @@ Spark starts several Python processes that only pass such values on. So this mod
 load neither numba nor pandas nor the SQL parser: that would cost each process a second before the first result.
 """
 
+import hashlib
 import os
 import tempfile
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from joinlib.state.tuning import Tuning
 if TYPE_CHECKING:
     from joinlib.spec.kafka import KafkaConnection
 
+_TAIL = 40  # characters of a path that its folder of indexes shows; its hash tells it from others
+
 Format = Literal["parquet", "csv", "jsonl"]
 
 
@@ -35,6 +38,7 @@ class KafkaTarget:
     changelog: bool = False  # rows have a flag `deleted`: then they become tombstones
     job: str = ""  # the checkpoint's id: whose transactions these are
     max_bytes: int = 1_000_000  # of a message
+    transaction_us: int = 600_000_000  # brokers abort what takes longer from the first row to the commit
     doubtful: int = -1  # this batch was begun so long ago that its marker may be gone
 
 
@@ -115,4 +119,6 @@ def local_folder(state: Path) -> Path:
         raise StateError(f"{root} belongs to another user; set STREAMJOIN_LOCAL_DIR to a folder of your own")
     with open("/proc/sys/kernel/random/boot_id") as file:
         boot = file.read(8)
-    return root / f"{boot}{str(state.resolve()).replace('/', '-')}"
+    path = str(state.resolve())
+    digest = hashlib.blake2b(os.fsencode(path), digest_size=8).hexdigest()
+    return root / f"{boot}-{digest}{path.replace('/', '-')[-_TAIL:]}"

@@ -169,6 +169,7 @@ def _inputs() -> list[Rule]:
             ".onBadMessage",
         ),
         *(rule for place in ("spec.inputs.*.kafka", "spec.output.kafka") for rule in _security(place)),
+        *_encryption("spec.inputs.*.postgres.security"),
         Rule(
             "spec",
             f"!has(self.?join.retention) || self.inputs.all(name, {timed} || self.inputs[name].?role.orValue('') == 'table')",
@@ -202,6 +203,23 @@ def _security(place: str) -> list[Rule]:
             "has(self.certFile) == has(self.keyFile)",
             "certFile and keyFile belong together; write both or none",
             ".certFile",
+        ),
+    ]
+
+
+def _encryption(place: str) -> list[Rule]:
+    return [
+        Rule(
+            place,
+            "self.mode.startsWith('verify') == has(self.caFile)",
+            "verify-ca and verify-full know the server by caFile, other modes do not look at it; correct mode or caFile",
+            ".mode",
+        ),
+        Rule(
+            place,
+            "has(self.certFile) == has(self.keyFile) && (!has(self.certFile) || self.mode != 'disable')",
+            "certFile and keyFile belong together, and to TLS; write both or none",
+            ".mode",
         ),
     ]
 

@@ -9,6 +9,7 @@ from joinlib.spec import ddl
 from joinlib.spec.base import ArrowSchema, Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.kafka import About, KafkaConnection, Topic
 from joinlib.spec.nearest import hint
+from joinlib.spec.postgres import PostgresSecurity
 
 Format = Literal["parquet", "csv", "jsonl"]
 Role = Literal["stream", "table"]
@@ -226,8 +227,11 @@ class Postgres(Model):
         min_length=1,
         description="Environment variable that holds the password; the spec never does.",
     )
-    password_file: str | None = Field(
-        default=None, pattern=r"^/", description="File that holds the password, such as a mounted Secret."
+    password_file: Folder | None = Field(
+        default=None, description="File that holds the password, such as a mounted Secret."
+    )
+    security: PostgresSecurity = Field(
+        default_factory=PostgresSecurity, description="How server and client prove who they are."
     )
     cache: Literal["full", "incremental", "auto"] = Field(
         default="auto",
@@ -254,6 +258,8 @@ class Postgres(Model):
     def _place(self) -> list[Problem]:
         named = {name: getattr(self, name) for name in ("host", "database", "user")}
         if self.uri_env is not None:
+            if self.security != PostgresSecurity():
+                named["security"] = self.security
             return [
                 Problem((name,), "stands in the connection string of uriEnv; remove one of them")
                 for name, value in named.items()

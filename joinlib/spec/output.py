@@ -48,6 +48,11 @@ class KafkaOutput(KafkaConnection):
         default="fail",
         description="For a batch that was cut off longer ago than the brokers keep offsets: fail, or write it (again).",
     )
+    transaction_timeout_us: Annotated[Duration, Field(ge=1_000_000)] = quantity(
+        "10m",
+        "transactionTimeout",
+        "What a task may need from its first row to its commit; brokers allow transaction.max.timeout.ms at most (15 min).",
+    )
 
     @model_validator(mode="after")
     def _keyed(self) -> Self:

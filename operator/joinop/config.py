@@ -24,6 +24,7 @@ class Config:
     cpu_request: str | None = None  # of driver and executors; None: the cores of the spec
     pods: Pods = field(default_factory=Pods)  # what a spec leaves out
     node_loss_s: int = 30  # pods stay on a node that is lost for so long
+    http_secret: str | None = None  # with the certificate of drivers' HTTP; None: it is in clear
     port: int = 8080  # of /healthz and /metrics
     lease: str | None = (
         None  # NAMESPACE/NAME: of several operators only its holder acts; None: there is no other
@@ -56,6 +57,7 @@ class Config:
             cpu_request=given.get("JOINOP_CPU_REQUEST"),
             pods=Pods.model_validate_json(given.get("JOINOP_PODS", "{}")),
             node_loss_s=int(given.get("JOINOP_NODE_LOSS_SECONDS", "30")),
+            http_secret=given.get("JOINOP_HTTP_TLS_SECRET"),
             port=int(given.get("JOINOP_PORT", "8080")),
             lease=given.get("JOINOP_LEASE"),
             identity=given.get("JOINOP_POD") or f"{socket.gethostname()}-{os.getpid()}",

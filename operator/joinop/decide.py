@@ -182,6 +182,7 @@ def _job(seen: Seen, runs: Accepted, config: Config, image: str, *, suspended: b
         cpu_request=config.cpu_request,
         default_pods=config.pods,
         node_loss_s=config.node_loss_s,
+        http_secret=config.http_secret,
         suspended=suspended,
         operator=config.namespace,
         scrapers=config.scrapers,

@@ -14,6 +14,7 @@ from joinop.api import anybody
 from joinop.body import whole
 from joinop.build.workload import PORTS
 from joinop.names import Object
+from joinop.reach import Reach
 from joinop.reading import Reading
 
 _TIMEOUT_S = 4.0
@@ -28,8 +29,10 @@ class Drivers:
     `check` is called right before a driver is told something.
     """
 
-    def __init__(self, port: int = PORTS["http"], check: Callable[[], None] = anybody) -> None:
-        self._port, self._check = port, check
+    def __init__(
+        self, port: int = PORTS["http"], check: Callable[[], None] = anybody, reach: Reach | None = None
+    ) -> None:
+        self._port, self._check, self._reach = port, check, reach or Reach()
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S))
         self._gate = asyncio.Semaphore(_SIDE_BY_SIDE)
 
@@ -42,7 +45,8 @@ class Drivers:
         if url is None:
             return Reading(time.monotonic(), error="the pod has no IP")
         try:
-            async with self._gate, self._session.get(url) as answer:
+            options = await self._reach.options(pod)
+            async with self._gate, self._session.get(url, **options) as answer:
                 answer.raise_for_status()
                 body = await _json(answer)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
@@ -55,7 +59,8 @@ class Drivers:
         if url is None:
             return "the driver's pod has no IP"
         try:
-            async with self._gate, self._session.get(url) as answer:
+            options = await self._reach.options(pod)
+            async with self._gate, self._session.get(url, **options) as answer:
                 answer.raise_for_status()
                 text = await whole(answer, _METRICS_MAX)
             return measure.load(measure.of_text(text.decode()))
@@ -67,22 +72,22 @@ class Drivers:
         url = self._url(pod, "/v1/executors")
         if url is None:
             return "the driver's pod has no IP"
-        headers = {"Authorization": f"Bearer {token}"}
         try:
+            options = await self._reach.options(pod) | {"headers": {"Authorization": f"Bearer {token}"}}
             async with self._gate:
                 self._check()
-                async with self._session.post(url, json={"total": executors}, headers=headers) as answer:
+                async with self._session.post(url, json={"total": executors}, **options) as answer:
                     if answer.ok:
                         return ""
                     said = (await answer.content.read(500)).decode(errors="replace").strip()
                     return f"the driver does not take {executors} executors yet ({answer.status}): {said}"
-        except (aiohttp.ClientError, TimeoutError) as error:
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             return f"the driver does not answer: {str(error) or type(error).__name__}"
 
     def _url(self, pod: Object, path: str) -> str | None:
         address = pod.get("status", {}).get("podIP")
         host = f"[{address}]" if ":" in (address or "") else address
-        return f"http://{host}:{self._port}{path}" if address else None
+        return f"{self._reach.scheme}://{host}:{self._port}{path}" if address else None
 
 
 async def _json(answer: aiohttp.ClientResponse) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from joinop.look import Looker
 from joinop.meters import Meters
 from joinop.prometheus import Prometheus
 from joinop.pulse import Pulse
+from joinop.reach import Reach
 from joinop.run import MANAGED, Operator
 from joinop.serve import serve
 
@@ -71,7 +72,8 @@ def _lifecycle(found: kopf.OperatorRegistry, config: Config) -> None:
         meters.leader.set(1)
         pulse.begin(time.monotonic())
         check = anybody if candidate is None else candidate.check
-        api, drivers = Api(check), Drivers(check=check)
+        api = Api(check)
+        drivers = Drivers(check=check, reach=Reach(api, config.http_secret))
         looker = Looker(config, Cache(), api, drivers, meters, pulse, _prometheus(config))
         operator = Operator(looker, pulse)
         operator.start()

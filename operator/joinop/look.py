@@ -230,7 +230,7 @@ class Looker:
             for pod in decision.remove:
                 await self._remove(key, {**pod, "kind": POD.kind})
             if decision.job is not None:
-                await self._token(decision.job, key, memory)
+                await self._secrets(decision.job, key, memory)
             for child in decision.apply:
                 await self._apply(key, thing, child, memory)
             for child in decision.prune:
@@ -256,13 +256,13 @@ class Looker:
         self.cache.drop(POD, pod)
         self._wrote(key, "remove", pod)
 
-    async def _token(self, job: build.Job, key: Key, memory: Memory) -> None:
-        """The Secret is made once and never written again."""
-        name = names.token(job.name)
-        if await self._there(SECRET.kind, key, name, memory):
-            return
-        if await self.api.create(build.secret(job, secrets.token_urlsafe(32))):
-            self._wrote(key, "create", {"kind": SECRET.kind, "metadata": {"name": name}})
+    async def _secrets(self, job: build.Job, key: Key, memory: Memory) -> None:
+        """Each is made once and never written again."""
+        for name in (names.token(job.name), names.rpc(job.name)):
+            if await self._there(SECRET.kind, key, name, memory):
+                continue
+            if await self.api.create(build.secret(job, name, secrets.token_urlsafe(32))):
+                self._wrote(key, "create", {"kind": SECRET.kind, "metadata": {"name": name}})
 
     async def _apply(self, key: Key, thing: Object, child: Object, memory: Memory) -> None:
         kind, name = BY_NAME[child["kind"]], child["metadata"]["name"]

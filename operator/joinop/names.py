@@ -62,6 +62,11 @@ def driver(name: str) -> str:
     return f"{name}-driver"
 
 
+def host(name: str, namespace: str) -> str:
+    """What the driver's Service is called."""
+    return f"{driver(name)}.{namespace}.svc"
+
+
 def pod(name: str) -> str:
     """The driver's pod."""
     return f"{name}-driver-0"
@@ -73,8 +78,13 @@ def spec(name: str) -> str:
 
 
 def token(name: str) -> str:
-    """The Secret."""
+    """The Secret by which the driver knows the operator."""
     return f"{name}-token"
+
+
+def rpc(name: str) -> str:
+    """The Secret by which driver and executors know each other."""
+    return f"{name}-rpc"
 
 
 def owner(name: str, uid: str) -> Object:

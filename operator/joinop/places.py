@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from joinlib.spec.inputs import Postgres
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.spec.model import Spec, Volume
 
@@ -76,6 +77,8 @@ def _paths(spec: Spec) -> Iterator[tuple[str, PurePosixPath, bool]]:
             if source.kafka.dead_letters is not None:
                 letters = PurePosixPath(source.kafka.dead_letters.path)
                 yield f"inputs.{name}.kafka.deadLetters.path", letters, True
+        if source.postgres is not None:
+            yield from _postgres(f"inputs.{name}.postgres", source.postgres)
     if spec.output.kafka is not None:
         yield from _kafka("output.kafka", spec.output.kafka)
     if spec.output.files is not None:
@@ -85,6 +88,14 @@ def _paths(spec: Spec) -> Iterator[tuple[str, PurePosixPath, bool]]:
 
 def _kafka(place: str, connection: KafkaConnection) -> Iterator[tuple[str, PurePosixPath, bool]]:
     """The files with what a client needs to log in."""
+    for field, path in connection.security.files.items():
+        yield f"{place}.security.{field}", PurePosixPath(path), False
+
+
+def _postgres(place: str, connection: Postgres) -> Iterator[tuple[str, PurePosixPath, bool]]:
+    """Whose password lies elsewhere has named a file that is not its own, such as the driver's token."""
+    if connection.password_file is not None:
+        yield f"{place}.passwordFile", PurePosixPath(connection.password_file), False
     for field, path in connection.security.files.items():
         yield f"{place}.security.{field}", PurePosixPath(path), False
 

@@ -11,9 +11,11 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError
 
 from joinlib.errors import NotReady, SpecError, StateError
 from joinlib.spark import outbox
+from joinlib.spark.channel import Channel
 from joinlib.spark.outbox import Outbox
 from joinlib.spark.task import KafkaTarget
 from joinlib.spark.topic import reached
@@ -74,6 +76,27 @@ def test_nothing_is_there_before_the_commit(broker: Broker) -> None:
     dies._channel.flush()
     send(to, 1, 2, 3)
     assert values(broker, to.topic) == [1, 2, 3]
+
+
+def test_who_never_began_was_not_too_slow() -> None:
+    """While it opens a channel, whoever is fenced is so by another."""
+    to = KafkaTarget(KafkaConnection(bootstrap_servers=f"127.0.0.1:{_free_ports()[0]}"), "t")
+    error = Channel(to, 0).error("beginning transactions", KafkaError(KafkaError._FENCED))
+    assert isinstance(error, NotReady)
+    assert "another run" in str(error)
+
+
+def test_a_task_that_takes_too_long_is_told_so(broker: Broker) -> None:
+    """The broker aborts its transaction as if another had taken over: the error says what it was, and what to change."""
+    to = target(broker, broker.topic("slow-task"), transaction_us=1_000_000)
+    slow = Outbox(to, 0, 0)
+    slow.send(rows(1))
+    time.sleep(4)  # the broker looks once a second
+    with pytest.raises(SpecError, match=r"longer than output\.kafka\.transactionTimeout, 1s, .* raise that"):
+        slow.commit()
+    assert values(broker, to.topic) == []
+    send(replace(to, transaction_us=60_000_000), 0, 1)
+    assert values(broker, to.topic) == [1]
 
 
 def test_a_frozen_attempt_does_no_harm(broker: Broker) -> None:

@@ -4,6 +4,7 @@
         db.execute("CREATE TABLE t (k bigint)")
         db.crash(); db.start()
 
+It speaks TLS, with a certificate for `localhost` that its own authority has signed; the tests' clients dial 127.0.0.1.
 As root it runs as the user `postgres`, because PostgreSQL refuses to run as root. Installed by apt where it is missing.
 """
 
@@ -37,7 +38,15 @@ _SETTINGS = {
     "log_min_duration_statement": "-1",
     "log_statement": "all",
     "jit": "off",
+    "ssl": "on",
 }
+_CERTIFICATES = """
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.crt
+openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -keyout data/server.key -out server.csr
+printf subjectAltName=DNS:localhost > names
+openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out data/server.crt
+chmod 600 data/server.key
+"""
 
 
 class Database:
@@ -69,6 +78,11 @@ class Database:
     def fields(self) -> dict[str, object]:
         """Where it is, as the spec says it."""
         return {"host": "127.0.0.1", "port": self.port, "database": NAME, "user": USER}
+
+    @property
+    def authority(self) -> Path:
+        """The certificate of who has signed the server's."""
+        return self.folder / "ca.crt"
 
     @property
     def running(self) -> bool:
@@ -141,6 +155,9 @@ class Database:
             check=True, stdout=subprocess.DEVNULL, cwd="/", **self._as_user(),
         )  # fmt: skip
         secret.unlink()
+        subprocess.run(
+            ["sh", "-ec", _CERTIFICATES], cwd=self.folder, check=True, capture_output=True, **self._as_user()
+        )
 
     def _as_user(self) -> dict[str, object]:
         return {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []} if self.user else {}

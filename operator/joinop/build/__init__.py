@@ -15,7 +15,7 @@ __all__ = ["Job", "children", "secret"]
 
 
 def children(job: Job, *, monitored: bool) -> tuple[Object, ...]:
-    """All objects but the Secret, which is made once; in the order in which they are applied."""
+    """All objects but the Secrets, which are made once; in the order in which they are applied."""
     found = (
         service_account(job),
         role(job),

@@ -1,4 +1,4 @@
-"""Who is the driver, what may it do, and how does it know the operator?"""
+"""Who is the driver, what may it do, and how does it know the operator and its executors?"""
 
 import base64
 
@@ -31,10 +31,9 @@ def role_binding(job: Job) -> Object:
     return job.object("RoleBinding", name, roleRef=given, subjects=[subject])
 
 
-def secret(job: Job, token: str) -> Object:
-    """The token for the driver's control endpoint. It is made once: a new one would need a restart."""
-    encoded = base64.b64encode(token.encode()).decode()
-    return job.object("Secret", names.token(job.name), type="Opaque", data={"token": encoded})
+def secret(job: Job, name: str, word: str) -> Object:
+    """What only those know who mount it. It is made once: a new one would need a restart."""
+    return job.object("Secret", name, type="Opaque", data={"token": base64.b64encode(word.encode()).decode()})
 
 
 def _rule(group: str, resource: str, *verbs: str) -> Object:

@@ -25,6 +25,7 @@ class Job:
     cpu_request: str | None = None
     default_pods: Pods = field(default_factory=Pods)
     node_loss_s: int = 30  # a pod stays on a node that is lost for so long
+    http_secret: str | None = None  # with the certificate of the driver's HTTP
     suspended: bool = False
     operator: str | None = None  # namespace of the operator; None: it runs outside the cluster
     scrapers: tuple[Any, ...] = ()  # who else may read the driver's figures: peers as in a NetworkPolicy

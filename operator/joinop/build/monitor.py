@@ -14,6 +14,22 @@ def pod_monitor(job: Job) -> Object:
         job.name,
         spec={
             "selector": {"matchLabels": names.match(job.name, "driver")},
-            "podMetricsEndpoints": [{"port": "http", "path": "/metrics", "relabelings": [_WHOSE]}],
+            "podMetricsEndpoints": [
+                {"port": "http", "path": "/metrics", "relabelings": [_WHOSE], **_secured(job)}
+            ],
         },
     )
+
+
+def _secured(job: Job) -> Object:
+    """As `joinop.reach` does it; Prometheus reads both Secrets itself."""
+    if job.http_secret is None:
+        return {}
+    return {
+        "scheme": "https",
+        "authorization": {"credentials": {"name": names.token(job.name), "key": "token"}},
+        "tlsConfig": {
+            "ca": {"secret": {"name": job.http_secret, "key": "ca.crt"}},
+            "serverName": names.host(job.name, job.namespace),
+        },
+    }

@@ -6,8 +6,10 @@ from joinop.names import Object
 USER = 185
 LOCAL, HOME, TEMPORARY = "/var/streamjoin", "/home/streamjoin", "/tmp"  # noqa: S108  a folder of the pod's own
 SPEC_FOLDER, TOKEN_FOLDER = "/etc/streamjoin", "/etc/streamjoin-token"
+RPC_FOLDER, TLS_FOLDER = "/etc/streamjoin-rpc", "/etc/streamjoin-tls"
 GRACE_S = 90
 _FOLDERS = {"local": LOCAL, "home": HOME, "temporary": TEMPORARY}
+RPC_MOUNT = {"name": "rpc", "mountPath": RPC_FOLDER, "readOnly": True}
 
 
 def pod_security() -> Object:
@@ -63,11 +65,16 @@ def mounts(spec: Spec) -> list[Object]:
     return own + [_mount(number, volume) for number, volume in enumerate(spec.volumes)]
 
 
+def secret(name: str) -> Object:
+    """What a volume of a Secret holds: files that are the group's, see `pod_security`."""
+    return {"secret": {"secretName": name, "defaultMode": 0o440}}
+
+
 def _source(volume: Volume) -> Object:
     if volume.claim is not None:
         return {"persistentVolumeClaim": {"claimName": volume.claim}}
     if volume.secret is not None:
-        return {"secret": {"secretName": volume.secret, "defaultMode": 0o440}}  # the group's, see `security`
+        return secret(volume.secret)
     return {"hostPath": {"path": volume.host_path, "type": "Directory"}}
 
 

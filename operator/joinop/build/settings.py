@@ -43,10 +43,13 @@ def executor(job: Job) -> Object:
                     "env": [*pod.variables(pod.folders()), *pod.secrets(job.spec)],
                     **({"resources": {"requests": disk, "limits": disk}} if disk else {}),
                     "securityContext": pod.container_security(),
-                    "volumeMounts": pod.mounts(job.spec),
+                    "volumeMounts": [pod.RPC_MOUNT, *pod.mounts(job.spec)],
                 }
             ],
-            "volumes": pod.volumes(job.spec, disk.get(STORAGE)),
+            "volumes": [
+                {"name": "rpc", **pod.secret(names.rpc(job.name))},
+                *pod.volumes(job.spec, disk.get(STORAGE)),
+            ],
             **placing(job, "executor"),
         },
     }

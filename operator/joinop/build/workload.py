@@ -76,7 +76,9 @@ def _pod(job: Job) -> Object:
         "containers": [_container(job)],
         "volumes": [
             {"name": "spec", "configMap": {"name": names.spec(job.name)}},
-            {"name": "token", "secret": {"secretName": names.token(job.name)}},
+            {"name": "token", **pod.secret(names.token(job.name))},
+            {"name": "rpc", **pod.secret(names.rpc(job.name))},
+            *([{"name": "tls", **pod.secret(job.http_secret)}] if job.http_secret else []),
             *pod.volumes(job.spec, storage(job.spec.driver).get(STORAGE)),
         ],
         **placing(job, "driver"),
@@ -94,12 +96,14 @@ def _container(job: Job) -> Object:
         "ports": [{"name": name, "containerPort": port} for name, port in PORTS.items()],
         "resources": _resources(job),
         "securityContext": pod.container_security(),
-        "startupProbe": _probe("/healthz", period_s=5, failures=_START_S // 5),
-        "livenessProbe": _probe("/healthz", period_s=10, failures=6),
-        "readinessProbe": _probe("/readyz", period_s=3, failures=2),
+        "startupProbe": _probe(job, "/healthz", period_s=5, failures=_START_S // 5),
+        "livenessProbe": _probe(job, "/healthz", period_s=10, failures=6),
+        "readinessProbe": _probe(job, "/readyz", period_s=3, failures=2),
         "volumeMounts": [
             {"name": "spec", "mountPath": pod.SPEC_FOLDER, "readOnly": True},
             {"name": "token", "mountPath": pod.TOKEN_FOLDER, "readOnly": True},
+            pod.RPC_MOUNT,
+            *([{"name": "tls", "mountPath": pod.TLS_FOLDER, "readOnly": True}] if job.http_secret else []),
             *pod.mounts(job.spec),
         ],
     }
@@ -124,9 +128,11 @@ def _environment(job: Job) -> list[Object]:
     plain = {
         "STREAMJOIN_IMAGE": job.image,
         "STREAMJOIN_TOKEN_FILE": f"{pod.TOKEN_FOLDER}/{TOKEN_FILE}",
+        "STREAMJOIN_RPC_FILE": f"{pod.RPC_FOLDER}/{TOKEN_FILE}",
         "STREAMJOIN_EXECUTOR_TEMPLATE": f"{pod.SPEC_FOLDER}/{EXECUTOR_FILE}",
         "STREAMJOIN_CONFIG_HASH": job.config_hash,
         "STREAMJOIN_UID": job.uid,
+        **({"STREAMJOIN_TLS_FOLDER": pod.TLS_FOLDER} if job.http_secret else {}),
         **({"STREAMJOIN_CPU_REQUEST": job.cpu_request} if job.cpu_request else {}),
         **pod.folders(),
     }
@@ -137,9 +143,9 @@ def _environment(job: Job) -> list[Object]:
     ]
 
 
-def _probe(path: str, period_s: int, failures: int) -> Object:
+def _probe(job: Job, path: str, period_s: int, failures: int) -> Object:
     return {
-        "httpGet": {"path": path, "port": "http"},
+        "httpGet": {"path": path, "port": "http", **({"scheme": "HTTPS"} if job.http_secret else {})},
         "periodSeconds": period_s,
         "timeoutSeconds": 5,
         "failureThreshold": failures,

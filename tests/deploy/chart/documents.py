@@ -26,6 +26,13 @@ GOOD: dict[str, Any] = {
 }
 FILES = "spec.inputs.orders.files"
 ORDERS, KAFKA = "spec.inputs.orders", "spec.inputs.orders.kafka"
+TLS = f"{ORDERS}.postgres.security"
+
+
+def table(**security: Any) -> dict[str, Any]:
+    """A table of a database that is reached so."""
+    postgres = {"host": "db", "database": "shop", "user": "app", "table": "orders", "security": security}
+    return {"schema": "k BIGINT", "postgres": postgres}
 
 
 def topic(**fields: Any) -> dict[str, Any]:
@@ -112,6 +119,10 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         "spec.inputs.orders.eventTime.delay",
         "is no duration; write each unit once",
     ),
+    (ORDERS, table(mode="verify-full"), f"{TLS}.mode", "correct mode or caFile"),
+    (ORDERS, table(caFile="/data/ca.crt"), f"{TLS}.mode", "correct mode or caFile"),
+    (ORDERS, table(keyFile="/data/key"), f"{TLS}.mode", "write both or none"),
+    (ORDERS, table(mode="prefer"), f"{TLS}.mode", "supported values"),
     (ORDERS, topic(bootstrapServers="k"), f"{KAFKA}.bootstrapServers", "write HOST:PORT"),
     (ORDERS, topic(topic="a b"), f"{KAFKA}.topic", "write letters, digits"),
     (ORDERS, topic(topics=["b"]), KAFKA, "write exactly one of topic or topics"),
@@ -241,6 +252,8 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
 FINE: list[tuple[str, Any]] = [
     ("metadata.name", "a" * 40),
     (ORDERS, topic()),
+    (ORDERS, table(mode="verify-full", caFile="/data/ca.crt")),
+    (ORDERS, table(mode="disable")),
     (ORDERS, topic(bootstrapServers="a:1, [::1]:2,c.d:3", security={"protocol": "SASL_SSL", **LOGIN})),
     (
         ORDERS,

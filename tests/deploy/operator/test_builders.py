@@ -147,6 +147,7 @@ def test_driver() -> None:
     assert environment["STREAMJOIN_IMAGE"] == container["image"] == "streamjoin:1"
     assert environment["STREAMJOIN_EXECUTOR_TEMPLATE"] == "/etc/streamjoin/executor.yaml"
     assert environment["STREAMJOIN_TOKEN_FILE"] == "/etc/streamjoin-token/token"
+    assert environment["STREAMJOIN_RPC_FILE"] == "/etc/streamjoin-rpc/token"
     assert {"POD_NAME", "POD_NAMESPACE", "POD_IP", "POD_UID"} <= set(environment)
 
 
@@ -203,8 +204,46 @@ def test_from_outside_only_named_namespaces_come_in() -> None:
 
 def test_secret_is_not_derived() -> None:
     """The token is what it was given, and no other object knows it."""
-    assert build.secret(job(), "hunter2")["data"] == {"token": "aHVudGVyMg=="}
+    assert build.secret(job(), "late-token", "hunter2")["data"] == {"token": "aHVudGVyMg=="}
     assert "hunter2" not in json.dumps(build.children(job(), monitored=True))
+
+
+def test_http_is_in_clear_or_secured() -> None:
+    """With a Secret: its certificate is mounted by the driver alone, probes and Prometheus speak TLS, who looks has the token."""
+    plain, secured = (build.children(job(http_secret=name), monitored=True) for name in (None, "drivers-tls"))
+    assert "tls" not in json.dumps(plain)
+    found = {child["kind"]: child["spec"] for child in secured if "spec" in child}
+    pod = found["StatefulSet"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert {"name": "tls", "secret": {"secretName": "drivers-tls", "defaultMode": 0o440}} in pod["volumes"]
+    assert {"name": "tls", "mountPath": "/etc/streamjoin-tls", "readOnly": True} in container["volumeMounts"]
+    assert {"name": "STREAMJOIN_TLS_FOLDER", "value": "/etc/streamjoin-tls"} in container["env"]
+    assert {
+        container[f"{kind}Probe"]["httpGet"]["scheme"] for kind in ("startup", "liveness", "readiness")
+    } == {"HTTPS"}
+    assert "drivers-tls" not in next(c for c in secured if c["kind"] == "ConfigMap")["data"]["executor.yaml"]
+    (endpoint,) = found["PodMonitor"]["podMetricsEndpoints"]
+    assert endpoint["scheme"] == "https"
+    assert endpoint["authorization"] == {"credentials": {"name": "late-token", "key": "token"}}
+    assert endpoint["tlsConfig"] == {
+        "ca": {"secret": {"name": "drivers-tls", "key": "ca.crt"}},
+        "serverName": "late-driver.shop.svc",
+    }
+
+
+def test_executors_know_the_driver_and_not_the_operator() -> None:
+    """The Secret of Spark's RPC is mounted by both at the place that the driver tells Spark; the operator's by the driver."""
+    driver = stateful_set(job())["spec"]["template"]["spec"]
+    executor = yaml.safe_load(built()["ConfigMap/late-spec"]["data"]["executor.yaml"])["spec"]
+    held = [
+        [volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume]
+        for pod in (driver, executor)
+    ]
+    assert held == [["late-token", "late-rpc"], ["late-rpc"]]
+    for pod in (driver, executor):
+        (container,) = pod["containers"]
+        (mount,) = [m for m in container["volumeMounts"] if m["name"] == "rpc"]
+        assert mount == {"name": "rpc", "mountPath": "/etc/streamjoin-rpc", "readOnly": True}
 
 
 @given(st.integers(1, 2**45))
@@ -220,7 +259,7 @@ def test_quantity(amount: int) -> None:
     assert int(number) % step or (suffix or "").startswith("E")
 
 
-@given(NAMES, NAMES, st.sampled_from(["", "-driver", "-executor", "-spec", "-token"]))
+@given(NAMES, NAMES, st.sampled_from(["", "-driver", "-executor", "-spec", "-token", "-rpc"]))
 def test_names_never_meet(one: str, two: str, ending: str) -> None:
     """Two jobs of a namespace have no object in common, also if one is called as the other's objects are."""
     two = f"{one}{ending}"[:40].rstrip("-") if ending else two

@@ -16,6 +16,15 @@ def topic(**fields: Any) -> dict[str, Any]:
     return {"schema": "id BIGINT, customer STRING", "kafka": kafka}
 
 
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # of the driver's pod
+
+
+def table(**fields: Any) -> dict[str, Any]:
+    """A table of a database, reached with these fields."""
+    postgres = {"host": "db", "database": "shop", "user": "app", "table": "customers", **fields}
+    return {"schema": "id BIGINT, name STRING", "postgres": postgres}
+
+
 def refused(**places: Any) -> str:
     verdict = judge(document(thing(**places)))
     assert isinstance(verdict, Refused)
@@ -46,6 +55,9 @@ def test_accepted() -> None:
         ("volumes", [{"mountPath": "/data", "claim": "c", "readOnly": True}], "which is readOnly"),
         ("volumes", [{"mountPath": "/data", "secret": "c"}], "which is a Secret; use another volume"),
         ("inputs__orders", topic(security={"protocol": "SSL", "caFile": "/ca.crt"}), "spec.inputs.orders.kafka.security.caFile: /ca.crt is under no volume"),
+        ("inputs__customers", table(passwordFile=TOKEN), f"spec.inputs.customers.postgres.passwordFile: {TOKEN} is under no volume"),
+        ("inputs__customers", table(passwordFile=f"/data/..{TOKEN}"), f"passwordFile: {TOKEN} is under no volume"),
+        ("inputs__customers", table(security={"mode": "verify-full", "caFile": "/ca.crt"}), "postgres.security.caFile: /ca.crt is under no volume"),
         ("inputs__orders", topic(onBadMessage="deadLetter", deadLetters={"path": "/bad"}), "spec.inputs.orders.kafka.deadLetters.path: /bad is under no volume"),
         ("volumes", [{"mountPath": "/data", "claim": "c"}] * 2, "spec.volumes.1.mountPath: /data is mounted twice"),
         *(

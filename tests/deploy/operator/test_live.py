@@ -28,6 +28,7 @@ CHILDREN = {
     "serviceaccount": ["late-driver"],
     "statefulset": ["late-driver"],
 }
+SECRETS = ("late-token", "late-rpc")
 MANAGED = "app.kubernetes.io/managed-by=streamjoin-operator"
 
 
@@ -69,13 +70,14 @@ def test_children_come_back(space: Kube, operator: Outside) -> None:
     """Each object that is deleted is made again; what the job needs is made once, and the log says nothing else."""
     started(space, job())
     space.until("all children", lambda: children(space) == CHILDREN, 60)
-    token = space.get("secret", "late-token")["data"]["token"]
+    words = [space.get("secret", name)["data"]["token"] for name in SECRETS]
+    assert len(set(words)) == 2
     for kind, names in CHILDREN.items():
         for name in names:
             space.delete(kind, name)
     space.until("all children again", lambda: children(space) == CHILDREN, 60)
 
-    assert space.get("secret", "late-token")["data"]["token"] == token
+    assert [space.get("secret", name)["data"]["token"] for name in SECRETS] == words
 
 
 def test_drift(space: Kube, operator: Outside) -> None:
@@ -122,7 +124,7 @@ def test_deleted_without_operator(space: Kube, tmp_path: Path) -> None:
     space.delete("sj", "late")
     space.until(
         "nothing is left",
-        lambda: not any(children(space).values()) and not space.get("secret", "late-token"),
+        lambda: not any(children(space).values()) and not any(space.get("secret", name) for name in SECRETS),
         60,
     )
 

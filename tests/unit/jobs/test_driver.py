@@ -21,6 +21,7 @@ POD = {
     "POD_UID": "uid-1",
     "STREAMJOIN_IMAGE": "streamjoin:1",
     "STREAMJOIN_EXECUTOR_TEMPLATE": "/etc/streamjoin/executor.yaml",
+    "STREAMJOIN_RPC_FILE": "/etc/streamjoin-rpc/token",
     "TMPDIR": "/scratch",
 }
 
@@ -31,6 +32,7 @@ def test_a_pod() -> None:
     assert one is not None
     assert two is not None
     assert (one.pod.name, one.pod.uid, one.temporary, one.cpu) == ("late-driver-0", "uid-1", "/scratch", None)
+    assert one.secret == "/etc/streamjoin-rpc/token"
     assert len(one.run) == 8
     assert one.run != two.run
 

@@ -12,7 +12,9 @@ from joinlib.spec.model import Executors
 MI = 1 << 20
 GI = 1 << 30
 POD = Pod("late-driver-0", "shop", "10.0.0.7", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9")
-PLACE = Place(POD, "streamjoin:1", "/etc/streamjoin/executor.yaml", "/var/streamjoin", "/tmp", "0a1b2c3d")
+PLACE = Place(
+    POD, "streamjoin:1", "/etc/streamjoin/executor.yaml", "/var/streamjoin", "/tmp", "0a1b2c3d", "/rpc/token"
+)
 SPEC = """
 apiVersion: streamjoin.dev/v1alpha1
 kind: StreamJoin
@@ -77,6 +79,12 @@ def test_executor_pods_come_from_the_template() -> None:
     assert conf["spark.kubernetes.container.image"] == "streamjoin:1"
     assert conf["spark.kubernetes.driver.pod.name"] == POD.name
     assert not [key for key in conf if "volumes" in key]
+
+
+def test_executors_prove_themselves_by_a_file() -> None:
+    """One setting for both sides: with only one of them Spark would not start."""
+    conf = {name: value for name, value in confs(document(), PLACE).items() if "authenticate" in name}
+    assert conf == {"spark.authenticate.secret.file": "/rpc/token"}
 
 
 def test_executors_are_as_the_spec_says() -> None:

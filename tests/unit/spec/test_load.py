@@ -332,3 +332,33 @@ def test_postgres_is_a_table() -> None:
     table = "postgres: {host: db, database: shop, table: payments, user: reader}"
     text = TEXT.replace("      eventTime: {column: at}\n      generator: {rows: 10}", f"      {table}")
     assert not model(text).spec.inputs["payments"].is_stream
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            "security: {mode: verify-full}",
+            "security.caFile: is missing, by which verify-full knows the server",
+        ),
+        ("security: {caFile: ca.crt}", "security.caFile: is not looked at with mode require"),
+        ("security: {certFile: c.crt}", "security: certFile and keyFile belong together"),
+        ("security: {mode: disable, certFile: c, keyFile: k}", "security: certFile and keyFile need TLS"),
+        ("security: {mode: prefer}", "security.mode"),
+    ],
+)
+def test_security_of_postgres(given: str, said: str) -> None:
+    """What would not be looked at, or is missing, is named."""
+    table = f"postgres: {{host: db, database: shop, table: payments, user: reader, {given}}}"
+    text = TEXT.replace("      eventTime: {column: at}\n      generator: {rows: 10}", f"      {table}")
+    with pytest.raises(SpecError, match=r"spec\.inputs\.payments\.postgres") as refused:
+        model(text)
+    assert said in str(refused.value)
+
+
+def test_a_connection_string_says_it_all() -> None:
+    """TLS too: two places could contradict each other."""
+    table = "postgres: {uriEnv: SHOP, table: payments, security: {mode: disable}}"
+    text = TEXT.replace("      eventTime: {column: at}\n      generator: {rows: 10}", f"      {table}")
+    with pytest.raises(SpecError, match=r"postgres\.security: stands in the connection string of uriEnv"):
+        model(text)

@@ -7,11 +7,14 @@ Commands import what they need when they run: `validate` starts without Spark.
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from joinlib.errors import StreamJoinError
+
+if TYPE_CHECKING:
+    from joinlib.plan import Pipeline
 
 app = typer.Typer(
     name="streamjoin",
@@ -44,13 +47,11 @@ def validate(
         list[Path], typer.Argument(metavar="FILE", help="Spec files (YAML).", show_default=False)
     ],
 ) -> None:
-    """Check spec files and name every mistake, at its line."""
-    from joinlib.spec import load
-
+    """Check spec files, and that their SQL can be run; name every mistake, at its line."""
     failed = 0
     for file in files:
         try:
-            load(file)
+            planned(file)
         except StreamJoinError as error:
             complain(error)
             failed += 1
@@ -66,11 +67,18 @@ def plan(
     form: Annotated[Form, typer.Option("--format", help="For people, programs, or a picture.")] = Form.text,
 ) -> None:
     """Show how a spec's SQL is run, what is stored for how long, and why."""
-    from joinlib.plan import pipeline_of
     from joinlib.plan.formats import told
-    from joinlib.spec import load
 
-    typer.echo(told(pipeline_of(load(file)), form.value))
+    typer.echo(told(planned(file), form.value))
+
+
+def planned(file: Path) -> "Pipeline":
+    """How the spec of a file is run; SpecError with all that stands against it."""
+    from joinlib.plan import pipeline_of
+    from joinlib.spec import load, telling_of
+
+    with telling_of(file):
+        return pipeline_of(load(file))
 
 
 @app.command()
@@ -90,11 +98,11 @@ def run(
 ) -> None:
     """Run a spec on this machine; run it again to go on where it was. Ctrl-C stops it."""
     from jobs.logs import aside
-    from joinlib.spec import load
+    from joinlib.spec import load, telling_of
 
     document, settings = load(file), dict(map(_setting, conf or []))
     log = document.spec.checkpoint.folder / "logs" / "spark.log"
-    with aside(log) as terminal:
+    with aside(log) as terminal, telling_of(file):
         from joinlib.spark import archive
         from joinlib.spark.session import launch
 

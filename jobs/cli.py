@@ -8,11 +8,15 @@ Commands import what they need when they run: `validate` starts without Spark.
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from joinlib.errors import StreamJoinError, exit_code
+
+if TYPE_CHECKING:
+    from joinlib.plan import Pipeline
+    from joinlib.spec.model import StreamJoin
 
 app = typer.Typer(
     name="streamjoin",
@@ -45,13 +49,11 @@ def validate(
         list[Path], typer.Argument(metavar="FILE", help="Spec files (YAML).", show_default=False)
     ],
 ) -> None:
-    """Check spec files and name every mistake, at its line."""
-    from joinlib.spec import load
-
+    """Check spec files, and that their SQL can be run; name every mistake, at its line."""
     failed = 0
     for file in files:
         try:
-            load(file)
+            planned(file)
         except StreamJoinError as error:
             complain(error)
             failed += 1
@@ -67,14 +69,23 @@ def plan(
     form: Annotated[Form, typer.Option("--format", help="For people, programs, or a picture.")] = Form.text,
 ) -> None:
     """Show how a spec's SQL is run, what is stored for how long, and why."""
-    from joinlib.plan import landing, pipeline_of
+    from joinlib.plan import landing
     from joinlib.plan.formats import told
-    from joinlib.spec import load
 
-    document = load(file)
-    typer.echo(told(pipeline_of(document), form.value))
+    document, pipeline = planned(file)
+    typer.echo(told(pipeline, form.value))
     if form is Form.text and (lines := list(landing.told(document.spec))):
         typer.echo("\n".join(["", "Output", *(f"  {line}" for line in lines)]))
+
+
+def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
+    """The spec of a file, and how it is run; SpecError with all that stands against it."""
+    from joinlib.plan import pipeline_of
+    from joinlib.spec import load, telling_of
+
+    with telling_of(file):
+        document = load(file)
+        return document, pipeline_of(document)
 
 
 @app.command()
@@ -94,11 +105,11 @@ def run(
 ) -> None:
     """Run a spec on this machine; run it again to go on where it was. Ctrl-C stops it."""
     from jobs.logs import aside
-    from joinlib.spec import load
+    from joinlib.spec import load, telling_of
 
     document, settings = load(file), dict(map(_setting, conf or []))
     log = document.spec.checkpoint.folder / "logs" / "spark.log"
-    with aside(log) as terminal:
+    with aside(log) as terminal, telling_of(file):
         from joinlib.spark import archive
         from joinlib.spark.session import launch
 

@@ -31,17 +31,11 @@ class SqlError(SpecError):
     """The SQL cannot be run. `line` and `column` count from 1 and point into the SQL text (0: unknown)."""
 
     def __init__(self, message: str, line: int = 0, column: int = 0) -> None:
-        self.line, self.column = line, column
+        self.message, self.line, self.column = message, line, column
         super().__init__(f"line {line}, column {column}: {message}" if line else message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_sql_error, (str(self), self.line, self.column))
-
-
-def _sql_error(text: str, line: int, column: int) -> SqlError:
-    error = SqlError(text)
-    error.line, error.column = line, column
-    return error
+        return (SqlError, (self.message, self.line, self.column))
 
 
 class InputError(StreamJoinError):

@@ -12,6 +12,7 @@ import pyarrow as pa
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 # Qualified name -> column; every column of one call has the same length.
 Columns: TypeAlias = Callable[[str], Column]
+_TOLD = 100  # characters
 
 
 class Node(Protocol):
@@ -35,6 +36,11 @@ class Expr:
         if isinstance(value, pa.Scalar):
             return pa.repeat(value, rows)
         return value
+
+    @property
+    def told(self) -> str:
+        """Its text in messages, cut where it gets long."""
+        return self.sql if len(self.sql) <= _TOLD else f"{self.sql[:_TOLD]}..."
 
     @property
     def column(self) -> str | None:

@@ -13,7 +13,7 @@ from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.nodes import Value, call, columnar
-from joinlib.expr.text_values import from_text, to_text
+from joinlib.expr.text_values import from_decimal, from_text, to_text
 
 SECOND, DAY = 1_000_000, 86_400_000_000  # in microseconds
 _LIMITS = {k: np.iinfo(k.to_pandas_dtype()) for k in (t.TINYINT, t.SMALLINT, t.INT, t.BIGINT)}
@@ -90,7 +90,7 @@ def _from_timestamp(value: pa.Array, kind: pa.DataType) -> pa.Array:
     if t.is_integer(kind):
         return _numbers(_floor_div(micros, SECOND), kind)
     if t.is_float(kind):
-        return pc.divide(micros.cast(t.DOUBLE), float(SECOND)).cast(kind)
+        return pc.divide(micros.cast(t.DOUBLE, safe=False), float(SECOND)).cast(kind, safe=False)
     millionth = pa.scalar(Decimal("0.000001"), pa.decimal256(7, 6))
     return _to_decimal(pc.multiply(micros.cast(pa.decimal256(19, 0)), millionth), kind)
 
@@ -105,13 +105,17 @@ def _to_timestamp(value: pa.Array) -> pa.Array:
         seconds = value.cast(pa.int64())
         fits = pc.less_equal(pc.abs(seconds), (2**63 - 1) // SECOND)
         return pc.multiply(_only(seconds, fits), SECOND).cast(t.TIMESTAMP)
-    micros = pc.multiply(value.cast(t.DOUBLE), float(SECOND))
+    if t.is_decimal(value.type):
+        wide = value.cast(pa.decimal256(value.type.precision, value.type.scale))
+        micros = pc.multiply(wide, pa.scalar(Decimal(SECOND), pa.decimal256(7, 0)))
+    else:
+        micros = pc.multiply(value.cast(t.DOUBLE), float(SECOND))
     return _numbers(micros, t.BIGINT).cast(t.TIMESTAMP)
 
 
 def _numbers(value: pa.Array, kind: pa.DataType) -> pa.Array:
     if t.is_float(kind):
-        return value.cast(kind, safe=False)
+        return from_decimal(value, kind) if t.is_decimal(value.type) else value.cast(kind, safe=False)
     if t.is_decimal(kind):
         return _to_decimal(value, kind)
     limits = _LIMITS[kind]

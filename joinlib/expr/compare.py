@@ -9,8 +9,8 @@ from joinlib.errors import SpecError
 from joinlib.expr import Columns, Expr, Node
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
-from joinlib.expr.logic import both, either
-from joinlib.expr.nodes import Literal, Value, call, combine, constant, no_columns
+from joinlib.expr.logic import Case, Junction, both, either
+from joinlib.expr.nodes import Call, Literal, Value, call, combine, constant, no_columns
 
 MIRROR = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
 _PLAIN = {
@@ -67,6 +67,23 @@ def compare(sign: str, left: Expr, right: Expr) -> Expr:
     if all(isinstance(operand, Literal) for operand in operands):
         return constant(node.evaluate(no_columns, 1), sql)
     return combine(node, (left, right), t.BOOLEAN, sql)
+
+
+def check(node: Node) -> None:
+    """Raise if a constant that every row asks for cannot be computed: `1 / 0`, but not that of `IF(b, 1 / 0, x)`."""
+    asked: tuple[Node, ...] = ()
+    if isinstance(node, Call):
+        asked = node.arguments
+        if all(isinstance(a, Literal) for a in asked):
+            node.evaluate(no_columns, 1)
+    elif isinstance(node, Comparison):
+        asked = node.operands
+    elif isinstance(node, Junction):
+        asked = (node.parts[0].node,)
+    elif isinstance(node, Case):
+        asked = node.conditions[:1]
+    for part in asked:
+        check(part)
 
 
 def between(value: Expr, low: Expr, high: Expr) -> Expr:

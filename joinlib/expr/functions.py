@@ -15,7 +15,10 @@ from joinlib.expr.nodes import constant
 
 AGGREGATES = (
     "count", "sum", "avg", "mean", "min", "max", "first", "last", "collect_list", "collect_set", "stddev", "variance",
-    "count_if", "any_value", "approx_count_distinct", "percentile", "median", "max_by", "min_by", "every", "some",
+    "count_if", "any_value", "approx_count_distinct", "percentile", "median", "max_by", "min_by", "every", "some", "std",
+    "stddev_samp", "stddev_pop", "var_samp", "var_pop", "bool_or", "bool_and", "first_value", "last_value", "array_agg",
+    "listagg", "string_agg", "percentile_approx", "approx_percentile", "percentile_cont", "percentile_disc", "mode", "corr",
+    "covar_samp", "covar_pop", "skewness", "kurtosis", "bit_and", "bit_or", "bit_xor",
 )  # fmt: skip
 VOLATILE = (
     "rand", "random", "randn", "uuid", "now", "current_timestamp", "current_date", "curdate", "localtimestamp",
@@ -32,24 +35,41 @@ class Function:
     most: int
 
 
-def function(name: str, arguments: list[Expr]) -> Expr:
-    """The call of a function by its name, or why there is none."""
+_INSTEAD = {
+    "window": "group by date_trunc('hour', ...), whose units are windows of a fixed length",
+    "session_window": "windows that a gap in time ends are not known here",
+    "unix_timestamp": "write CAST(... AS BIGINT), the seconds since 1970",
+    "timestampdiff": "write CAST(... AS BIGINT) of both and subtract, for seconds",
+}
+
+
+def check_call(name: str, arguments: int) -> None:
+    """Raise SpecError unless there is such a function, and it takes that many arguments."""
     key = name.lower()
     if key in AGGREGATES:
         raise SpecError(f"{name}: aggregates stand in the select list and in HAVING")
-    if key in VOLATILE:
+    if key in VOLATILE and not (key in _INSTEAD and arguments):
         raise SpecError(
             f"{name}: a value that changes from run to run could not be repeated after a failure; "
             "add it where the output is read"
         )
     if key not in FUNCTIONS:
-        near = get_close_matches(key, FUNCTIONS, 1)
-        raise SpecError(f"function {name} is not supported" + (f"; did you mean {near[0]}?" if near else ""))
+        near = get_close_matches(key, FUNCTIONS, 1, _NEAR)
+        more = _INSTEAD.get(key) or (f"did you mean {near[0]}?" if near else "")
+        raise SpecError(f"function {name} is not supported" + (f"; {more}" if more else ""))
     found = FUNCTIONS[key]
-    if not found.least <= len(arguments) <= found.most:
+    if not found.least <= arguments <= found.most:
         wanted = f"{found.least}" if found.least == found.most else f"{found.least} to {found.most}"
-        raise SpecError(f"{name} takes {wanted} arguments, not {len(arguments)}")
-    return found.build(*arguments)
+        raise SpecError(f"{name} takes {wanted} arguments, not {arguments}")
+
+
+_NEAR = 0.82  # `lenght` is length; but nobody who writes concat_ws means concat
+
+
+def function(name: str, arguments: list[Expr]) -> Expr:
+    """The call of a function by its name, or why there is none."""
+    check_call(name, len(arguments))
+    return FUNCTIONS[name.lower()].build(*arguments)
 
 
 def _table() -> dict[str, Function]:

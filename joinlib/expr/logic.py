@@ -4,8 +4,8 @@
 if that fails, again for just the rows that ask for it. So the usual case costs one pass of each kernel.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -20,17 +20,18 @@ from joinlib.expr.nodes import Literal, Value, call, combine, compute
 
 @dataclass(frozen=True)
 class Junction:
-    """`left AND right` or `left OR right`: the right is asked only where the left does not decide."""
+    """`a AND b AND ...` or `a OR b OR ...`: a part is asked only where those before it do not decide."""
 
-    left: Expr
-    right: Expr
+    parts: tuple[Expr, ...]
     all: bool  # AND
 
     def evaluate(self, columns: Columns, rows: int) -> Value:
-        left = self.left.node.evaluate(columns, rows)
-        open_rows = pc.fill_null(left if self.all else pc.invert(left), True)
-        right = _where(self.right.node, open_rows, pa.bool_(), columns, rows)
-        return (pc.and_kleene if self.all else pc.or_kleene)(left, right)
+        kernel = pc.and_kleene if self.all else pc.or_kleene
+        value: Value = self.parts[0].node.evaluate(columns, rows)
+        for part in self.parts[1:]:
+            open_rows = pc.fill_null(value if self.all else pc.invert(value), True)
+            value = kernel(value, _where(part.node, open_rows, pa.bool_(), columns, rows))
+        return value
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ def _where(node: Node, mask: Value, type: pa.DataType, columns: Columns, rows: i
             mask = pa.repeat(mask, rows)
         chosen = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
         flags = np.asarray(chosen.to_numpy(zero_copy_only=False), dtype=bool)
+        if not flags.any():  # of no row at all, too: a constant fails without being asked
+            return pa.nulls(len(flags), type)
         if flags.all():
             raise
         value = node.evaluate(_masked(columns, chosen), int(flags.sum()))
@@ -79,30 +82,35 @@ def _masked(columns: Columns, mask: pa.Array) -> Columns:
     return chosen
 
 
-def both(left: Expr, right: Expr) -> Expr:
-    return _junction(left, right, True)
+def both(*parts: Expr) -> Expr:
+    """The conjunction of parts, asked in their order."""
+    return _junction(parts, True)
 
 
-def either(left: Expr, right: Expr) -> Expr:
-    return _junction(left, right, False)
+def either(*parts: Expr) -> Expr:
+    """The disjunction of parts, asked in their order."""
+    return _junction(parts, False)
 
 
-def all_of(parts: tuple[Expr, ...] | list[Expr]) -> Expr | None:
+def all_of(parts: Sequence[Expr]) -> Expr | None:
     """The conjunction of parts, in their order; None of none."""
-    return reduce(both, parts) if parts else None
+    return both(*parts) if parts else None
 
 
-def _junction(left: Expr, right: Expr, all: bool) -> Expr:
+def _junction(parts: Sequence[Expr], all: bool) -> Expr:
+    """One flat node, however many parts: what nests deep can neither be evaluated nor pickled. Its text is as of pairs."""
+    if len(parts) == 1:
+        return parts[0]
     word = "AND" if all else "OR"
-    left, right = _boolean(left, word), _boolean(right, word)
-    sql = f"({left.sql} {word} {right.sql})"
-    return combine(Junction(left, right, all), (left, right), t.BOOLEAN, sql)
+    parts = tuple(_boolean(part, word) for part in parts)
+    sql = "(" * (len(parts) - 1) + parts[0].sql + "".join(f" {word} {part.sql})" for part in parts[1:])
+    return combine(Junction(parts, all), parts, t.BOOLEAN, sql)
 
 
 def _boolean(value: Expr, word: str) -> Expr:
     if value.type not in (t.BOOLEAN, t.NULL):
         raise SpecError(
-            f"{word} takes BOOLEAN, {value.sql} is {t.name(value.type)}; compare it with something"
+            f"{word} takes BOOLEAN, {value.told} is {t.name(value.type)}; compare it with something"
         )
     return cast(value, t.BOOLEAN)
 
@@ -135,7 +143,7 @@ def choose(conditions: list[Expr], values: list[Expr], sql: str) -> Expr:
 def conjuncts(value: Expr) -> list[Expr]:
     """The parts of a conjunction, in their order; a constant TRUE has none."""
     if isinstance(value.node, Junction) and value.node.all:
-        return conjuncts(value.node.left) + conjuncts(value.node.right)
+        return [one for part in value.node.parts for one in conjuncts(part)]
     if isinstance(value.node, Literal) and value.node.value.as_py() is True:
         return []
     return [value]

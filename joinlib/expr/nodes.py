@@ -4,7 +4,8 @@ Law: `evaluate` gives an array with one value for each row, or a scalar when no 
 Kernels are module-level functions, so that nodes pickle.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeAlias
@@ -64,15 +65,16 @@ _REASONS = {
 def call(
     kernel: Callable[..., Value], arguments: tuple[Expr, ...], type: pa.DataType, sql: str, *more: Hashable
 ) -> Expr:
-    """A kernel over expressions, of a known type; evaluated right away when no column is read."""
+    """A kernel over expressions, of a known type; evaluated right away when no column is read, unless that fails."""
     node = Call(kernel, tuple(a.node for a in arguments), more, sql)
     if all(isinstance(a.node, Literal) for a in arguments):
-        value = node.evaluate(no_columns, 1)
-        return constant(value if isinstance(value, pa.Scalar) else value[0], sql)
+        with suppress(SpecError):  # perhaps no row asks: see `joinlib.expr.compare.check`
+            value = node.evaluate(no_columns, 1)
+            return constant(value if isinstance(value, pa.Scalar) else value[0], sql)
     return combine(node, arguments, type, sql)
 
 
-def combine(node: Node, parts: tuple[Expr, ...], type: pa.DataType, sql: str) -> Expr:
+def combine(node: Node, parts: Sequence[Expr], type: pa.DataType, sql: str) -> Expr:
     """An expression over parts: it reads what they read."""
     return Expr(sql, tuple(dict.fromkeys(c for p in parts for c in p.columns)), type, node)
 

@@ -1,6 +1,6 @@
 """round, floor, ceil, least, greatest, isnan. Law: half up, away from zero; NaN is the greatest number."""
 
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +59,11 @@ def round_float(value: pa.Array, digits: int) -> pa.Array:
 def _round(value: float, digits: int) -> float:
     if not np.isfinite(value):
         return value
-    return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+    rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), context=_WIDE)
+    return float(rounded) + 0.0  # a BigDecimal has no -0.0
+
+
+_WIDE = Context(prec=700, rounding=ROUND_HALF_UP)  # every double has fewer digits
 
 
 def whole(name: str, value: Expr) -> Expr:

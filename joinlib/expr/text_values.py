@@ -5,20 +5,32 @@ Distinct values only are converted, in Python, about 1 µs each.
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joinlib.expr import types as t
 
-_DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+_DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL | re.ASCII)
 _MOMENT = re.compile(
-    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](?:(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?)?)?"
-    r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?"
+    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?"
+    r"\s*(\D.*)?)?)?)?)?)?",
+    re.ASCII,
 )
+_ZONE = re.compile(
+    r"(?:UTC|GMT|UT)?(?:([+-])(?:(\d{1,2})(?::([0-5]?\d)(?::([0-5]\d))?)?|(\d\d)([0-5]\d)([0-5]\d)?))?",
+    re.ASCII,
+)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+# What Java trims. Spark takes DEL off, too, but for floats and decimals.
+_BLANK = "".join(map(chr, range(33)))
+_BLANKS = _BLANK + "\x7f"
+_DAY_US, _CYCLE = 86_400_000_000, 146_097  # 400 years have the same number of days, always
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
 _WIDE = Context(prec=120, rounding=ROUND_HALF_UP)
 
@@ -31,9 +43,11 @@ def from_text(value: pa.Array, kind: pa.DataType) -> pa.Array:
         limits = np.iinfo(kind.to_pandas_dtype())
         return _distinct(value, lambda text: _integer(text, int(limits.min), int(limits.max)), kind)
     if t.is_timestamp(kind):
-        return _distinct(value, lambda text: _moment(text, kind == t.TIMESTAMP), kind)
+        return _distinct(value, lambda text: _moment(text, kind == t.TIMESTAMP), pa.int64()).cast(kind)
+    if kind == t.DATE:
+        return _distinct(value, _date, pa.int32()).cast(kind)
     readers: dict[pa.DataType, Callable[[str], Any]] = {
-        t.BOOLEAN: _boolean, t.DATE: _date, t.DOUBLE: _float, t.FLOAT: _float,
+        t.BOOLEAN: _boolean, t.DOUBLE: _float, t.FLOAT: _float,
     }  # fmt: skip
     return _distinct(value, readers[kind], kind)
 
@@ -41,14 +55,39 @@ def from_text(value: pa.Array, kind: pa.DataType) -> pa.Array:
 def to_text(value: pa.Array) -> pa.Array:
     """Write a column as text."""
     kind = value.type
-    if t.is_integer(kind) or kind in (t.BOOLEAN, t.DATE):
+    if t.is_integer(kind) or kind == t.BOOLEAN:
         return value.cast(t.STRING)
+    if kind == t.DATE:
+        return _distinct(value.cast(pa.int32()), _written_date, t.STRING)
     if t.is_float(kind):
         short = np.float32 if kind == t.FLOAT else np.float64
         return _distinct(value, lambda number: java_float(number, short), t.STRING)
     if t.is_timestamp(kind):
-        return _distinct(value, _written_moment, t.STRING)
+        return _distinct(value.cast(pa.int64()), _written_moment, t.STRING)
     return _distinct(value, lambda number: format(number, "f"), t.STRING)
+
+
+def from_decimal(value: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The nearest float: of few digits by one division, which is exact enough, else of each distinct value."""
+    precision, scale = value.type.precision, value.type.scale
+    if kind == t.DOUBLE and precision <= 15:
+        whole = value.cast(pa.decimal128(38, scale)).view(pa.decimal128(38, 0)).cast(pa.int64())
+        return pc.divide(whole.cast(t.DOUBLE), float(10**scale))
+    return _distinct(value, float if kind == t.DOUBLE else _nearest_float, kind)
+
+
+def _nearest_float(number: Decimal) -> float:
+    """Not by way of the nearest double, which may lie midway between two floats though the number does not."""
+    wide = float(number)
+    near = np.float32(wide)
+    if np.isinf(near):
+        return float(near)
+    other = np.nextafter(near, np.float32(np.inf if number > Decimal(float(near)) else -np.inf))
+    midway = (Decimal(float(near)) + Decimal(float(other))) / 2
+    if Decimal(wide) != midway or number == midway:
+        return float(near)
+    nearer = abs(number - Decimal(float(other))) < abs(number - Decimal(float(near)))
+    return float(other if nearer else near)
 
 
 def _distinct(value: pa.Array, of: Callable[[Any], Any], kind: pa.DataType) -> pa.Array:
@@ -58,7 +97,7 @@ def _distinct(value: pa.Array, of: Callable[[Any], Any], kind: pa.DataType) -> p
 
 
 def _integer(text: str, low: int, high: int) -> int | None:
-    text = text.strip()
+    text = text.strip(_BLANKS)
     if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
         return None
     number = int(text)
@@ -66,67 +105,103 @@ def _integer(text: str, low: int, high: int) -> int | None:
 
 
 def _float(text: str) -> float | None:
-    text = text.strip().lower()
+    text = text.strip(_BLANK).lower()
     if re.fullmatch(r"[+-]?(nan|inf|infinity)", text):
         return float(text)
-    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[fd]?", text, re.ASCII):
-        return float(text.rstrip("fd"))
-    return None
+    number = text[:-1] if text[-1:] in ("f", "d") else text
+    return float(number) if _NUMBER.fullmatch(number) else None
 
 
 def _decimal(text: str, kind: pa.DataType) -> Decimal | None:
-    try:
-        number = Decimal(text.strip())
-        rounded = number.quantize(Decimal(1).scaleb(-kind.scale), context=_WIDE)
-    except InvalidOperation:
+    text = text.strip(_BLANK)
+    if not _NUMBER.fullmatch(text):
         return None
-    if not rounded.is_finite():
+    try:
+        rounded = Decimal(text).quantize(Decimal(1).scaleb(-kind.scale), context=_WIDE)
+    except InvalidOperation:
         return None
     return rounded if abs(rounded) < Decimal(10) ** (kind.precision - kind.scale) else None
 
 
 def _boolean(text: str) -> bool | None:
-    text = text.strip().lower()
+    text = text.strip(_BLANKS).lower()
     return True if text in _TRUE else False if text in _FALSE else None
 
 
-def _date(text: str) -> date | None:
-    found = _DATE.fullmatch(text.strip())
+def _date(text: str) -> int | None:
+    """Days since 1970."""
+    found = _DATE.fullmatch(text.strip(_BLANKS))
+    days = _days(int(found[1]), int(found[2] or 1), int(found[3] or 1)) if found else None
+    return days if days is not None and -(2**31) <= days < 2**31 else None
+
+
+def _days(year: int, month: int, day: int) -> int | None:
+    """Of any year: Python's dates know 1 to 9999, so the year is moved by cycles of 400."""
     try:
-        return date(int(found[1]), int(found[2] or 1), int(found[3] or 1)) if found else None
+        return (date(2000 + year % 400, month, day) - _EPOCH).days + (year // 400 - 5) * _CYCLE
     except ValueError:
         return None
 
 
-def _moment(text: str, zoned: bool) -> datetime | None:
-    found = _MOMENT.fullmatch(text.strip())
+_EPOCH = date(1970, 1, 1)
+
+
+def _moment(text: str, zoned: bool) -> int | None:
+    """Microseconds since 1970."""
+    found = _MOMENT.fullmatch(text.strip(_BLANKS))
     if not found:
         return None
     year, month, day, hour, minute, second, fraction, zone = found.groups()
-    micros = int((fraction or "").ljust(6, "0")[:6])
-    try:
-        midnight = datetime(int(year), int(month or 1), int(day or 1), tzinfo=_zone(zone))
-        moment = midnight.replace(
-            hour=int(hour or 0), minute=int(minute or 0), second=int(second or 0), microsecond=micros
-        )
-    except ValueError:
+    days = _days(int(year), int(month or 1), int(day or 1))
+    of_day = [int(part or 0) for part in (hour, minute, second)]
+    if days is None or any(n >= most for n, most in zip(of_day, (24, 60, 60))):
         return None
-    return moment.astimezone(UTC) if zoned else moment.replace(tzinfo=None)
+    seconds = of_day[0] * 3600 + of_day[1] * 60 + of_day[2]
+    shift = _shift(zone, days, seconds)
+    if shift is None:
+        return None
+    micros = (
+        days * _DAY_US
+        + (seconds - (shift if zoned else 0)) * 1_000_000
+        + int((fraction or "").ljust(6, "0")[:6])
+    )
+    return micros if -(2**63) <= micros < 2**63 else None
 
 
-def _zone(zone: str | None) -> timezone:
-    found = re.fullmatch(r"([+-])(\d{1,2})(?::?(\d{2}))?", zone or "")
-    if not found:
-        return UTC
-    shift = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
-    return timezone(-shift if found[1] == "-" else shift)
+def _shift(zone: str | None, days: int, seconds: int) -> int | None:
+    """How many seconds a zone is ahead of UTC at a moment told in it."""
+    if zone is None or zone == "Z":
+        return 0
+    if found := _ZONE.fullmatch(zone):
+        sign, *parts = found.groups(default="0")
+        hours, minutes, rest = (int(one) + int(two) for one, two in zip(parts[:3], parts[3:]))
+        shift = hours * 3600 + minutes * 60 + rest
+        return None if shift > 18 * 3600 else -shift if sign == "-" else shift
+    try:
+        moment = datetime.combine(_EPOCH, time(), ZoneInfo(zone)) + timedelta(days, seconds)
+        shifted = moment.utcoffset()
+    except (ValueError, OverflowError, OSError, ZoneInfoNotFoundError):
+        return None
+    return None if shifted is None else round(shifted.total_seconds())
 
 
-def _written_moment(moment: datetime) -> str:
-    text = moment.strftime("%H:%M:%S")
-    if moment.microsecond:
-        text += f".{moment.microsecond:06d}".rstrip("0")
-    return f"{moment.year:04d}-{moment.month:02d}-{moment.day:02d} {text}"
+def _written_date(days: int) -> str:
+    """Years above 9999 have a sign, as in Java."""
+    cycles, rest = divmod(days + (_EPOCH - _START).days, _CYCLE)
+    found = _START + timedelta(rest)
+    year = found.year + cycles * 400
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04d}-{found.month:02d}-{found.day:02d}"
+
+
+_START = date(2000, 1, 1)
+
+
+def _written_moment(micros: int) -> str:
+    days, rest = divmod(micros, _DAY_US)
+    seconds, fraction = divmod(rest, 1_000_000)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{_written_date(days)} {text}" + (f".{fraction:06d}".rstrip("0") if fraction else "")
 
 
 def java_float(number: float, of: Callable[[float], Any] = float) -> str:

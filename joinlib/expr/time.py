@@ -1,6 +1,7 @@
 """Dates, timestamps and intervals. Law: UTC, microseconds; adding months keeps the day or takes the month's last."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -123,13 +124,34 @@ def shift_months(value: Expr, months: Expr) -> Expr:
 
 def part(name: str, value: Expr) -> Expr:
     """year(x), month(x), ... as INT."""
+    value = _moment(name, value)
+    if name in ("hour", "minute", "second"):
+        value = cast(value, t.TIMESTAMP_NTZ)
+    return call(extract, (value,), t.INT, f"{name}({value.sql})", PARTS[name])
+
+
+def seconds(value: Expr) -> Expr:
+    """EXTRACT(SECOND FROM x) as DECIMAL(8,6), with its fraction."""
+    value = cast(_moment("EXTRACT", value), t.TIMESTAMP_NTZ)
+    return call(seconds_of, (value,), _SECONDS, f"EXTRACT(SECOND FROM {value.sql})")
+
+
+_SECONDS = pa.decimal128(8, 6)
+
+
+@columnar
+def seconds_of(value: pa.Array) -> pa.Array:
+    minutes = pc.floor_temporal(value, unit="minute")
+    micros = pc.subtract(value, minutes).cast(pa.int64()).cast(pa.decimal128(19, 0))
+    return pc.multiply(micros, pa.scalar(Decimal("0.000001"), pa.decimal128(7, 6))).cast(_SECONDS)
+
+
+def _moment(name: str, value: Expr) -> Expr:
     if t.is_string(value.type) or value.type == t.NULL:
         value = cast(value, t.TIMESTAMP)
     if not t.is_time(value.type):
         raise SpecError(f"{name} takes a DATE or TIMESTAMP, {value.sql} is {t.name(value.type)}")
-    if name in ("hour", "minute", "second"):
-        value = cast(value, t.TIMESTAMP_NTZ)
-    return call(extract, (value,), t.INT, f"{name}({value.sql})", PARTS[name])
+    return value
 
 
 PARTS = {

@@ -88,10 +88,11 @@ def as_decimal(kind: pa.DataType) -> pa.DataType:
 
 
 def widest_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The decimal both fit into; cut to 38 digits if there is none."""
+    """The decimal both fit into; if there is none, that of 38 digits with all that can stand before the point."""
     left, right = as_decimal(left), as_decimal(right)
     scale = max(left.scale, right.scale)
-    return decimal(max(left.precision - left.scale, right.precision - right.scale) + scale, scale)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    return pa.decimal128(min(whole + scale, MAX_PRECISION), min(scale, MAX_PRECISION - whole))
 
 
 def widest_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:

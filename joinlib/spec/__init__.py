@@ -5,8 +5,8 @@ job = load("orders.yaml")
 job.spec.inputs["orders"].arrow_schema
 """
 
-from joinlib.spec.load import load, parse
+from joinlib.spec.load import load, parse, telling_of
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.schema import json_schema
 
-__all__ = ["StreamJoin", "json_schema", "load", "parse"]
+__all__ = ["StreamJoin", "json_schema", "load", "parse", "telling_of"]

@@ -16,6 +16,7 @@ class Document:
     """
 
     def __init__(self, text: str) -> None:
+        self._lines = text.splitlines()
         loader = yaml.SafeLoader(text)
         try:
             self._root: yaml.Node | None = loader.get_single_node()
@@ -23,6 +24,21 @@ class Document:
             self.value: object = loader.construct_document(self._root) if self._root is not None else None
         finally:
             loader.dispose()
+
+    def within(self, place: Place, line: int, column: int) -> tuple[int, int] | None:
+        """Where in the text a line and column (all from 1) of a string lie; None where YAML has folded its lines."""
+        node = self._root
+        for step in place:
+            found = _child(node, step)
+            node = None if found is None else found[1]
+        if not isinstance(node, yaml.ScalarNode):
+            return None
+        if node.style == "|":
+            at, rows = node.start_mark.line + line, node.value.split("\n")
+            return at + 1, len(self._lines[at]) - len(rows[line - 1]) + column
+        if node.style == ">" or node.start_mark.line != node.end_mark.line:
+            return None
+        return node.start_mark.line + 1, node.start_mark.column + column + (node.style is not None)
 
     def line(self, place: Place) -> int:
         """Line, from 1, of the deepest part of `place` that is there."""

@@ -1,9 +1,12 @@
 """What does this SELECT ask of which inputs? Law: the text becomes one join graph, or an error at a line and column.
 
 parse     text -> syntax tree (sqlglot, Spark's dialect)
+depth     how deep it may nest
+supported what of it is read: all else is refused
 scope     names -> columns
 compile   syntax -> typed expressions
-tree      FROM, JOIN, EXISTS, IN -> a tree of joins with their clauses
+tree      FROM, JOIN, WHERE -> a tree of joins with their clauses
+subquery  EXISTS, IN, NOT IN -> the clauses of semi and anti joins
 aggregate GROUP BY, DISTINCT, HAVING -> groups, and columns of the joined rows that they are made of
 push      clauses go down to where they cost least, inner joins melt into one
 keys      which equalities hold for all inputs: the key classes

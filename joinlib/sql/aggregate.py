@@ -15,6 +15,7 @@ from joinlib.errors import SpecError, SqlError
 from joinlib.expr import Expr, Ref
 from joinlib.expr import types as t
 from joinlib.expr.functions import AGGREGATES
+from joinlib.expr.logic import Junction
 from joinlib.expr.nodes import constant
 from joinlib.sql.compile import compile
 from joinlib.sql.parse import place
@@ -29,7 +30,6 @@ _KNOWN: dict[str, Function] = {
     "avg": "avg",
     "mean": "avg",
 }
-_FORMS = ("rollup", "cube", "grouping_sets", "totals")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Grouped:
 def aggregated(select: exp.Select, scope: Scope) -> Grouped | None:
     """The groups that a SELECT asks for; None if it asks for none."""
     group, having, distinct = (select.args.get(n) for n in ("group", "having", "distinct"))
-    calls = [c for item in select.expressions for c in _aggregates(item)]
+    calls = [c for item in select.expressions for c in aggregates(item)]
     if not (group or having or distinct or calls):
         return None
     if distinct:
@@ -64,8 +64,6 @@ def _distinct(select: exp.Select, scope: Scope, other: exp.Expr | None) -> Group
         raise scope.error(
             "DISTINCT with GROUP BY or aggregates is not supported; the groups are distinct", other
         )
-    if at.args.get("on"):
-        raise scope.error("DISTINCT ON is not supported; write GROUP BY with min or max", at)
     columns = select_list(select, scope)
     keys = tuple(Key(f"$g{i}", _groupable(v, scope, at).type, v.sql) for i, (_, v) in enumerate(columns))
     names = tuple((name, _column(k.name, k.type, k.sql)) for (name, _), k in zip(columns, keys, strict=True))
@@ -77,13 +75,10 @@ def _items(group: exp.Group | None, select: exp.Select, scope: Scope) -> list[ex
     """The expressions of GROUP BY; numbers and names of output columns stand for what these are."""
     if group is None:
         return []
-    for form in _FORMS:
-        if group.args.get(form):
-            raise scope.error(
-                f"{form.replace('_', ' ').upper()} is not supported; write a query for each", group
-            )
+    if group.args.get("all") and group.expressions:
+        raise scope.error("GROUP BY ALL names the groups by itself; write ALL or the groups", group)
     if group.args.get("all"):
-        return [i.unalias() for i in select.expressions if not list(_aggregates(i))]
+        return [i.unalias() for i in select.expressions if not list(aggregates(i))]
     return [_meant(item, select, scope) for item in group.expressions]
 
 
@@ -104,15 +99,15 @@ def _meant(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     return item
 
 
-def _aggregates(node: exp.Expr) -> Iterator[exp.Anonymous]:
-    """The outermost calls of aggregate functions."""
-    if isinstance(node, exp.Select | exp.Subquery | exp.Window):
-        return
-    if isinstance(node, exp.Anonymous) and str(node.name).lower() in AGGREGATES:
-        yield node
-        return
-    for child in node.iter_expressions():
-        yield from _aggregates(child)
+def aggregates(node: exp.Expr) -> Iterator[exp.Anonymous]:
+    """The outermost calls of aggregate functions, from left to right."""
+    todo = [node]
+    while todo:
+        found = todo.pop()
+        if isinstance(found, exp.Anonymous) and str(found.name).lower() in AGGREGATES:
+            yield found
+        elif not isinstance(found, exp.Select | exp.Subquery):
+            todo += reversed(list(found.iter_expressions()))
 
 
 @dataclass
@@ -127,7 +122,7 @@ class _Groups(Scope):
 
     def key(self, node: exp.Expr) -> None:
         """One expression of GROUP BY."""
-        if inner := next(_aggregates(node), None):
+        if inner := next(aggregates(node), None):
             raise self.error(
                 "GROUP BY is decided before aggregates are; group by what they are made of", inner
             )
@@ -142,7 +137,9 @@ class _Groups(Scope):
             return self._call(node)
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in self.outputs:
             return self.outputs[node.name.lower()]
-        if isinstance(node, exp.Literal | exp.Interval | exp.Window) or next(_aggregates(node), None):
+        if isinstance(node, exp.And | exp.Or) and not self._conditions():
+            return None  # a long chain need not be read again from each of its parts
+        if isinstance(node, exp.Literal | exp.Interval | exp.Dot) or next(aggregates(node), None):
             return None
         try:
             value = compile(node, self.rows)
@@ -160,6 +157,10 @@ class _Groups(Scope):
             )
         return None
 
+    def _conditions(self) -> bool:
+        """Is there a group by a condition made of others?"""
+        return any(isinstance(value.node, Junction) for _, value in self.values.values())
+
     def _call(self, node: exp.Anonymous) -> Expr:
         name, written = str(node.name).lower(), node.sql(dialect="spark")
         function = _KNOWN.get(name)
@@ -173,10 +174,14 @@ class _Groups(Scope):
             raise self.error(f"{name} takes 1 argument, not {len(node.expressions)}", node)
         argument = node.expressions[0]
         if isinstance(argument, exp.Star):
+            if argument.args.get("except_"):
+                raise self.error(
+                    "count(* EXCEPT ...) is not supported; write count(*) or count(a column)", node
+                )
             if function != "count":
                 raise self.error(f"{name}(*) is not supported; name the column", node)
             return self._made("count", None, "count(*)", node)
-        if inner := next(_aggregates(argument), None):
+        if inner := next(aggregates(argument), None):
             raise self.error("an aggregate of an aggregate is not supported", inner)
         value = compile(argument, self.rows)
         return self._made(function, value, f"{function}({value.sql})", node)

@@ -11,25 +11,35 @@ from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.arithmetic import arithmetic, minus
 from joinlib.expr.cast import cast
-from joinlib.expr.compare import between, compare, one_of
-from joinlib.expr.functions import AGGREGATES, VOLATILE, function, if_
+from joinlib.expr.compare import between, check, compare, one_of
+from joinlib.expr.functions import VOLATILE, check_call, function, if_
 from joinlib.expr.logic import both, choose, either, is_null, negate
 from joinlib.expr.nodes import constant
 from joinlib.expr.text import concat, like
-from joinlib.expr.time import is_interval, part, shift
+from joinlib.expr.time import is_interval, part, seconds, shift
 from joinlib.sql.literals import interval_of, number_of, type_of
 from joinlib.sql.scope import Scope
+from joinlib.sql.supported import refusal
 
 _NULL = constant(pa.scalar(None), "NULL")
 
 
 def compile(node: exp.Expr, scope: Scope) -> Expr:
     """The expression a syntax tree means; errors point at the innermost part that is wrong."""
+    value = _compiled(node, scope)
+    try:
+        check(value.node)
+    except SpecError as e:
+        raise scope.error(str(e), node) from e
+    return value
+
+
+def _compiled(node: exp.Expr, scope: Scope) -> Expr:
     if (given := scope.given(node)) is not None:
         return given
     build = _TABLE.get(type(node))
     if build is None:
-        raise scope.error(_refusal(node), node)
+        raise scope.error(refusal(node), node)
     try:
         return build(node, scope)
     except SqlError:
@@ -38,26 +48,29 @@ def compile(node: exp.Expr, scope: Scope) -> Expr:
         raise scope.error(str(e), node) from e
 
 
-def _refusal(node: exp.Expr) -> str:
-    if isinstance(node, exp.Window):
-        return "window functions (OVER) are not supported"
-    if isinstance(node, exp.Subquery | exp.Select | exp.Exists):
-        return "a subquery stands only as [NOT] EXISTS (...) or x IN (...) among the ANDs of WHERE"
-    if isinstance(node, exp.Star):
-        return "* stands only in the select list"
-    return f"{node.sql(dialect='spark')} is not supported"
-
-
 def _two(build: Callable[[Expr, Expr], Expr]) -> Callable[[exp.Expr, Scope], Expr]:
     def built(node: exp.Expr, scope: Scope) -> Expr:
-        return build(compile(node.this, scope), compile(node.expression, scope))
+        return build(_compiled(node.this, scope), _compiled(node.expression, scope))
 
     return built
 
 
 def _one(build: Callable[[Expr], Expr]) -> Callable[[exp.Expr, Scope], Expr]:
     def built(node: exp.Expr, scope: Scope) -> Expr:
-        return build(compile(node.this, scope))
+        return build(_compiled(node.this, scope))
+
+    return built
+
+
+def _chain(build: Callable[..., Expr]) -> Callable[[exp.Expr, Scope], Expr]:
+    """a OR b OR c is read as (a OR b) OR c, however long: all parts at once."""
+
+    def built(node: exp.Expr, scope: Scope) -> Expr:
+        parts, left = [], node
+        while type(left) is type(node) and (left is node or scope.given(left) is None):
+            parts.append(left.expression)
+            left = left.this.unnest()
+        return build(*(_compiled(part, scope) for part in (left, *reversed(parts))))
 
     return built
 
@@ -70,6 +83,8 @@ def _calculate(sign: str, left: Expr, right: Expr) -> Expr:
 
 def _column(node: exp.Expr, scope: Scope) -> Expr:
     assert isinstance(node, exp.Column)
+    if isinstance(node.this, exp.Star):
+        raise scope.error(refusal(node.this), node)
     try:
         return scope.resolve(node)
     except SqlError:
@@ -89,94 +104,96 @@ def _negative(node: exp.Expr, scope: Scope) -> Expr:
     """-2147483648 is one INT, not the negative of a BIGINT."""
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return number_of("-" + node.this.name)
-    return minus(compile(node.this, scope))
+    return minus(_compiled(node.this, scope))
 
 
 def _adjacent(node: exp.Expr, scope: Scope) -> Expr:
     """'a' 'b' is one text."""
-    return concat(*[compile(e, scope) for e in node.expressions])
+    return concat(*[_compiled(e, scope) for e in node.expressions])
 
 
 def _cast(node: exp.Expr, scope: Scope) -> Expr:
-    return cast(compile(node.this, scope), type_of(node.args["to"]), isinstance(node, exp.TryCast))
+    return cast(_compiled(node.this, scope), type_of(node.args["to"]), isinstance(node, exp.TryCast))
 
 
 def _in(node: exp.Expr, scope: Scope) -> Expr:
-    if node.args.get("query") or node.args.get("unnest"):
-        raise scope.error("IN (SELECT ...) stands only among the ANDs of WHERE", node)
-    return one_of(compile(node.this, scope), [compile(e, scope) for e in node.expressions])
+    if node.args.get("query"):
+        raise scope.error(refusal(node.args["query"]), node)
+    return one_of(_compiled(node.this, scope), [_compiled(e, scope) for e in node.expressions])
 
 
 def _like(node: exp.Expr, scope: Scope, escape: str = "\\") -> Expr:
-    found = like(compile(node.this, scope), compile(node.expression, scope), escape)
+    found = like(_compiled(node.this, scope), _compiled(node.expression, scope), escape)
     return negate(found) if node.args.get("negate") else found
 
 
 def _escape(node: exp.Expr, scope: Scope) -> Expr:
     if not isinstance(node.this, exp.Like):
         raise scope.error("ESCAPE stands after LIKE", node)
-    return _like(node.this, scope, node.expression.name)
+    escape = node.expression
+    if not (isinstance(escape, exp.Literal) and escape.is_string and len(escape.name) == 1):
+        raise scope.error("ESCAPE takes one character, as in ESCAPE '!'", node)
+    return _like(node.this, scope, escape.name)
 
 
 def _is(node: exp.Expr, scope: Scope) -> Expr:
-    value = compile(node.this, scope)
+    value = _compiled(node.this, scope)
     if isinstance(node.expression, exp.Null):
         return is_null(value)
-    return compare("<=>", value, compile(node.expression, scope))
+    return compare("<=>", value, _compiled(node.expression, scope))
 
 
 def _case(node: exp.Expr, scope: Scope) -> Expr:
-    subject = compile(node.this, scope) if node.this else None
-    conditions = [compile(i.this, scope) for i in node.args["ifs"]]
+    subject = _compiled(node.this, scope) if node.this else None
+    conditions = [_compiled(i.this, scope) for i in node.args["ifs"]]
     if subject is not None:
         conditions = [compare("=", subject, c) for c in conditions]
     default = node.args.get("default")
-    values = [compile(i.args["true"], scope) for i in node.args["ifs"]]
-    values.append(compile(default, scope) if default else _NULL)
+    values = [_compiled(i.args["true"], scope) for i in node.args["ifs"]]
+    values.append(_compiled(default, scope) if default else _NULL)
     whens = " ".join(f"WHEN {c.sql} THEN {v.sql}" for c, v in zip(conditions, values, strict=False))
     return choose(conditions, values, f"CASE {whens} ELSE {values[-1].sql} END")
 
 
 def _if(node: exp.Expr, scope: Scope) -> Expr:
     otherwise = node.args.get("false")
-    value = compile(node.args["true"], scope)
-    return if_(compile(node.this, scope), value, compile(otherwise, scope) if otherwise else _NULL)
+    value = _compiled(node.args["true"], scope)
+    return if_(_compiled(node.this, scope), value, _compiled(otherwise, scope) if otherwise else _NULL)
 
 
 def _between(node: exp.Expr, scope: Scope) -> Expr:
-    if node.args.get("symmetric"):
-        raise scope.error("BETWEEN SYMMETRIC is not supported", node)
     return between(
-        compile(node.this, scope), compile(node.args["low"], scope), compile(node.args["high"], scope)
+        _compiled(node.this, scope), _compiled(node.args["low"], scope), _compiled(node.args["high"], scope)
     )
 
 
 def _call(node: exp.Expr, scope: Scope) -> Expr:
     name = str(node.name)
-    if name.lower() in AGGREGATES:
-        return function(name, [])
+    check_call(name, len(node.expressions))  # before its arguments, which may be nothing to us
     if name.lower() == "extract" or any(isinstance(e, exp.Star | exp.Distinct) for e in node.expressions):
         raise scope.error(f"{name} is not supported in this form", node)
-    return function(name, [compile(e, scope) for e in node.expressions])
+    return function(name, [_compiled(e, scope) for e in node.expressions])
 
 
 def _trim(node: exp.Expr, scope: Scope) -> Expr:
     if node.expression is not None:
         raise scope.error("TRIM takes spaces off; TRIM(x FROM y) is not supported", node)
     names = {"LEADING": "ltrim", "TRAILING": "rtrim"}
-    return function(names.get(str(node.args.get("position")), "trim"), [compile(node.this, scope)])
+    return function(names.get(str(node.args.get("position")), "trim"), [_compiled(node.this, scope)])
 
 
 def _extract(node: exp.Expr, scope: Scope) -> Expr:
     if node.name.lower() not in _PARTS:
         raise scope.error(f"EXTRACT({node.name} ...) is not supported; there is {', '.join(_PARTS)}", node)
-    return part(node.name.lower(), compile(node.expression, scope))
+    value = _compiled(node.expression, scope)
+    return seconds(value) if node.name.lower() == "second" else part(node.name.lower(), value)
 
 
 _PARTS = ("year", "month", "day", "hour", "minute", "second", "quarter")
 
 
 def _dot(node: exp.Expr, scope: Scope) -> Expr:
+    _compiled(node.this, scope)
     raise scope.error("write fields as input.column.field", node)
 
 
@@ -209,8 +226,8 @@ _TABLE: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
     exp.GTE: _two(partial(compare, ">=")),
     exp.NullSafeEQ: _two(partial(compare, "<=>")),
     exp.NullSafeNEQ: _two(lambda left, right: negate(compare("<=>", left, right))),
-    exp.And: _two(both),
-    exp.Or: _two(either),
+    exp.And: _chain(both),
+    exp.Or: _chain(either),
     exp.Not: _one(negate),
     exp.Is: _is,
     exp.Between: _between,

@@ -178,6 +178,15 @@ def kept(tree: "Tree | Node") -> frozenset[str]:
     return kept(tree.children[0])
 
 
+def certain(tree: Tree) -> list[Clause]:
+    """Clauses that are true of every row of a tree."""
+    if isinstance(tree, Scan):
+        return list(tree.filter)
+    on = tree.on if tree.kind in ("inner", "semi") else ()
+    below = tree.children if tree.kind == "inner" else () if tree.kind == "full" else tree.children[:1]
+    return [*on, *tree.where, *(c for child in below for c in certain(child))]
+
+
 def scans(tree: "Tree | Node") -> list[Scan]:
     """The leaves, left to right."""
     return [tree] if isinstance(tree, Scan) else [s for c in tree.children for s in scans(c)]

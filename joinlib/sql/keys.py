@@ -93,8 +93,8 @@ def _unusable(side: Expr, child: Tree, classes: list[Linked]) -> str:
     known = [e for c in classes for e in sorted(c.carried)]
     instead = f"join on {' or '.join(known)} instead" if known else "join it in another order"
     if not aliases(side) <= kept(child):
-        return f"{side.sql} is NULL where the outer join below found no partner: {instead}"
-    return f"{side.sql} is not the key of the joins before it: {instead}"
+        return f"{side.told} is NULL where the outer join below found no partner: {instead}"
+    return f"{side.told} is not the key of the joins before it: {instead}"
 
 
 def _groups(edges: list[Edge], tree: Joined) -> Iterator[Linked]:
@@ -179,7 +179,7 @@ def _no_class(tree: Joined, edges: list[Edge], unusable: list[str]) -> NoKey:
     if unusable:
         return NoKey(f"{unusable[0]}. One stage joins by one key", *tree.place)
     if edges:
-        written = "; ".join(e.clause.value.sql for e in edges)
+        written = "; ".join(e.clause.value.told for e in edges)
         return NoKey(
             f"the joins of {', '.join(names)} have no key in common ({written}): one stage joins by one key, several keys take"
             " a stage each",

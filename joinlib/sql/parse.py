@@ -1,5 +1,6 @@
 """Text to syntax tree. Law: Spark's grammar; functions keep the names they were written with."""
 
+import re
 from typing import Any, ClassVar
 
 import sqlglot
@@ -32,6 +33,9 @@ def parse(sql: str) -> exp.Select:
     try:
         statements = [s for s in sqlglot.parse(sql, dialect=Dialect) if s is not None]
     except ParseError as e:
+        for pattern, reason in _UNKNOWN.items():
+            if found := re.search(pattern, sql, re.IGNORECASE | re.DOTALL):
+                raise SqlError(reason, *place_of(sql, found.start(1))) from e
         first = e.errors[0]
         near = first["highlight"]
         text = f"{first['description']}" + (f", near {near!r}" if near else "")
@@ -44,6 +48,13 @@ def parse(sql: str) -> exp.Select:
         kind = statements[0].key.upper()
         raise SqlError(f"write one SELECT; {kind} is not supported", 1, 1)
     return statements[0]
+
+
+_UNKNOWN = {  # what the parser takes for something else
+    r"\bGROUP\s+BY\b.*?\b(window)\s*\(": "time windows are not supported; group by date_trunc('hour', ...), whose units are"
+    " windows of a fixed length",
+    r"\b(MATCH_CONDITION)\b": "ASOF JOIN is not supported; join by a range of time, and keep the last by NOT EXISTS",
+}
 
 
 def _token_error(sql: str) -> str:

@@ -29,7 +29,7 @@ def push(tree: Tree, above: Clauses, needed: Clauses) -> Tree:
 
 
 def _no_nulls(tree: Tree, needed: Clauses) -> bool:
-    return any(rejects_null(c.value, tree.aliases) for c in needed)
+    return any(rejects_null(c.value, lambda name: name.partition(".")[0] in tree.aliases) for c in needed)
 
 
 def _inner(tree: Joined, above: Clauses, needed: Clauses) -> Tree:

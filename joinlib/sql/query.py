@@ -10,6 +10,7 @@ from joinlib.errors import SqlError
 from joinlib.expr import Expr
 from joinlib.sql.aggregate import aggregated, in_mode
 from joinlib.sql.bounds import intersect, time_bound
+from joinlib.sql.depth import check_depth, with_room
 from joinlib.sql.graph import (
     At,
     Clause,
@@ -31,6 +32,7 @@ from joinlib.sql.parse import parse, place
 from joinlib.sql.push import push
 from joinlib.sql.select import Named, select_list
 from joinlib.sql.stages import staged
+from joinlib.sql.supported import check
 from joinlib.sql.tables import take_out
 from joinlib.sql.tree import Builder
 
@@ -72,7 +74,13 @@ class _Asked:
 
 
 def _read(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Asked:
+    return with_room(lambda: _asked(sql, tables, changelog))
+
+
+def _asked(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Asked:
     select = parse(sql)
+    check_depth(sql, select)
+    check(sql, select)
     tree, scope = Builder(sql, tables).select(select)
     groups = aggregated(select, scope)
     columns = select_list(select, scope) if groups is None else groups.rows

@@ -7,6 +7,7 @@ from joinlib.expr import types as t
 from joinlib.sql.compile import compile
 from joinlib.sql.graph import Scan
 from joinlib.sql.scope import Scope, nearest
+from joinlib.sql.supported import written
 
 Named = tuple[str, Expr]
 
@@ -32,21 +33,26 @@ def _fix(item: exp.Expr, value: Expr) -> str:
 
 
 def _named(item: exp.Expr, scope: Scope) -> list[Named]:
-    if isinstance(item, exp.Star):
-        return _everything(item, scope)
-    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-        return _all_of(item, scope)
+    if (columns := starred(item, scope)) is not None:
+        return columns
     value = compile(item.unalias(), scope)
     if value.type == t.NULL:
         raise scope.error("an output column has no type; write CAST(NULL AS ...)", item)
     if not (t.is_nested(value.type) or t.name(value.type) in t.NAMES or t.is_decimal(value.type)):
-        raise scope.error(f"{value.sql} cannot come out: {t.name(value.type)} is no type of a column", item)
+        raise scope.error(f"{value.told} cannot come out: {t.name(value.type)} is no type of a column", item)
     name = item.alias or (item.name if isinstance(item, exp.Column) else "")
     if not name:
-        raise scope.error(
-            f"the column {value.sql} has no name; write {item.sql(dialect='spark')} AS name", item
-        )
+        raise scope.error(f"the column {value.told} has no name; write {written(item)} AS name", item)
     return [(name, value)]
+
+
+def starred(item: exp.Expr, scope: Scope) -> list[Named] | None:
+    """The columns that * or input.* stands for; None of anything else."""
+    if isinstance(item, exp.Star):
+        return _everything(item, scope)
+    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+        return _all_of(item, scope)
+    return None
 
 
 def _columns(scan: Scan) -> list[Named]:
@@ -54,23 +60,35 @@ def _columns(scan: Scan) -> list[Named]:
 
 
 def _all_of(item: exp.Column, scope: Scope) -> list[Named]:
+    """a.*: all columns of one input."""
     scan = scope.visible.get(item.table.lower())
     if scan is None:
         why = scope.hidden.get(item.table.lower())
         raise scope.error(
             why or f"{item.table} is no input of this query{nearest(item.table, scope.names())}", item
         )
-    return _columns(scan)
+    return _but(item.this, _columns(scan), Scope(scope.sql, {item.table.lower(): scan}))
 
 
 def _everything(item: exp.Star, scope: Scope) -> list[Named]:
     """USING columns first and once, then the columns of every input in the order of FROM."""
-    for part in ("except_", "except", "replace", "rename"):
-        if item.args.get(part):
-            raise scope.error("* EXCEPT is not supported; name the columns", item)
     merged = [(_spelled(name, scope), value) for name, value in scope.merged.items()]
     plain = [c for scan in scope.visible.values() for c in _columns(scan) if c[0].lower() not in scope.merged]
-    return merged + plain
+    return _but(item, merged + plain, scope)
+
+
+def _but(star: exp.Expr, columns: list[Named], scope: Scope) -> list[Named]:
+    """The columns of a star less those of its EXCEPT, each of which must be there."""
+    less = set()
+    for name in star.args.get("except_") or []:
+        value = compile(name, scope)
+        if value.sql not in [v.sql for _, v in columns]:
+            raise scope.error(f"EXCEPT takes names of columns, not {value.sql}", name)
+        less.add(value.sql)
+    found = [(name, value) for name, value in columns if value.sql not in less]
+    if not found:
+        raise scope.error("EXCEPT leaves no column", star)
+    return found
 
 
 def _spelled(name: str, scope: Scope) -> str:

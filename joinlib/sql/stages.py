@@ -92,7 +92,7 @@ class _Stages:
         for clause in clauses:
             if clause.aliases & one.aliases and clause.aliases & two.aliases:
                 return SqlError(
-                    f"{clause.value.sql} is all that relates {left.alias} to {right.alias}. Without equality no more than two"
+                    f"{clause.value.told} is all that relates {left.alias} to {right.alias}. Without equality no more than two"
                     f" inputs are joined, and those by INNER JOIN; write {equality} too",
                     *clause.place,
                 )

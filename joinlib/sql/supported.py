@@ -1,68 +1,177 @@
-"""What cannot be run? Law: refused at its place, with what to write instead."""
+"""Which parts of the text are read? Law: a part that nobody reads is refused at its place, with what to write instead.
+
+The parser knows much more than Spark's SELECT, and this product less. `READ` says of each kind of node which of its parts
+somebody reads; any other that is set, and any other kind of node, ends the reading.
+"""
 
 from sqlglot import exp
 
 from joinlib.errors import SqlError
 from joinlib.sql.parse import place
 
-_CLAUSES = {
-    "with_": "WITH is not supported; name the inputs in FROM",
-    "order": "ORDER BY has no meaning for a stream: results come out as they are found; sort the output",
-    "limit": "LIMIT has no meaning for a stream; filter the output",
-    "offset": "OFFSET has no meaning for a stream",
-    "sort": "SORT BY has no meaning for a stream",
-    "cluster": "CLUSTER BY has no meaning for a stream",
-    "distribute": "DISTRIBUTE BY has no meaning for a stream",
+_TWO = (
+    exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Mod, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE,
+    exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Is, exp.Escape, exp.Extract, exp.Dot, exp.IntervalSpan,
+)  # fmt: skip
+_ONE = (
+    exp.From, exp.Where, exp.Having, exp.Paren, exp.Neg, exp.Not, exp.Exists, exp.Var, exp.Boolean, exp.DataTypeParam,
+)  # fmt: skip
+READ: dict[type[exp.Expr], frozenset[str]] = {
+    **dict.fromkeys(_TWO, frozenset(("this", "expression"))),
+    **dict.fromkeys(_ONE, frozenset(("this",))),
+    **{
+        kind: frozenset(parts.split())
+        for kind, parts in {
+            exp.Select: "expressions distinct from_ joins where group having",
+            exp.Join: "this on using side kind method",
+            exp.Table: "this alias db catalog joins",
+            exp.TableAlias: "this columns",
+            exp.Subquery: "this alias",
+            exp.Alias: "this alias",
+            exp.Group: "expressions all",
+            exp.Distinct: "expressions",
+            exp.Star: "except_",
+            exp.Column: "this table db catalog",
+            exp.Identifier: "this quoted",
+            exp.Tuple: "expressions",
+            exp.Literal: "this is_string",
+            exp.Null: "",
+            exp.Interval: "this unit",
+            exp.Cast: "this to",
+            exp.TryCast: "this to safe",
+            exp.DataType: "this expressions nested",
+            exp.Div: "this expression typed safe",  # the last two say how other dialects would write it
+            exp.DPipe: "this expression safe",
+            exp.Concat: "expressions safe coalesce",
+            exp.Between: "this low high",
+            exp.In: "this expressions query",
+            exp.Like: "this expression negate",
+            exp.Case: "this ifs default",
+            exp.If: "this true false",
+            exp.Anonymous: "this expressions",
+            exp.Trim: "this position",
+        }.items()
+    },
+}
+INNER = (
+    "write what it filters and computes into the query itself; for what it groups or unites, run a job of its own, whose output"
+    " is an input here"
+)
+_FORMS = "is not supported; write a query for each group"
+_SORTED = "has no meaning for a stream"
+_TIME = (
+    "AS OF is not supported: a stream has no versions; give the input role: table, whose rows are looked up as they are, or"
+    " join by a range of time"
+)
+_SET = {
+    "with_": f"WITH is not supported; {INNER}",
+    "hint": "hints are not read: the planner decides how inputs are joined; join.strategy in the spec overrules it",
+    "order": f"ORDER BY {_SORTED}: results come out as they are found; sort the output",
+    "limit": f"LIMIT {_SORTED}; filter the output",
+    "offset": f"OFFSET {_SORTED}",
+    "sort": f"SORT BY {_SORTED}",
+    "cluster": f"CLUSTER BY {_SORTED}",
+    "distribute": f"DISTRIBUTE BY {_SORTED}",
     "windows": "WINDOW is not supported",
     "qualify": "QUALIFY is not supported",
     "laterals": "LATERAL is not supported",
     "into": "SELECT INTO is not supported; outputs are named in the spec",
-    "pivots": "PIVOT is not supported",
+    "pivots": "PIVOT is not supported; write one aggregate of CASE WHEN ... for each column",
     "match": "MATCH_RECOGNIZE is not supported",
+    "locks": "FOR UPDATE and FOR SHARE have no meaning for a stream",
+    "sample": "TABLESAMPLE is not supported; filter by a column",
+    "when": _TIME,
+    "version": _TIME,
+    "system_time": _TIME,
+    "grouping_sets": f"GROUPING SETS {_FORMS}",
+    "cube": f"CUBE {_FORMS}",
+    "rollup": f"ROLLUP {_FORMS}",
+    "totals": f"TOTALS {_FORMS}",
+    "on": "DISTINCT ON is not supported; write GROUP BY with min or max",
+    "symmetric": "BETWEEN SYMMETRIC is not supported",
+    "field": "IN takes a list or (SELECT ...)",
+    "unnest": "IN takes a list or (SELECT ...)",
+    "collate": "COLLATE is not supported: text is compared by its bytes",
+    "collation": "COLLATE is not supported: text is compared by its bytes",
+    "replace": "* REPLACE is not supported; write * EXCEPT (...) and the columns that are replaced",
+    "rename": "* RENAME is not supported; write * EXCEPT (...) and the columns with their new names",
 }
-_TABLE = {
-    "sample": "TABLESAMPLE is not supported",
-    "pivots": "PIVOT is not supported",
-    "when": "time travel is not supported",
-    "version": "time travel is not supported",
+_KINDS: dict[type[exp.Expr], str] = {
+    exp.Window: "window functions (OVER) are not supported; the last row of a key is the one for which no later one EXISTS",
+    exp.Star: "* stands only in the select list",
+    exp.Filter: "FILTER is not supported; write the aggregate of CASE WHEN ... THEN ... END",
+    exp.IgnoreNulls: "IGNORE NULLS is not supported",
+    exp.RespectNulls: "RESPECT NULLS is not supported",
+    exp.WithinGroup: "WITHIN GROUP is not supported",
+    exp.Collate: _SET["collate"],
+    exp.Rollup: _SET["rollup"],
+    exp.Cube: _SET["cube"],
+    exp.GroupingSets: _SET["grouping_sets"],
+    exp.Lateral: _SET["laterals"],
+    exp.Union: "UNION is not supported",
+    exp.Intersect: "INTERSECT is not supported",
+    exp.Except: "EXCEPT between queries is not supported",
+    **dict.fromkeys(
+        (exp.Subquery, exp.Select, exp.Exists),
+        "a subquery stands only as [NOT] EXISTS (...) or x [NOT] IN (...) among the ANDs of WHERE",
+    ),
 }
 
 
-def check_select(sql: str, select: exp.Select) -> None:
-    """Raise for the first clause that is not supported."""
-    for name, message in _CLAUSES.items():
-        part = select.args.get(name)
-        if part:
-            at = part[0] if isinstance(part, list) else part
-            raise SqlError(message, *place(sql, at if isinstance(at, exp.Expr) else select))
-    for table in select.find_all(exp.Table):
-        for name, message in _TABLE.items():
-            if table.args.get(name):
-                raise SqlError(message, *place(sql, table))
+def check(sql: str, select: exp.Select) -> None:
+    """Raise for the first part of the text that nobody reads."""
+    for node in select.walk(bfs=False):
+        read = READ.get(type(node))
+        if read is None:
+            raise SqlError(refusal(node), *place(sql, node))
+        for name, part in node.args.items():
+            if name not in read and part not in (None, False, []):
+                at = part[0] if isinstance(part, list) else part
+                raise SqlError(_unread(name, node), *place(sql, at if isinstance(at, exp.Expr) else node))
+
+
+def refusal(node: exp.Expr) -> str:
+    """Why a node stands nowhere, or not where it does."""
+    return _KINDS.get(type(node)) or f"{written(node)} is not supported"
+
+
+def _unread(name: str, node: exp.Expr) -> str:
+    return _SET.get(name) or f"{name.strip('_').upper()} in {node.key.upper()} is not supported"
+
+
+def written(node: exp.Expr) -> str:
+    """The node in SQL, cut where it gets long."""
+    text = node.sql(dialect="spark", normalize_functions=False)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+_JOINS = {
+    *(("", kind) for kind in ("", "INNER", "CROSS", "SEMI", "ANTI")),
+    *((side, kind) for side in ("LEFT", "RIGHT", "FULL") for kind in ("", "OUTER")),
+    ("LEFT", "SEMI"),
+    ("LEFT", "ANTI"),
+}
 
 
 def check_join(sql: str, join: exp.Join) -> None:
     """Raise for a kind of join that is not supported."""
-    method, kind = (join.method or "").upper(), join.kind.upper()
+    method, side, kind = (join.method or "").upper(), join.side.upper(), join.kind.upper()
     where = place(sql, join.this)
     if method == "NATURAL":
         raise SqlError(
             "NATURAL JOIN is not supported, its keys change with the schema; write USING (...)", *where
         )
-    if method:
-        raise SqlError(f"{method} JOIN is not supported", *where)
-    if kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
-        raise SqlError(f"{kind} JOIN is not supported", *where)
-    if kind in ("SEMI", "ANTI") and join.side.upper() not in ("", "LEFT"):
+    if kind in ("SEMI", "ANTI") and side not in ("", "LEFT"):
         raise SqlError(f"write LEFT {kind} JOIN, with the inputs exchanged", *where)
+    if method or (side, kind) not in _JOINS:
+        raise SqlError(f"{' '.join(filter(None, (method, side, kind)))} JOIN is not supported", *where)
     conditioned = join.args.get("on") is not None or join.args.get("using")
-    if not conditioned and (join.side or kind in ("SEMI", "ANTI")):
+    if not conditioned and (side or kind in ("SEMI", "ANTI")):
         raise SqlError("this join has no ON: outer, semi and anti joins need an equality", *where)
 
 
 def check_subquery(sql: str, query: exp.Select) -> None:
     """Raise unless EXISTS or IN holds a plain SELECT."""
-    check_select(sql, query)
     for name in ("group", "having"):
         if part := query.args.get(name):
             raise SqlError(f"{name.upper()} in a subquery is not supported", *place(sql, part))

@@ -1,7 +1,7 @@
 """FROM, JOIN, WHERE to a tree of joins. Law: left-deep, as written; RIGHT is LEFT with its sides exchanged.
 
-`WHERE [NOT] EXISTS (SELECT ... FROM s WHERE s.k = o.k)` and `WHERE o.k IN (SELECT s.k FROM s)` are semi and anti joins,
-on top of the rest.
+`WHERE [NOT] EXISTS (SELECT ... FROM s WHERE s.k = o.k)` and `WHERE o.k [NOT] IN (SELECT s.k FROM s)` are semi and anti
+joins, on top of the rest.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,8 @@ from joinlib.sql.compile import compile
 from joinlib.sql.graph import Clause, Joined, Kind, Scan, Table, Tree
 from joinlib.sql.parse import place
 from joinlib.sql.scope import Scope, column_of, nearest
-from joinlib.sql.supported import check_join, check_select, check_subquery
+from joinlib.sql.subquery import Known, Test, asked, check_list, membership
+from joinlib.sql.supported import INNER, check_join, check_subquery, written
 
 _KINDS: dict[str, Kind] = {"": "inner", "LEFT": "left", "RIGHT": "left", "FULL": "full"}
 
@@ -33,7 +34,6 @@ class Builder:
 
     def select(self, select: exp.Select) -> tuple[Tree, Scope]:
         """The tree of FROM and WHERE, and what its select list can name."""
-        check_select(self.sql, select)
         scope = Scope(self.sql)
         tree = self._from(select, scope)
         where = select.args.get("where")
@@ -50,7 +50,9 @@ class Builder:
 
     def _scan(self, node: exp.Expr, scope: Scope) -> Scan:
         if not isinstance(node, exp.Table) or node.args.get("joins"):
-            raise scope.error("a derived table is not supported; join the inputs themselves", node)
+            raise scope.error(f"a derived table is not supported; {INNER}", node)
+        if not isinstance(node.this, exp.Identifier):
+            raise scope.error(f"{written(node.this)} in FROM is not supported; name an input", node)
         name = node.name
         by_case = {n.lower(): n for n in self.tables}
         if node.args.get("db") or name.lower() not in by_case:
@@ -113,88 +115,51 @@ class Builder:
 
     def clauses(self, node: exp.Expr, scope: Scope) -> list[Clause]:
         """The conjuncts of a condition, each with its place."""
-        if isinstance(node, exp.And):
-            return self.clauses(node.this, scope) + self.clauses(node.expression, scope)
-        if isinstance(node, exp.Paren):
-            return self.clauses(node.this, scope)
-        value = compile(node, scope)
-        if value.type not in (t.BOOLEAN, t.NULL):
-            raise scope.error(f"a condition is BOOLEAN, {value.sql} is {t.name(value.type)}", node)
-        return [Clause(part, place(self.sql, node)) for part in conjuncts(value)]
+        found = []
+        for part in ands(node):
+            value = compile(part, scope)
+            if value.type not in (t.BOOLEAN, t.NULL):
+                raise scope.error(f"a condition is BOOLEAN, {value.told} is {t.name(value.type)}", part)
+            found += [Clause(one, place(self.sql, part)) for one in conjuncts(value)]
+        return found
 
     def _where(self, tree: Tree, node: exp.Expr | None, scope: Scope) -> Tree:
-        plain: list[Clause] = []
-        for part in _parts(node):
-            found = _subquery(part)
-            if found is None:
-                plain += self.clauses(part, scope)
-            else:
-                tree = self._exists(tree, found, scope)
+        parts = ands(node)
+        tests = {i: test for i, part in enumerate(parts) if (test := asked(part))}
+        plain = [c for i, part in enumerate(parts) if i not in tests for c in self.clauses(part, scope)]
+        for test in tests.values():
+            tree = self._tested(tree, test, scope, plain)
         where = tree.place if isinstance(tree, Joined) else (1, 1)
         return Joined("inner", (tree,), tuple(plain), (), where) if plain else tree
 
-    def _exists(self, tree: Tree, test: "Test", scope: Scope) -> Tree:
+    def _tested(self, tree: Tree, test: Test, scope: Scope, plain: list[Clause]) -> Tree:
+        """The rows of a tree that pass EXISTS or IN; `plain` is the rest of the WHERE."""
         check_subquery(self.sql, test.query)
         inner = Scope(self.sql, outer=scope)
         right = self._from(test.query, inner)
+        check_list(test, inner)
         where = test.query.args.get("where")
-        on = self.clauses(where.this, inner) if where else []
+        parts = ands(where.this) if where else []
+        if nested := next(filter(asked, parts), None):
+            raise scope.error(
+                "EXISTS and IN within a subquery are not supported; join its inputs, or write both tests in the outer WHERE",
+                nested,
+            )
+        on = [c for part in parts for c in self.clauses(part, inner)]
         if test.value is not None:
-            on += self._membership(test, test.value, scope, inner)
+            on += membership(test, scope, inner, tree, right, Known(plain, on))
         return Joined(
             "anti" if test.negated else "semi", (tree, right), tuple(on), (), place(self.sql, test.at)
         )
 
-    def _membership(self, test: "Test", value: exp.Expr, scope: Scope, inner: Scope) -> list[Clause]:
-        if test.negated:
-            raise scope.error(
-                "NOT IN (SELECT ...) keeps no row once the subquery has a NULL; "
-                "write NOT EXISTS (SELECT 1 FROM ... WHERE ... = ...)",
-                test.at,
-            )
-        left = value.this if isinstance(value, exp.Paren) else value
-        lefts = left.expressions if isinstance(left, exp.Tuple) else [left]
-        rights = [e.unalias() for e in test.query.expressions]
-        if len(lefts) != len(rights):
-            raise scope.error(f"IN compares {len(lefts)} values with {len(rights)} columns", test.at)
-        where = place(self.sql, test.at)
-        pairs = [(compile(one, scope), compile(two, inner)) for one, two in zip(lefts, rights)]
-        for one, two in pairs:
-            if t.common(one.type, two.type) is None:
-                kinds = f"{t.name(one.type)} with {t.name(two.type)}"
-                raise scope.error(f"IN cannot compare {kinds}; add a CAST", test.at)
-        return [Clause(compare("=", one, two), where) for one, two in pairs]
 
-
-@dataclass(frozen=True)
-class Test:
-    """[NOT] EXISTS (query), or value [NOT] IN (query)."""
-
-    query: exp.Select
-    value: exp.Expr | None
-    negated: bool
-    at: exp.Expr
-
-
-def _parts(node: exp.Expr | None) -> list[exp.Expr]:
-    if node is None:
-        return []
-    if isinstance(node, exp.And):
-        return _parts(node.this) + _parts(node.expression)
-    if isinstance(node, exp.Paren) and isinstance(node.this, exp.And | exp.Paren):
-        return _parts(node.this)
-    return [node]
-
-
-def _subquery(node: exp.Expr) -> Test | None:
-    """The test of a subquery that a condition is, if it is one."""
-    negated, inner = False, node
-    while isinstance(inner, exp.Not | exp.Paren):
-        negated ^= isinstance(inner, exp.Not)
-        inner = inner.this
-    if isinstance(inner, exp.Exists) and isinstance(inner.this, exp.Select):
-        return Test(inner.this, None, negated, inner)
-    query = inner.args.get("query") if isinstance(inner, exp.In) else None
-    if query is None or not isinstance(query.this, exp.Select):
-        return None
-    return Test(query.this, inner.this, negated, inner)
+def ands(node: exp.Expr | None) -> list[exp.Expr]:
+    """The conditions that AND joins, in their order, without the parentheses around them."""
+    found, todo = [], [] if node is None else [node]
+    while todo:
+        part = todo.pop().unnest()
+        if isinstance(part, exp.And):
+            todo += [part.expression, part.this]
+        else:
+            found.append(part)
+    return found

@@ -6,6 +6,7 @@ from joinlib.errors import SqlError
 from joinlib.sql import analyse
 from tests.unit.sql.tables import TABLES
 
+J = "FROM orders o JOIN ships s ON o.id = s.order_id"
 O_S = "SELECT o.id FROM orders o JOIN ships s ON o.id = s.order_id"
 
 REFUSED = [
@@ -37,6 +38,18 @@ REFUSED = [
     ("SELECT o.id, s.id FROM orders o JOIN ships s ON o.id = s.id", (1, 14), "write s.id AS another_name"),
     ("SELECT o.id + 1 FROM orders o JOIN ships s ON o.id = s.id", (1, 8), "write o.id + 1 AS name"),
     ("SELECT NULL AS n FROM orders o JOIN ships s ON o.id = s.id", (1, 16), "has no type"),
+    ("SELECT o.* EXCEPT (nope) FROM orders o JOIN ships s ON o.id = s.id", (1, 20), "nope is in no input"),
+    (
+        "SELECT o.* EXCEPT (place.city) FROM orders o JOIN ships s ON o.id = s.id",
+        (1, 20),
+        "not o.place.`city`",
+    ),
+    ("SELECT * EXCEPT (id) FROM orders o JOIN ships s ON o.id = s.id", (1, 18), "write o.id or s.id"),
+    (
+        "SELECT p.* EXCEPT (order_id, `sum`, at, ref) FROM pays p JOIN ships s ON p.order_id = s.id",
+        (1, 10),
+        "leaves no",
+    ),
     # clauses
     (O_S + " ORDER BY o.id", (1, 70), "ORDER BY has no meaning for a stream"),
     (O_S + " LIMIT 5", (1, 67), "LIMIT has no meaning for a stream"),
@@ -129,9 +142,66 @@ REFUSED = [
         (1, 76),
         "o.id is NULL where the outer join below found no partner",
     ),
-    ("SELECT id FROM orders WHERE id NOT IN (SELECT id FROM ships)", (1, 29), "write NOT EXISTS"),
+    (
+        "SELECT id FROM orders WHERE id NOT IN (SELECT id FROM ships)",
+        (1, 29),
+        "orders.id and ships.id may be NULL",
+    ),
+    (
+        "SELECT id FROM orders WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM ships)",
+        (1, 48),
+        "a NULL, and ships.id may be NULL",
+    ),
+    (
+        "SELECT id FROM orders WHERE id NOT IN (SELECT id FROM ships WHERE id > 3)",
+        (1, 29),
+        "a NULL, and orders.id may be NULL",
+    ),
+    (
+        "SELECT id FROM orders o WHERE EXISTS (SELECT count(*) FROM ships s WHERE s.id = o.id)",
+        (1, 46),
+        "EXISTS is always TRUE",
+    ),
+    (
+        "SELECT id FROM orders o WHERE NOT EXISTS (SELECT max(id) + 1 FROM ships s WHERE s.id = o.id)",
+        (1, 50),
+        "NOT EXISTS is always FALSE",
+    ),
+    ("SELECT id FROM orders o WHERE id IN (SELECT max(id) FROM ships s)", (1, 45), "an aggregate in IN"),
+    (
+        "SELECT id FROM orders o WHERE EXISTS (SELECT nope FROM ships s WHERE s.id = o.id)",
+        (1, 46),
+        "column nope is in no input",
+    ),
     ("SELECT id FROM orders WHERE id IN (SELECT id, at FROM ships)", (1, 29), "IN compares 1 values with 2"),
     ("SELECT id FROM orders WHERE EXISTS (SELECT 1 FROM ships)", (1, 44), "only INNER JOIN can do without"),
+    # functions and clauses of others, each by its name
+    (
+        f"SELECT count(*) AS n {J} GROUP BY window(o.at, '5 minutes')",
+        (1, 79),
+        "group by date_trunc('hour', ...)",
+    ),
+    (f"SELECT window(o.at, '5 minutes').start AS w {J}", (1, 8), "function window is not supported"),
+    (
+        f"SELECT stddev_samp(o.id) AS n {J} GROUP BY o.day",
+        (1, 8),
+        "stddev_samp is not supported; there is count",
+    ),
+    (f"SELECT nope(o.id) AS n {J} GROUP BY o.day", (1, 8), "function nope is not supported"),
+    (f"SELECT unix_timestamp(o.at) AS n {J}", (1, 8), "write CAST(... AS BIGINT)"),
+    (f"SELECT timestampdiff(MINUTE, o.at, s.at) AS n {J}", (1, 8), "function timestampdiff is not supported"),
+    (
+        f"SELECT o.id {J} WHERE o.id IN (SELECT p.order_id FROM pays p WHERE p.order_id IN (SELECT id FROM ships))",
+        (1, 112),
+        "EXISTS and IN within a subquery",
+    ),
+    (
+        f"SELECT o.id {J} ASOF JOIN pays p MATCH_CONDITION (o.at >= p.at)",
+        (1, 78),
+        "ASOF JOIN is not supported",
+    ),
+    (f"SELECT if(o.id = 1, 2, 3) + 1 / 0 AS c {J}", (1, 11), "division by zero"),
+    (f"SELECT {' + '.join(['o.id'] * 30)} {J}", (1, 8), "+ ... has no name; write o.id + o.id"),
     # text that is no SQL
     ("SELECT o.id FROM orders o JOIN ships s ON (o.id = s.id", (1, 53), "Expecting )"),
     ("SELECT 'abc FROM orders", (1, 8), "a quote is not closed"),

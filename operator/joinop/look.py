@@ -122,10 +122,8 @@ class Looker:
                     rivals.settle(job)
 
     async def _seen(self, key: Key, thing: Object, memory: Memory) -> Seen:
-        pod, owner = (
-            self._driver(key),
-            self.cache.rivals.of(key),
-        )  # before anything waits: of this very version
+        owner = self.cache.rivals.of(key)  # before anything waits: of this very version
+        pod = self._driver(key)
         return Seen(
             thing=thing,
             children=self.cache.children(key),

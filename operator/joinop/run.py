@@ -64,7 +64,7 @@ class Operator:
         self._heard(kind, thing, gone=gone)
 
     async def resync(self) -> None:
-        """List everything anew, and look at every job."""
+        """List everything anew."""
         self.looker.monitored = await self.looker.api.serves(POD_MONITOR)
         monitors = (POD_MONITOR,) if self.looker.monitored else ()
         for namespace in self.looker.config.namespaces or (None,):
@@ -148,16 +148,15 @@ class Operator:
 
     async def _forever(self, what: str, step: Callable[[], Awaitable[None]], every_s: float) -> None:
         while True:
+            pause_s = min(every_s, _AGAIN_S)
             try:
                 await step()
+                pause_s = every_s
             except ApiError as error:
                 log.warning("%s: %s", what, error)
             except Exception:
                 log.exception("%s: unexpected; it is tried again", what)
-            else:
-                await asyncio.sleep(every_s)
-                continue
-            await asyncio.sleep(min(every_s, _AGAIN_S))
+            await asyncio.sleep(pause_s)
 
 
 def _generation(thing: Object | None) -> object:

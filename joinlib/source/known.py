@@ -1,7 +1,9 @@
 """Which slices does the log of a folder hold, by position? Cost: a binary search and what is returned.
 
-{"path": …, "size": …, "mtime_ns": …, "slices": […]}      a file; "skipped": why it was left out
-{"base": slices, "rows": n, "files": n}                   the log begins here: what files before it held, that were put away
+    {"path": …, "size": …, "mtime_ns": …, "slices": […]}      a file; "skipped": why it was left out
+    {"base": slices, "rows": n, "files": n}                   the log begins here: what the files held that were before
+
+Files before the base were put away, and folded out of the log.
 """
 
 from bisect import bisect_right

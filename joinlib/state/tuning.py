@@ -20,9 +20,7 @@ class Tuning:
     piece_bytes: int = 1 << 26  # so much a merge writes in a batch, at most; less of the lower levels
     max_runs: int = 12  # sealed runs that are not sorted, before two neighbours become one
     merged_bytes: int = 2**31 - 2  # they are no larger together: strings of one Arrow array end at 2 GiB
-    retain_batches: int = (
-        8  # one can go back so far: manifests, and segments they name, are deleted so many batches later
-    )
+    retain_batches: int = 8  # one can go back so far: manifests and retired segments are kept so long
     spool_bytes: int = 1 << 16  # a block so large goes to its unit as a file, not through Spark's shuffle
     frame_rows: int = 100_000  # rows of one output frame, about
     skew: float = 0.2  # over that DS of a batch's units hot keys get a new rule, where nothing is stored

@@ -28,6 +28,8 @@ class Census:
         return cls(np.zeros(units, np.int64), np.zeros(units, np.int64), Reservoir(SAMPLE, seed))
 
     def see(self, hashes: U64, units: I64, plain: I64) -> None:
+        if not len(hashes):  # of no rows, NumPy would count as doubles
+            return
         self.counts += np.bincount(units, minlength=len(self.counts))
         self.plain += np.bincount(plain, minlength=len(self.plain))
         self.reservoir.see(hashes)

@@ -1,7 +1,7 @@
 """What can a user do from a terminal? Each command is one function; all mistakes end in `main`.
 
 Exit codes: 0 done; 1 not done, running it again may help; 2 a human must act first: the command line, a spec, an input or
-the state is wrong, or the program is. Why stands on stderr. `validate` counts a wrong file as an answer, and ends with 1.
+the state is wrong, or the program is. Why stands on stderr.
 Commands import what they need when they run: `validate` starts without Spark.
 """
 

@@ -92,8 +92,9 @@ class Product:
                 before, told = (told, self._states()), self._run(end)
                 assert _rows_out(before[0]) == _rows_out(told), "two attempts of one batch differ"
                 assert before[1] == self._states(), "two attempts of one batch leave other states"
-            assert self.plan.join.emit.folder is not None
-            publish(self.plan.join.emit.folder, self.batch, [name for r in told for name in r.files])
+            folder, names = self.plan.join.emit.folder, [name for r in told for name in r.files]
+            assert folder is not None
+            publish(folder, self.batch, names, mark=f"{self.batch:016x}")
             self.reader.commit(end)
             self.figures = self.figures.after(Report(self.batch, told, None), float(self.batch))
             self.offset = end

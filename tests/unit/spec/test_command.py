@@ -60,7 +60,7 @@ def test_a_mistake_in_sql_is_at_its_line(sql: str, place: str, tmp_path: Path) -
     result = CliRunner().invoke(cli.app, ["validate", str(bad)])
 
     folded = "line 1, column 37: " if place == "5" else ""
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == f"{bad}:{place}: spec.sql: {folded}b has no column idd; did you mean 'id'?\n"
 
 

@@ -111,6 +111,9 @@ def _sql(value: Expr | None) -> str | None:
     return None if value is None else value.sql
 
 
+_BEHIND = "groups", "tables"  # what follows the stages
+
+
 def compare(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """Why a checkpoint of `old` cannot serve `new`, a sentence for each reason; none: it can."""
     return list(_differences(old, new))
@@ -121,7 +124,7 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
         yield why
         return
     if "stages" in old:
-        yield from _strange(old, ("version", "units", "stages", "groups"))
+        yield from _strange(old, ("version", "units", "stages", *_BEHIND))
     if old.get("groups") != new.get("groups"):
         yield f"the groups, their aggregates, HAVING or output.mode were others; {_NEW}"
         return
@@ -147,7 +150,7 @@ def _strange(old: dict[str, Any], known: Iterable[str]) -> Iterator[str]:
 
 
 def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    yield from _strange(old, {*new, "groups"})
+    yield from _strange(old, {*new, *_BEHIND})
     if old["units"] != new["units"]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
     if old.get("route") != new["route"]:

@@ -101,6 +101,7 @@ class Trial:
             "inputs": {n: {"schema": s, **self.options[n]} for n, s in self.schemas.items()},
             "output": {"files": {"path": "out", "format": format}},
             "checkpoint": {"path": "checkpoint"},
+            "batch": {"interval": "0s"},
             "join": {"units": 4},
             **more,
         }

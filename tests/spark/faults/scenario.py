@@ -320,6 +320,7 @@ class Scenario:
                 "inputs": inputs,
                 "output": {"files": {"path": "out", "format": "parquet", **self.files}},
                 "checkpoint": {"path": "checkpoint"},
+                "batch": {"interval": "0s"},  # nobody waits for a kill
                 "join": {"units": UNITS},
             },
         }

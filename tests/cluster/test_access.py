@@ -88,6 +88,7 @@ def test_rights_are_exact(system: Kube, running_job: tuple[Kube, Store]) -> None
         f"{system.namespace}:{system.names('serviceaccount', 'app.kubernetes.io/component=operator')[0]}"
     )
     assert may(space, operator, "patch", "statefulsets.apps")
+    assert may(space, operator, "get", "nodes")  # is that of a driver lost?
     for verb, resource, *more in (
         ("list", "secrets"),
         ("delete", "namespaces"),
@@ -96,7 +97,8 @@ def test_rights_are_exact(system: Kube, running_job: tuple[Kube, Store]) -> None
         ("delete", "persistentvolumeclaims"),
         ("*", "*"),
         ("delete", "streamjoins"),
-        ("get", "nodes"),
+        ("list", "nodes"),
+        ("patch", "nodes"),
     ):
         assert not may(space, operator, verb, resource, *more), f"the operator may {verb} {resource}"
 

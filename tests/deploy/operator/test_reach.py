@@ -77,7 +77,7 @@ def told(server: Server, secrets: Secrets) -> tuple[str, str, str]:
     """What the operator hears twice, or why not; and what becomes of a wish."""
 
     async def run() -> tuple[str, str, str]:
-        drivers = Drivers(server.port, Reach(secrets, "drivers-tls"))  # type: ignore[arg-type]
+        drivers = Drivers(server.port, reach=Reach(secrets, "drivers-tls"))  # type: ignore[arg-type]
         try:
             pod = driver_pod(podIP="127.0.0.1")
             readings = [await drivers.read(pod) for _ in range(2)]

@@ -165,8 +165,8 @@ def test_where_it_cannot_fork_one_is_started(owner: Owner, tmp_path: Path, room:
     (tmp_path / "told.py").write_text("import sys; print('joinlib.warm' in sys.modules)\n")
     environment = {**owner.environment, "PYTHONPATH": str(tmp_path)}
     nursery = nursery_of(owner)
-    until(lambda: not children(nursery))
-    free = [number for number in range(1000) if number not in files(nursery)]
+    taken = at_rest(nursery)
+    free = [number for number in range(1000) if number not in taken]
     before = resource.prlimit(nursery, resource.RLIMIT_NOFILE)
     told = []
     for limit in ((free[room], before[1]), before):
@@ -220,6 +220,18 @@ def children(parent: int) -> list[int]:
 
 def files(process: int) -> set[int]:
     return {int(number) for number in os.listdir(f"/proc/{process}/fd")}
+
+
+def at_rest(nursery: int) -> set[int]:
+    """Its files once it serves nobody: those of whoever ended last are closed a moment after its children are gone."""
+    seen: list[set[int]] = []
+
+    def same() -> bool:
+        seen.append(files(nursery))
+        return not children(nursery) and len(seen) > 2 and seen[-1] == seen[-2] == seen[-3]
+
+    until(same)
+    return seen[-1]
 
 
 def until(true: Callable[[], bool], patience_s: float = 60.0) -> None:

@@ -154,7 +154,7 @@ def test_a_pod_that_cannot_be_made_says_why(space: Kube, store: Store) -> None:
     """A quota, and then a Secret that is not there: nothing of the pod's own tells of either. Mended, it comes by itself."""
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}}
     space.apply({**quota, "spec": {"hard": {"pods": "1"}}})  # which is the store's
-    volumes = [{"mountPath": "/data", "claim": CLAIM}, {"mountPath": "/login", "secret": "login"}]
+    volumes = [{"mountPath": "/data", "claim": CLAIM}, {"mountPath": "/secrets/login", "secret": "login"}]
     space.apply(job("job", rows=500, rate=None, volumes=volumes))
     space.until("the quota is named", partial(_degraded, space, "job", "exceeded quota: small"), 60)
     assert space.condition("job", "Degraded")["reason"] == "PodRefused"

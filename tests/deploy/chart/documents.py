@@ -19,7 +19,7 @@ GOOD: dict[str, Any] = {
         "checkpoint": {"path": "/data/checkpoint"},
         "volumes": [
             {"mountPath": "/data", "claim": "data"},
-            {"mountPath": "/srv/old", "hostPath": "/old", "readOnly": True},
+            {"mountPath": "/srv/old", "claim": "data", "readOnly": True},
         ],
         "executors": {"min": 1, "max": 4, "cores": 2, "memory": "2Gi"},
     },
@@ -56,10 +56,10 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     ("spec.sql", " ", "spec.sql", "write a SELECT"),
     ("spec.sql", GONE, "spec.sql", "Required value"),
     ("spec.sqll", "x", "spec.sqll", "unknown field"),
-    ("spec.env", {"A B": {"secret": "s", "key": "k"}}, "spec.env", "such as PGPASSWORD"),
-    ("spec.env", {"SPARK_HOME": {"secret": "s", "key": "k"}}, "spec.env", "one that the pods need"),
-    ("spec.env", {"A": {"secret": "s", "key": "a/b"}}, "spec.env.A.key", "is no entry of a Secret"),
-    ("spec.env", {"A": {"secret": "s"}}, "spec.env.A.key", "Required value"),
+    ("spec.env", {"A B": {"secret": "s", "key": "k"}}, "spec.env", "is none of a variable of a login"),
+    ("spec.env", {"SPARK_HOME": {"secret": "s", "key": "k"}}, "spec.env", "is none of a variable of a login"),
+    ("spec.env", {"A_KEY": {"secret": "s", "key": "a/b"}}, "spec.env.A_KEY.key", "is no entry of a Secret"),
+    ("spec.env", {"A_KEY": {"secret": "s"}}, "spec.env.A_KEY.key", "Required value"),
     ("spec.inputs", {}, "spec.inputs", "at least 1"),
     (
         "spec.inputs.bad name",
@@ -268,6 +268,7 @@ FINE: list[tuple[str, Any]] = [
     (FILES, {"path": "/data/in/orders", "done": "archive", "archive": "/data/read"}),
     ("spec.output.files.compact", {}),
     ("spec.volumes", [{"mountPath": "/data/", "claim": "data"}]),
+    ("spec.volumes", [{"mountPath": "/data", "hostPath": "/srv"}]),  # the operator says whether it is allowed
     ("spec.checkpoint.reset", "second.try"),
     ("spec.env", {"PGPASSWORD": {"secret": "shop-login", "key": "password"}}),
     ("spec.executors.instances", 4),

@@ -58,8 +58,8 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     ("spec.sqll", "x", "spec.sqll", "unknown field"),
     ("spec.env", {"A B": {"secret": "s", "key": "k"}}, "spec.env", "is none of a variable of a login"),
     ("spec.env", {"SPARK_HOME": {"secret": "s", "key": "k"}}, "spec.env", "is none of a variable of a login"),
-    ("spec.env", {"A_KEY": {"secret": "s", "key": "a/b"}}, "spec.env.A_KEY.key", "is no entry of a Secret"),
-    ("spec.env", {"A_KEY": {"secret": "s"}}, "spec.env.A_KEY.key", "Required value"),
+    ("spec.env", {"KEY": {"secret": "s", "key": "a/b"}}, "spec.env.KEY.key", "is no entry of a Secret"),
+    ("spec.env", {"KEY": {"secret": "s"}}, "spec.env.KEY.key", "Required value"),
     ("spec.inputs", {}, "spec.inputs", "at least 1"),
     (
         "spec.inputs.bad name",

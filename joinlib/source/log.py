@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from joinlib.errors import StateError
+from joinlib.files import sync
 
 Entry = dict[str, Any]  # JSON: strings, integers, lists
 
@@ -56,7 +57,7 @@ class Log:
         aside.path.unlink(missing_ok=True)
         aside.append(entries)
         aside.path.rename(self.path)
-        _sync_folder(self.path.parent)
+        sync([self.path.parent])
         self._checksum, self._size = aside._checksum, aside._size
         self.entries[:] = entries
 
@@ -92,18 +93,9 @@ class Log:
                 os.ftruncate(file.fileno(), self._size)
                 raise
         if fresh:
-            _sync_folder(self.path.parent)
+            sync([self.path.parent])
         self._size += len(lines)
 
 
 def _checksum(entry: Entry, before: int) -> int:
     return zlib.crc32(json.dumps(entry, sort_keys=True).encode(), before)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new name in the folder survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

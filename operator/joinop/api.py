@@ -95,9 +95,7 @@ class Api:
         page = await self._ask("GET", path, asked)
         found, version = page["items"], page["metadata"]["resourceVersion"]
         while token := page["metadata"].get("continue"):
-            page = await self._ask(
-                "GET", path, {k: v for k, v in asked.items() if k != "resourceVersion"} | {"continue": token}
-            )
+            page = await self._ask("GET", path, _more(asked, token))
             found += page["items"]
         items = [{**item, "kind": kind.kind, "apiVersion": kind.api_version} for item in found]
         return Listing(items, int(version))

@@ -45,11 +45,10 @@ class Allow:
             yield from self._hosts(spec)
 
     def _image(self, image: str | None, default: str) -> Iterator[str]:
-        if image is None or _repository(image) == _repository(default):
-            return
-        yield from _unlisted(
-            "spec.image", "image", image, (f"{_repository(default)}:*", *self.images), "images"
-        )
+        """The default image is compared, not matched: behind its name and a colon there may be another registry's port."""
+        own = _repository(default)
+        if image is not None and _repository(image) != own and not _matches(image, self.images):
+            yield _refusal("spec.image", "image", image, (f"{own}:*", *self.images), "images")
 
     def _hosts(self, spec: Spec) -> Iterator[str]:
         for place, host in _dialled(spec):
@@ -63,11 +62,19 @@ class Allow:
 
 
 def _unlisted(place: str, what: str, name: str, allowed: tuple[str, ...], value: str) -> Iterator[str]:
-    if not any(fnmatchcase(name, pattern) for pattern in allowed):
-        yield (
-            f"{place}: {what} {name} is not allowed here ({_listed(allowed)}); use another, or ask whoever runs the operator"
-            f" for jobs.allow.{value}"
-        )
+    if not _matches(name, allowed):
+        yield _refusal(place, what, name, allowed, value)
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _refusal(place: str, what: str, name: str, allowed: tuple[str, ...], value: str) -> str:
+    return (
+        f"{place}: {what} {name} is not allowed here ({_listed(allowed)}); use another, or ask whoever runs the operator"
+        f" for jobs.allow.{value}"
+    )
 
 
 def _listed(allowed: tuple[str, ...]) -> str:

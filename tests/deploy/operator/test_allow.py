@@ -30,6 +30,7 @@ def problems(allow: Allow, **places: Any) -> list[str]:
         (Allow(), {"volumes": HOST}, "spec.volumes.0.hostPath: volumes of this kind are not allowed here (claim, secret are)"),
         (Allow(), {"image": "evil"}, "spec.image: image evil is not allowed here (registry:5000/streamjoin:*)"),
         (Allow(), {"image": "registry:5000/streamjoin/x:1"}, "spec.image: image registry:5000/streamjoin/x:1 is not"),
+        (Allow(), {"image": "registry:5000/streamjoin:1/evil"}, "spec.image: image registry:5000/streamjoin:1/evil is not"),
         (SHARED, {"env": {"A_PASSWORD": {**LOGIN, "secret": "other"}}}, "spec.env.A_PASSWORD: Secret other is not allowed"),
         (SHARED, {"volumes": [{"mountPath": "/data", "claim": "c"}, {"mountPath": "/mnt", "secret": "other"}]}, "spec.volumes.1.secret: Secret other"),
         (SHARED, {"inputs__t": TABLE | {"postgres": TABLE["postgres"] | {"host": "db.shop.svc,mine"}}}, "spec.inputs.t.postgres.host: host mine is not"),  # type: ignore[operator]

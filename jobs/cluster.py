@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from joinlib.lease import ClusterLease, Unreachable
+from joinlib.lease import ClusterLease, Unreachable, answered
 from joinlib.spec.model import StreamJoin
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -71,13 +71,13 @@ def clear_executors(
     api = api or server()
     chosen = ",".join(f"{key}={value}" for key, value in _labels(document.metadata.name, "executor").items())
     path = f"/api/v1/namespaces/{namespace}/pods?labelSelector={quote(chosen)}"
-    _answered(*api.call("DELETE", path))
+    answered(*api.call("DELETE", path))
     for _ in range(round(_GRACE_S / _AGAIN_S)):
-        if not _answered(*api.call("GET", path)).get("items"):
+        if not answered(*api.call("GET", path)).get("items"):
             return True
         if stopping(_AGAIN_S):
             return False
-    _answered(*api.call("DELETE", f"{path}&gracePeriodSeconds=0"))
+    answered(*api.call("DELETE", f"{path}&gracePeriodSeconds=0"))
     return True
 
 
@@ -95,9 +95,3 @@ def lease_of(document: StreamJoin, namespace: str, owner: str | None) -> Cluster
     return ClusterLease(
         server(), namespace, f"{name}-driver", {"labels": _labels(name, "driver"), "ownerReferences": owners}
     )
-
-
-def _answered(status: int, answer: dict[str, Any]) -> dict[str, Any]:
-    if status >= 300:
-        raise Unreachable(f"API server: {status} {answer.get('message', '')}")
-    return answer

@@ -183,6 +183,11 @@ class Contender:
 def _checked(status: int, answer: dict[str, Any]) -> dict[str, Any]:
     if status in (_GONE, _TAKEN):
         raise Conflict(answer.get("message", ""))
+    return answered(status, answer)
+
+
+def answered(status: int, answer: dict[str, Any]) -> dict[str, Any]:
+    """The API server's answer; Unreachable if it is a refusal."""
     if status >= 300:
         raise Unreachable(f"API server: {status} {answer.get('message', '')}")
     return answer

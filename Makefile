@@ -7,7 +7,7 @@ COMPILE := env -u PIP_FIND_LINKS $(BIN)/uv pip compile -q --universal --python-v
 	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test e2e image cluster-up cluster-down demo bench lock clean
+.PHONY: help setup fmt check unit test docs e2e image cluster-up cluster-down demo bench lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -29,8 +29,16 @@ check: setup ## Lint, types and import rules
 	$(BIN)/mypy
 	PYTHONPATH=operator $(BIN)/lint-imports
 
+unit: setup ## The quick tests: no Spark, no server, no root
+	tests/run unit $(ARGS)
+
 test: setup check ## All checks and tests, those on a cluster included
 	tests/run $(ARGS)
+
+docs: setup ## Build the documentation into build/docs, check its links and run its examples
+	$(BIN)/python docs/build --check
+	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs . build/docs
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not cluster" tests/docs $(ARGS)
 
 e2e: setup ## The tests on a cluster: that of KUBECONFIG, or one made for them
 	tests/cluster/e2e $(BIN)/pytest -m cluster $(ARGS)
@@ -45,7 +53,7 @@ cluster-down: ## Remove it
 	@tests/cluster/down
 
 demo: setup ## Join real flights with real weather, as streams
-	$(BIN)/python jobs/demo.py
+	$(BIN)/python tools/demo.py
 
 bench: setup ## Measure against other engines (minutes, needs a quiet machine)
 	$(BIN)/python bench/run.py $(ARGS)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from joinlib.spark.job import Job, Report
+    from joinlib.spark.job import Report, RunningJob
 
 SPEC = """
 apiVersion: streamjoin.dev/v1alpha1
@@ -58,11 +58,11 @@ class Arrival:
 class Run:
     """A job whose executors come and go; units are placed as the driver places them."""
 
-    def __init__(self, job: "Job", reports: list["Report"], mode: str) -> None:
-        from joinlib.spark.executors import Executors
+    def __init__(self, job: "RunningJob", reports: list["Report"], mode: str) -> None:
+        from joinlib.spark.executors import ExecutorPool
 
         self.job, self.reports, self.mode = job, reports, mode
-        self.pool, self.chosen = Executors(job.spark, 2, 1), tuple[str, ...]()
+        self.pool, self.chosen = ExecutorPool(job.spark, 2, 1), tuple[str, ...]()
         self.began, self.seen, self.parts = time.monotonic(), 0, dict[str, float]()
 
     def arrival(self) -> Arrival:
@@ -85,7 +85,7 @@ class Run:
 
     def _batch(self) -> float:
         """Seconds of the next one."""
-        from joinlib.spark.placement import placed
+        from joinlib.scale.placement import placed
 
         while len(self.reports) == self.seen:
             self._wait()
@@ -122,8 +122,9 @@ class Run:
 
 
 def main(arrivals: int, mode: str) -> None:
-    from joinlib.spark import archive, cluster, home, jar
-    from joinlib.spark.compiled import compiled
+    from jobs import spark_conf
+    from joinlib.compiled import compiled
+    from joinlib.spark.boot import archive, home, jar
     from joinlib.spark.job import started
     from joinlib.spec import parse
 
@@ -134,7 +135,7 @@ def main(arrivals: int, mode: str) -> None:
         conf = {
             "spark.master": "local-cluster[2,1,1024]",
             "spark.executor.memory": "600m",
-            "spark.executor.extraJavaOptions": " ".join([*cluster.EXECUTOR_JAVA, *archive.options()]),
+            "spark.executor.extraJavaOptions": " ".join([*spark_conf.EXECUTOR_JAVA, *archive.options()]),
             "spark.executorEnv.PYTHONPATH": f"{bench.parent}:{bench}",
             "spark.executorEnv.STREAMJOIN_LOCAL_DIR": folder,
             "spark.python.daemon.module": Path(__file__).stem,
@@ -154,7 +155,7 @@ def daemon() -> None:
     """Spark's Python daemon, told what only pods are told: the executor's id. It stands in the address of its log."""
     if found := re.search(r"executorId=(\d+)", os.environ.get("SPARK_LOG_URL_STDERR", "")):
         os.environ["SPARK_EXECUTOR_ID"] = found[1]
-    runpy.run_module("joinlib.spark.daemon", run_name="__main__", alter_sys=True)
+    runpy.run_module("joinlib.spark.boot.daemon", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import time
 from itertools import pairwise
 
 import orjson
-from joinop import measure, remember
+from joinop import load_metrics, persist
 
 from joinlib.scale import Observed, Policy, State, step
 
@@ -51,15 +51,15 @@ def main() -> None:
     answer, text = answered(time.time()), exposed()
     for number in range(ROUNDS):
         times = [time.thread_time()]
-        load = measure.load(measure.of_prometheus(orjson.loads(answer)))
+        load = load_metrics.load(load_metrics.from_prometheus(orjson.loads(answer)))
         times.append(time.thread_time())
         state = step(
             state, policy, Observed(EXECUTORS, 0, None if isinstance(load, str) else load), 60.0 * number
         )
         times.append(time.thread_time())
-        remember.read({"scaling": remember.written(state)})
+        persist.from_status({"scaling": persist.to_status(state)})
         times.append(time.thread_time())
-        said = measure.load(measure.of_text(text.decode()))
+        said = load_metrics.load(load_metrics.from_text(text.decode()))
         times.append(time.thread_time())
         assert not isinstance(load, str), load
         assert not isinstance(said, str), said

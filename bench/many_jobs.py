@@ -26,10 +26,10 @@ from typing import Any
 
 import psutil
 from aiohttp import web
-from joinop.kinds import CLAIM, POD
+from joinop.resources import CLAIM, POD
 
 from tests.deploy.operator.apiserver import ApiServer
-from tests.deploy.operator.things import driver_pod, running, thing
+from tests.deploy.operator.objects import driver_pod, running, stream_join
 
 ROOT, DRIVERS = Path(__file__).parents[1], "127.0.0.77"
 _PATIENCE_S = 1800  # until all jobs run: ten objects are made for each
@@ -39,7 +39,7 @@ Object = dict[str, Any]
 def job(number: int) -> Object:
     """A job of its own, with a claim of its own."""
     claim = [{"mountPath": "/data", "claim": f"claim-{number}"}]
-    return thing(f"job-{number}", checkpoint__path=f"/data/checkpoints/{number}", volumes=claim)
+    return stream_join(f"job-{number}", checkpoint__path=f"/data/checkpoints/{number}", volumes=claim)
 
 
 def pod(given: Object) -> Object:

@@ -92,8 +92,8 @@ class Cost:
 
 def daemon() -> None:
     """Spark's Python daemon, whose workers leave figures out by turns and write down what they cost otherwise."""
-    from joinlib.spark.receipt import Receipt
-    from joinlib.spark.unit import UnitTask
+    from joinlib.engine.receipt import Receipt
+    from joinlib.engine.unit import UnitTask
 
     cost, said = Cost(), [-1]
     whole = cost.of(UnitTask.figures)
@@ -111,15 +111,16 @@ def daemon() -> None:
         return Receipt(task.unit, task.batch, (), (), (), 0, files, 0, 0, 0, 0, 0, mark, (), 0.0)
 
     UnitTask.figures = figures  # type: ignore[method-assign]
-    runpy.run_module("joinlib.spark.daemon", run_name="__main__", alter_sys=True)
+    runpy.run_module("joinlib.spark.boot.daemon", run_name="__main__", alter_sys=True)
 
 
 def run(folder: Path, port: int, rounds: int) -> dict[str, Any]:
     """CPU seconds of each batch, from the end of the one before to its own; and of the parts, of all batches that count."""
-    from jobs import driver as module
+    from jobs.driver import driver as module
+    from jobs.driver.surroundings import surroundings
     from jobs.figures import Figures
-    from jobs.surroundings import surroundings
-    from joinlib.spark import receipt, session
+    from joinlib.engine import receipt
+    from joinlib.spark import session
     from joinlib.spec import load
 
     clocks, batches = [0.0], ROUND * (rounds + 2)
@@ -141,7 +142,7 @@ def run(folder: Path, port: int, rounds: int) -> dict[str, Any]:
 
     session.settings, receipt.decode, Figures.after = settings, decoded, sometimes  # type: ignore[method-assign]
     file = folder / "spec.yaml"
-    driver = module.Driver(file, load(file), surroundings({"STREAMJOIN_PORT": str(port)}))
+    driver = module.DriverProcess(file, load(file), surroundings({"STREAMJOIN_PORT": str(port)}))
     telling, exposition = module.Flow.__init__, module.generate_latest
 
     def exposed(registry: Any) -> bytes:

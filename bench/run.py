@@ -51,7 +51,7 @@ def run(names: list[str], shape: data.Shape, repetitions: int, limit: float) -> 
 
 def prepare() -> None:
     """Makes what an installation of StreamJoin has made: a class archive of this checkout, without which it starts slower."""
-    command, none = [sys.executable, "-m", "joinlib.spark.archive"], subprocess.DEVNULL
+    command, none = [sys.executable, "-m", "joinlib.spark.train"], subprocess.DEVNULL
     subprocess.run(command, stdout=none, stderr=none, check=False)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from joinlib.spark.compiled import compiled
-from joinlib.spark.job import Report, default_cores, started
+from joinlib.compiled import compiled, default_cores
+from joinlib.spark.job import Report, started
 from joinlib.spec import load
 
 

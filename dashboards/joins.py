@@ -9,7 +9,7 @@ from dashboards.queries import by_unit, gauge, of, rate, ratio, share, total
 
 def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON."""
-    says = "What does the join itself do? Matches, time in units, segments, and the cost of keeping state."
+    says = "What does the join do? Matches, time in units, segments, and the cost of keeping state."
     return house.board(
         "joins",
         "Join internals",
@@ -26,21 +26,22 @@ def _matches() -> Row:
         [
             house.lines(
                 "Results for each row",
-                "Result rows over rows joined: how selective the join is.",
+                "Result rows over rows joined: the selectivity of the join.",
                 house.NUMBER,
                 Ask(ratio(rows_out, rows_in), "results"),
                 span=8,
             ).decimals(2),
             house.stacked(
                 "Share of each input",
-                "Of the rows that are joined. Each is probed against the state of the others, then stored.",
+                "Share of each input in the rows joined. A row first probes the state of the other "
+                "inputs, then it is stored.",
                 house.RATIO,
                 Ask(share(per_input, rows_in), "{{input}}"),
                 span=8,
             ),
             house.lines(
                 "Rows read by input",
-                "Rows a second over the last batches, as the driver counts them.",
+                "Rows per second over the last batches, as the driver counts them.",
                 house.ROWS_RATE,
                 Ask(gauge("streamjoin_input_rate", "input"), "{{input}}"),
                 span=8,
@@ -56,7 +57,7 @@ def _time() -> Row:
         [
             house.stacked(
                 "Tasks at work",
-                "Mean number of tasks that probe and insert, or write the state of a batch, at any time.",
+                "Mean number of tasks that probe, insert or write state at the same time.",
                 house.NUMBER,
                 Ask(f"{busy} - {commit}", "probe, insert, emit"),
                 Ask(commit, "log, seal, merge"),
@@ -64,7 +65,7 @@ def _time() -> Row:
             ).decimals(1),
             house.lines(
                 "Time for a row",
-                "Time in units over rows that came to them, of one core.",
+                "Time spent in units over the rows that they received, for one core.",
                 house.SECONDS,
                 Ask(
                     ratio(f"({busy} - {commit})", rate("streamjoin_unit_rows_in_total")),
@@ -75,7 +76,7 @@ def _time() -> Row:
             ),
             house.map_of(
                 "Results by unit",
-                "Result rows a second of each unit.",
+                "Result rows per second of each unit.",
                 house.ROWS_RATE,
                 Ask(
                     by_unit(f"rate({of('streamjoin_unit_rows_out_total')}[$__rate_interval])"), "unit {{at}}"
@@ -92,8 +93,9 @@ def _orders() -> Row:
     measured = gauge("streamjoin_probe_measured_seconds", "input")
     cost = house.lines(
         "Time of a row's probes",
-        "Solid: measured until the orders were last chosen. Dashed: foretold for those that were chosen. A line that "
-        "stays high above its dashed one: statistics change faster than orders.",
+        "Solid: measured until the orders were last chosen. Dashed: predicted for the chosen "
+        "orders. If a line stays far above its dashed one, the data change faster than the "
+        "orders.",
         house.SECONDS,
         Ask(measured, "{{input}}"),
         Ask(foretold, "{{input}}, foretold"),
@@ -104,7 +106,8 @@ def _orders() -> Row:
         [
             house.steps(
                 "Place in the order",
-                "When rows of an input ask another one: 1 is first. Mean over units, each has orders of its own.",
+                "Position at which rows of an input probe another one; 1 is first. Mean over the "
+                "units, each of which has its own orders.",
                 house.NUMBER,
                 _asked("streamjoin_probe_position"),
                 span=8,
@@ -113,22 +116,22 @@ def _orders() -> Row:
             .fill_opacity(0),
             house.lines(
                 "Rows that find something",
-                "γ: of the rows of an input that ask another one, the share that find partners. Who finds least is best "
-                "asked first.",
+                "γ: the share of the rows of an input that find partners in another one. It is best "
+                "to probe first where the fewest are found.",
                 house.RATIO,
                 _asked("streamjoin_probe_match_ratio"),
                 span=8,
             ).max(1),
             house.lines(
                 "Partners of those",
-                "μ: how many partners a row finds that finds some.",
+                "μ: the number of partners found by a row that finds any.",
                 house.NUMBER,
                 _asked("streamjoin_probe_matches"),
                 span=8,
             ).decimals(2),
             house.lines(
                 "Keys of state",
-                "κ: different keys in the state of an input, estimated, of all units.",
+                "κ: estimated number of distinct keys in the state of an input, over all units.",
                 house.COUNT,
                 Ask(gauge("streamjoin_probe_keys", "input"), "{{input}}"),
                 span=8,
@@ -136,7 +139,7 @@ def _orders() -> Row:
             house.broken(cost, "foretold$"),
             house.lines(
                 "Measured over foretold",
-                "Of the time of a row's probes. Near 1: the choice rests on good figures.",
+                "Measured over predicted time of a row's probes. Near 1 the cost model is accurate.",
                 house.NUMBER,
                 Ask(ratio(measured, foretold), "{{input}}"),
                 span=8,
@@ -157,14 +160,16 @@ def _segments() -> Row:
         [
             house.lines(
                 "Live segments",
-                "Each batch adds one for a unit, merging makes few of many: flat in the long run.",
+                "Each batch adds a segment to a unit, and merging combines them, so the number is "
+                "flat in the long run.",
                 house.COUNT,
                 Ask(gauge("streamjoin_segments"), "all units"),
                 span=8,
             ),
             house.lines(
                 "Bytes for a row of state",
-                "Live: segment and index, in memory. Checkpoint: on disk, with what is kept for recovery.",
+                "Live: segments and indexes in memory. Checkpoint: on disk, including what is kept "
+                "for recovery.",
                 house.BYTES,
                 Ask(ratio(live, rows), "live"),
                 Ask(ratio(gauge("streamjoin_checkpoint_bytes"), rows), "checkpoint"),
@@ -172,7 +177,7 @@ def _segments() -> Row:
             ).decimals(0),
             house.lines(
                 "Rows in a segment",
-                "Rows of state over live segments. It grows as merging makes few of many.",
+                "Rows of state over live segments. Merging makes it grow.",
                 house.COUNT,
                 Ask(ratio(rows, gauge("streamjoin_segments")), "rows"),
                 span=8,
@@ -187,23 +192,24 @@ def _runs() -> Row:
         [
             house.steps(
                 "Runs by level",
-                "Head: takes what comes. 0: sealed, rows as they came. With join.memory those are sorted by hash (1), and ten "
-                "of a level become one of the next.",
+                "Head: the run that takes new rows. 0: sealed, rows in the order of arrival. With "
+                "join.memory these are sorted by hash (1), and ten runs of a level become one of the "
+                "next.",
                 house.COUNT,
                 Ask(gauge("streamjoin_runs", "level"), "{{level}}"),
                 span=8,
             ).fill_opacity(0),
             house.stacked(
                 "Bytes by level",
-                "Where the rows of the state are. With join.memory most of them come to the higher levels.",
+                "Bytes of the state by level. With join.memory most of it moves to the higher levels.",
                 house.BYTES,
                 Ask(gauge("streamjoin_run_bytes", "level"), "{{level}}"),
                 span=8,
             ),
             house.lines(
                 "Written by merges in a batch",
-                "Bytes over batches, of all units. A merge of levels goes on by a piece a batch, so none has to do much more "
-                "than the others.",
+                "Bytes written by merges over batches, for all units. A merge continues by a piece in "
+                "each batch, so no batch has to do much more than the others.",
                 house.BYTES,
                 Ask(
                     ratio(rate("streamjoin_merged_bytes_total"), rate("streamjoin_batches_total")),
@@ -222,7 +228,8 @@ def _tables() -> Row:
     )
     taken = house.lines(
         "Kept of tables",
-        "A whole table once, caches in every unit; dashed: the budget. A full cache forgets what came first.",
+        "Bytes in the cache: a whole table once, incremental caches in every unit. Dashed: "
+        "the budget. A full cache drops what was not used for long.",
         house.BYTES,
         Ask(gauge("streamjoin_table_bytes", "table"), "{{table}}"),
         Ask(gauge("streamjoin_table_budget_bytes", "table"), "budget"),
@@ -233,14 +240,16 @@ def _tables() -> Row:
         [
             house.lines(
                 "Answered from what is kept",
-                "Share of lookups that asked no database. Low for long: the budget is small, or keys are always new.",
+                "Share of lookups that were answered from the cache. If it stays low, the budget is "
+                "too small or keys are always new.",
                 house.RATIO,
                 Ask(ratio(hits, f"({hits} + {misses})"), "{{table}}"),
                 span=8,
             ).max(1),
             house.stacked(
                 "Lookups",
-                "Rows a second whose key was looked up, of all tables. Expired: an answer was kept, and is older than refresh.",
+                "Rows per second whose key was looked up, over all tables. Expired: the cached answer "
+                "is older than refresh.",
                 house.ROWS_RATE,
                 Ask(rate("streamjoin_table_hits_total"), "kept"),
                 Ask(
@@ -253,21 +262,22 @@ def _tables() -> Row:
             house.dashed(taken, "budget", house.RED),
             house.lines(
                 "Queries",
-                "Queries a second for keys that are missing: at most one for each unit and batch.",
+                "Queries per second for missing keys: at most one for each unit and batch.",
                 house.NUMBER,
                 Ask(rate("streamjoin_table_queries_total", "table"), "{{table}}"),
                 span=8,
             ).decimals(2),
             house.lines(
                 "Time to load",
-                "What loading a whole table took last.",
+                "Duration of the last load of a whole table.",
                 house.SECONDS,
                 Ask(gauge("streamjoin_table_load_seconds", "table"), "{{table}}"),
                 span=8,
             ),
             house.lines(
                 "Age of whole tables",
-                "Since the last load. More than refresh: loads fail, or find the table empty; the version of before is kept.",
+                "Time since the last load. If it exceeds refresh, loads fail or find the table empty, "
+                "and the previous version is kept.",
                 house.SECONDS,
                 Ask(f"time() - {gauge('streamjoin_table_loaded_timestamp_seconds', 'table')}", "{{table}}"),
                 span=8,
@@ -283,22 +293,23 @@ def _steps() -> Row:
         [
             house.stacked(
                 "Share of a batch's time",
-                "By Spark's steps. Much outside addBatch: the checkpoint's volume is slow, or batches are too small.",
+                "Share of each of Spark's steps. Much time outside of addBatch means that the "
+                "checkpoint's volume is slow or batches are too small.",
                 house.RATIO,
                 Ask(share(steps, total(steps)), "{{step}}"),
                 span=8,
             ),
             house.lines(
                 "Busy",
-                "Share of the time in which a batch runs. Near 100 %: batches follow each other without a pause, more rows "
-                "make them longer.",
+                "Share of the time in which a batch runs. Near 100 % batches follow each other "
+                "without a pause, and more rows make them longer.",
                 house.RATIO,
                 Ask(rate("streamjoin_batch_seconds_sum"), "a batch runs"),
                 span=8,
             ),
             house.lines(
                 "Batches",
-                "Batches a second. Each costs some tenths of a second however small it is.",
+                "Batches per second. Each takes some tenths of a second, however small it is.",
                 house.NUMBER,
                 Ask(rate("streamjoin_batches_total"), "batches"),
                 span=8,

@@ -22,19 +22,20 @@ def _now() -> Row:
         [
             house.word(
                 "Phase",
-                "What the driver is doing. Anything but Running for minutes: see its log and `kubectl describe sj`.",
+                "What the driver is doing. If it is not Running for minutes, see its log and `kubectl "
+                "describe sj`.",
                 Ask(f"{gauge('streamjoin_phase', 'phase')} == 1", "{{phase}}"),
                 ["Running"],
             ),
             house.figure(
                 "Rows in",
-                "Rows of all inputs that were joined, a second.",
+                "Rows of all inputs joined per second.",
                 house.ROWS_RATE,
                 Ask(rate("streamjoin_rows_in_total"), "in"),
             ),
             house.figure(
                 "Rows out",
-                "Result rows a second.",
+                "Result rows per second.",
                 house.ROWS_RATE,
                 Ask(rate("streamjoin_rows_out_total"), "out"),
             ),
@@ -46,7 +47,7 @@ def _now() -> Row:
             ),
             house.figure(
                 "Since last batch",
-                "Time since a batch was last committed. It grows while nothing gets done, or nothing comes.",
+                "Time since a batch was last committed. It grows while there is no progress or no input.",
                 house.SECONDS,
                 Ask(f"time() - {gauge('streamjoin_last_batch_timestamp_seconds')}", "ago"),
                 (LATE_S, house.YELLOW),
@@ -62,13 +63,13 @@ def _now() -> Row:
             ),
             house.figure(
                 "State",
-                "Live segments and their indexes: what executors map into memory.",
+                "Live segments and their indexes, which executors map into memory.",
                 house.BYTES,
                 Ask(gauge("streamjoin_state_bytes"), "state"),
             ),
             house.figure(
                 "Executors",
-                "Executors that are there. A driver on one machine has none of its own.",
+                "Executors that are ready. A driver on one machine has none of its own.",
                 house.NUMBER,
                 Ask(ready, "ready"),
             ),
@@ -82,21 +83,23 @@ def _flow() -> Row:
         [
             house.lines(
                 "Rows in by input",
-                "Rows joined a second, late ones not among them.",
+                "Rows joined per second, without late ones.",
                 house.ROWS_RATE,
                 Ask(rate("streamjoin_rows_in_total", "input"), "{{input}}"),
                 span=8,
             ),
             house.lines(
                 "Results",
-                "Result rows a second. None while rows come in: keys do not meet, or rows wait for their watermark.",
+                "Result rows per second. If there are none while rows come in, keys do not match or "
+                "rows wait for the watermark.",
                 house.ROWS_RATE,
                 Ask(rate("streamjoin_rows_out_total"), "results"),
                 span=8,
             ),
             house.lines(
                 "Lag by input",
-                "Rows known but not read yet. Growth over many minutes means that rows come faster than they are joined.",
+                "Rows known but not read yet. Growth over many minutes means that rows arrive faster "
+                "than they are joined.",
                 house.COUNT,
                 Ask(gauge("streamjoin_lag_rows", "input"), "{{input}}"),
                 span=8,
@@ -112,7 +115,7 @@ def _batches() -> Row:
         [
             house.lines(
                 "Time of a batch",
-                "From its offsets to its commit: how long a row waits at most before its results are out.",
+                "Time from a batch's offsets to its commit.",
                 house.SECONDS,
                 Ask(quantile(0.5, "streamjoin_batch_seconds"), "half"),
                 Ask(quantile(0.95, "streamjoin_batch_seconds"), "95 of 100"),
@@ -146,21 +149,23 @@ def _time() -> Row:
         [
             house.lines(
                 "Age of the newest row",
-                "Time since the highest event time that was read. Grows: the input brings old rows, or none.",
+                "Time since the highest event time read. It grows if the input brings old rows or none.",
                 house.SECONDS,
                 Ask(f"time() - {gauge('streamjoin_event_time_seconds', 'input')}", "{{input}}"),
                 span=8,
             ),
             house.lines(
                 "Ahead of the watermark",
-                "How far an input is ahead of the watermark. The one with the least holds the others, and their state, back.",
+                "How far an input is ahead of the watermark. The input with the lowest value holds "
+                "back the others and keeps their state.",
                 house.SECONDS,
                 Ask(gauge("streamjoin_watermark_delay_seconds", "input"), "{{input}}"),
                 span=8,
             ),
             house.lines(
                 "Late rows",
-                "Rows left out a second because they came after the watermark: a greater `eventTime.delay` lets them in.",
+                "Rows per second that were left out because they were behind the watermark. A larger "
+                "`eventTime.delay` lets them in.",
                 house.ROWS_RATE,
                 Ask(rate("streamjoin_late_rows_total", "input"), "{{input}}"),
                 span=8,
@@ -176,15 +181,15 @@ def _state() -> Row:
         [
             house.lines(
                 "Rows of state",
-                "Rows kept because a partner may still come. Without time bounds or `join.retention` it grows for ever.",
+                "Rows kept because a partner may still come. Without time bounds or `join.retention` it grows forever.",
                 house.COUNT,
                 Ask(gauge("streamjoin_state_rows"), "rows"),
                 span=8,
             ),
             house.lines(
                 "Bytes of state",
-                "Live: segments in use and their indexes, in memory. Checkpoint: all segments on disk, those kept for "
-                "recovery included.",
+                "Live: segments in use and their indexes, in memory. Checkpoint: all segments on "
+                "disk, including those kept for recovery.",
                 house.BYTES,
                 Ask(gauge("streamjoin_state_bytes"), "live"),
                 Ask(gauge("streamjoin_checkpoint_bytes"), "checkpoint"),
@@ -192,7 +197,7 @@ def _state() -> Row:
             ),
             house.steps(
                 "Executors over time",
-                "That are there, that are wanted, and that are being sent away.",
+                "Executors that are ready, wanted and leaving.",
                 house.NUMBER,
                 Ask(executors, "{{state}}"),
                 span=8,

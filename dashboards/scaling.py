@@ -11,7 +11,7 @@ _ACTS = 'verdict=~"ScaleOut|ScaleIn|Settled|RolledBack"'
 
 def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON. Decisions are marks on every panel."""
-    says = "Why are there as many executors as there are? Memory load, thresholds, votes, decisions and what came of them."
+    says = "Why are there so many executors? Memory load, thresholds, votes and decisions."
     marks = [
         Marks(
             "Decisions",
@@ -27,8 +27,9 @@ def dashboard() -> dict[str, Any]:
 def _decisions() -> Row:
     load = house.lines(
         "τ: memory load of all executors",
-        "State of all executors over what they may hold, as last decided on. Above high or below low for enough periods in a "
-        "row, the number of executors changes so that it comes to the target.",
+        "State of all executors over what they may hold, as of the last decision. If it is "
+        "above high or below low for enough consecutive periods, the number of executors "
+        "changes so that it reaches the target.",
         house.RATIO,
         Ask(gauge("streamjoin_scaling_load"), "τ"),
         Ask(gauge("streamjoin_scaling_threshold", "threshold"), "{{threshold}}"),
@@ -38,8 +39,9 @@ def _decisions() -> Row:
         load = house.dashed(load, name, color)
     wanted = house.steps(
         "Executors",
-        "Wanted by scaling, wanted of Spark by the driver, there, and on their way out. Once all are there a batch has a "
-        "partition for each core, rounded up to a power of two.",
+        "Executors wanted by scaling, requested from Spark by the driver, ready, and leaving. "
+        "Once all are ready, a batch has a partition for each core, rounded up to a power of "
+        "two.",
         house.NUMBER,
         Ask(gauge("streamjoin_scaling_executors"), "scaling wants"),
         Ask(gauge("streamjoin_executors", "state"), "{{state}}"),
@@ -55,7 +57,7 @@ def _decisions() -> Row:
 def _votes() -> Row:
     votes = house.steps(
         "Votes",
-        "Periods in a row that agreed. A spike shorter than the votes needed changes nothing.",
+        "Consecutive periods that agreed. A spike that is shorter than the votes needed changes nothing.",
         house.NUMBER,
         Ask(gauge("streamjoin_scaling_votes", "direction"), "{{direction}}"),
         Ask(gauge("streamjoin_scaling_votes_needed"), "needed"),
@@ -69,28 +71,30 @@ def _votes() -> Row:
             house.dashed(votes, "needed", house.RED),
             house.stacked(
                 "Verdicts",
-                "What came of the decisions of the last minutes. Blind: figures were missing or old. AtLimit: min, max or "
-                "the number of units is reached. Cooling: it is too soon after a change.",
+                "Verdicts of the last minutes. Blind: metrics were missing or old. AtLimit: min or "
+                "max is reached. Cooling: it is too soon after a change.",
                 house.COUNT,
                 Ask(verdicts, "{{verdict}}"),
                 span=6,
             ),
             house.spans(
                 "Phase",
-                "Idle, or on the way to another number of executors. A phase that does not end is rolled back at its deadline.",
+                "Idle, or changing the number of executors. A change that does not finish is rolled "
+                "back at its deadline.",
                 Ask(f"{gauge('streamjoin_scaling_phase', 'phase')} == 1", "{{phase}}"),
                 span=6,
             ),
             house.flag(
                 "Figures",
-                "Did the last period have complete and fresh figures of all executors? Without them nothing is decided.",
+                "Whether the last period had complete and fresh metrics of all executors. Without "
+                "them nothing is decided.",
                 Ask(gauge("streamjoin_scaling_blind"), "figures"),
                 no="complete",
                 yes="missing",
             ).height(house.HEIGHT),
             house.figure(
                 "Last decision",
-                "Time since the operator last looked at this job's load; a period or two.",
+                "Time since the operator last evaluated this job's load; normally one or two periods.",
                 house.SECONDS,
                 Ask(ago, "ago"),
                 (300, house.YELLOW),
@@ -104,7 +108,8 @@ def _votes() -> Row:
 def _executors() -> Row:
     load = house.lines(
         "Memory load by executor",
-        "State of the executor's units over what it may hold. At 1 it no longer fits: pages go to disk, batches slow down.",
+        "State of the executor's units over what it may hold. At 1 it no longer fits into "
+        "memory: pages go to disk and batches slow down.",
         house.RATIO,
         Ask(gauge("streamjoin_executor_memory_load", "executor"), "executor {{executor}}"),
         span=6,
@@ -128,7 +133,8 @@ def _executors() -> Row:
             house.limit(
                 house.lines(
                     "Memory of containers",
-                    "Working set over the limit at which the container is killed: for alarms, scaling does not look at it.",
+                    "Working set over the limit at which the container is killed. For alerts only; "
+                    "scaling does not use it.",
                     house.RATIO,
                     Ask(working, "executor {{executor}}"),
                     span=6,
@@ -137,21 +143,23 @@ def _executors() -> Row:
             ),
             house.steps(
                 "Units by executor",
-                "How many units each executor served last. Uneven for long: Spark's tasks stay where their state is.",
+                "Number of units that each executor served in the last batch.",
                 house.NUMBER,
                 Ask(gauge("streamjoin_executor_units", "executor"), "executor {{executor}}"),
                 span=6,
             ),
             house.lines(
                 "Rows by executor",
-                "Rows of state that each executor's units hold. Whoever holds least leaves first.",
+                "Rows of state that each executor's units hold. The executor that holds the least "
+                "leaves first.",
                 house.COUNT,
                 Ask(gauge("streamjoin_executor_state_rows", "executor"), "executor {{executor}}"),
                 span=12,
             ),
             house.steps(
                 "Room to grow",
-                "Tasks that join at once: a partition for each core of the executors, but at most one for each unit.",
+                "Tasks that can join at the same time: one for each core of the executors, but at "
+                "most one for each unit.",
                 house.NUMBER,
                 Ask(where("streamjoin_executors", 'state="ready"'), "executors"),
                 Ask(gauge("streamjoin_partitions"), "partitions"),

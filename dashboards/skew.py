@@ -12,7 +12,7 @@ _TOP = 12
 
 def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON."""
-    says = "Is the work spread evenly? DS of each input, and what each unit of the state has to do."
+    says = "Is the work spread evenly? DS of each input, and the work of each unit."
     return house.board("skew", "Skew", says, [_inputs(), _rules(), _units(), _ranking()])
 
 
@@ -21,8 +21,9 @@ def _inputs() -> Row:
     fair = f"{hottest} * on () group_left () {gauge('streamjoin_units')}"
     ds = house.lines(
         "DS by input",
-        "Standard deviation of the units' rows over their mean, in the last batch: 0 is even; one hot unit of n makes it √n. "
-        "The dashed line is where the alert looks.",
+        "Standard deviation of the rows of the units over their mean in the last batch. 0 is "
+        "even; if one of n units has all rows it is about √n. The dashed line is the "
+        "threshold of the alert.",
         house.NUMBER,
         Ask(gauge("streamjoin_input_skew", "input"), "{{input}}"),
         span=6,
@@ -41,15 +42,16 @@ def _inputs() -> Row:
             ).max(1),
             house.lines(
                 "Hottest unit, times its fair share",
-                "Rows of the fullest unit of the last batch over what each would have if all had the same. The task "
-                "that serves it takes about that much longer.",
+                "Rows of the fullest unit of the last batch over an even share. The task that serves "
+                "it takes about that much longer.",
                 house.NUMBER,
                 Ask(fair, "{{input}}"),
                 span=6,
             ).decimals(1),
             house.lines(
                 "Unevenness of the state",
-                "Rows of state of the fullest unit over the mean, less 1: what a skewed input leaves behind.",
+                "Rows of state of the fullest unit over the mean, minus 1. A skewed input leaves "
+                "uneven state behind.",
                 house.NUMBER,
                 Ask(gauge("streamjoin_skew"), "state"),
                 span=6,
@@ -66,15 +68,16 @@ def _rules() -> Row:
         [
             house.lines(
                 "DS with and without a rule for hot keys",
-                "Of the rows that met tables: as hashes alone would have sent them to units, and as they were sent. They part "
-                "when a rule is made: after a batch whose DS is over 0.2.",
+                "DS of the rows that were looked up in tables: as hashing alone would route them, and "
+                "as they were routed. The lines part when a rule is made, after a batch with a DS "
+                "over 0.2.",
                 house.NUMBER,
                 Ask(gauge(name, "route"), "{{route}}"),
                 span=12,
             ).decimals(2),
             house.lines(
                 "What the rule gains",
-                "DS without the rule over DS with it; 1: there is none yet, or hashes do as well.",
+                "DS without the rule over DS with it. At 1 there is no rule yet, or hashing is as good.",
                 house.NUMBER,
                 Ask(ratio(where(name, 'route="hash"'), where(name, 'route="rule"')), "times more even"),
                 span=12,
@@ -89,14 +92,14 @@ def _units() -> Row:
         [
             house.map_of(
                 "Rows in by unit",
-                "Rows a second that come to each unit. A row that stands out has a hot key.",
+                "Rows per second that each unit receives. A unit that stands out has a hot key.",
                 house.ROWS_RATE,
                 Ask(by_unit(_rate_by_unit("streamjoin_unit_rows_in_total")), "unit {{at}}"),
                 span=8,
             ),
             house.map_of(
                 "Time by unit",
-                "Share of the time in which a task is at work in the unit.",
+                "Share of the time in which a task works in the unit.",
                 house.RATIO,
                 Ask(by_unit(_rate_by_unit("streamjoin_unit_seconds_total")), "unit {{at}}"),
                 span=8,
@@ -119,21 +122,21 @@ def _ranking() -> Row:
         [
             house.ranking(
                 "Share of the rows",
-                f"The {_TOP} units with most rows, and their share of all; 1/units is even.",
+                f"The {_TOP} units with the most rows, and their share of all rows; 1/units is even.",
                 house.RATIO,
                 Ask(f"topk({_TOP}, {share(rate(rows_in, 'unit'), rate(rows_in))})", "unit {{unit}}"),
                 span=8,
             ),
             house.ranking(
                 "Share of the time",
-                f"The {_TOP} units that tasks spend most time in, and their share of all.",
+                f"The {_TOP} units in which tasks spend the most time, and their share of all time.",
                 house.RATIO,
                 Ask(f"topk({_TOP}, {share(rate(time, 'unit'), rate(time))})", "unit {{unit}}"),
                 span=8,
             ),
             house.ranking(
                 "Share of the state",
-                f"The {_TOP} units with most rows of state, and their share of all.",
+                f"The {_TOP} units with the most rows of state, and their share of all rows.",
                 house.RATIO,
                 Ask(
                     f"topk({_TOP}, "

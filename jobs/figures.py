@@ -1,4 +1,4 @@
-"""What has a run done so far? Sums over its batches; pure, the clock is given."""
+"""What a run has done so far: sums over its batches. Pure: the clock is passed in."""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from joinlib.lookup.used import Used, later, total
 
 if TYPE_CHECKING:
+    from joinlib.engine.receipt import Receipt
     from joinlib.spark.job import Report
-    from joinlib.spark.receipt import Receipt
 
 _WINDOW_S = 10.0
 
@@ -23,7 +23,7 @@ class Mark:
 
 
 class Took(NamedTuple):
-    """The last batch that was committed."""
+    """How long the last committed batch took."""
 
     batch: int = -1
     seconds: float = 0.0
@@ -31,7 +31,7 @@ class Took(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Work:
+class UnitWork:
     """What a unit has done in this run."""
 
     rows_in: int = 0
@@ -39,9 +39,9 @@ class Work:
     seconds: float = 0.0
     commit_seconds: float = 0.0
 
-    def after(self, receipt: "Receipt") -> "Work":
-        """One batch later."""
-        return Work(
+    def after(self, receipt: "Receipt") -> "UnitWork":
+        """Return the work after one more batch."""
+        return UnitWork(
             self.rows_in + sum(receipt.rows_in),
             self.rows_out + receipt.rows_out,
             self.seconds + receipt.seconds,
@@ -51,20 +51,20 @@ class Work:
 
 @dataclass(frozen=True)
 class Figures:
-    """After some batches. Sums are over this run, not over the life of the checkpoint."""
+    """The figures after some batches. Sums are over this run, not over the life of the checkpoint."""
 
     began: float  # when rows could begin to flow
-    marks: tuple[Mark, ...]  # of the last few seconds, the newest last; at least one
+    marks: tuple[Mark, ...]  # those of the last few seconds, the newest last; at least one
     batches: int = 0
-    batch: int | None = None  # number of the latest
+    batch: int | None = None  # number of the latest batch
     late: tuple[int, ...] = ()  # by input
     bad: tuple[int, ...] = ()  # messages, by input
     merged_bytes: int = 0
     receipts: Mapping[int, "Receipt"] = field(default_factory=dict)  # the latest of each unit
-    latest: tuple["Receipt", ...] = ()  # those of the latest batch that woke a unit
-    work: Mapping[int, Work] = field(default_factory=dict)  # of each unit
-    tables: tuple[Used, ...] = ()  # of each lookup of the plan, over all units
-    probes: Mapping[int, Any] = field(default_factory=dict)  # of each unit, its probe orders as last chosen
+    latest: tuple["Receipt", ...] = ()  # those of the latest batch that had work for a unit
+    work: Mapping[int, UnitWork] = field(default_factory=dict)  # by unit
+    tables: tuple[Used, ...] = ()  # one per lookup of the plan, over all units
+    probes: Mapping[int, Any] = field(default_factory=dict)  # by unit: its probe orders, as last chosen
 
     @property
     def rows_in(self) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ class Figures:
 
     @property
     def state_bytes(self) -> int:
-        """On disk, retired segments included."""
+        """Bytes on disk, including retired segments."""
         return sum(r.state_bytes + r.retired_bytes for r in self.receipts.values())
 
     @property
@@ -89,11 +89,11 @@ class Figures:
 
     @property
     def held_bytes(self) -> int:
-        """What all executors map."""
+        """Bytes that all executors map."""
         return sum(r.held_bytes for r in self.receipts.values())
 
     def held_by_executor(self) -> dict[str, int]:
-        """What each executor maps that a unit was joined on last."""
+        """Return the bytes that each executor maps, by the executor that joined each unit last."""
         held: dict[str, int] = {}
         for receipt in self.receipts.values():
             held[receipt.executor] = held.get(receipt.executor, 0) + receipt.held_bytes
@@ -101,11 +101,11 @@ class Figures:
 
     @property
     def watermark(self) -> int | None:
-        """µs, of the unit that is furthest behind."""
+        """The watermark (µs) of the unit that is furthest behind."""
         return min((r.watermark for r in self.receipts.values()), default=None)
 
     def after(self, report: "Report", now: float) -> "Figures":
-        """One batch later."""
+        """Return the figures after one more batch. `now` is the time at which it ended."""
         by_input = list(zip(*(r.rows_in for r in report.receipts), strict=True))
         late = list(zip(*(r.late for r in report.receipts), strict=True))
         receipts = {**self.receipts, **{r.unit: r for r in report.receipts}}
@@ -124,14 +124,14 @@ class Figures:
             latest=report.receipts or self.latest,
             work={
                 **self.work,
-                **{r.unit: self.work.get(r.unit, Work()).after(r) for r in report.receipts},
+                **{r.unit: self.work.get(r.unit, UnitWork()).after(r) for r in report.receipts},
             },
             tables=self._tables(report.receipts, receipts.values()),
             probes={**self.probes, **{r.unit: r.probes for r in report.receipts if r.probes}},
         )
 
     def _tables(self, batch: Iterable["Receipt"], now: Iterable["Receipt"]) -> tuple[Used, ...]:
-        """Lookups of a batch are added to those before; what is kept is what every unit said last."""
+        """Return the tables' figures: lookups are summed over batches, sizes are each unit's latest."""
         done, kept = _totals(batch), _totals(now)
         before = self.tables or (Used(),) * len(kept)
         return tuple(
@@ -139,14 +139,17 @@ class Figures:
         )
 
     def spread(self, at: Container[int], units: int) -> list[int]:
-        """Rows of the latest batch in each unit, of the inputs `at`; units that were not woken had none."""
+        """Return the rows of the latest batch in each unit, of the inputs `at`; units without work have 0."""
         rows = [0] * units
         for r in self.latest:
             rows[r.unit % units] += sum(n for i, n in enumerate(r.rows_in) if i in at)
         return rows
 
     def rates(self, now: float) -> tuple[tuple[float, ...], float]:
-        """Rows a second of each input and of the result, over the last few seconds; 0 after a long silence."""
+        """Return rows per second of each input and of the result, over the last few seconds.
+
+        They are 0 after a long silence.
+        """
         first, last = self.marks[0], self.marks[-1]
         seconds = last.at - first.at
         if seconds <= 0 or now - last.at > max(_WINDOW_S, 2 * seconds):
@@ -156,13 +159,13 @@ class Figures:
 
 
 def beginning(inputs: int, now: float) -> Figures:
-    """Before the first batch."""
+    """Return the figures before the first batch."""
     zeros = (0,) * inputs
     return Figures(now, (Mark(now, zeros, 0),), late=zeros, bad=zeros)
 
 
 def _totals(receipts: Iterable["Receipt"]) -> tuple[Used, ...]:
-    """Only units of the last stage know of tables."""
+    """Sum the tables' figures over units. Only units of the last stage have some."""
     return tuple(total(of_one) for of_one in zip(*(r.tables for r in receipts if r.tables), strict=True))
 
 
@@ -171,5 +174,5 @@ def _sum(before: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[int, 
 
 
 def _recent(marks: tuple[Mark, ...], now: float) -> tuple[Mark, ...]:
-    """Those of the window, and at least the newest: a batch may take longer than the window."""
+    """Return the marks of the window, and at least the newest: a batch may take longer than the window."""
     return tuple(m for m in marks if now - m.at <= _WINDOW_S) or marks[-1:]

@@ -1,7 +1,7 @@
-"""A run in a thread of its own, so that the main thread is free for a terminal and for signals.
+"""Runs a job in its own thread, so that the main thread is free for a terminal and for signals.
 
-The thread starts Spark, waits and stops; all that the main thread sees are batches in a queue and a few plain values.
-(Spark takes over SIGINT only from the main thread: here it does not.)
+The thread starts Spark, waits and stops; the main thread sees only batches in a queue and a few plain values.
+(Spark takes over SIGINT only when it starts in the main thread, so here it does not.)
 """
 
 import contextlib
@@ -12,51 +12,53 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from jobs.figures import Took
-from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
-    from joinlib.spark.job import Job, Report
-    from joinlib.spark.lock import Lock
+    from joinlib.checkpoint.lock import Lock
+    from joinlib.compiled import Compiled
+    from joinlib.spark.job import Report, RunningJob
 
 _POLL_S = 0.3
 
 
 class Flow(threading.Thread):
-    """Begins with `start()`; over when it is no longer alive. `error` says what ended it, if something did."""
+    """The thread of a run. Call `start()`; the run is over when it is no longer alive.
+
+    `error` is the exception that ended it, if any.
+    """
 
     def __init__(
         self,
-        document: StreamJoin,
+        plan: "Compiled",
         *,
         until_done: bool,
-        cores: int | None,
         partitions: int | None = None,
         conf: Mapping[str, str],
         lock: "Lock | None" = None,
         before_commit: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name="flow", daemon=True)
-        self._document, self._until_done, self._cores, self._conf = document, until_done, cores, conf
-        self._partitions = partitions  # of the first batch, by default one for each core
+        self._plan, self._until_done, self._conf = plan, until_done, conf
+        self._partitions = partitions  # of the first batch; by default one per core
         self._lock, self._before_commit = lock, before_commit
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._stop_asked = threading.Event()
         self.flowing = threading.Event()  # the query has started
-        self.job: Job | None = None  # from then on
-        self.lag: Mapping[str, Mapping[str, int]] = {}  # of each source, as of the last batch
-        self.loads: Mapping[str, Mapping[str, float]] = {}  # how loading each table went
-        self.route_skew: Mapping[str, float] = {}  # DS of the batch before: by hashes alone, by the rule
-        self.hot: Mapping[str, float] = {}  # of that batch, where they are spread
+        self.job: RunningJob | None = None  # set when `flowing` is
+        self.lag: Mapping[str, Mapping[str, int]] = {}  # by source, as of the last batch
+        self.loads: Mapping[str, Mapping[str, float]] = {}  # by table: figures of its last load
+        self.route_skew: Mapping[str, float] = {}  # degree of skew of the last batch: by hashes, by the rule
+        self.hot: Mapping[str, float] = {}  # hot keys' share of the last batch, by source that spreads them
         self.took = Took()  # the last batch that was committed
-        self.busy = False  # rows are there, a batch is on its way
+        self.busy = False  # whether a batch is running
         self.error: Exception | None = None
 
     def stop(self) -> None:
-        """Asks the run to end after what it is doing; returns at once."""
+        """Ask the run to end after its current batch; return at once."""
         self._stop_asked.set()
 
     def reports(self, seconds: float) -> list["Report"]:
-        """The batches that ended since the last call; waits up to `seconds` for the first."""
+        """Return the batches that ended since the last call; wait up to `seconds` for the first."""
         found = []
         with contextlib.suppress(queue.Empty):
             found.append(self._reports.get(timeout=seconds))
@@ -68,21 +70,18 @@ class Flow(threading.Thread):
         try:
             self._flow()
         except Exception as error:  # noqa: BLE001 - handed to the main thread, which tells the user
-            traceback.print_exc()  # whole, for the log
+            traceback.print_exc()  # in full, for the log
             self.error = error
 
     def _flow(self) -> None:
-        from joinlib.spark.compiled import compiled
-        from joinlib.spark.job import default_cores, started
+        from joinlib.spark.job import started
         from joinlib.spark.spread import Spread
 
-        cores = self._cores or default_cores()
-        plan = compiled(self._document, cores)
         with started(
-            plan,
+            self._plan,
             self._reports.put,
             until_done=self._until_done,
-            cores=cores,
+            cores=self._plan.cores,
             conf=self._conf,
             lock=self._lock,
             before_commit=self._before_commit,
@@ -95,8 +94,11 @@ class Flow(threading.Thread):
                 ended = job.wait(_POLL_S)
                 self._look(job)
 
-    def _look(self, job: "Job") -> None:
-        """Progress is for show: a query that has just gone has none."""
+    def _look(self, job: "RunningJob") -> None:
+        """Read the query's progress.
+
+        It is only displayed, so the error of a query that has just ended is ignored.
+        """
         from joinlib.spark.job import envelope
 
         with contextlib.suppress(Exception):

@@ -1,6 +1,7 @@
-"""In which order do rows look for partners, and what does it cost? Over all units; pure.
+"""Probe orders and their costs, over all units; pure.
 
-Each unit has orders of its own: the commonest is shown, figures are means of the units that have some, keys are sums.
+Each unit has its own orders: the most common one is shown, figures are means over the units that have some,
+numbers of keys are sums.
 """
 
 from collections import Counter
@@ -8,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from joinlib.join.config import Join, Leaf
-from joinlib.join.stage import Pipeline
+from joinlib.model.joins import Join, Leaf
+from joinlib.model.stage import Pipeline
 
-Known = Sequence[Mapping[str, Any]]  # of one unit: the figures of each join, as its receipt has them
+Known = Sequence[Mapping[str, Any]]  # the figures of each join of one unit, from its receipt
 
 
 @dataclass(frozen=True)
@@ -19,31 +20,37 @@ class Chooser:
     """A join that has probe orders: an inner join of three inputs or more."""
 
     stage: int
-    place: int  # among those of its stage, children first: as units keep their orders
-    units: int  # of each stage
+    place: int  # its position among those of its stage, children first, as units number them
+    units: int  # per stage
     inputs: tuple[str, ...]
 
     def said(self, known: Mapping[int, Known]) -> list[Mapping[str, Any]]:
-        """What units say of this join. `known`: of each unit, those of later stages behind the others."""
+        """Return what the units report of this join.
+
+        `known` holds the reports by unit, where units of later stages follow those of earlier ones.
+        """
         return [joins[self.place] for unit, joins in known.items() if unit // self.units == self.stage]
 
 
 @dataclass(frozen=True)
 class Asks:
-    """The probes of one input's rows; `others` are named in the commonest order, figures stand beside them."""
+    """The probes of one input's rows.
+
+    `others` lists the inputs in the most common order; figures are parallel to it.
+    """
 
     name: str
     others: tuple[str, ...]
-    share: float  # of units that have this order
-    position: tuple[float, ...]  # mean, 1 is first
+    share: float  # the share of units that have this order
+    position: tuple[float, ...]  # mean over units; 1 is first
     rate: tuple[float | None, ...]  # γ
     per_hit: tuple[float | None, ...]  # μ
     keys: float | None  # κ of its own state, over all units
-    predicted: float | None  # seconds a row
-    measured: float | None
+    predicted: float | None  # seconds per row
+    measured: float | None  # seconds per row
 
     def status(self) -> dict[str, Any]:
-        """As /v1/status has it."""
+        """Return the form that /v1/status shows."""
         return {
             "order": list(self.others),
             "share": round(self.share, 3),
@@ -56,7 +63,7 @@ class Asks:
 
 
 def choosers(pipeline: Pipeline) -> tuple[Chooser, ...]:
-    """The joins of a query that have probe orders."""
+    """Return the joins of a query that have probe orders."""
     return tuple(
         Chooser(number, place, pipeline.units, inputs)
         for number, stage in enumerate(pipeline.stages)
@@ -65,7 +72,7 @@ def choosers(pipeline: Pipeline) -> tuple[Chooser, ...]:
 
 
 def asks(joins: Iterable[Chooser], known: Mapping[int, Known]) -> list[Asks]:
-    """Of each input of each join; nothing of those of which no unit has said anything."""
+    """Return the probes of each input of each join, without the joins that no unit has reported yet."""
     return [
         _of(join.inputs, at, said)
         for join in joins
@@ -75,12 +82,12 @@ def asks(joins: Iterable[Chooser], known: Mapping[int, Known]) -> list[Asks]:
 
 
 def spoken(joins: Iterable[Chooser], known: Mapping[int, Known]) -> str:
-    """In short: a > b > c, b > a > c."""
+    """Return all orders in short: a > b > c, b > a > c."""
     return ", ".join(" > ".join((a.name, *a.others)) for a in asks(joins, known))
 
 
 def _choices(tree: Join | Leaf, aliases: Sequence[str]) -> Iterable[tuple[str, ...]]:
-    """The inputs of each inner join of three or more, children first."""
+    """Yield the inputs of each inner join of three or more, children first."""
     if isinstance(tree, Leaf):
         return
     for child in tree.inputs:

@@ -1,7 +1,7 @@
-"""How does a client of ours reach a Kafka cluster, and what does it say when it cannot?
+"""How clients of Kafka connect to a cluster, and what they report when they cannot.
 
-The one place that reads secrets: they go from a mounted file, or the environment, straight into the client's
-configuration. Nothing here, and no error, repeats one.
+This is the one place that reads Kafka's secrets: they go from a mounted file, or the environment, straight
+into the client's configuration. Nothing here, and no error, repeats one.
 """
 
 import os
@@ -14,17 +14,21 @@ from joinlib import secret
 from joinlib.errors import InputError, SpecError, StreamJoinError
 from joinlib.spec.kafka import KafkaConnection, KafkaSecurity
 
-PATIENCE_S = 7.0  # for a first answer: an error is to come within 10 s
-RETRY_S = 60.0  # for brokers that were there before: they may be restarting
+PATIENCE_S = 7.0  # for a first answer: an error should be reported within 10 s
+RETRY_S = 60.0  # for brokers that have answered before: they may be restarting
 Settings = dict[str, Any]
 
 
 def settings(connection: KafkaConnection) -> Settings:
-    """What every client is configured with. Holds secrets: for a client's constructor only."""
+    """Return the settings of every client. They hold secrets: pass them to a client's constructor only.
+
+    Raises:
+        SpecError: A secret or a certificate cannot be read.
+    """
     return {
         "bootstrap.servers": connection.bootstrap_servers.replace(" ", ""),
         "client.id": "streamjoin",
-        "log_level": 2,  # what fails is raised; lesser troubles mend themselves
+        "log_level": 2,  # failures are raised; lesser problems resolve themselves
         "log.connection.close": False,
         "reconnect.backoff.max.ms": 1000,
         **_security(connection.security),
@@ -71,24 +75,24 @@ def _readable(path: Path) -> Path:
 
 
 class Trouble:
-    """What a client has said of itself lately; give `heard` to it as its `error_cb`."""
+    """The latest error that a client has reported; pass `heard` to the client as its `error_cb`."""
 
     def __init__(self, connection: KafkaConnection) -> None:
         self._servers = connection.bootstrap_servers
         self._last: KafkaError | None = None
 
     def heard(self, error: KafkaError) -> None:
-        """The client's call-back: keeps the latest error that says why, for "all brokers are down" does not."""
+        """Keep the latest error that names a cause: "all brokers are down" does not."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN or self._last is None:
             self._last = error
 
     @property
     def hopeless(self) -> bool:
-        """Would trying again change nothing? Wrong secrets and certificates do not mend themselves."""
+        """Whether trying again is useless, as with wrong secrets and certificates."""
         return self._last is not None and self._last.code() in _HOPELESS
 
     def error(self, doing: str, cause: KafkaError | None = None) -> StreamJoinError:
-        """What to raise when something did not come about."""
+        """Return the error to raise when `doing` has failed, with the best known cause and a hint."""
         error = cause if cause is not None and cause.code() not in _VAGUE else self._last or cause
         if error is None:
             return InputError(f"kafka {self._servers}: {doing}: no answer; are these the brokers' addresses?")
@@ -96,7 +100,7 @@ class Trouble:
 
 
 def codes(*names: str) -> frozenset[int]:
-    """Numbers of errors by their names."""
+    """Return the numbers of errors by their names."""
     return frozenset(int(getattr(KafkaError, name)) for name in names)
 
 
@@ -112,7 +116,7 @@ _UNKNOWN = codes("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"
 
 
 def _text(error: KafkaError) -> str:
-    """Without the client's own prefix, which names threads and addresses a second time."""
+    """Return the message without the client's own prefix, which repeats threads and addresses."""
     return " ".join(str(error.str()).rpartition("]: ")[2].split())
 
 

@@ -1,17 +1,18 @@
-"""Everything StreamJoin raises on purpose, by what the caller should do.
+"""The errors that StreamJoin raises on purpose, grouped by what the caller should do.
 
     StreamJoinError
     ├── SpecError      the user's mistake: file, SQL, schema or data do not fit; retrying cannot help
     │   └── SqlError   the same, at a line and column of the SQL
     ├── InputError     an input cannot be read: a file is damaged, has changed or does not fit its schema
-    ├── NotReady       try again later: somebody else holds the checkpoint, a resource is missing
+    ├── NotReady       try again later: another process holds the checkpoint, a resource is missing
     ├── StateError     the stored state is damaged or belongs to another query: stop, nothing was joined
-    └── Unforeseen     a program's error in a task: the same rows bring the same error, until somebody has mended it
+    └── Unforeseen     a program's error in a task: the same rows raise it again until the program is fixed
 
-Messages name the place (file, line, column, segment) and the fix. They never hold a secret or a row's values; what a
-program says of its own error (Unforeseen) may hold a value.
+Messages name the place (file, line, column, segment) and the fix. They never hold a secret or a row's values;
+only the text of a program's own error (Unforeseen) may hold a value.
 """
 
+NOTE = "StreamJoin was in "  # begins the line that a task adds to an error: where it was
 # What to do about a checkpoint whose newest batches are damaged.
 WAY_BACK = (
     "go back to an earlier batch (`streamjoin restore FILE`), restore the checkpoint together with its output from a copy,"
@@ -43,7 +44,7 @@ class InputError(StreamJoinError):
 
 
 class NotReady(StreamJoinError):
-    """Not now, perhaps later."""
+    """Something is not available now, but may be later: try again."""
 
 
 class StateError(StreamJoinError):
@@ -51,16 +52,16 @@ class StateError(StreamJoinError):
 
 
 class Unforeseen(StreamJoinError):
-    """A task ended by an error that is nobody's message: a defect, or data that nobody thought of."""
+    """A task ended by an error without a message of ours: a defect, or data that no check foresaw."""
 
 
 _MENDED_BY_PEOPLE = (
     *(SpecError, InputError, StateError, Unforeseen, PermissionError),
-    # a program's own: what it did once it does again
+    # a program's own errors, which the same input raises again
     *(ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
 )
 
 
 def exit_code(error: BaseException) -> int:
-    """1 where running again may help, 2 where a human must act first."""
+    """Return 1 where running again may help, 2 where a human must act first."""
     return 2 if isinstance(error, _MENDED_BY_PEOPLE) else 1

@@ -1,20 +1,21 @@
-"""Named points at which a test may end this process.
+"""Fault injection: named points at which a test may kill this process.
 
-STREAMJOIN_FAULTS names a folder; a file `segment:3` in it kills whoever first reaches the point `segment` of batch 3,
-and is gone then, so that the batch that runs again lives. The law under test: kill any process at any moment and run
-again, the output is the same. Without the variable a point costs one comparison.
+STREAMJOIN_FAULTS names a folder. A file `segment:3` in it kills the first process that reaches the point
+`segment` of batch 3, and is deleted by that, so that the batch survives when it runs again. The law
+under test: kill any process at any moment and run again, the output is the same. Without the variable a
+point costs one comparison.
 
-    spooled                         in a map task: one block is written for its unit
-    segment, index, joined          in a unit's task: rows are logged, indexed, all is done but the state's update
-    sealed, piece, merged           in a unit's task: a head takes no more, a piece of a merge is written, runs have become one
-    handed                          in a unit's task of a later stage: the stage before is done with the batch
-    grouped                         in a unit of groups: all is done but the state's update
-    cached                          in a unit's task: a cache of a table is half changed; its number is of the queries so far
-    loaded                          where batches are planned: a table is read; its number is of the version to be
-    written                         in a task of the last stage: all its results are whole, the state is not
-    produced, sent                  in a task that writes to Kafka: rows are not committed yet, the state is not
-    gathered, released              in the driver: batches that waited are one folder, and readers see it; they wait still
-    collected, staged, published    in the driver: tasks are done, files gathered, the batch visible but not committed
+    spooled                         map task: one block is written for its unit
+    segment, index, joined          unit's task: rows are logged; indexed; all is done but the state's update
+    sealed, piece, merged           unit's task: a head is sealed; a piece of a merge is written; merged
+    handed                          unit's task of a later stage: the stage before is done with the batch
+    grouped                         unit of groups: all is done but the state's update
+    cached                          unit's task: a table's cache is half changed (number: queries so far)
+    loaded                          where batches are planned: a table is read (number: its new version)
+    written                         task of the last stage: all its results are complete, the state is not
+    produced, sent                  task that writes to Kafka: before the commit; after it, without the state
+    gathered, released              driver: waiting batches are one folder; it is visible, but they wait still
+    collected, staged, published    driver: tasks are done; files gathered; batch visible but not committed
 """
 
 import os
@@ -25,7 +26,7 @@ _FAULTS = os.environ.get("STREAMJOIN_FAULTS", "")
 
 
 def point(name: str, batch: int) -> None:
-    """Dies here by SIGKILL if a test says so."""
+    """Kill this process by SIGKILL if a test says so."""
     if not _FAULTS:
         return
     try:

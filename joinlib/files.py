@@ -1,15 +1,14 @@
-"""Files that are whole or not there, whoever reads them and whoever else writes them.
+"""Atomic file writes: write aside, then rename.
 
-    PATH.a1b2c3d4 ─► PATH      written aside, then one rename; whoever has opened the file that was there keeps that one
+    PATH.a1b2c3d4 ─► PATH      a process that has the old file open keeps the old one
 
-Attempts of one task may write the same file in two containers, which share neither process ids nor clocks.
+The name aside is random because attempts of one task may write the same file in two containers, which share
+neither process ids nor clocks. A full disk, of bytes or of inodes, is an error that names the folder.
 
-A disk that is full, of bytes or of inodes, is a word that names the folder.
-
-A rename is seen at once by all processes, but survives a power cut only after `sync` of the file before it, and of its folder
-behind it. Caches, which may be lost, are not synced. What must not be lost is listed in `joinlib.spark.batches`. These two
-functions are all that it needs, and no store with `put` and `get`: segments are mapped where they lie, results are renamed by
-the folder, and a task syncs many files at once.
+A rename is seen at once by all processes. It survives a power cut only after `sync` of the file before it,
+and of its folder after it. Caches, which may be lost, are not synced; `joinlib.checkpoint.batches` lists what
+must not be lost. `sync` and `whole` are all that this needs. There is no store with `put` and `get`, because
+segments are mapped where they lie, results are renamed by the folder, and a task syncs many files at once.
 """
 
 import errno
@@ -22,11 +21,14 @@ from pathlib import Path
 
 from joinlib.errors import NotReady
 
-_AT_ONCE = 8  # a file system writes one journal entry for all files that are synced at the same time
+_AT_ONCE = 8  # a file system writes one journal entry for all files that are synced concurrently
 
 
 def sync(paths: Iterable[Path]) -> None:
-    """Waits until files, and the names in folders, are on the disk. Each path once, several at the same time."""
+    """Wait until files, and the names in folders, are on the disk.
+
+    Syncs each path once, several concurrently.
+    """
     wanted = list(dict.fromkeys(paths))
     if len(wanted) < 2:
         for path in wanted:
@@ -46,7 +48,7 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def room(folder: Path) -> Iterator[None]:
-    """Says of which folder the disk is full, if that is what happens within: NotReady, since nothing is lost by it."""
+    """Raise NotReady, naming the folder, if the disk is full in the block: nothing is lost by it."""
     try:
         yield
     except OSError as error:
@@ -64,7 +66,7 @@ def _left(folder: Path) -> str:
 
 
 def reserve(path: Path, start: int, size: int) -> None:
-    """Has the disk keep so many bytes of a sparse file, in memory a map of which is written to later.
+    """Reserve disk space for `size` bytes of a sparse file from `start` on, before a map of it is written to.
 
     A page that finds no room on the disk when it is written to through a map kills the process (SIGBUS).
     """
@@ -75,7 +77,7 @@ def reserve(path: Path, start: int, size: int) -> None:
 
 @contextmanager
 def mappable(path: Path) -> Iterator[None]:
-    """Tells that a process has as many memory maps as it may from a file that is damaged."""
+    """Raise NotReady if the block fails because the process has too many memory maps, not a damaged file."""
     try:
         yield
     except OSError as error:
@@ -95,10 +97,14 @@ _MORE_MAPS = (
 
 @contextmanager
 def whole(path: Path, hidden: bool = False, synced: bool = False) -> Iterator[Path]:
-    """Gives the name to write to; the file takes the place of `path` at the end, unless something is raised.
+    """Yield a temporary name to write to; at the end of the block the file replaces `path`, unless it raised.
 
-    That name begins as the file's own: whoever sweeps by how names begin sweeps what was cut off as well. `hidden`: behind a
-    dot, so that whoever lists the folder does not take it for a file. `synced`: it survives a power cut as well.
+    The temporary name begins with the file's own, so that cleaning up by prefix removes left-overs as well.
+
+    Args:
+        path: The file to write.
+        hidden: Whether the temporary name begins with a dot, so that listings of the folder skip it.
+        synced: Whether the file survives a power cut.
     """
     aside = path.with_name(f"{'.' if hidden else ''}{path.name}.{uuid.uuid4().hex[:8]}")
     try:

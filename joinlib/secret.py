@@ -1,14 +1,14 @@
-"""What does a file say that a spec names as one with a secret? Never what is the pod's own.
+"""Reads files that a spec names as secrets, but never the pod's own tokens.
 
-On Kubernetes the token of a driver may make pods: whoever may write a spec must not have it sent to a server of his own. A path
-is looked at as it really is, since a volume may hold links.
+On Kubernetes the driver's token allows it to make pods. A user who may write a spec must not be able to send
+that token to a server of his own. Paths are resolved first, since a volume may hold links.
 """
 
 from pathlib import Path
 
 from joinlib.errors import SpecError
 
-# Where tokens lie that a cluster gives to its pods.
+# The folders of the tokens that a cluster gives to its pods.
 _OWN = tuple(
     Path(root) / whose
     for root in ("/run/secrets", "/var/run/secrets")
@@ -17,7 +17,11 @@ _OWN = tuple(
 
 
 def read(path: Path, place: str) -> str:
-    """Its text without the line's end. `place`: the field that names it. SpecError where it is not to be had."""
+    """Return the file's text without the line break at its end. `place` is the field that names the file.
+
+    Raises:
+        SpecError: The file cannot be read, or is one of the pod's own tokens.
+    """
     try:
         real = path.resolve(strict=True)
         if any(real.is_relative_to(own.resolve()) for own in _OWN):

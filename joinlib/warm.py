@@ -1,6 +1,7 @@
-"""Compiles every numba kernel with the types of the job, so that the first batch does not. `python -m joinlib.warm`
+"""Compiles every numba kernel with the types of the job, so that the first batch does not.
 
-A process of workers loads only what every job runs: loading the kernels of inequalities takes half a second.
+Run it by `python -m joinlib.warm`. Worker processes load only what every job runs: loading the kernels of
+inequalities takes half a second.
 """
 
 import tempfile
@@ -13,17 +14,17 @@ import pyarrow as pa
 from joinlib.index.ascending import guide, restored
 from joinlib.index.chains import Chains
 from joinlib.index.kernels import group
-from joinlib.index.sealed import Asked, Sealed
-from joinlib.lookup.hashed import Hashed
-from joinlib.lookup.incremental import Cache
-from joinlib.lookup.ranges import Ranges
+from joinlib.index.sealed import HashProbes, Sealed
+from joinlib.lookup.hashed import SortedHashes
+from joinlib.lookup.incremental import LookupCache
+from joinlib.lookup.ranges import RangeIndex
 from joinlib.route.hash import key_hash, spread
 from joinlib.route.hotspot import rule
 from joinlib.route.split import split
 
 
 def warm() -> None:
-    """A second when the cache is cold, some milliseconds when it is warm."""
+    """Compile the kernels that every job runs: a second with a cold cache, milliseconds with a warm one."""
     keys = [pa.array([1, 2]), pa.array(["a", "b"]), pa.array([b"a", b"b"])]
     hashes = key_hash(keys)
     spread(2, 1)
@@ -45,24 +46,27 @@ def warm() -> None:
             for given in (made, read):
                 sealed = Sealed(Path(folder), False)
                 sealed.hold([(_frozen(ordered), given)])
-                list(sealed.probe(Asked(ordered), 16))
-            list(Hashed.of(np.sort(frozen)).probe(found))
-            list(Ranges.of(np.sort(frozen), found, found).probe(found, found, found))
-        cache = Cache(
+                list(sealed.probe(HashProbes(ordered), 16))
+            list(SortedHashes.of(np.sort(frozen)).probe(found))
+            list(RangeIndex.of(np.sort(frozen), found, found).probe(found, found, found))
+        cache = LookupCache(
             Path(folder) / "cache", pa.schema([("$hash", pa.uint64()), ("k", pa.int64())]), ["k"], 1
         )
         cache.lookup(keys[:1], lambda asked: pa.record_batch([key_hash(asked), *asked], ["$hash", "k"]), 0)
 
 
 def _frozen(array: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """As it is read from a file."""
+    """Return a read-only view, like an array that is mapped from a file."""
     frozen = array.view()
     frozen.flags.writeable = False
     return frozen
 
 
 def warm_inequalities() -> None:
-    """Few probes are scanned, many are swept; where nothing can be sorted every row is looked at."""
+    """Compile the kernels of inequalities.
+
+    Few probes are scanned, many are swept; where nothing can be sorted every row is compared.
+    """
     from joinlib.index import nested
     from joinlib.index.inequality import Op, build
 

@@ -1,5 +1,5 @@
 """What all tests share: Hypothesis tries few, small examples and does not time them on a busy machine;
-in CI it tries the same ones every time. At its end a run says what it did not run, and why.
+in CI it tries the same ones every time. `--quick` skips what takes long. At its end a run says what it did not run, and why.
 """
 
 import os
@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from joinlib.state import unit as units
+from tests.schedule import Scheduling, by_length
 
 settings.register_profile(
     "quick", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -20,13 +23,27 @@ settings.register_profile("ci", parent=settings.get_profile("quick"), derandomiz
 settings.load_profile("ci" if os.environ.get("CI") else "quick")
 
 
+_LONG = ("slow", "spark", "cluster")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help=f"skip the tests marked {', '.join(_LONG)}")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """`--dist loadfile` is ours: see `tests.schedule`."""
+    return Scheduling(config, log) if config.option.dist == "loadfile" else None
+
+
 @pytest.hookimpl(trylast=True)  # after the folders have said which of theirs are marked
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `cluster` need one."""
-    if os.environ.get("KUBECONFIG"):
-        return
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long files come first. Tests marked `cluster` need one; `--quick` leaves all long ones out."""
+    items.sort(key=lambda item: by_length(item.nodeid))
     for item in items:
-        if item.get_closest_marker("cluster"):
+        long = [mark for mark in _LONG if item.get_closest_marker(mark)]
+        if config.option.quick and long:
+            item.add_marker(pytest.mark.skip(reason=f"marked {long[0]}; `make test` runs it"))
+        elif "cluster" in long and not os.environ.get("KUBECONFIG"):
             item.add_marker(pytest.mark.skip(reason="KUBECONFIG names no cluster; `make e2e` brings one up"))
 
 

@@ -13,10 +13,10 @@ from typing import Any
 from run import HERE, QUERIES, SCHEMA, inputs, played
 
 from joinlib.aggregate.partial import Partials
+from joinlib.engine.frames import frames, project
 from joinlib.join.rows import Tuples
-from joinlib.join.stage import Pipeline
-from joinlib.plan import SourceInput, pipeline
-from joinlib.spark.emit import frames, project
+from joinlib.model.stage import Pipeline
+from joinlib.plan import JoinOptions, SourceInput, pipeline
 
 UNITS, ROWS, BATCHES = 16, 200_000, 4
 WANTED = {"Q5": "sum(b.id) AS revenue", "Band": "count(*) AS n, min(b.id) AS low, max(b.id) AS high"}
@@ -52,7 +52,7 @@ def measured(name: str) -> dict[str, Any]:
     parts = [inputs(ROWS // BATCHES, keys, batch) for batch in range(BATCHES)]
     source = SourceInput(SCHEMA)
     strategy = "biclique" if name == "Q5" else "auto"
-    query = pipeline(asked, {"a": source, "b": source}, units=UNITS, strategy=strategy)
+    query = pipeline(asked, {"a": source, "b": source}, JoinOptions(units=UNITS, strategy=strategy))
     found: dict[str, Any] = {way: [] for way in ("join alone", "results", "partials")}
     for _ in range(3):
         for way, runs in found.items():

@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from joinlib.join.layout import layout
 from joinlib.join.rows import Tuples
-from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
-from joinlib.plan import SourceInput, build
-from joinlib.plan.biclique import matrix
+from joinlib.model.inputs import Group
+from joinlib.model.stage import Stage
+from joinlib.model.tuning import Tuning
+from joinlib.plan import JoinOptions, SourceInput, build
+from joinlib.plan.explain.biclique import matrix
+from joinlib.plan.layout import layout
 from joinlib.route import contrand
 from joinlib.route.biclique import BOTH, Rules, Sent, homes, routed, subgroup
-from joinlib.route.config import Group
 from joinlib.route.hash import key_hash, spread
 from joinlib.route.split import prepare
 from joinlib.source.zipf import zipf
 from joinlib.state.manifest import decode, empty
-from joinlib.state.tuning import Tuning
 from joinlib.state.unit import held as living
 from joinlib.state.unit import hold
 
@@ -63,7 +63,7 @@ def models(name: str, rows: int, batches: int) -> Iterator[dict[str, Any]]:
     source = SourceInput(SCHEMA)
     for units in (4, 16, 64):
         for label, options in settings(name, units):
-            stage = build(sql, {"a": source, "b": source}, units=units, **options)
+            stage = build(sql, {"a": source, "b": source}, JoinOptions(units=units, **options))
             yield {"query": name, "units": units, "model": label, **played(stage, parts, label == "matrix")}
             print(name, units, label)
 
@@ -119,7 +119,7 @@ def played(
 ) -> dict[str, Any]:
     """All batches through all units, their results into the sink."""
     tuning, folder = Tuning(), Path(tempfile.mkdtemp())
-    root = layout(stage.tree, stage.inputs, stage.above, 64, stage.index)
+    root = layout(stage.tree, stage.inputs, stage.above, stage.index)
     sides = [s for op in root.operators() for s in op.sides]
     manifests = {u: empty(len(sides), 2).encode() for u in range(stage.units)}
     sent, results, slowest, work = 0, 0, [], 0.0
@@ -159,7 +159,9 @@ def played(
 def skew(exponent: float, units: int = 16, rows: int = 1_000_000, batches: int = 5) -> dict[str, Any]:
     """The share of each unit in what is stored, in units of the mean: hashing, and ContRand once it knows the hot keys."""
     route = build(
-        QUERIES["Q5"][0], dict.fromkeys("ab", SourceInput(SCHEMA)), units=units, strategy="biclique"
+        QUERIES["Q5"][0],
+        dict.fromkeys("ab", SourceInput(SCHEMA)),
+        JoinOptions(units=units, strategy="biclique"),
     ).route
     assert route is not None
     group, rules = route.groups[0], Rules()

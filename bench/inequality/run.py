@@ -31,7 +31,7 @@ from peers import CssBits, CssTree, DuckDB, Nested, PerTuple  # noqa: E402
 from trees import Trees, b_plus_trees, pim_trees  # noqa: E402
 
 from joinlib.index.comparisons import Shape  # noqa: E402
-from joinlib.index.inequality import Op, Run, build  # noqa: E402
+from joinlib.index.inequality import Op, PermutedRun, build  # noqa: E402
 from joinlib.index.neighbours import shared  # noqa: E402
 from joinlib.warm import warm_inequalities  # noqa: E402
 
@@ -74,7 +74,7 @@ def correlated(rate: float, rows: int, probes: int, draw: np.random.Generator) -
 
 class Ours:
     def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
-        self.part: Run | Recent = build([x, y], Q3)
+        self.part: PermutedRun | Recent = build([x, y], Q3)
 
     def count(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         return self.part.count([p, q])
@@ -88,7 +88,7 @@ class Recent:
 
     def __init__(self) -> None:
         self.batches: list[Columns] = []
-        self.runs: dict[tuple[int, int], Run] = {}
+        self.runs: dict[tuple[int, int], PermutedRun] = {}
 
     @property
     def rows(self) -> int:
@@ -106,13 +106,13 @@ class Recent:
         for run in self.runs.values():
             yield from run.probe(columns)
 
-    def seal(self) -> Run:
+    def seal(self) -> PermutedRun:
         """All rows as one run; nothing is left."""
         sealed = self._build(0, len(self.batches))
         self.batches, self.runs = [], {}
         return sealed
 
-    def _build(self, start: int, stop: int) -> Run:
+    def _build(self, start: int, stop: int) -> PermutedRun:
         return build([np.concatenate(c) for c in zip(*self.batches[start:stop])], Q3)
 
 
@@ -208,7 +208,7 @@ def band(quick: bool) -> dict[str, Any]:
     return found
 
 
-def _pairs(run: Run, asked: Columns) -> int:
+def _pairs(run: PermutedRun, asked: Columns) -> int:
     return drain(run.probe(asked))
 
 
@@ -224,7 +224,7 @@ class Unit:
 
     def __init__(self, number: int, units: int, rows: int, delta: int) -> None:
         self.number, self.units, self.window, self.delta = number, units, rows, delta
-        self.runs: deque[tuple[int, Run]] = deque()
+        self.runs: deque[tuple[int, PermutedRun]] = deque()
         self.recent, self.base, self.dropped_ms = Recent(), 0, [0.0]
 
     def take(self, at: int, columns: Columns, roles: int) -> int:
@@ -248,14 +248,14 @@ class Unit:
                 matches += int(part.count(probes, alive=alive).sum())
         return matches
 
-    def _recent(self) -> Iterator[tuple[int, Run]]:
+    def _recent(self) -> Iterator[tuple[int, PermutedRun]]:
         base = self.base
         for run in self.recent.runs.values():
             yield base, run
             base += run.rows
 
 
-def turned(run: Run) -> Run:
+def turned(run: PermutedRun) -> PermutedRun:
     """The same rows, asked from the other side: the arrays do not depend on the comparisons. Made once a run."""
     if "turned" not in run.__dict__:
         run.__dict__["turned"] = replace(run, shape=SHAPES[1])

@@ -23,10 +23,10 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from joinlib.compiled import Compiled, compiled
 from joinlib.route.split import prepare, split
 from joinlib.source import admit, make, reader
 from joinlib.source.kafka.consumer import consumer_settings
-from joinlib.spark.compiled import Compiled, compiled
 from joinlib.spec import parse
 from tests.kafka.broker import Broker, running
 

@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import Producer
 
-from joinlib.spark import outbox
-from joinlib.spark.messages import messages
-from joinlib.spark.outbox import Outbox
-from joinlib.spark.task import KafkaTarget
+from joinlib.sink.config import KafkaSinkConfig
+from joinlib.sink.kafka import sink as kafka_sink
+from joinlib.sink.kafka.messages import messages
+from joinlib.sink.kafka.sink import KafkaSink
 from joinlib.spec.kafka import KafkaConnection
 from tests.kafka.broker import Broker, running
 
@@ -118,15 +118,15 @@ def overhead(broker: Broker, units: int) -> dict[str, float]:
 
     def of_units(batch: int) -> None:
         for partition, part in enumerate(parts):
-            box = Outbox(target, partition, batch)
-            box.send(part)
-            box.commit()
+            box = KafkaSink(target, partition, batch)
+            box.write(part)
+            box.close()
 
     def anew(batch: int) -> None:
-        outbox._kept.clear()
+        kafka_sink._kept.clear()
         _batch(target, batch, parts)
 
-    outbox._MOST = 2 * max(UNITS)
+    kafka_sink._MOST = 2 * max(UNITS)
     target = _target(broker, "json")
     without = _median(plain)
     task = _median(lambda batch: _batch(target, batch, parts))
@@ -134,7 +134,7 @@ def overhead(broker: Broker, units: int) -> dict[str, float]:
     fresh = _median(anew)
     target = _target(broker, "json")
     each = _median(of_units)
-    outbox._kept.clear()
+    kafka_sink._kept.clear()
     return {
         "without": round(without, 1),
         "of_the_task": round(task - without, 1),
@@ -152,11 +152,11 @@ def _median(run: Callable[[int], None]) -> float:
     return median(took[2:])
 
 
-def _batch(target: KafkaTarget, batch: int, frames: list[pa.RecordBatch]) -> None:
-    box = Outbox(target, 0, batch)
+def _batch(target: KafkaSinkConfig, batch: int, frames: list[pa.RecordBatch]) -> None:
+    box = KafkaSink(target, 0, batch)
     for frame in frames:
-        box.send(frame)
-    box.commit()
+        box.write(frame)
+    box.close()
 
 
 def _produced(producer: Producer, values: list[bytes | None], *, flush: bool = True) -> None:
@@ -171,9 +171,9 @@ def _produced(producer: Producer, values: list[bytes | None], *, flush: bool = T
         assert producer.flush(120) == 0
 
 
-def _target(broker: Broker, format: Any, **more: Any) -> KafkaTarget:
+def _target(broker: Broker, format: Any, **more: Any) -> KafkaSinkConfig:
     connection = KafkaConnection(bootstrap_servers=broker.servers)
-    return KafkaTarget(connection, "bench", format, job=uuid.uuid4().hex, **more)
+    return KafkaSinkConfig(connection, "bench", format, job=uuid.uuid4().hex, **more)
 
 
 def _warm(broker: Broker) -> None:

@@ -27,16 +27,17 @@ import pyarrow as pa
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]
 
+from skiplist import Ideal, Random  # noqa: E402
+
 from joinlib.lookup import kernels as loops  # noqa: E402
-from joinlib.lookup.hashed import Hashed  # noqa: E402
-from joinlib.lookup.incremental import Cache  # noqa: E402
+from joinlib.lookup.hashed import SortedHashes  # noqa: E402
+from joinlib.lookup.incremental import LookupCache  # noqa: E402
 from joinlib.lookup.postgres import PostgresConfig, PostgresTable  # noqa: E402
-from joinlib.lookup.ranges import Ranges, order  # noqa: E402
-from joinlib.lookup.skiplist import Ideal, Random  # noqa: E402
+from joinlib.lookup.ranges import RangeIndex, order  # noqa: E402
 from joinlib.lookup.version import Version, write  # noqa: E402
 from joinlib.route.census import SAMPLE  # noqa: E402
 from joinlib.route.hash import key_hash  # noqa: E402
-from joinlib.route.hotspot import Reservoir, Rule, rule, skew  # noqa: E402
+from joinlib.route.hotspot import Reservoir, RoutingRule, rule, skew  # noqa: E402
 from joinlib.route.split import split  # noqa: E402
 from joinlib.source.zipf import zipf  # noqa: E402
 
@@ -97,7 +98,7 @@ def database(quick: bool) -> Result:
         for keys in batches_of_keys:
             fetch([keys.unique()])
         found["one query a batch"] = batch * batches / (time.perf_counter() - start)
-        cache = Cache(Path(folder) / "cache", rows.schema, ["t.k"], 64 << 20)
+        cache = LookupCache(Path(folder) / "cache", rows.schema, ["t.k"], 64 << 20)
         for keys in batches_of_keys[: batches // 2]:
             cache.lookup([keys], fetch, 0)
         before, start = cache.figures, time.perf_counter()
@@ -129,7 +130,7 @@ def database(quick: bool) -> Result:
 def spread(quick: bool) -> Result:
     """DS on batches that the rule has not seen, and each unit's share of the rows."""
     rows, keys, units, draw = 100_000 if quick else 1_000_000, 1_000_000, 16, np.random.default_rng(2)
-    plain = Rule(tuple(u << 60 for u in range(1, units)))
+    plain = RoutingRule(tuple(u << 60 for u in range(1, units)))
     found: Result = {"units": units, "rows": rows, "keys": keys}
     for exponent in ZIPFS:
         before, after = (hashes_of(zipf(draw.random(rows), keys, exponent)) for _ in range(2))
@@ -157,7 +158,7 @@ def cache(quick: bool) -> Result:
         found[str(exponent)] = {}
         for budget in [1 << 20, 4 << 20, 16 << 20, 64 << 20]:
             with tempfile.TemporaryDirectory() as folder:
-                kept = Cache(Path(folder), block([pa.array([1])]).schema, ["t.k"], budget)
+                kept = LookupCache(Path(folder), block([pa.array([1])]).schema, ["t.k"], budget)
                 for number in range(20):
                     if number == 10:
                         half = kept.figures
@@ -195,7 +196,7 @@ def ranges(quick: bool) -> Result:
         none, wanted = np.zeros(rows, np.uint64), np.zeros(probes, np.uint64)
         highs = lows + np.uint64(2**40 // rows)
         by = order(none, lows, highs)
-        index, ideal, random = Ranges.of(none, lows[by], highs[by]), Ideal(lows), Random.of(lows, 0)
+        index, ideal, random = RangeIndex.of(none, lows[by], highs[by]), Ideal(lows), Random.of(lows, 0)
         matches = sum(len(p) for p, _ in index.probe(wanted, asked, asked))
         found[str(bits)] = {
             "matches a probe": matches / probes,
@@ -207,7 +208,7 @@ def ranges(quick: bool) -> Result:
         }
     keys = np.sort(hashes_of(np.arange(1_000_000)))
     asked = hashes_of(draw.integers(0, 1_000_000, 1_000_000))
-    table = Hashed.of(keys)
+    table = SortedHashes.of(keys)
     list(table.probe(asked[:10]))
     found["equality, 1 M keys"] = {"probes/s": len(asked) / seconds(lambda: list(table.probe(asked)))}
     return found
@@ -218,7 +219,7 @@ def kernels(quick: bool) -> Result:
     keys, batch, draw = 100_000 if quick else 1_000_000, 100_000, np.random.default_rng(6)
     batches = [split_order(zipf(draw.random(batch), keys, 1.1)) for _ in range(10)]
     asked = [hashes_of(b) for b in batches]
-    table = Hashed.of(np.sort(hashes_of(np.arange(keys))))
+    table = SortedHashes.of(np.sort(hashes_of(np.arange(keys))))
     found: Result = {"keys": keys, "batch": batch}
 
     def rate(work: Callable[[int], object]) -> float:
@@ -227,7 +228,7 @@ def kernels(quick: bool) -> Result:
 
     found["full, probe"] = rate(lambda at: list(table.probe(asked[at])))
     with tempfile.TemporaryDirectory() as folder:
-        kept = Cache(Path(folder), block([pa.array([1])]).schema, ["t.k"], 512 << 20)
+        kept = LookupCache(Path(folder), block([pa.array([1])]).schema, ["t.k"], 512 << 20)
         for part in np.array_split(draw.permutation(keys), 10):
             kept.lookup([pa.array(part)], block, 0)
         e, places = kept.entries, [np.empty(batch, np.int64) for _ in range(3)]
@@ -265,7 +266,7 @@ def keyed_ranges(quick: bool) -> Result:
     hashes = np.repeat(hashes_of(np.arange(keys)), 4)
     lows = np.tile(np.arange(4, dtype=np.uint64) * 100, keys)
     by = order(hashes, lows, lows + 99)
-    index = Ranges.of(hashes[by], lows[by], lows[by] + 99)
+    index = RangeIndex.of(hashes[by], lows[by], lows[by] + 99)
     asked = hashes_of(draw.integers(0, keys, probes))
     points = draw.integers(0, 400, probes, dtype=np.uint64)
     assert sum(len(p) for p, _ in index.probe(asked, points, points)) == probes

@@ -29,18 +29,18 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 from remote import far  # noqa: E402
 
-from joinlib.join.config import CacheMode  # noqa: E402
 from joinlib.join.rows import Picked, Tuples  # noqa: E402
-from joinlib.join.stage import Stage  # noqa: E402
-from joinlib.lookup.enrich import Asked, Finder, enriched, finder  # noqa: E402
-from joinlib.lookup.incremental import Cache  # noqa: E402
+from joinlib.lookup.enrich import DatabaseLookup, Finder, enriched, finder  # noqa: E402
+from joinlib.lookup.incremental import LookupCache  # noqa: E402
 from joinlib.lookup.load import load  # noqa: E402
 from joinlib.lookup.postgres import PostgresConfig, PostgresTable  # noqa: E402
 from joinlib.lookup.task import TableTask  # noqa: E402
 from joinlib.lookup.version import write  # noqa: E402
-from joinlib.plan import SourceInput, build  # noqa: E402
+from joinlib.model.joins import CacheMode  # noqa: E402
+from joinlib.model.stage import Stage  # noqa: E402
+from joinlib.plan import JoinOptions, SourceInput, build  # noqa: E402
 from joinlib.route.hash import key_hash  # noqa: E402
-from joinlib.route.hotspot import Rule, rule  # noqa: E402
+from joinlib.route.hotspot import RoutingRule, rule  # noqa: E402
 from joinlib.route.split import block_schema  # noqa: E402
 from joinlib.source.zipf import zipf  # noqa: E402
 
@@ -52,7 +52,7 @@ UNITS, EXPONENT = (1, 2, 4), 1.1
 Result = dict[str, Any]
 
 
-class Nothing(Cache):
+class Nothing(LookupCache):
     """Keeps nothing: every batch is asked for."""
 
     def _keep(self, *_: object) -> None:
@@ -61,7 +61,7 @@ class Nothing(Cache):
 
 def stage_of(units: int) -> Stage:
     stream = SourceInput(pa.schema([("k", pa.int64()), ("v", pa.int64())]))
-    return build(SQL, {"orders": stream, "t": SourceInput(TABLE, role="table")}, units=units)
+    return build(SQL, {"orders": stream, "t": SourceInput(TABLE, role="table")}, JoinOptions(units=units))
 
 
 def task_of(config: PostgresConfig, folder: Path, units: int, mode: CacheMode) -> TableTask:
@@ -80,7 +80,7 @@ def finder_of(way: str, config: PostgresConfig, folder: Path, unit: int, units: 
     if way == "full" or way.startswith("incremental"):
         return finder(task, {task.lookup.table.number: 1}, own, units, 64)
     table = task.lookup.table
-    return Asked(task, Nothing(own, block_schema(table), table.keys, 1 << 16), 64)
+    return DatabaseLookup(task, Nothing(own, block_schema(table), table.keys, 1 << 16), 64)
 
 
 def look_up(stage: Stage, found: Finder, keys: np.ndarray, together: int) -> int:
@@ -144,7 +144,7 @@ def split(batches: list[np.ndarray], units: int) -> list[list[np.ndarray]]:
     if units == 1:
         return [batches]
     hashes = [key_hash([pa.array(keys)]) for keys in batches]
-    made: Rule = rule(hashes[0][:32_768], units)
+    made: RoutingRule = rule(hashes[0][:32_768], units)
     homes = [made.units(h) for h in hashes]
     return [[keys[home == at] for keys, home in zip(batches, homes)] for at in range(units)]
 

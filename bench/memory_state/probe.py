@@ -14,17 +14,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from joinlib.arrays import U64
 from joinlib.index.ascending import guide
 from joinlib.index.bloom import of_words
 from joinlib.index.chains import Chains
-from joinlib.index.sealed import Asked, Sealed
+from joinlib.index.sealed import HashProbes, Sealed
 
 RESULTS = Path(__file__).parents[1] / "results"
 HITS = (0.0, 0.1, 1.0)
 PROBES, BLOCKS = 500_000, 20
-U64 = npt.NDArray[np.uint64]
 Probe = Callable[[U64], int]
 
 
@@ -97,7 +96,7 @@ def _sealed(file: Path) -> tuple[Sealed, float, Sealed, int]:
 
 
 def _count(sealed: Sealed, wanted: U64) -> int:
-    return sum(len(p) for p, _ in sealed.probe(Asked(wanted), 2 * PROBES))
+    return sum(len(p) for p, _ in sealed.probe(HashProbes(wanted), 2 * PROBES))
 
 
 def _wanted(random: np.random.Generator, arrived: U64, hits: float) -> U64:

@@ -15,8 +15,8 @@ from pathlib import Path
 from bench.probe_order.data import Batches
 from bench.probe_order.play import Play
 from joinlib.join.order.orders import first
+from joinlib.model.tuning import Tuning
 from joinlib.state.manifest import decode
-from joinlib.state.tuning import Tuning
 
 
 def paired(order: Sequence[str], batches: Batches, tuning: Tuning, warm: int) -> list[tuple[float, float]]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from bench.probe_order.data import SCHEMA, Batches
 from bench.probe_order.play import Play
-from joinlib.state.tuning import Tuning
+from joinlib.model.tuning import Tuning
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,17 @@ import orjson
 import pyarrow as pa
 
 from bench.probe_order.data import SCHEMA, Batches
-from joinlib.join.config import Join, Leaf
-from joinlib.join.layout import Operator, layout
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Tuples, flat
-from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
-from joinlib.plan import SourceInput, build
+from joinlib.model.joins import Join, Leaf
+from joinlib.model.operator import Operator
+from joinlib.model.stage import Stage
+from joinlib.model.tuning import Tuning
+from joinlib.plan import JoinOptions, SourceInput, build
+from joinlib.plan.layout import layout
 from joinlib.route.split import prepare
 from joinlib.state.manifest import decode, empty
-from joinlib.state.tuning import Tuning
 from joinlib.state.unit import hold
 
 
@@ -88,12 +89,12 @@ class Play:
 
     @cached_property
     def stage(self) -> Stage:
-        stage = build(sql(self.order), dict.fromkeys(self.order, SourceInput(SCHEMA)), units=1)
+        stage = build(sql(self.order), dict.fromkeys(self.order, SourceInput(SCHEMA)), JoinOptions(units=1))
         return replace(stage, tree=chained(stage.tree)) if self.chain else stage
 
     @cached_property
     def root(self) -> Operator:
-        return layout(self.stage.tree, self.stage.inputs, self.stage.above, 64, self.stage.index)
+        return layout(self.stage.tree, self.stage.inputs, self.stage.above, self.stage.index)
 
     def batch(self, rows: dict[str, pa.RecordBatch], orders: list[list[int]] | None = None) -> None:
         """One batch, from blocks to manifest. `orders`: not its own."""

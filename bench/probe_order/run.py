@@ -15,7 +15,7 @@ from bench.probe_order.merge import Kind, compared
 from bench.probe_order.play import Counting, Run, played
 from joinlib.join.order.orders import CALM
 from joinlib.join.probe import Prober
-from joinlib.state.tuning import Tuning
+from joinlib.model.tuning import Tuning
 
 RESULTS = Path(__file__).parent / "results" / "probe_order.json"
 RULES = ("fixed", "auto", "selectivity", "greedy", "query-only", "match-only", "unsmoothed", "unfanned")

@@ -1,28 +1,37 @@
-"""Groups become rows. Law: types and rounding are Spark's; a sum that does not fit its type raises."""
+"""Computes the rows of the result from the partials of groups.
+
+Law: types and rounding are Spark's; a sum that does not fit its type raises an error.
+"""
 
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.aggregate.config import Call, Grouping
 from joinlib.aggregate.partial import ROWS
 from joinlib.errors import SpecError
 from joinlib.expr import Column, Expr
 from joinlib.expr import types as t
 from joinlib.index import order
+from joinlib.model.grouping import AggregateCall, Grouping
 
 _CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP)
 
 
 def finished(partials: pa.RecordBatch, grouping: Grouping) -> pa.RecordBatch:
-    """The rows of the result that these groups are: HAVING and the select list. `changelog` adds its flag elsewhere."""
+    """Return the rows of the result for these groups, by HAVING and the select list.
+
+    The flag of a changelog is not among the columns.
+
+    Raises:
+        SpecError: a sum does not fit its type.
+    """
     values, kept = rows(partials, grouping)
     return values.filter(kept)
 
 
 def rows(partials: pa.RecordBatch, grouping: Grouping) -> tuple[pa.RecordBatch, pa.BooleanArray]:
-    """The select list's columns of every group, and which pass HAVING."""
+    """Return the select list's columns of every group, and a mask of the groups that pass HAVING."""
     columns: dict[str, Column] = {k.name: partials.column(k.name) for k in grouping.keys}
     columns |= {call.name: _value(call, partials) for call in grouping.calls}
     count = partials.num_rows
@@ -39,7 +48,10 @@ def rows(partials: pa.RecordBatch, grouping: Grouping) -> tuple[pa.RecordBatch, 
 def changes(
     before: pa.RecordBatch, after: pa.RecordBatch, known: pa.BooleanArray, grouping: Grouping
 ) -> pa.RecordBatch:
-    """The changelog of groups that were `before` and are `after`, row by row the same groups; `known`: were they there?"""
+    """Return the changelog's rows of groups whose partials changed.
+
+    before, after: the partials, row by row of the same groups. known: whether each group existed before.
+    """
     old, was = rows(before, grouping)
     new, now = rows(after, grouping)
     was = pc.and_(was, known)
@@ -55,7 +67,7 @@ def changes(
 
 
 def existing(partials: pa.RecordBatch) -> pa.BooleanArray:
-    """Which groups have rows."""
+    """Return a mask of the groups that have rows."""
     return pc.greater(partials.column(ROWS), 0)
 
 
@@ -68,7 +80,7 @@ def _differ(left: pa.Array, right: pa.Array) -> pa.BooleanArray:
     return pc.or_(different, pc.xor(left.is_null(), right.is_null()))
 
 
-def _value(call: Call, partials: pa.RecordBatch) -> pa.Array:
+def _value(call: AggregateCall, partials: pa.RecordBatch) -> pa.Array:
     if call.function == "count":
         return partials.column(ROWS if call.argument is None else f"{call.name}.n")
     if call.function in ("min", "max"):
@@ -80,7 +92,7 @@ def _value(call: Call, partials: pa.RecordBatch) -> pa.Array:
     return _average(total, partials.column(f"{call.name}.n"), call)
 
 
-def _fitting(total: pa.Array, call: Call) -> pa.Array:
+def _fitting(total: pa.Array, call: AggregateCall) -> pa.Array:
     try:
         return total.cast(call.type)
     except pa.ArrowInvalid as error:
@@ -89,7 +101,7 @@ def _fitting(total: pa.Array, call: Call) -> pa.Array:
         ) from error
 
 
-def _average(total: pa.Array, counts: pa.Array, call: Call) -> pa.Array:
+def _average(total: pa.Array, counts: pa.Array, call: AggregateCall) -> pa.Array:
     if t.is_float(call.type):
         counted = pc.if_else(pc.equal(counts, 0), pa.scalar(None, pa.int64()), counts)
         return pc.divide(total.cast(pa.float64()), counted.cast(pa.float64()))
@@ -103,6 +115,6 @@ def _quotient(total: Decimal, count: int, unit: Decimal) -> Decimal:
 
 
 def _float(codes: pa.Array) -> pa.Array:
-    """The doubles behind the integers that keep their order."""
+    """Return the doubles that these order-preserving integers encode."""
     found = order.doubles(codes.fill_null(0).to_numpy(zero_copy_only=False))
     return pa.array(found, mask=codes.is_null().to_numpy(zero_copy_only=False))

@@ -1,8 +1,11 @@
-"""The groups of a unit, as segments of partials. Law: the merge of all segments is the partial of all rows that came.
+"""The groups of a unit, stored as segments of partials.
 
-A batch's partials are a segment, ordered by hash. It takes in its neighbours while they are less than twice as large, so
-sizes fall by half or more: log2(groups) segments, twice the groups in rows, and a row is rewritten log2(groups) times.
-Files, names and digests are those of `state.segment`; pure functions of (segments, partials).
+Law: the merge of all segments is the partial of all rows so far.
+
+A batch's partials become a segment, sorted by hash. It is merged with preceding segments while they are
+less than twice as large, so sizes fall by half or more: log2(groups) segments, with at most twice as many
+rows as groups, and a row is rewritten log2(groups) times. Files, names and digests are those of
+`state.segment`; pure functions of (segments, partials).
 """
 
 from dataclasses import dataclass
@@ -13,17 +16,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.aggregate.config import Grouping
 from joinlib.aggregate.partial import merge, schema
-from joinlib.route.config import HASH
-from joinlib.route.hash import U64
+from joinlib.arrays import U64
+from joinlib.model.grouping import Grouping
+from joinlib.model.inputs import HASH
+from joinlib.model.time import ALWAYS, NEVER
 from joinlib.state import segment
-from joinlib.state.manifest import ALWAYS, NEVER, Segment
+from joinlib.state.manifest import Segment
 
 
 @dataclass
 class Groups:
-    """The segments of one unit, oldest first. `add` and `release` change what is to be written, `write` writes it."""
+    """The segments of one unit, oldest first.
+
+    `add` and `release` change what is to be written; `write` writes it.
+    """
 
     folder: Path
     grouping: Grouping
@@ -31,17 +38,20 @@ class Groups:
     waiting: pa.RecordBatch | None = None
 
     def found(self, sought: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """Stored partials of the groups of `sought`, and perhaps of others with such a hash. O(sought * log groups)."""
+        """Return stored partials of the groups of `sought`, and possibly of others with the same hashes.
+
+        O(sought * log groups).
+        """
         hashes = np.unique(sought.column(HASH).to_numpy())
         return [rows for s in self.segments if (rows := _with(self.read(s), hashes)).num_rows]
 
     def add(self, part: pa.RecordBatch) -> None:
-        """Takes a batch's partials."""
+        """Take a batch's partials, to be written by `write`."""
         if part.num_rows:
             self.waiting = part
 
     def release(self, bound: int) -> pa.RecordBatch:
-        """Takes out the groups whose release key is below `bound`; ALWAYS: all."""
+        """Remove and return the groups whose release key is below `bound`; with ALWAYS, all groups."""
         due: list[pa.RecordBatch] = []
         rest: list[pa.RecordBatch] = []
         touched = [s for s in self.segments if s.low < bound or bound == ALWAYS]
@@ -57,7 +67,10 @@ class Groups:
         return merge(due, self.grouping)
 
     def write(self, batch: int, file_from: int) -> None:
-        """What waits becomes a segment, neighbours that are not much larger among it."""
+        """Write the waiting partials as a segment, merged with preceding segments that are not much larger.
+
+        file_from: size in bytes from which a segment is a file and not part of the manifest.
+        """
         if self.waiting is None:
             return
         rows, kept = self.waiting, list(self.segments)
@@ -72,7 +85,7 @@ class Groups:
         self.segments, self.waiting = (*kept, made), None
 
     def read(self, stored: Segment) -> pa.RecordBatch:
-        """A segment's partials, mapped."""
+        """Return a segment's partials, memory-mapped."""
         _verified(self.folder, stored)
         return segment.read(self.folder, stored, schema(self.grouping))
 
@@ -93,12 +106,12 @@ class Groups:
 
 
 def number(times: pa.Array) -> pa.Array:
-    """Dates and timestamps as whole numbers."""
+    """Return dates and timestamps as integers."""
     return times.view(pa.int32() if times.type == pa.date32() else pa.int64()).cast(pa.int64())
 
 
 def _with(part: pa.RecordBatch, hashes: U64) -> pa.RecordBatch:
-    """The rows of a sorted segment that have one of these hashes."""
+    """Return the rows of a sorted segment that have one of these hashes."""
     stored = part.column(HASH).to_numpy()
     starts, ends = np.searchsorted(stored, hashes, "left"), np.searchsorted(stored, hashes, "right")
     some = ends > starts
@@ -111,5 +124,5 @@ def _with(part: pa.RecordBatch, hashes: U64) -> pa.RecordBatch:
 
 @lru_cache(maxsize=4096)
 def _verified(folder: Path, stored: Segment) -> None:
-    """Once in a process."""
+    """Verify a segment, once per process."""
     segment.verify(folder, stored)

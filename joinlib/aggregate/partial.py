@@ -1,10 +1,13 @@
-"""Partials: one row for each group, which merge to one row for more rows.
+"""Partials: one row for each group, which can be merged with partials of further rows.
 
-    count   $a.n            sum   $a.s            avg   $a.s, $a.n            min, max   $a.m            every group   $n
+    count   $a.n         sum   $a.s         avg   $a.s, $a.n         min, max   $a.m         all groups   $n
 
-Law: partial(rows) = merge(partials of any cut of the rows); merge is associative (sums of doubles up to rounding).
-Whole numbers are summed in decimals of 38 digits and decimals of more than 28 digits in 76, so no order of rows overflows
-where another does not. Doubles are compared as the integers of `index.order`: NaN is the greatest.
+Law: partial(rows) = merge(partials of any division of the rows); merge is associative (sums of doubles up to
+rounding).
+
+Integers are summed in decimals of 38 digits, and decimals of more than 28 digits in 76, so whether a sum
+overflows does not depend on the order of rows. Doubles are compared as the integers of `index.order`: NaN
+is the greatest.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,27 +17,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.aggregate.config import Call, Grouping
 from joinlib.expr import types as t
 from joinlib.index.order import ordered
-from joinlib.route.config import HASH
+from joinlib.model.grouping import AggregateCall, Grouping
+from joinlib.model.inputs import HASH
 from joinlib.route.hash import key_hash
 
 _AT = "$at"
-ROWS = "$n"  # how many joined rows the group has
-_LARGE = 2**62  # sums of whole numbers that cannot get so large are computed in BIGINT
-_CHUNK = 1 << 16  # partials of chunks are merged once they are so many
+ROWS = "$n"  # number of joined rows of the group
+_LARGE = 2**62  # sums of integers that must stay below this are computed in BIGINT
+_CHUNK = 1 << 16  # number of partials at which those of several chunks are merged
 
-Step = tuple[str, pa.DataType, str]  # a column of partials, its type, the function that merges it
+Step = tuple[str, pa.DataType, str]  # a column of partials, its type, and the function that merges it
 
 
 @cache
 def steps(grouping: Grouping) -> tuple[Step, ...]:
-    """The columns of partials behind the keys."""
+    """Return the columns of partials that follow the keys."""
     return ((ROWS, pa.int64(), "sum"), *(s for call in grouping.calls for s in _steps(call)))
 
 
-def _steps(call: Call) -> Iterator[Step]:
+def _steps(call: AggregateCall) -> Iterator[Step]:
     if call.function in ("sum", "avg"):
         yield f"{call.name}.s", _wide(call.source), "sum"
     if call.function == "avg" or (call.function == "count" and call.argument is not None):
@@ -44,7 +47,7 @@ def _steps(call: Call) -> Iterator[Step]:
 
 
 def _wide(kind: pa.DataType) -> pa.DataType:
-    """The type in which values are summed up."""
+    """Return the type in which values are summed."""
     if t.is_float(kind):
         return pa.float64()
     if not t.is_decimal(kind):
@@ -54,7 +57,7 @@ def _wide(kind: pa.DataType) -> pa.DataType:
 
 @cache
 def schema(grouping: Grouping) -> pa.Schema:
-    """Of partials: hash of the key, keys, steps."""
+    """Return the schema of partials: hash of the key, keys, steps."""
     keys = [pa.field(k.name, k.type) for k in grouping.keys]
     return pa.schema(
         [pa.field(HASH, pa.uint64()), *keys, *(pa.field(n, kind) for n, kind, _ in steps(grouping))]
@@ -62,7 +65,7 @@ def schema(grouping: Grouping) -> pa.Schema:
 
 
 def partial(rows: pa.RecordBatch, grouping: Grouping) -> pa.RecordBatch:
-    """The groups of joined rows (columns $g, $x), in the order in which they first appear. O(rows)."""
+    """Return the partials of joined rows (columns $g, $x), in the groups' order of appearance. O(rows)."""
     keys = {k.name: _alike(rows.column(k.name)) for k in grouping.keys}
     values = {n: v for call in grouping.calls for n, v in _values(call, rows).items()}
     table = pa.table({**keys, **values, ROWS: pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)})
@@ -72,11 +75,11 @@ def partial(rows: pa.RecordBatch, grouping: Grouping) -> pa.RecordBatch:
 
 
 def _first(name: str, function: str) -> tuple[str, str]:
-    """How joined rows become a column of partials."""
+    """Return the column and the function that compute a column of partials from joined rows."""
     return name, "count" if name.endswith(".n") else function
 
 
-def _values(call: Call, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+def _values(call: AggregateCall, rows: pa.RecordBatch) -> dict[str, pa.Array]:
     if call.argument is None:
         return {}
     value = rows.column(call.argument)
@@ -85,7 +88,7 @@ def _values(call: Call, rows: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _summable(value: pa.Array) -> pa.Array:
-    """Values that no sum of so many overflows."""
+    """Return the values in a type in which their sum cannot overflow."""
     if t.is_float(value.type):
         return value.cast(pa.float64())
     if t.is_decimal(value.type):
@@ -103,7 +106,7 @@ def _comparable(value: pa.Array) -> pa.Array:
 
 
 def merge(parts: Sequence[pa.RecordBatch], grouping: Grouping) -> pa.RecordBatch:
-    """One partial for each group, in the order in which they first appear. O(rows)."""
+    """Return one partial for each group, in the groups' order of appearance. O(rows)."""
     table = pa.Table.from_batches(parts, schema(grouping))
     if not table.num_rows:
         return pa.RecordBatch.from_pylist([], schema(grouping))
@@ -113,7 +116,7 @@ def merge(parts: Sequence[pa.RecordBatch], grouping: Grouping) -> pa.RecordBatch
 def _grouped(
     table: pa.Table, keys: list[str], wanted: list[tuple[str, str]], grouping: Grouping
 ) -> pa.RecordBatch:
-    # Arrow numbers groups in an order of its own.
+    # Arrow returns groups in no particular order.
     table = table.append_column(_AT, pa.array(np.arange(table.num_rows)))
     found = table.group_by(keys, use_threads=False).aggregate([*wanted, (_AT, "min")])
     if keys:
@@ -121,14 +124,14 @@ def _grouped(
     fields = list(schema(grouping))[1:]
     columns = [_one(c).cast(f.type) for c, f in zip(found.columns, fields, strict=False)]
     if not keys:
-        columns[0] = columns[0].fill_null(0)  # the sum of no counts
+        columns[0] = columns[0].fill_null(0)  # the sum of no counts is 0, not NULL
     return pa.record_batch(
         [pa.array(_hashes(columns[: len(keys)], found.num_rows)), *columns], schema(grouping)
     )
 
 
 def nothing(grouping: Grouping) -> pa.RecordBatch:
-    """The partial of no rows: none, but for the one group that is always there if there is no GROUP BY."""
+    """Return the partial of no rows: empty, except that a query without GROUP BY always has one group."""
     columns = [(k.name, k.type) for k in grouping.keys]
     columns += [(c.argument, c.source) for c in grouping.calls if c.argument is not None]
     kinds = dict(columns) or {"$": pa.int64()}
@@ -136,7 +139,10 @@ def nothing(grouping: Grouping) -> pa.RecordBatch:
 
 
 class Partials:
-    """The partials of a unit's batch, merged as they come: memory follows the groups, not the rows."""
+    """The partials of a unit's batch, merged as they arrive.
+
+    Memory use depends on the number of groups, not of rows.
+    """
 
     def __init__(self, grouping: Grouping) -> None:
         self.grouping = grouping
@@ -144,7 +150,7 @@ class Partials:
         self._rows, self._limit = 0, _CHUNK
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Takes joined rows."""
+        """Add joined rows."""
         part = partial(rows, self.grouping)
         self._parts.append(part)
         self._rows += part.num_rows
@@ -158,7 +164,7 @@ class Partials:
 
 
 def _alike(key: pa.Array) -> pa.Array:
-    """Keys that are equal in SQL have the same bits: NaN, -0.0."""
+    """Return keys with equal bits where they are equal in SQL (NaN, -0.0)."""
     if not t.is_float(key.type):
         return key
     plain = pc.add(key, pa.scalar(0.0, key.type))
@@ -166,7 +172,7 @@ def _alike(key: pa.Array) -> pa.Array:
 
 
 def _hashes(keys: Sequence[pa.Array], rows: int) -> pa.Array:
-    """NULL hashes as zero does."""
+    """Return the hash of each key; NULL hashes like zero."""
     if not keys:
         return pa.array([0] * rows, pa.uint64())
     return pa.array(key_hash([k.fill_null(_zero(k.type)) if k.null_count else k for k in keys]))

@@ -1,10 +1,12 @@
-"""One batch of one unit of groups: partials of the join's units in, rows of the result and the next manifest out.
+"""Groups one batch in one unit: takes partials of the join's units, emits result rows, makes the next
+manifest.
 
-    append      partials wait as segments; a group comes out when its key's time has passed, or the inputs are closed
-    changelog   a row for each group that the batch has changed
-    DISTINCT    a group comes out when it is new
+    append      partials wait as segments; a group is emitted when the watermark has passed its key, or the
+                inputs are closed
+    changelog   a row is emitted for each group that the batch has changed
+    DISTINCT    a group is emitted when it is new
 
-Answer and files are pure functions of (manifest, partials): those are ordered by the unit that made them first.
+Result and files are pure functions of (manifest, partials), with partials sorted by the unit that made them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,24 +16,28 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.aggregate.config import Grouping
 from joinlib.aggregate.finish import changes, existing, finished
 from joinlib.aggregate.groups import Groups, number
 from joinlib.aggregate.partial import merge, nothing
-from joinlib.route.config import HASH
-from joinlib.state.manifest import ALWAYS, NEVER, Manifest, Run, SideManifest
+from joinlib.model.grouping import Grouping
+from joinlib.model.inputs import HASH
+from joinlib.model.time import ALWAYS, NEVER
+from joinlib.model.tuning import Tuning
+from joinlib.state.manifest import Manifest, Run, SideManifest
 from joinlib.state.manifest import empty as empty_manifest
-from joinlib.state.tuning import Tuning
 from joinlib.state.unit import retire, sweep
 
 
 def empty() -> Manifest:
-    """The state before the first batch."""
+    """Return the state before the first batch."""
     return empty_manifest(1, 1)
 
 
 class GroupUnit:
-    """`manifest` is that before the batch until `run` is exhausted, then that after it. The caller holds the unit's lock."""
+    """Groups the partials of one batch in one unit. The caller holds the unit's lock.
+
+    `manifest` is the state before the batch until `run` is exhausted, then the state after it.
+    """
 
     def __init__(
         self, grouping: Grouping, unit: int, folder: Path, tuning: Tuning, manifest: Manifest
@@ -44,7 +50,11 @@ class GroupUnit:
     def run(
         self, batch: int, parts: Sequence[tuple[int, pa.RecordBatch]], watermark: int
     ) -> Iterator[pa.RecordBatch]:
-        """`parts`: (the unit that made them, partials). `watermark`: that of the join; ALWAYS: the inputs are closed."""
+        """Yield the result rows of the batch and write the new state.
+
+        parts: pairs (the unit that made them, partials).
+        watermark: that of the join, µs; ALWAYS means that the inputs are closed.
+        """
         before = self.manifest
         arrived = [part for _, part in sorted(parts, key=lambda p: p[0])]
         if not self.grouping.keys and self.unit == 0 and before.batch < 0:
@@ -61,7 +71,7 @@ class GroupUnit:
         self.manifest = self._committed(before, batch, after)
 
     def _bound(self, watermark: int) -> int:
-        """The lowest release key that may still come."""
+        """Return the lowest release key that may still arrive."""
         release = self.grouping.release
         if watermark == ALWAYS or release is None:
             return ALWAYS if watermark == ALWAYS else NEVER
@@ -69,7 +79,7 @@ class GroupUnit:
         return int(number(release.value.evaluate(lambda _: moment, 1))[0].as_py())
 
     def _changed(self, part: pa.RecordBatch, first: bool) -> pa.RecordBatch:
-        """Rows of the changelog, or new groups where they come out at once."""
+        """Return rows of the changelog, or new groups if they are emitted at once."""
         stored = self.groups.found(part)
         count = part.num_rows
         blank = _blank(part, self.grouping)
@@ -80,7 +90,7 @@ class GroupUnit:
             self.groups.add(fresh)
             return finished(fresh, self.grouping)
         self.groups.add(part)
-        if not self.grouping.keys:  # the one group that is always there
+        if not self.grouping.keys:  # the one group always exists
             known = pa.repeat(not first, count)
         now = merge([part, *stored], self.grouping).slice(0, count)
         return changes(was, now, known, self.grouping)
@@ -95,7 +105,7 @@ class GroupUnit:
 
 
 def _blank(part: pa.RecordBatch, grouping: Grouping) -> pa.RecordBatch:
-    """The same groups, of no rows."""
+    """Return the partials of the same groups over no rows."""
     keyed = {HASH, *(k.name for k in grouping.keys)}
     columns = []
     for field, column in zip(part.schema, part.columns, strict=True):

@@ -1,4 +1,4 @@
-"""What does an expression say of these columns? Law: what Spark SQL (ANSI mode, UTC) says, for whole columns.
+"""What is the value of an expression? Law: what Spark SQL computes (ANSI mode, UTC), for whole columns.
 
 `Expr` is all that the engine knows of SQL: a typed, picklable function from columns to a column.
 """
@@ -12,7 +12,7 @@ import pyarrow as pa
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 # Qualified name -> column; every column of one call has the same length.
 Columns: TypeAlias = Callable[[str], Column]
-_TOLD = 100  # characters
+_TOLD = 100  # characters of an expression in a message
 
 
 class Node(Protocol):
@@ -31,7 +31,13 @@ class Expr:
     node: Node
 
     def evaluate(self, columns: Columns, rows: int) -> Column:
-        """Value for every row; a scalar is repeated. Raises SpecError where ANSI SQL raises (overflow, bad cast)."""
+        """Return the value for every row; a scalar is repeated.
+
+        `columns` returns a column by its qualified name, and `rows` is the length of all columns.
+
+        Raises:
+            SpecError: where ANSI SQL raises (overflow, bad cast).
+        """
         value = self.node.evaluate(columns, rows)
         if isinstance(value, pa.Scalar):
             return pa.repeat(value, rows)
@@ -39,12 +45,12 @@ class Expr:
 
     @property
     def told(self) -> str:
-        """Its text in messages, cut where it gets long."""
+        """The text for messages, cut to 100 characters."""
         return self.sql if len(self.sql) <= _TOLD else f"{self.sql[:_TOLD]}..."
 
     @property
     def column(self) -> str | None:
-        """The one column this expression merely names, if it does."""
+        """The name of the column if the expression is just a column; else None."""
         return self.columns[0] if isinstance(self.node, Ref) else None
 
 
@@ -59,5 +65,5 @@ class Ref:
 
 
 def ref(name: str, type: pa.DataType) -> Expr:
-    """The expression that names a column."""
+    """Return the expression that reads a column."""
     return Expr(name, (name,), type, Ref(name))

@@ -1,4 +1,7 @@
-"""Plus, minus, times, divide, modulo. Law: Spark's result types; overflow and division by zero raise."""
+"""Builds plus, minus, times, divide and modulo.
+
+Law: Spark's result types; overflow and division by zero raise.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +18,11 @@ _KERNELS = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked"
 
 
 def arithmetic(sign: str, left: Expr, right: Expr) -> Expr:
-    """`left sign right` for numbers; sign is + - * / % or div."""
+    """Build `left sign right` for numbers; sign is + - * / % or div.
+
+    Raises:
+        SpecError: if a side is not a number.
+    """
     sql = f"({left.sql} {sign} {right.sql})"
     left, right = _numbers(sign, left, right)
     kind = t.widest_number(left.type, right.type)
@@ -49,7 +56,7 @@ def _numbers(sign: str, left: Expr, right: Expr) -> tuple[Expr, Expr]:
 
 @columnar
 def remainder(left: pa.Array, right: pa.Array) -> pa.Array:
-    """The sign is the dividend's, as in Java."""
+    """Compute the remainder, which has the sign of the dividend, as in Java."""
     if pc.any(pc.equal(right, 0)).as_py() and pc.any(pc.and_(pc.equal(right, 0), pc.is_valid(left))).as_py():
         raise ZeroDivisionError("divide by zero")
     nulls = np.asarray(pc.or_(pc.is_null(left), pc.is_null(right)))

@@ -1,4 +1,6 @@
-"""CAST and TRY_CAST. Law: every conversion gives NULL where it fails; CAST then raises, TRY_CAST does not.
+"""Builds CAST and TRY_CAST.
+
+Law: every conversion gives NULL where it fails; CAST then raises, TRY_CAST does not.
 
 Text is read and written by `joinlib.expr.text_values`, one distinct value at a time.
 """
@@ -20,7 +22,11 @@ _LIMITS = {k: np.iinfo(k.to_pandas_dtype()) for k in (t.TINYINT, t.SMALLINT, t.I
 
 
 def cast(value: Expr, kind: pa.DataType, safe: bool = False) -> Expr:
-    """The value as another type; the value itself if it has that type already. `safe` is TRY_CAST."""
+    """Convert the value to another type; return it unchanged if it has that type. `safe` means TRY_CAST.
+
+    Raises:
+        SpecError: if there is no such conversion.
+    """
     if value.type == kind:
         return value
     word = "TRY_CAST" if safe else "CAST"
@@ -31,7 +37,7 @@ def cast(value: Expr, kind: pa.DataType, safe: bool = False) -> Expr:
 
 
 def castable(source: pa.DataType, kind: pa.DataType) -> bool:
-    """Is there a conversion at all?"""
+    """Whether there is a conversion between these types."""
     if source == t.NULL:
         return True
     if t.is_string(source) or t.is_string(kind):
@@ -48,7 +54,7 @@ def castable(source: pa.DataType, kind: pa.DataType) -> bool:
 
 @columnar
 def convert(value: pa.Array, kind: pa.DataType, safe: bool) -> pa.Array:
-    """The kernel of both casts."""
+    """The kernel of CAST and, with `safe`, of TRY_CAST."""
     result = _try(value, kind)
     if not safe and result.null_count > value.null_count:
         malformed = t.is_string(value.type)
@@ -137,13 +143,13 @@ def _numbers(value: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _whole(value: pa.Array) -> pa.Array:
-    """A decimal without its fraction."""
+    """Truncate a decimal to a whole number."""
     wide = value.cast(pa.decimal256(76, value.type.scale))
     return pc.round(wide, ndigits=0, round_mode="towards_zero").cast(pa.decimal256(76 - value.type.scale, 0))
 
 
 def _to_decimal(value: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Rounded half up; NULL where the digits do not fit."""
+    """Round half up; NULL where the digits do not fit."""
     if t.is_float(value.type):
         return _float_to_decimal(value, kind)
     if t.is_integer(value.type):
@@ -156,7 +162,7 @@ def _to_decimal(value: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _float_to_decimal(value: pa.Array, kind: pa.DataType) -> pa.Array:
-    """By the shortest text of the float, as Java's BigDecimal.valueOf."""
+    """Convert by the shortest text of the float, as Java's BigDecimal.valueOf does."""
     return from_text(to_text(value), kind)
 
 

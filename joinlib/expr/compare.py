@@ -1,4 +1,7 @@
-"""=, <>, <, <=, >, >=, <=>, BETWEEN, IN. Law: NaN equals NaN and is greater than every number; -0.0 equals 0.0."""
+"""Builds =, <>, <, <=, >, >=, <=>, BETWEEN and IN.
+
+Law: NaN equals NaN and is greater than every number; -0.0 equals 0.0.
+"""
 
 from dataclasses import dataclass
 
@@ -20,7 +23,7 @@ _PLAIN = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """`left sign right`, met in one type. A node of its own: the planner looks for equalities and time bounds."""
+    """`left sign right`, compared in one type. It is a node of its own since the planner looks for it."""
 
     sign: str
     left: Expr  # as written
@@ -49,12 +52,16 @@ def _compare(sign: str, left: Value, right: Value) -> Value:
 
 
 def same(left: Value, right: Value) -> Value:
-    """Where two values of one type are equal keys; NULL equals nothing."""
+    """Return where two values of one type are equal keys; NULL equals nothing."""
     return pc.fill_null(_compare("=", left, right), False)
 
 
 def compare(sign: str, left: Expr, right: Expr) -> Expr:
-    """Compare two values in the type they meet in."""
+    """Compare two values in their common type.
+
+    Raises:
+        SpecError: if they have none.
+    """
     sql = f"({left.sql} {sign} {right.sql})"
     kind = t.common(left.type, right.type)
     if kind is None:
@@ -70,7 +77,9 @@ def compare(sign: str, left: Expr, right: Expr) -> Expr:
 
 
 def check(node: Node) -> None:
-    """Raise if a constant that every row asks for cannot be computed: `1 / 0`, but not that of `IF(b, 1 / 0, x)`."""
+    """Raise SpecError if a constant that every row needs cannot be computed:
+    `1 / 0`, but not in `IF(b, 1 / 0, x)`.
+    """
     asked: tuple[Node, ...] = ()
     if isinstance(node, Call):
         asked = node.arguments
@@ -91,7 +100,10 @@ def between(value: Expr, low: Expr, high: Expr) -> Expr:
 
 
 def one_of(value: Expr, options: list[Expr]) -> Expr:
-    """`value IN (options)`: NULL when only a NULL could have made it true. Constants are looked up in one pass."""
+    """Build `value IN (options)`: NULL when only a NULL could have made it true.
+
+    Constants are searched in one pass.
+    """
     kind = value.type
     for option in options:
         kind = t.common(kind, option.type) or t.NULL
@@ -104,7 +116,7 @@ def one_of(value: Expr, options: list[Expr]) -> Expr:
 
 
 def _any(parts: list[Expr]) -> Expr:
-    """Halved again and again, so that a long list does not nest deep."""
+    """Combine the parts by OR as a balanced tree, so that a long list does not nest deeply."""
     half = len(parts) // 2
     return parts[0] if len(parts) == 1 else either(_any(parts[:half]), _any(parts[half:]))
 

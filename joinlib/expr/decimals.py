@@ -1,7 +1,7 @@
-"""Arithmetic of DECIMAL. Law: Spark's precision and scale, rounded half up; more than 38 digits raise.
+"""Computes with DECIMAL. Law: Spark's precision and scale, rounded half up; more than 38 digits raise.
 
-Sums and products run in Arrow's 256-bit decimals; quotients, remainders and products too wide for those run in Python,
-about 1 µs a row.
+Sums and products run in Arrow's 256-bit decimals; quotients, remainders and products too wide for those run
+in Python, about 1 µs a row.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP, traps=[Overflow])
 
 
 def result_type(sign: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Spark's type of `left sign right`."""
+    """Return Spark's type of `left sign right`."""
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     whole = max(p1 - s1, p2 - s2)
     if sign in "+-":
@@ -42,14 +42,16 @@ def decimal_arithmetic(sign: str, left: Expr, right: Expr, sql: str) -> Expr:
 
 
 def _decimal(value: Expr) -> Expr:
-    """A whole number as DECIMAL: a constant with just its digits, others with all their type can have."""
+    """Convert a whole number to DECIMAL: a constant with just its digits,
+    others with all that their type can have.
+    """
     if isinstance(value.node, Literal) and t.is_integer(value.type) and value.node.value.is_valid:
         return cast(value, pa.decimal128(len(str(abs(value.node.value.as_py()))), 0))
     return cast(value, t.as_decimal(value.type))
 
 
 def exact(left: pa.Array, right: pa.Array, sign: str, kind: pa.DataType) -> pa.Array:
-    """Dispatch by width; see the module."""
+    """Compute with Arrow or Python, by the width of the operands; see the module."""
     width = left.type.precision + right.type.precision + 1
     if sign in "+-*" and width <= _WIDE:
         return _arrow(left, right, _ARROW[sign], kind)

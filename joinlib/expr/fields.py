@@ -1,4 +1,4 @@
-"""Fields of STRUCT values. Law: the field of a NULL is NULL."""
+"""Reads fields of STRUCT values. Law: a field of NULL is NULL."""
 
 import pyarrow.compute as pc
 
@@ -7,7 +7,7 @@ from joinlib.expr.nodes import Value, call
 
 
 def field_of(value: Expr, name: str) -> Expr:
-    """The field of that name, which must be there."""
+    """Read the field of that name, which must exist."""
     kind = value.type.field(name).type
     return call(struct_field, (value,), kind, f"{value.sql}.`{name}`", name)
 

@@ -1,4 +1,4 @@
-"""Which functions can be called by name? One table: name, number of arguments, builder."""
+"""The functions that can be called by name, in one table: name, number of arguments, builder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ VOLATILE = (
 
 @dataclass(frozen=True)
 class Function:
-    """How a call is built, and from how many arguments."""
+    """Builds a call, from `least` to `most` arguments."""
 
     build: Callable[..., Expr]
     least: int
@@ -63,11 +63,15 @@ def check_call(name: str, arguments: int) -> None:
         raise SpecError(f"{name} takes {wanted} arguments, not {arguments}")
 
 
-_NEAR = 0.82  # `lenght` is length; but nobody who writes concat_ws means concat
+_NEAR = 0.82  # close enough for `lenght` to suggest length, not for concat_ws to suggest concat
 
 
 def function(name: str, arguments: list[Expr]) -> Expr:
-    """The call of a function by its name, or why there is none."""
+    """Build the call of a function by its name.
+
+    Raises:
+        SpecError: if there is no such function; the message says what to use instead.
+    """
     check_call(name, len(arguments))
     return FUNCTIONS[name.lower()].build(*arguments)
 
@@ -126,7 +130,7 @@ def _cast_to(kind: pa.DataType, value: Expr) -> Expr:
 
 
 def coalesce(*values: Expr) -> Expr:
-    """The first that is not NULL."""
+    """The first value that is not NULL."""
     sql = "coalesce(" + ", ".join(v.sql for v in values) + ")"
     conditions = [logic.negate(logic.is_null(v)) for v in values[:-1]]
     return logic.choose(conditions, list(values), sql)

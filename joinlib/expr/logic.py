@@ -1,7 +1,9 @@
-"""AND, OR, NOT, IS NULL and the choices (CASE, IF, COALESCE). Law: three-valued; what is not asked cannot fail.
+"""Builds AND, OR, NOT, IS NULL and the choices (CASE, IF, COALESCE).
 
-`IF(b = 0, 0, a / b)` and `b <> 0 AND a / b > 1` must not divide by zero: everything is computed for all rows, and only
-if that fails, again for just the rows that ask for it. So the usual case costs one pass of each kernel.
+Law: logic is three-valued, and a part that a row does not need cannot fail for it.
+
+`IF(b = 0, 0, a / b)` and `b <> 0 AND a / b > 1` must not divide by zero: everything is computed for all rows,
+and only if that fails, again for just the rows that need it. So the usual case costs one pass of each kernel.
 """
 
 from collections.abc import Sequence
@@ -20,7 +22,7 @@ from joinlib.expr.nodes import Literal, Value, call, combine, compute
 
 @dataclass(frozen=True)
 class Junction:
-    """`a AND b AND ...` or `a OR b OR ...`: a part is asked only where those before it do not decide."""
+    """`a AND b AND ...` or `a OR b OR ...`: a part is needed only where those before it do not decide."""
 
     parts: tuple[Expr, ...]
     all: bool  # AND
@@ -56,7 +58,7 @@ class Case:
 
 
 def _where(node: Node, mask: Value, type: pa.DataType, columns: Columns, rows: int) -> Value:
-    """The node's value, of which only rows in mask matter: others may not fail."""
+    """The value of a node of which only the rows in `mask` matter: it does not fail because of others."""
     try:
         return node.evaluate(columns, rows)
     except SpecError:
@@ -64,7 +66,7 @@ def _where(node: Node, mask: Value, type: pa.DataType, columns: Columns, rows: i
             mask = pa.repeat(mask, rows)
         chosen = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
         flags = np.asarray(chosen.to_numpy(zero_copy_only=False), dtype=bool)
-        if not flags.any():  # of no row at all, too: a constant fails without being asked
+        if not flags.any():  # also without any row: a constant may fail although no row needs it
             return pa.nulls(len(flags), type)
         if flags.all():
             raise
@@ -83,22 +85,25 @@ def _masked(columns: Columns, mask: pa.Array) -> Columns:
 
 
 def both(*parts: Expr) -> Expr:
-    """The conjunction of parts, asked in their order."""
+    """The conjunction of parts, evaluated in their order."""
     return _junction(parts, True)
 
 
 def either(*parts: Expr) -> Expr:
-    """The disjunction of parts, asked in their order."""
+    """The disjunction of parts, evaluated in their order."""
     return _junction(parts, False)
 
 
 def all_of(parts: Sequence[Expr]) -> Expr | None:
-    """The conjunction of parts, in their order; None of none."""
+    """The conjunction of parts, in their order; None if there are no parts."""
     return both(*parts) if parts else None
 
 
 def _junction(parts: Sequence[Expr], all: bool) -> Expr:
-    """One flat node, however many parts: what nests deep can neither be evaluated nor pickled. Its text is as of pairs."""
+    """Make one flat node, however many parts: deep nesting can neither be evaluated nor pickled.
+
+    Its text nests pairs.
+    """
     if len(parts) == 1:
         return parts[0]
     word = "AND" if all else "OR"
@@ -125,7 +130,11 @@ def is_null(value: Expr) -> Expr:
 
 
 def choose(conditions: list[Expr], values: list[Expr], sql: str) -> Expr:
-    """CASE WHEN conditions[i] THEN values[i] ... ELSE values[-1]; values meet in one type."""
+    """CASE WHEN conditions[i] THEN values[i] ... ELSE values[-1]; values are cast to their common type.
+
+    Raises:
+        SpecError: if they have none.
+    """
     kind = values[0].type
     for value in values[1:]:
         found = t.common(kind, value.type)

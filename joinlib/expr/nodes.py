@@ -1,6 +1,7 @@
-"""What are expressions made of? Three nodes: a column (`Ref`), a constant (`Literal`), a kernel over values (`Call`).
+"""The nodes of expressions: a column (`Ref`), a constant (`Literal`), a kernel applied to values (`Call`).
 
-Law: `evaluate` gives an array with one value for each row, or a scalar when no row can differ.
+Law: `evaluate` gives an array with one value for each row, or a scalar when all rows have the same value.
+
 Kernels are module-level functions, so that nodes pickle.
 """
 
@@ -31,7 +32,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel applied to values; `text` says in an error what was computed."""
+    """A kernel applied to values; `text` names the computation in an error."""
 
     kernel: Callable[..., Value]
     arguments: tuple[Node, ...]
@@ -47,7 +48,7 @@ class Call:
 
 
 def _reason(error: Exception) -> str:
-    """A word on what went wrong, without the row's value (Arrow likes to quote it)."""
+    """Describe what went wrong without the row's value, which Arrow's message may quote."""
     text = str(error).lower()
     for word, reason in _REASONS.items():
         if word in text:
@@ -65,38 +66,41 @@ _REASONS = {
 def call(
     kernel: Callable[..., Value], arguments: tuple[Expr, ...], type: pa.DataType, sql: str, *more: Hashable
 ) -> Expr:
-    """A kernel over expressions, of a known type; evaluated right away when no column is read, unless that fails."""
+    """Apply a kernel to expressions; `more` are its parameters and `type` is its result.
+
+    Without columns it is evaluated right away, unless that fails.
+    """
     node = Call(kernel, tuple(a.node for a in arguments), more, sql)
     if all(isinstance(a.node, Literal) for a in arguments):
-        with suppress(SpecError):  # perhaps no row asks: see `joinlib.expr.compare.check`
+        with suppress(SpecError):  # perhaps no row needs it: see `joinlib.expr.compare.check`
             value = node.evaluate(no_columns, 1)
             return constant(value if isinstance(value, pa.Scalar) else value[0], sql)
     return combine(node, arguments, type, sql)
 
 
 def combine(node: Node, parts: Sequence[Expr], type: pa.DataType, sql: str) -> Expr:
-    """An expression over parts: it reads what they read."""
+    """Make an expression of a node over parts: it reads the columns that they read."""
     return Expr(sql, tuple(dict.fromkeys(c for p in parts for c in p.columns)), type, node)
 
 
 def constant(value: pa.Scalar, sql: str) -> Expr:
-    """A literal; its text carries the type where SQL's would not."""
+    """Make a constant. `sql` must identify value and type, as text that is equal means the same."""
     return Expr(sql, (), value.type, Literal(value))
 
 
 def no_columns(name: str) -> Column:
-    """The columns of a constant."""
+    """The columns of a constant: none may be read."""
     raise AssertionError(f"a constant reads {name}")
 
 
 def compute(*values: Any) -> Value:
-    """The Arrow kernel whose name comes last."""
+    """Call the Arrow kernel whose name is the last argument."""
     *arguments, name = values
     return pc.call_function(name, arguments)
 
 
 def columnar(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
-    """Let a kernel see contiguous arrays of one length only; scalars in give a scalar out."""
+    """Let a kernel see contiguous arrays of one length only; for scalars the result is a scalar."""
 
     @wraps(kernel)
     def whole(*values: Any) -> Value:

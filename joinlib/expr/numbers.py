@@ -1,4 +1,7 @@
-"""round, floor, ceil, least, greatest, isnan. Law: half up, away from zero; NaN is the greatest number."""
+"""Builds round, floor, ceil, least, greatest and isnan.
+
+Law: half up, away from zero; NaN is the greatest number.
+"""
 
 from decimal import ROUND_HALF_UP, Context, Decimal
 
@@ -50,7 +53,7 @@ def _half_up(value: int, step: int) -> int:
 
 @columnar
 def round_float(value: pa.Array, digits: int) -> pa.Array:
-    """By the shortest text of the number, as Java's BigDecimal: round(2.675, 2) is 2.68."""
+    """Round by the shortest text of the number, as Java's BigDecimal does: round(2.675, 2) is 2.68."""
     encoded = value.dictionary_encode()
     rounded = [_round(v, digits) for v in encoded.dictionary.to_pylist()]
     return pa.array(rounded, value.type).take(encoded.indices)
@@ -67,7 +70,7 @@ _WIDE = Context(prec=700, rounding=ROUND_HALF_UP)  # every double has fewer digi
 
 
 def whole(name: str, value: Expr) -> Expr:
-    """floor and ceil: BIGINT of a float, DECIMAL without fraction of a DECIMAL."""
+    """Build floor or ceil: BIGINT of a float, DECIMAL without fraction of a DECIMAL."""
     value = _number(name, value)
     sql = f"{name}({value.sql})"
     if t.is_integer(value.type):
@@ -85,7 +88,7 @@ def whole_decimal(value: Value, name: str, kind: pa.DataType) -> Value:
 
 
 def extreme(name: str, *values: Expr) -> Expr:
-    """least and greatest: NULLs are skipped."""
+    """Build least or greatest, which skip NULLs."""
     sign, result = ("<" if name == "least" else ">"), values[0]
     for value in values[1:]:
         sql = f"{name}({result.sql}, {value.sql})"
@@ -95,7 +98,7 @@ def extreme(name: str, *values: Expr) -> Expr:
 
 
 def is_nan(value: Expr) -> Expr:
-    """FALSE for NULL, as Spark."""
+    """Build isnan, which is FALSE for NULL, as in Spark."""
     value = cast(_number("isnan", value), t.DOUBLE)
     found = call(compute, (value,), t.BOOLEAN, f"isnan({value.sql})", "is_nan")
     return choose(

@@ -1,4 +1,4 @@
-"""Functions of text. Law: positions and lengths count characters, from 1; NULL in, NULL out."""
+"""Builds functions of text. Law: positions and lengths count characters, from 1; NULL in, NULL out."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ _SIDES = {"trim": pc.utf8_trim, "btrim": pc.utf8_trim, "ltrim": pc.utf8_ltrim, "
 
 
 def text(name: str, value: Expr) -> Expr:
-    """The value as a string, as Spark's functions of text take it."""
+    """Convert the value to a string, as Spark does for arguments of text functions."""
     if not castable(value.type, t.STRING):
         raise SpecError(f"{name} takes text, {value.sql} is {t.name(value.type)}")
     return cast(value, t.STRING)
@@ -27,14 +27,14 @@ def change_case(name: str, value: Expr) -> Expr:
 
 @columnar
 def cased(value: pa.Array, name: str) -> pa.Array:
-    """Arrow's own mapping is one to one, Java's is not: upper('ß') is 'SS'."""
+    """Change case. Arrow maps each character to one, but Java does not: upper('ß') is 'SS'."""
     if pc.all(pc.string_is_ascii(value), min_count=0).as_py():
         return _ASCII[name](value)
     return pa.array([None if v is None else _UNICODE[name](v) for v in value.to_pylist()], t.STRING)
 
 
 def trim(name: str, value: Expr) -> Expr:
-    """Spaces off the ends: spaces only, as Spark."""
+    """Remove spaces at the ends: only spaces, as in Spark."""
     return call(trim_spaces, (text(name, value),), t.STRING, f"{name}({value.sql})", name)
 
 
@@ -56,14 +56,18 @@ def join_text(*values: Value) -> Value:
 
 
 def substring(value: Expr, start: Expr, length: Expr | None = None) -> Expr:
-    """Characters from `start` (from 1; negative: from the end), at most `length`; both constant."""
+    """Take characters from `start` (from 1; negative: from the end), at most `length`; both are constants."""
     first, count = whole("substring", start), None if length is None else whole("substring", length)
     parts = ", ".join(e.sql for e in (value, start, length) if e is not None)
     return call(slice_text, (text("substring", value),), t.STRING, f"substring({parts})", first, count)
 
 
 def whole(name: str, value: Expr) -> int:
-    """A constant whole number."""
+    """Return the value of a constant whole number.
+
+    Raises:
+        SpecError: if the expression is not one.
+    """
     number = value.node.value.as_py() if isinstance(value.node, Literal) else None
     if not isinstance(number, int):
         raise SpecError(f"{name} takes a constant whole number, not {value.sql}")
@@ -85,7 +89,7 @@ def _slice_from_end(value: pa.Array, first: int, count: int | None) -> pa.Array:
 
 
 def _tail(value: str | None, first: int, count: int | None) -> str | None:
-    """Counting begins before the text if it is shorter than -first: substring('ab', -3, 2) is 'a'."""
+    """Count from before the text if it is shorter than -first: substring('ab', -3, 2) is 'a'."""
     if value is None:
         return None
     start = len(value) + first
@@ -94,7 +98,7 @@ def _tail(value: str | None, first: int, count: int | None) -> str | None:
 
 
 def replace(value: Expr, old: Expr, new: Expr) -> Expr:
-    """Every occurrence of a constant replaced by another."""
+    """Replace every occurrence of one constant text by another."""
     before, after = constant_text("replace", old), constant_text("replace", new)
     sql = f"replace({value.sql}, {old.sql}, {new.sql})"
     if not before:
@@ -114,7 +118,7 @@ def replace_text(value: Value, old: str, new: str) -> Value:
 
 
 def like(value: Expr, pattern: Expr, escape: str = "\\") -> Expr:
-    """SQL patterns: % any text, _ one character."""
+    """Match an SQL pattern: % is any text, _ one character."""
     sql = (
         f"({value.sql} LIKE {pattern.sql})"
         if escape == "\\"
@@ -125,7 +129,7 @@ def like(value: Expr, pattern: Expr, escape: str = "\\") -> Expr:
 
 
 def regex(pattern: str, escape: str) -> str:
-    """The pattern as an RE2 expression for the whole text."""
+    """Translate the pattern to an RE2 expression for the whole text."""
     out, rest = [], iter(pattern)
     for c in rest:
         if c == escape:

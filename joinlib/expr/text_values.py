@@ -1,6 +1,8 @@
-"""How are values read from text and written as text? Law: as Spark does, in UTC; text that cannot be read is NULL.
+"""Reads values from text and writes them as text.
 
-Distinct values only are converted, in Python, about 1 µs each.
+Law: as Spark does, in UTC; text that cannot be read is NULL.
+
+Only distinct values are converted, in Python, about 1 µs each.
 """
 
 import re
@@ -27,7 +29,7 @@ _ZONE = re.compile(
     re.ASCII,
 )
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-# What Java trims. Spark takes DEL off, too, but for floats and decimals.
+# The characters that Java trims. Spark also trims DEL, except for floats and decimals.
 _BLANK = "".join(map(chr, range(33)))
 _BLANKS = _BLANK + "\x7f"
 _DAY_US, _CYCLE = 86_400_000_000, 146_097  # 400 years have the same number of days, always
@@ -68,7 +70,7 @@ def to_text(value: pa.Array) -> pa.Array:
 
 
 def from_decimal(value: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The nearest float: of few digits by one division, which is exact enough, else of each distinct value."""
+    """Convert to the nearest float: few digits by one exact division, others one distinct value at a time."""
     precision, scale = value.type.precision, value.type.scale
     if kind == t.DOUBLE and precision <= 15:
         whole = value.cast(pa.decimal128(38, scale)).view(pa.decimal128(38, 0)).cast(pa.int64())
@@ -77,7 +79,9 @@ def from_decimal(value: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _nearest_float(number: Decimal) -> float:
-    """Not by way of the nearest double, which may lie midway between two floats though the number does not."""
+    """Round to a FLOAT directly: the nearest double may be midway between two floats when
+    the number is not.
+    """
     wide = float(number)
     near = np.float32(wide)
     if np.isinf(near):
@@ -129,14 +133,14 @@ def _boolean(text: str) -> bool | None:
 
 
 def _date(text: str) -> int | None:
-    """Days since 1970."""
+    """Read a date as days since 1970."""
     found = _DATE.fullmatch(text.strip(_BLANKS))
     days = _days(int(found[1]), int(found[2] or 1), int(found[3] or 1)) if found else None
     return days if days is not None and -(2**31) <= days < 2**31 else None
 
 
 def _days(year: int, month: int, day: int) -> int | None:
-    """Of any year: Python's dates know 1 to 9999, so the year is moved by cycles of 400."""
+    """Days since 1970 of any year: Python's dates cover 1 to 9999, so the year is moved by cycles of 400."""
     try:
         return (date(2000 + year % 400, month, day) - _EPOCH).days + (year // 400 - 5) * _CYCLE
     except ValueError:
@@ -147,7 +151,7 @@ _EPOCH = date(1970, 1, 1)
 
 
 def _moment(text: str, zoned: bool) -> int | None:
-    """Microseconds since 1970."""
+    """Read a timestamp as microseconds since 1970."""
     found = _MOMENT.fullmatch(text.strip(_BLANKS))
     if not found:
         return None
@@ -169,7 +173,7 @@ def _moment(text: str, zoned: bool) -> int | None:
 
 
 def _shift(zone: str | None, days: int, seconds: int) -> int | None:
-    """How many seconds a zone is ahead of UTC at a moment told in it."""
+    """How many seconds a zone is ahead of UTC at a local moment; None for an unknown zone."""
     if zone is None or zone == "Z":
         return 0
     if found := _ZONE.fullmatch(zone):
@@ -186,7 +190,7 @@ def _shift(zone: str | None, days: int, seconds: int) -> int | None:
 
 
 def _written_date(days: int) -> str:
-    """Years above 9999 have a sign, as in Java."""
+    """Write days since 1970 as a date; years above 9999 have a sign, as in Java."""
     cycles, rest = divmod(days + (_EPOCH - _START).days, _CYCLE)
     found = _START + timedelta(rest)
     year = found.year + cycles * 400
@@ -205,7 +209,7 @@ def _written_moment(micros: int) -> str:
 
 
 def java_float(number: float, of: Callable[[float], Any] = float) -> str:
-    """Java's text of a float: 1.0, 1.0E10, NaN, Infinity."""
+    """Write a float as Java does: 1.0, 1.0E10, NaN, Infinity."""
     if number != number:
         return "NaN"
     if number in (float("inf"), float("-inf")):

@@ -1,4 +1,7 @@
-"""Dates, timestamps and intervals. Law: UTC, microseconds; adding months keeps the day or takes the month's last."""
+"""Builds functions of dates, timestamps and intervals.
+
+Law: UTC, microseconds; adding months keeps the day, or takes the last day of a shorter month.
+"""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,7 +34,7 @@ class Interval:
 
 
 def interval(months: int, micros: int, days_only: bool) -> Expr:
-    """An INTERVAL literal."""
+    """Build an INTERVAL constant."""
     sql = f"INTERVAL {months} MONTHS" if months else f"INTERVAL {micros} MICROSECONDS"
     return Expr(sql, (), MONTHS if months else t.INTERVAL, Interval(months, micros, days_only))
 
@@ -41,7 +44,11 @@ def is_interval(value: Expr) -> bool:
 
 
 def shift(sign: str, left: Expr, right: Expr) -> Expr:
-    """+ and - where one side is a time or an interval."""
+    """Build + and - where one side is a time or an interval.
+
+    Raises:
+        SpecError: if the types cannot be added or subtracted.
+    """
     if sign == "+" and is_interval(left) and not is_interval(right):
         left, right = right, left
     sql = f"({left.sql} {sign} {right.sql})"
@@ -109,12 +116,12 @@ def add_months(value: pa.Array, months: int) -> pa.Array:
 
 
 def shift_days(sign: str, value: Expr, days: Expr) -> Expr:
-    """date_add, date_sub."""
+    """Build date_add (sign +) or date_sub (sign -)."""
     return shift(sign, cast(value, t.DATE), cast(days, t.INT))
 
 
 def shift_months(value: Expr, months: Expr) -> Expr:
-    """add_months(date, constant)."""
+    """Build add_months(date, constant)."""
     count = months.node.value.as_py() if isinstance(months.node, Literal) else None
     if not isinstance(count, int):
         raise SpecError(f"add_months takes a constant whole number, not {months.sql}")
@@ -123,7 +130,7 @@ def shift_months(value: Expr, months: Expr) -> Expr:
 
 
 def part(name: str, value: Expr) -> Expr:
-    """year(x), month(x), ... as INT."""
+    """Build year(x), month(x), ... as INT."""
     value = _moment(name, value)
     if name in ("hour", "minute", "second"):
         value = cast(value, t.TIMESTAMP_NTZ)
@@ -131,7 +138,7 @@ def part(name: str, value: Expr) -> Expr:
 
 
 def seconds(value: Expr) -> Expr:
-    """EXTRACT(SECOND FROM x) as DECIMAL(8,6), with its fraction."""
+    """Build EXTRACT(SECOND FROM x) as DECIMAL(8,6), with its fraction."""
     value = cast(_moment("EXTRACT", value), t.TIMESTAMP_NTZ)
     return call(seconds_of, (value,), _SECONDS, f"EXTRACT(SECOND FROM {value.sql})")
 
@@ -165,7 +172,7 @@ def extract(value: Value, unit: str) -> Value:
 
 
 def truncate(unit: str, value: Expr) -> Expr:
-    """date_trunc(unit, x) as TIMESTAMP; weeks begin on Monday."""
+    """Build date_trunc(unit, x) as TIMESTAMP; weeks begin on Monday."""
     if unit.lower() not in UNITS:
         raise SpecError(f"date_trunc knows {', '.join(UNITS)}, not {unit!r}")
     if not (t.is_time(value.type) or t.is_string(value.type)):
@@ -182,7 +189,7 @@ def floor_time(value: Value, unit: str) -> Value:
 
 
 def days_between(end: Expr, start: Expr) -> Expr:
-    """datediff(end, start): whole days, as INT."""
+    """Build datediff(end, start): whole days, as INT."""
     end, start = cast(end, t.DATE), cast(start, t.DATE)
     return call(subtract_days, (end, start), t.INT, f"datediff({end.sql}, {start.sql})")
 

@@ -1,7 +1,10 @@
-"""Which type do two SQL values meet in? Law: Spark's ANSI coercion, written over Arrow types.
+"""Finds the common type of two SQL values, over Arrow types:
 
-TINYINT int8 · SMALLINT int16 · INT int32 · BIGINT int64 · FLOAT · DOUBLE · DECIMAL decimal128 · BOOLEAN · STRING
-BINARY · DATE date32 · TIMESTAMP timestamp(us, UTC) · TIMESTAMP_NTZ timestamp(us) · INTERVAL duration(us)
+    TINYINT int8 · SMALLINT int16 · INT int32 · BIGINT int64 · FLOAT · DOUBLE · DECIMAL decimal128 · BOOLEAN
+    STRING · BINARY · DATE date32 · TIMESTAMP timestamp(us, UTC) · TIMESTAMP_NTZ timestamp(us)
+    INTERVAL duration(us)
+
+Law: Spark's ANSI coercion.
 """
 
 import pyarrow as pa
@@ -25,7 +28,7 @@ NAMES = {name: kind for kind, name in reversed(_NAMES.items())}
 
 
 def name(kind: pa.DataType) -> str:
-    """The SQL name of a type."""
+    """Return the SQL name of a type."""
     if t.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
     if t.is_struct(kind):
@@ -74,7 +77,9 @@ def is_nested(kind: pa.DataType) -> bool:
 
 
 def decimal(precision: int, scale: int) -> pa.DataType:
-    """DECIMAL(precision, scale), cut to 38 digits as Spark does: integral digits win, 6 decimals are kept."""
+    """DECIMAL(precision, scale), reduced to 38 digits as Spark does:
+    integral digits first, 6 decimals are kept.
+    """
     if precision > MAX_PRECISION:
         whole = precision - scale
         scale = max(MAX_PRECISION - whole, min(scale, MIN_KEPT_SCALE))
@@ -83,12 +88,14 @@ def decimal(precision: int, scale: int) -> pa.DataType:
 
 
 def as_decimal(kind: pa.DataType) -> pa.DataType:
-    """The decimal that holds every value of an integer type."""
+    """Return the decimal type that holds every value of an integer type."""
     return kind if is_decimal(kind) else pa.decimal128(_DIGITS[kind], 0)
 
 
 def widest_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The decimal both fit into; if there is none, that of 38 digits with all that can stand before the point."""
+    """The decimal type that holds both; if there is none, one of 38
+    digits with all digits before the point.
+    """
     left, right = as_decimal(left), as_decimal(right)
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
@@ -96,7 +103,7 @@ def widest_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def widest_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The numeric type two numbers meet in: BIGINT and FLOAT meet in DOUBLE, DECIMAL and DOUBLE too."""
+    """The common type of two numeric types: DOUBLE for BIGINT and FLOAT, and for DECIMAL and DOUBLE."""
     if left == right:
         return left
     if is_float(left) or is_float(right):
@@ -107,7 +114,9 @@ def widest_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def exact(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type two values meet in without reading a string: for keys, CASE branches and comparisons; or None."""
+    """The common type without parsing strings, for keys, CASE branches and
+    comparisons; None if they have none.
+    """
     if left == right or right == NULL:
         return left
     if left == NULL:
@@ -122,7 +131,9 @@ def exact(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type two values meet in, strings read as what they are met with and dates as midnights; or None."""
+    """The common type, with strings parsed as the other type and dates as midnights; None
+    if they have none.
+    """
     found = exact(left, right)
     if found is not None:
         return found

@@ -1,4 +1,5 @@
-"""Which stored rows may match these hashes? Law: an index returns exactly what a scan would keep.
+"""Which stored rows may match these hashes?
 
-An index knows hashes and row numbers, never columns: equal hash is not equal key, the caller compares keys.
+Law: an index returns exactly the rows that a scan would keep. An index contains hashes and row numbers, never
+columns: equal hashes do not imply equal keys, so the caller compares keys.
 """

@@ -1,33 +1,30 @@
-"""Rows in ascending order of their hashes: found by a walk forward, behind a Bloom filter and fences.
+"""Finds rows that ascend by hash by walking forward, with a Bloom filter and fences.
 
-    hashes   3 5 5 9 | 12 12 14 20 | 21 ...   the column of a segment, mapped: read where rows are found, and nowhere else
-    fences   3         12            21       the first hash of every page; small, so they stay in memory
-    filter   10 bits a hash                   of hashes that are not there 1.5 % are looked for
+    hashes   3 5 5 9 | 12 12 14 20 | 21 ...   a segment's memory-mapped column, read only where rows are found
+    fences   3         12            21       the first hash of every page; few, so they stay in memory
+    filter   10 bits per hash                 1.5 % of the absent hashes pass and are searched
 
-A probe costs a look at the filter; then a step along the fences and a search in one page of 4 KiB.
+A probe costs a test of the filter; then a walk along the fences and a search in one page of 4 KiB.
 """
 
 from typing import NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
+from joinlib.arrays import I32, U64
 from joinlib.index.bloom import Bloom, bloom, of_words, passes
 
-U64 = npt.NDArray[np.uint64]
-I32 = npt.NDArray[np.int32]
-
-PAGE = 512  # hashes between two fences: one page of memory, or of a disk
+PAGE = 512  # hashes between two fences: one page of memory or disk
 
 
 class Guide(NamedTuple):
-    """Tells where a hash may be found; made of the hashes alone."""
+    """Locates hashes in a segment; built from the hashes alone."""
 
     fences: U64
     filter: Bloom
     last: int  # the greatest hash
-    keys: int  # how many different hashes there are
+    keys: int  # number of distinct hashes
 
     @property
     def first(self) -> int:
@@ -40,13 +37,13 @@ class Guide(NamedTuple):
 
 
 def guide(hashes: U64) -> Guide:
-    """Of ascending hashes, of which there is one at least. O(hashes)."""
+    """Return the guide of ascending hashes, at least one. O(hashes)."""
     keys = 1 + int(np.count_nonzero(hashes[1:] != hashes[:-1]))
     return Guide(hashes[::PAGE].copy(), bloom(hashes), int(hashes[-1]), keys)
 
 
 def restored(fences: U64, words: U64, last: int, keys: int) -> Guide:
-    """The guide that has these parts."""
+    """Return the guide with these parts."""
     return Guide(fences, of_words(words, int(fences[0]), last), last, keys)
 
 
@@ -64,11 +61,11 @@ def probe(
     rows: I32,
     found: int,
 ) -> tuple[int, int, int]:
-    """Writes pairs (position in `wanted`, row) of equal hash behind the `found` that are there already.
+    """Append pairs (position in `wanted`, row) of equal hash after the `found` pairs already in the arrays.
 
-    `wanted` ascends; asked are [at, stop), which lie between the first hash and the last. Goes on with row `row` of `at`
-    (-1: not yet looked for). Rows are numbered from `first` on. Returns found, at and row to go on with; at == stop when
-    all is done.
+    `wanted` ascends; the positions [at, stop) are searched, whose hashes must lie between the first hash
+    and the last. The search of position `at` resumes with row `row` (-1: not begun). Rows are numbered from
+    `first` on. Returns found, at and row to resume with; at == stop when the search is complete.
     """
     room, end = rows.shape[0], hashes.shape[0]
     page, near = 0, 0
@@ -95,7 +92,10 @@ def probe(
 
 @nb.njit(cache=True, inline="always")
 def _page(fences: U64, page: int, sought: int) -> int:
-    """The last page from `page` on that begins before `sought`: the first row of that hash is there, or right behind it."""
+    """Return the last page, from `page` on, that begins before `sought`.
+
+    The first row of that hash is in this page or directly after it.
+    """
     step, last = 1, fences.shape[0] - 1
     while page + step <= last and fences[page + step] < sought:
         page += step
@@ -112,7 +112,7 @@ def _page(fences: U64, page: int, sought: int) -> int:
 
 @nb.njit(cache=True, inline="always")
 def _within(hashes: U64, low: int, high: int, sought: int) -> int:
-    """The first row from `low` to `high` that is not before `sought`. No branch can be mistaken."""
+    """Return the first row in [low, high] that is not less than `sought`, without unpredictable branches."""
     size = high - low
     while size > 0:
         half = (size + 1) >> 1

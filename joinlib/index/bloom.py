@@ -1,32 +1,32 @@
-"""Is this hash surely not among those? A blocked Bloom filter: the bits of a hash lie in one line of the processor's cache.
+"""A blocked Bloom filter: the bits of a hash lie in one cache line of the processor.
 
-    blocks of 512 bits (8 words), about 10 bits a hash, of which each sets 5: of those that are not there 1.5 % pass
+    blocks of 512 bits (8 words), about 10 bits per hash, each of which sets 5: 1.5 % of absent hashes pass
 
-A block stands for a range of hashes, so hashes in ascending order walk the filter forward, as they walk all else.
-(Putze, Sanders and Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007; UMJoin, section 3.1.2.)
+A block covers a range of hashes, so hashes in ascending order walk the filter forward, like everything else
+here. (Putze, Sanders and Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007; UMJoin, section
+3.1.2.)
 
-Law: a hash that is there always passes.
+Law: a hash that is present always passes.
 """
 
 from typing import NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
-U64 = npt.NDArray[np.uint64]
+from joinlib.arrays import U64
 
-_WORDS = 8  # of a block
+_WORDS = 8  # words of a block
 _BLOCK_BITS = 512
 _PER_HASH = 10
 _BITS = 5
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # the bits in a block must not hang on those that chose it
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # makes the bits in a block independent of those that chose it
 _HALF, _POSITION, _WORD, _IN_WORD, _ONE = (np.uint64(n) for n in (32, 9, 6, 63, 1))
 _TOP = np.uint64(64 - 9)
 
 
 class Bloom(NamedTuple):
-    """The filter of hashes from `first` on, and how a hash becomes the number of a block."""
+    """The filter of hashes from `first` on, and the constants that map a hash to the number of a block."""
 
     words: U64
     first: np.uint64
@@ -35,7 +35,7 @@ class Bloom(NamedTuple):
 
 
 def of_words(words: U64, first: int, last: int) -> Bloom:
-    """The filter that has these words, for hashes between `first` and `last`."""
+    """Return the filter with these words, for hashes between `first` and `last`."""
     shift = 64 - (last - first).bit_length()
     most = (last - first << shift) >> 32
     factor = (len(words) // _WORDS << 32) // (most + 1)
@@ -43,7 +43,7 @@ def of_words(words: U64, first: int, last: int) -> Bloom:
 
 
 def bloom(hashes: U64) -> Bloom:
-    """The filter of ascending hashes, of which there is one at least. O(hashes)."""
+    """Return the filter of ascending hashes, at least one. O(hashes)."""
     blocks = -(-len(hashes) * _PER_HASH // _BLOCK_BITS)
     empty = of_words(np.zeros(_WORDS * blocks, np.uint64), int(hashes[0]), int(hashes[-1]))
     _set(empty, hashes)
@@ -63,7 +63,7 @@ def _set(filter: Bloom, hashes: U64) -> None:
 
 @nb.njit(cache=True, inline="always")
 def passes(filter: Bloom, sought: int) -> bool:
-    """False: the hash is not there. It lies between the first and the last that the filter was made for."""
+    """Return False only if the hash is absent. It must lie between the filter's first and last hash."""
     block = _block(filter, sought)
     bits = np.uint64(sought) * _SPREAD
     for _ in range(_BITS):
@@ -76,6 +76,6 @@ def passes(filter: Bloom, sought: int) -> bool:
 
 @nb.njit(cache=True, inline="always")
 def _block(filter: Bloom, sought: int) -> np.int64:
-    """The first word of the hash's block."""
+    """Return the first word of the hash's block."""
     high = ((np.uint64(sought) - filter.first) << filter.shift) >> _HALF
     return np.int64(high * filter.factor >> _HALF) * _WORDS

@@ -2,12 +2,13 @@
 
     header | hashes u64[capacity] | nexts i32[capacity] | heads i32[2^bits] | marks u8[capacity]
 
-Insert and probe cost O(1) a row. About 17 bytes a row are touched (8 hash, 4 next, 4 to 8 heads; marks only where an
-outer join sets them): the file is sparse, room that rows will not use soon takes neither memory nor disk. What they will use
-is reserved a sixteenth at a time, so that a full disk is an error and not the end of the process.
+Insert and probe cost O(1) per row. About 17 bytes per row are touched (8 hash, 4 next, 4 to 8 heads; marks
+only where an outer join sets them). The file is sparse: space that is not used soon takes neither memory
+nor disk. Space that will be used is reserved a sixteenth of the file at a time, so that a full disk raises
+an error instead of killing the process.
 
-The file is a cache. `token` says which rows it holds and `dirty` that a change was cut off half way; whoever opens it
-compares the token with the manifest and builds the index anew when they differ.
+The file is a cache. `token` identifies the rows it holds, and `dirty` means that a change was interrupted.
+The process that opens it compares the token with the manifest and rebuilds the index if they differ.
 """
 
 import math
@@ -17,26 +18,33 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from joinlib.arrays import I32, U64
 from joinlib.errors import StateError
 from joinlib.files import reserve, whole
 from joinlib.index import kernels
 from joinlib.index.mapped import Mapped
 
-U64 = npt.NDArray[np.uint64]
-I32 = npt.NDArray[np.int32]
-
 _MAGIC = 0x31494A53  # "SJI1"
 _HEADER = 4096
 _MAGIC_AT, _ROWS, _CAPACITY, _BITS, _SKIP_BITS, _DIRTY, _TOKEN, _MARKS_TOKEN = range(8)
 _SMALLEST = 1024
-_SAMPLE = 1 << 14  # buckets from which the number of keys is told
+_SAMPLE = 1 << 14  # buckets from which the number of keys is estimated
 
 
 class Chains:
-    """Hash chains over the rows 0..rows-1 of one run. `skip_bits` top bits of every hash are equal (they chose the unit)."""
+    """Hash chains over the rows 0..rows-1 of one run.
+
+    The `skip_bits` top bits of all hashes are equal, because they chose the unit.
+    """
 
     def __init__(self, path: Path, skip_bits: int, capacity: int = _SMALLEST) -> None:
-        """Opens the file at `path`, or makes an empty one."""
+        """Open the file at `path`, or create an empty one.
+
+        capacity: initial number of rows for which a new file has space.
+
+        Raises:
+            StateError: the file is not an index of this query.
+        """
         self.path = path
         if not path.exists():
             _allocate(path, skip_bits, max(capacity, _SMALLEST))
@@ -59,7 +67,7 @@ class Chains:
         at += 4 << bits
         self._marks = np.frombuffer(view, np.uint8, capacity, at)
         self._bits = bits
-        self._reserved = 0  # rows whose place on the disk is sure; other processes ask anew
+        self._reserved = 0  # rows whose disk space this process has reserved
         self._marks_reserved = False
 
     @property
@@ -68,12 +76,12 @@ class Chains:
 
     @property
     def token(self) -> int:
-        """Which rows the index holds (a chained hash of their segments); 0: none."""
+        """A chained hash of the segments whose rows the index holds; 0: no rows."""
         return int(self._header[_TOKEN])
 
     @property
     def marks_token(self) -> int:
-        """Which marks are set, likewise."""
+        """A chained hash of the log of marks that are set; 0: no marks."""
         return int(self._header[_MARKS_TOKEN])
 
     @marks_token.setter
@@ -82,12 +90,12 @@ class Chains:
 
     @property
     def dirty(self) -> bool:
-        """A change was cut off half way: the index must be built anew."""
+        """Whether a change was interrupted, so that the index must be rebuilt."""
         return bool(self._header[_DIRTY])
 
     @property
     def stale(self) -> bool:
-        """Another process has put a larger file in this one's place."""
+        """Whether another process has replaced the file by a larger one."""
         return self._file.stale
 
     @property
@@ -104,29 +112,36 @@ class Chains:
 
     @property
     def keys(self) -> int:
-        """About how many different hashes there are: linear counting (Whang et al., 1990) over the first buckets; O(1)."""
+        """The approximate number of distinct hashes; O(1).
+
+        This is linear counting (Whang et al., 1990) over the first buckets.
+        """
         sample = self._heads[:_SAMPLE]
         empty = len(sample) - int(np.count_nonzero(sample))
         return min(self.rows, round(self.slots * math.log(len(sample) / empty))) if empty else self.rows
 
     @property
     def allocated_bytes(self) -> int:
-        """Memory or disk that the file really takes, as of the last time that a sixteenth of it was filled."""
+        """Memory or disk that the file takes, in bytes; updated each time a sixteenth of it is filled."""
         capacity = len(self._marks)
         return self._file.allocated((capacity, 16 * self.rows // capacity))
 
     def begin(self) -> None:
-        """Says that what follows is not to be trusted until `finish`."""
+        """Declare the index invalid until `finish` is called."""
         self._header[_DIRTY] = 1
 
     def finish(self, token: int, marks_token: int) -> None:
-        """The index holds what the tokens say."""
+        """Declare the index valid, with the rows and marks that the tokens identify."""
         self._header[_TOKEN] = token
         self._header[_MARKS_TOKEN] = marks_token
         self._header[_DIRTY] = 0
 
     def insert(self, hashes: U64) -> int:
-        """Appends rows and returns the number of the first. Call between `begin` and `finish`."""
+        """Append rows and return the number of the first. Call between `begin` and `finish`.
+
+        Raises:
+            StateError: the run would have more than 2^31 rows.
+        """
         start = self.rows
         stop = start + len(hashes)
         if stop >= 2**31 - 1:
@@ -140,7 +155,7 @@ class Chains:
         return start
 
     def probe(self, wanted: U64, limit: int) -> Iterator[tuple[I32, I32]]:
-        """Pairs (position in `wanted`, row) of equal hash, at most `limit` at a time, ascending by position."""
+        """Yield pairs (position in `wanted`, row) of equal hash, by position, at most `limit` at a time."""
         at, link = 0, -1
         room = min(limit, max(2 * len(wanted), 64))
         while at < len(wanted):
@@ -162,7 +177,7 @@ class Chains:
             room = limit
 
     def mark(self, rows: I32) -> I32:
-        """Marks rows as matched; returns those that were not, each once."""
+        """Mark rows as matched; return those that were not marked before, each once."""
         self._reserve_marks()
         fresh = np.empty(len(rows), np.int32)
         return fresh[: kernels.mark(self._marks, rows, fresh)]
@@ -172,9 +187,9 @@ class Chains:
         self._marks[:] = 0
 
     def check(self) -> None:
-        """Every invariant, O(rows)."""
+        """Check every invariant, O(rows)."""
         heads, nexts, hashes, rows = self._heads, self._nexts, self._hashes, self.rows
-        # The header fits the arrays, and nothing lies behind the last row.
+        # The header fits the arrays, and the last row lies within them.
         assert 0 <= rows <= len(hashes) and 1 << self._bits == len(heads), (rows, len(hashes), self._bits)
         # Links lead to older rows only, so every chain ends.
         assert np.all(nexts[:rows] <= np.arange(rows)), "a chain leads to a newer row"
@@ -212,7 +227,7 @@ class Chains:
         kernels.insert(self._heads, self._nexts, self._hashes, 0, used, skip_bits, self._bits)
 
     def _reserve(self, rows: int) -> None:
-        """All buckets, since rows come anywhere, and the rows up to the next sixteenth of the file."""
+        """Reserve all buckets, since any may be used, and the rows up to the next sixteenth of the file."""
         if rows <= self._reserved:
             return
         capacity, first = len(self._hashes), self._reserved or self.rows
@@ -231,7 +246,7 @@ class Chains:
 
 
 def _allocate(path: Path, skip_bits: int, capacity: int) -> None:
-    """An empty index at `path`: whoever is killed here leaves nothing that cannot be opened."""
+    """Create an empty index at `path`, atomically: an interrupted call leaves no invalid file."""
     capacity = 1 << (capacity - 1).bit_length()
     bits = capacity.bit_length() - 1
     path.parent.mkdir(parents=True, exist_ok=True)

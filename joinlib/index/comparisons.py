@@ -1,6 +1,7 @@
-"""What is compared, and numbers that are compared in its stead.
+"""Comparisons between probes and stored rows, and integer keys that are compared instead of the values.
 
-Law: a < b as SQL orders them if and only if key(a) < key(b). NaN is the greatest and equals itself, -0.0 equals 0.0.
+Law: a < b as SQL orders them if and only if key(a) < key(b). NaN is the greatest value and equals itself;
+-0.0 equals 0.0.
 """
 
 import enum
@@ -10,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from joinlib.arrays import I64
 from joinlib.index.order import ordered
 
-I64 = npt.NDArray[np.int64]
 Column = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 class Op(enum.Enum):
-    """The probe's value OP the stored value."""
+    """A comparison: the probe's value OP the stored value."""
 
     LT = "<"
     LE = "<="
@@ -27,25 +28,34 @@ class Op(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A batch of probes, made ready once for all runs of one shape."""
+class PreparedProbes:
+    """A batch of probes, prepared once for all runs of one shape."""
 
-    keys: list[I64]  # one array a comparison
-    ranks: list[I64]  # for each the probes in the order of (equality, key)
-    equal: I64 | None  # hashes of the equality
+    keys: list[I64]  # one array for each comparison
+    ranks: list[I64]  # for each comparison, the probes in the order of (equality, key)
+    equal: I64 | None  # hashes of the equality's key, one for each probe
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Comparison i compares with dimension `of[i]` of the stored rows: a band is two comparisons with one dimension."""
+    """The comparisons of a join. Comparison i compares with dimension `of[i]` of the stored rows.
+
+    A band consists of two comparisons with one dimension.
+    """
 
     ops: tuple[Op, ...]
     of: tuple[int, ...]
-    floats: tuple[bool, ...]  # by dimension
+    floats: tuple[bool, ...]  # whether each dimension has doubles
 
     @classmethod
     def like(cls, columns: Sequence[Column], ops: Sequence[Op]) -> "Shape":
-        """Comparisons whose columns are one and the same array share a dimension."""
+        """Return the shape of comparisons with these columns.
+
+        columns: one for each comparison; comparisons whose columns are the same array share a dimension.
+
+        Raises:
+            ValueError: there is no comparison, or not one column for each.
+        """
         if not ops or len(columns) != len(ops):
             raise ValueError(
                 f"{len(ops)} comparisons, but {len(columns)} columns: one each, and at least one"
@@ -63,22 +73,32 @@ class Shape:
         return len(self.floats)
 
     def stored(self, columns: Sequence[Column]) -> list[I64]:
-        """The keys of each dimension, from one column a comparison."""
+        """Return the keys of each dimension, given one column for each comparison."""
         return [keys(columns[self.of.index(d)], self.floats[d]) for d in range(self.dimensions)]
 
-    def asked(self, columns: Sequence[Column], equal: I64 | None = None) -> Asked:
-        """Probes with one column a comparison. O(probes log probes), O(probes) where one order serves all."""
+    def asked(self, columns: Sequence[Column], equal: I64 | None = None) -> PreparedProbes:
+        """Prepare probes, given one column for each comparison.
+
+        O(probes log probes); the two ends of a band share one sort.
+
+        Raises:
+            ValueError: there is not one column for each comparison.
+        """
         if len(columns) != len(self.ops):
             raise ValueError(f"{len(self.ops)} comparisons are probed with {len(columns)} columns")
         made = [keys(c, self.floats[d]) for c, d in zip(columns, self.of)]
         ranks: list[I64] = []
         for key in made:
             ranks.append(ranks[-1] if ranks and _ascends(key, ranks[-1], equal) else _ranked(key, equal))
-        return Asked(made, ranks, equal)
+        return PreparedProbes(made, ranks, equal)
 
 
 def keys(column: Column, floats: bool) -> I64:
-    """Integers in the order of the values, shape (rows,)."""
+    """Return integers in the order of the values, shape (rows,).
+
+    Raises:
+        TypeError: the column is not of doubles or int64, as `floats` requires.
+    """
     if column.dtype != (np.float64 if floats else np.int64):
         raise TypeError(
             f"a column of {column.dtype} is compared with {'doubles' if floats else 'integers'}: cast one"
@@ -86,7 +106,7 @@ def keys(column: Column, floats: bool) -> I64:
     made = np.ascontiguousarray(
         ordered(np.asarray(column, np.float64)) if floats else column, np.int64
     ).view()
-    made.flags.writeable = False  # kernels are compiled for one kind of array
+    made.flags.writeable = False  # kernels are compiled for read-only arrays only
     return made
 
 
@@ -95,6 +115,6 @@ def _ranked(key: I64, equal: I64 | None) -> I64:
 
 
 def _ascends(key: I64, rank: I64, equal: I64 | None) -> bool:
-    """Both ends of a band are in one order."""
+    """Return whether the probes in the order `rank` ascend by `key` too, as for the two ends of a band."""
     ordered_keys = key[rank]
     return equal is None and bool((ordered_keys[1:] >= ordered_keys[:-1]).all())

@@ -1,27 +1,29 @@
-"""Arrays for pairs, taken again once nobody holds them: memory new to the process costs as much as finding the pairs.
+"""Reusable arrays for pairs: allocating new memory costs as much as finding the pairs.
 
-for probes, rows in run.probe(...)      while a frame is filled the reader still holds the one before: two go round
-frames = list(run.probe(...))           all are held: each has arrays of its own
+for probes, rows in run.probe(...)      the reader holds one frame while the next is filled: two alternate
+frames = list(run.probe(...))           the reader holds all frames: each has its own arrays
 """
 
 import sys
 
 import numpy as np
-import numpy.typing as npt
 
-I64 = npt.NDArray[np.int64]
+from joinlib.arrays import I64
 
 
 class Frames:
-    """Of `room` pairs each. Every view of an array refers to it, so an array without references is free."""
+    """Frames of `room` pairs each.
+
+    Every view of an array refers to it, so an array to which only this class refers is free.
+    """
 
     def __init__(self, room: int) -> None:
         self._room = room
         self._made: list[tuple[I64, I64]] = []
-        self._idle: int | None = None  # references that are not a reader's
+        self._idle: int | None = None  # reference count of a frame that no reader holds
 
     def take(self) -> tuple[I64, I64]:
-        """Two arrays that nobody reads."""
+        """Return two arrays that no reader holds."""
         for frame in self._made:
             if _references(frame) == self._idle:
                 return frame

@@ -1,36 +1,37 @@
-"""How many rows lie in a rectangle of positions? Counts for every corner of a grid, and the strips beside it.
+"""Counts the rows in a rectangle of positions, from counts at the corners of a grid and the strips beside it.
 
     positions by b
-      b  |. . : . :           D(a, b): rows before a by one order and before b by the other
+      b  |. : . : .           D(a, b): rows before a by one order and before b by the other
          |# # : o :           = the grid's count at the corner below (#)
       ---+----:---:---        + rows of the strip between corner and a that are before b (o)
          |# # : o :           + rows of the strip between corner and b that are before the corner
                 a             a rectangle is D(high, high) - D(low, high) - D(high, low) + D(low, low)
 
-So what a probe counts does not grow with the run: sweeping bits costs O(rows) a batch, which small batches cannot share out.
-Cost: O(step) a probe, with vectors; O(rows) to build; at most 4 bytes a row, as a step is at least the root of the rows.
+So the cost of a count does not grow with the run; sweeping bits costs O(rows) per batch, which is too much
+for small batches. Cost: O(step) per probe, vectorised; O(rows) to build; at most 4 bytes per row, as a step
+is at least the square root of the rows.
 """
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
+from joinlib.arrays import I32, I64
 from joinlib.index.spans import Spans
 
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
-
-_LEAST = 8  # bits of the shortest step
+_LEAST = 8  # log2 of the shortest step
 
 
 def shift(rows: int) -> int:
-    """A step is 2^shift positions."""
+    """Return log2 of the step, which is 2^shift positions."""
     return max(_LEAST, (max(rows - 1, 1).bit_length() + 1) // 2)
 
 
 @nb.njit(cache=True, nogil=True)
 def grid(place: I32, by: int) -> I32:
-    """at[i, j]: rows before i * 2^by in dimension 0 and before j * 2^by in the other."""
+    """Return the counts, shape (corners, corners).
+
+    at[i, j] is the number of rows before i * 2^by in dimension 0 and before j * 2^by in the other.
+    """
     corners = (place.shape[0] >> by) + 1
     at = np.zeros((corners, corners), np.int32)
     for i in range(1, corners):
@@ -48,7 +49,7 @@ def grid(place: I32, by: int) -> I32:
 
 @nb.njit(cache=True, inline="always")
 def _before(at: I32, by: int, perm: I32, place: I32, a: int, b: int) -> int:
-    """D(a, b)."""
+    """Return D(a, b)."""
     rows = place.shape[0]
     if a >= rows:
         return b
@@ -62,14 +63,14 @@ def _before(at: I32, by: int, perm: I32, place: I32, a: int, b: int) -> int:
 @nb.njit(cache=True, inline="always")
 def _fewer(positions: I32, limit: int) -> int:
     found, most = np.int32(0), np.int32(limit)
-    for at in range(positions.shape[0]):  # 32 bits throughout: vectors of eight
+    for at in range(positions.shape[0]):  # 32 bits throughout, to get vectors of eight
         found += np.int32(positions[at] < most)
     return int(found)
 
 
 @nb.njit(cache=True, nogil=True)
 def count(at: I32, by: int, perm: I32, place: I32, spans: Spans) -> I64:
-    """The matches of every probe."""
+    """Return the number of matches of every probe, shape (probes,)."""
     lows, highs = spans.lows, spans.highs
     found = np.empty(lows.shape[1], np.int64)
     for i in range(lows.shape[1]):

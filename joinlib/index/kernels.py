@@ -1,21 +1,22 @@
 """The loops of the hash-chain index, compiled once (numba, cached on disk).
 
-A row's bucket is the top bits of its hash below the bits that chose its unit. Blocks arrive ordered by these bits, so
-`heads`, `next` and `hashes` are walked forward and stay in the processor's caches: 4 times faster than in random order.
-Row numbers in `heads` and `next` count from 1; 0 ends a chain, so that a fresh sparse file is an empty index.
+A row's bucket is given by the top bits of its hash after those that chose its unit. Blocks arrive sorted by
+these bits, so `heads`, `next` and `hashes` are walked forward and stay in the processor's caches: 4 times
+faster than in random order.
+
+Row numbers in `heads` and `next` count from 1; 0 ends a chain, so that a new sparse file is an empty index.
 """
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-U64 = npt.NDArray[np.uint64]
-I32 = npt.NDArray[np.int32]
+from joinlib.arrays import I32, U64
 
 
 @nb.njit(cache=True, nogil=True)
 def insert(heads: I32, nexts: I32, hashes: U64, start: int, stop: int, skip_bits: int, bits: int) -> None:
-    """Chains the rows [start, stop), whose hashes are in place. O(stop - start)."""
+    """Chain the rows [start, stop), whose hashes are already stored. O(stop - start)."""
     skip, down = np.uint64(skip_bits), np.uint64(64 - bits)
     for row in range(start, stop):
         bucket = (hashes[row] << skip) >> down
@@ -36,9 +37,11 @@ def probe(
     out_wanted: I32,
     out_row: I32,
 ) -> tuple[int, int, int]:
-    """Fills the out arrays with pairs of equal hash, from wanted row `at` and chain link `link` (-1: its first) on.
+    """Fill the out arrays with pairs of equal hash, resuming at wanted row `at` and chain link `link` (-1:
+    its first).
 
-    Returns the pairs found and where to go on; at == len(wanted) when all is done. O(rows probed + chain links).
+    Return the number of pairs, and at and link to resume with; at == len(wanted) when the probe is complete.
+    O(rows probed + chain links).
     """
     skip, down = np.uint64(skip_bits), np.uint64(64 - bits)
     found, room = 0, out_row.shape[0]
@@ -62,9 +65,9 @@ def probe(
 
 @nb.njit(cache=True, nogil=True)
 def group(rows: I32, starts: I32, other: I32, out_rows: I32, out_other: I32) -> npt.NDArray[np.int64]:
-    """Orders pairs by the segment of `rows` (segment s holds the rows [starts[s], starts[s+1])), stable.
+    """Sort pairs by the segment of `rows`, stably; segment s holds the rows [starts[s], starts[s+1]).
 
-    Returns the position behind each segment's pairs.
+    Return the end of each segment's pairs, shape (segments,).
     """
     segments = starts.shape[0] - 1
     ends = np.zeros(segments + 1, np.int64)
@@ -92,7 +95,10 @@ def group(rows: I32, starts: I32, other: I32, out_rows: I32, out_other: I32) -> 
 
 @nb.njit(cache=True, nogil=True)
 def mark(marks: npt.NDArray[np.uint8], rows: I32, out: I32) -> int:
-    """Sets the marks of `rows`; writes each row that had none once to `out` and returns how many."""
+    """Set the marks of `rows`; write the rows that were not marked before to `out`, each once.
+
+    Return the number of rows written.
+    """
     fresh = 0
     for i in range(rows.shape[0]):
         if marks[rows[i]] == 0:
@@ -104,6 +110,6 @@ def mark(marks: npt.NDArray[np.uint8], rows: I32, out: I32) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def touch(touched: npt.NDArray[np.bool_], positions: I32) -> None:
-    """Sets what lies at the positions; 4 times faster than numpy, which makes wider numbers of them first."""
+    """Set `touched` at the positions; 4 times faster than NumPy, which widens the positions first."""
     for position in positions:
         touched[position] = True

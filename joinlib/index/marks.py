@@ -1,32 +1,30 @@
-"""Which rows of a sealed run have been matched: one byte a row, in a file that every worker process of the executor maps.
+"""Marks which rows of a sealed run have been matched, in a file mapped by every worker process.
 
     header | marks u8[rows]
 
-A cache, as `Chains` is: `token` says which marks are set, and a change that was cut off says so.
+It is a cache, as `Chains` is: `token` identifies the marks that are set, and a flag an interrupted change.
 """
 
 import os
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from joinlib.arrays import I32
 from joinlib.files import whole
 from joinlib.index import kernels
 from joinlib.index.mapped import Mapped
 
-I32 = npt.NDArray[np.int32]
-
 _HEADER = 4096
 _TOKEN, _DIRTY = range(2)
-UNKNOWN = -1  # no token
+UNKNOWN = -1  # the token after an interrupted change
 
 
 class MarkFile:
     """The marks of the rows 0..rows-1."""
 
     def __init__(self, path: Path, rows: int) -> None:
-        """Opens the file at `path`, or makes one without a mark."""
+        """Open the file at `path`, or create one without marks."""
         self.path, self.rows = path, rows
         self._map()
 
@@ -35,37 +33,37 @@ class MarkFile:
         if not self.path.exists() or os.stat(self.path).st_size != size:
             with whole(self.path) as aside, open(aside, "wb") as file:
                 file.truncate(size)
-                # Or a mark that finds no room would kill the process.
+                # Otherwise setting a mark on a full disk would kill the process.
                 os.posix_fallocate(file.fileno(), 0, size)
         self._file = Mapped(self.path)
         self._header = np.frombuffer(self._file.view, np.int64, 2)
         self.values = np.frombuffer(self._file.view, np.uint8, self.rows, _HEADER)
 
     def reopen(self) -> None:
-        """If another process has made the file anew, or it is gone."""
+        """Map the file again if another process has replaced or deleted it."""
         if self._file.stale:
             self._map()
 
     @property
     def token(self) -> int:
-        """Which marks are set."""
+        """The hash that identifies the marks that are set; UNKNOWN after an interrupted change."""
         return UNKNOWN if self._header[_DIRTY] else int(self._header[_TOKEN])
 
     def begin(self) -> None:
-        """Says that what follows is not to be trusted until `finish`."""
+        """Declare the marks invalid until `finish` is called."""
         self._header[_DIRTY] = 1
 
     def finish(self, token: int) -> None:
-        """The marks are those that the token says."""
+        """Declare the marks valid: they are those that the token identifies."""
         self._header[_TOKEN] = token
         self._header[_DIRTY] = 0
 
     def mark(self, rows: I32) -> I32:
-        """Marks rows; returns those that were not marked, each once."""
+        """Mark rows; return those that were not marked before, each once."""
         fresh = np.empty(len(rows), np.int32)
         return fresh[: kernels.mark(self.values, rows, fresh)]
 
     @property
     def allocated_bytes(self) -> int:
-        """Memory or disk that the file really takes."""
+        """Memory or disk that the file takes, in bytes."""
         return self._file.allocated(self._header.tobytes())

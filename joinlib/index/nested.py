@@ -1,6 +1,6 @@
-"""The nested loop: every probe with every stored row. Law: what it finds is by definition what any index must find.
+"""The nested loop: compares every probe with every stored row.
 
-O(probes * rows), and no memory but that of a frame.
+Law: its result is by definition what any index must find. O(probes * rows) time, and the memory of one frame.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,8 +9,8 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
+from joinlib.arrays import I32, I64
+
 _KEPT = {
     "<": (1, 0, 0),
     "<=": (1, 1, 0),
@@ -23,7 +23,11 @@ _KEPT = {
 def pairs(
     probes: Sequence[I64], stored: Sequence[I64], signs: Sequence[str], count: int, rows: int, limit: int
 ) -> Iterator[tuple[I32, I32]]:
-    """Pairs (probe, row) of which every comparison holds, at most `limit` together, ordered by probe; all, if there is none."""
+    """Yield pairs (probe, row) for which every comparison holds, ordered by probe.
+
+    probes, stored: words, one array for each comparison; without comparisons, all pairs are yielded.
+    count: number of probes. rows: number of stored rows. limit: maximum number of pairs per frame.
+    """
     kept = np.array([_KEPT[s] for s in signs], np.bool_).reshape(-1, 3)
     one, two = _table(probes, count), _table(stored, rows)
     probe, row, room = 0, 0, min(limit, count * rows)
@@ -57,7 +61,7 @@ def _fill(
     out_probes: I32,
     out_rows: I32,
 ) -> tuple[int, int, int]:
-    """From (probe, row) on until the room is filled; how many were found, and where to go on."""
+    """Fill the arrays from (probe, row) on; return the number of pairs and where to resume."""
     filled, room = 0, out_rows.shape[0]
     while probe < probes.shape[1]:
         while row < stored.shape[1]:

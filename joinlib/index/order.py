@@ -1,7 +1,9 @@
-"""Values as 64-bit words in the same order (instead of the zero padding of BS-Join, section 5.2, algorithm 3).
+"""Encodes values as 64-bit words in the same order (instead of the zero padding of BS-Join, section 5.2,
+algorithm 3).
 
-Law: a <= b implies code(a) <= code(b); where the type has more than 64 bits, different values may share a code. So an index
-over codes never misses a row, and what it finds is compared once more. NaN is the greatest, -0.0 equals 0.0, as in SQL.
+Law: a <= b implies code(a) <= code(b); where the type has more than 64 bits, different values may share a
+code. So an index over codes never misses a row, and the rows found are compared again by value. NaN is the
+greatest value and -0.0 equals 0.0, as in SQL.
 """
 
 import numba as nb
@@ -11,12 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-U64 = npt.NDArray[np.uint64]
+from joinlib.arrays import U64
+
 _SIGN = np.uint64(1 << 63)
 
 
 def codes(values: pa.Array) -> U64:
-    """The code of each value, shape (rows,); NULL gets any. O(rows)."""
+    """Return the code of each value, shape (rows,); NULL gets an arbitrary one. O(rows)."""
     type = values.type
     if pt.is_string(type) or pt.is_binary(type):
         return _prefixes(values)
@@ -31,19 +34,19 @@ def codes(values: pa.Array) -> U64:
 
 
 def ordered(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Integers in the order of doubles, shape (rows,); O(rows)."""
+    """Return integers in the order of the doubles, shape (rows,); O(rows)."""
     numbers = numbers + 0.0
-    numbers[np.isnan(numbers)] = np.nan  # one NaN of many, a positive one
+    numbers[np.isnan(numbers)] = np.nan  # one canonical, positive NaN
     return _turned(numbers.view(np.int64))
 
 
 def doubles(ordered: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Inverse of `ordered`, but for -0.0 and which NaN it was."""
+    """Return the inverse of `ordered`; -0.0 becomes 0.0, and all NaNs become the same one."""
     return _turned(ordered).view(np.float64)
 
 
 def _turned(bits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Negative doubles grow with their bits where integers shrink; its own inverse."""
+    """Reverse the order of negative doubles' bits, which decrease as integers; its own inverse."""
     return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
 
 

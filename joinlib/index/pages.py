@@ -1,7 +1,8 @@
-"""Pages of mapped files that will be read soon: asked for together, so that the disk reads many at a time.
+"""Prefetches pages of memory-mapped files that will be read soon, so that the disk reads many in parallel.
 
-A page that is not in memory is waited for, 0.1 ms and more, when it is touched: one after the other. Where state is larger than
-memory that is what a join does most of its time. Nothing is read twice, and where nothing is missing nothing is asked for.
+A page that is not in memory costs 0.1 ms or more when it is touched, one after the other. With state larger
+than memory, a join spends most of its time on this. No page is read twice, and where none is missing,
+nothing is requested.
 """
 
 import ctypes
@@ -13,30 +14,31 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-I64 = npt.NDArray[np.int64]
+from joinlib.arrays import I64
+
 Rows = npt.NDArray[np.signedinteger]
-Items = TypeVar("Items", bound=Any)  # what can be sliced
+Items = TypeVar("Items", bound=Any)  # a sequence or an array
 
 _LARGE = (pa.large_string(), pa.large_binary())
-_SAMPLE = 8  # places, about; where all of them are in memory the others are taken to be
+_SAMPLE = 8  # approximate number of addresses tested; if all are in memory, the rest is assumed to be
 _libc = ctypes.CDLL(None)
 
 
 def ahead(parts: Sequence[tuple[pa.Array, Rows]]) -> None:
-    """Asks for the pages that hold these rows of columns of one type. Where they are in memory: O(parts)."""
+    """Prefetch the pages that hold these rows of columns of one type. O(parts) if they are in memory."""
     parts = [(column, rows) for column, rows in parts if len(rows) and column.buffers()[-1] is not None]
     if not parts:
         return
     some = [(column, _few(rows, -(-_SAMPLE // len(parts)))) for column, rows in _few(parts, _SAMPLE)]
     texts = len(parts[0][0].buffers()) == 3
-    for places in (_ends, _values) if texts else (_values,):  # of texts, the ones say where the others are
+    for places in (_ends, _values) if texts else (_values,):  # string offsets locate the bytes
         if not all(_in_memory(places(column, rows)[0]) for column, rows in some):
             for column, rows in parts:
                 _ask(*places(column, rows))
 
 
 def ahead_of_all(values: npt.NDArray[np.generic]) -> None:
-    """Asks for the pages of a whole array."""
+    """Prefetch the pages of a whole array."""
     if values.nbytes:
         first, end = values.ctypes.data, values.ctypes.data + values.nbytes
         if not _in_memory(np.linspace(first, end - 1, _SAMPLE).astype(np.int64)):
@@ -44,19 +46,19 @@ def ahead_of_all(values: npt.NDArray[np.generic]) -> None:
 
 
 def _few(items: Items, count: int) -> Items:
-    """So many of them, evenly spaced."""
+    """Return about `count` of the items, evenly spaced."""
     return items[:: -(-len(items) // count)]
 
 
 def _ends(column: pa.Array, rows: Rows) -> tuple[I64, I64]:
-    """The addresses of what says where the rows' texts begin and end, and those behind it."""
+    """Return the first addresses of the rows' string offsets, and the addresses after them."""
     width = 8 if column.type in _LARGE else 4
     at = column.buffers()[1].address + width * (rows.astype(np.int64) + column.offset)
     return at, at + 2 * width
 
 
 def _values(column: pa.Array, rows: Rows) -> tuple[I64, I64]:
-    """The addresses of the rows' values, and those behind them."""
+    """Return the first addresses of the rows' values, and the addresses after them."""
     *_, ends, data = column.buffers()
     rows = rows.astype(np.int64) + column.offset
     if len(column.buffers()) == 3:
@@ -67,7 +69,7 @@ def _values(column: pa.Array, rows: Rows) -> tuple[I64, I64]:
 
 
 def _ask(firsts: I64, ends: I64) -> None:
-    """For all pages from the addresses `firsts` to those before `ends`."""
+    """Request all pages from the addresses `firsts` to those before `ends`."""
     low, high = _spans(firsts // mmap.PAGESIZE, np.maximum(ends - 1, firsts) // mmap.PAGESIZE)
     for first, last in zip(low.tolist(), high.tolist(), strict=True):
         pages = last - first + 1
@@ -77,7 +79,7 @@ def _ask(firsts: I64, ends: I64) -> None:
 
 
 def _spans(firsts: I64, lasts: I64) -> tuple[I64, I64]:
-    """The same pages, ascending, each once, neighbours together."""
+    """Return the same pages as ascending ranges, each page once and neighbours in one range."""
     order = np.argsort(firsts, kind="stable")
     firsts, lasts = firsts[order], np.maximum.accumulate(lasts[order])
     begins = np.flatnonzero(np.append(True, firsts[1:] > lasts[:-1] + 1))

@@ -1,14 +1,25 @@
-"""A sealed run of an inequality join: sorted values, permutation and offset arrays (SPO-Join, sections 3.3 and 3.4).
+"""A sealed run of an inequality join: sorted values and permutation arrays (SPO-Join, sections 3.3 and 3.4).
 
-    row      0  1  2  3          values[0]  1 3 3 5      sorted by the first column: its positions are those of the bit arrays
-    a        5  3  1  3          order      2 1 3 0      the row at each of them
-    b        7  9  8  2          values[1]  2 7 8 9
-                                 perms[0]   2 3 0 1      position by a of the row at each position by b
-                                 places[0]  2 3 0 1      position by b of the row at each position by a
+    row      0  1  2  3       values[0]  1 3 3 5      sorted by the first column: the positions of the bits
+    a        5  3  1  3       order      2 1 3 0      the row at each of these positions
+    b        7  9  8  2       values[1]  2 7 8 9
+                              perms[0]   2 3 0 1      position by a of the row at each position by b
+                              places[0]  2 3 0 1      position by b of the row at each position by a
 
-Law: a probe returns exactly the pairs that a nested loop would, each once. Rows are numbered in the order of their arrival, so
-those that are alive are a range of numbers, and expired ones never match: the false positives of the paper do not happen.
-Cost: building O(n log n); 8 d + 4 + 8 (d - 1) bytes a row for d dimensions. Probing: the cheaper of `scans` and `sweeps`.
+    here                      in the paper, and in IEJoin, on which it builds
+    values[0], values[1]      L1, L2: the sorted arrays of fields a and b
+    perms                     P: the permutation array
+    places                    the inverse of P
+    bits (`sweeps.Bits`)      B: the bit array
+
+The paper also keeps offset arrays between the two relations; here a run holds rows of one, and a probe is
+searched in its sorted values. Rows are numbered in arrival order, so a window of rows is a range of numbers
+(`alive`). Benchmarks use that range; joins express it as comparisons of row numbers.
+
+Law: a probe returns exactly the pairs that a nested loop would, each once; expired rows never match.
+
+Cost: building takes O(n log n); a row takes 8 d + 4 + 8 (d - 1) bytes for d dimensions. A probe uses the
+cheaper of `scans` and `sweeps`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,25 +30,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from joinlib.arrays import I32, I64
 from joinlib.index import grids, scans, sweeps
-from joinlib.index.comparisons import Asked, Column, Op, Shape
+from joinlib.index.comparisons import Column, Op, PreparedProbes, Shape
 from joinlib.index.fences import Fences, fences
 from joinlib.index.frames import Frames
 from joinlib.index.spans import Spans, effort, search
 
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
 Pairs = tuple[I64, I64]
 
-PAIRS = 1 << 18  # in a frame; memory of larger arrays is mapped anew each time: a pair costs twice as much
+PAIRS = 1 << 18  # per frame; larger arrays are mapped again on each allocation, which doubles a pair's cost
 _OPS = tuple(Op)
-# ns, measured: a position walked to find pairs, or counted; a bit flipped; a block of the summary; a bit that is checked
+# Measured costs, ns: a position walked to find pairs, or counted; a bit flipped; a block; a bit checked.
 _WALK, _COUNT, _FLIP, _BLOCK, _CHECK = 1.0, 0.15, 1.5, 0.5, 3.0
 
 
 @dataclass(frozen=True)
-class Run:
-    """Rows of one seal. `groups`: hashes of the equality, ascending; rows of group g are at [starts[g], starts[g + 1])."""
+class PermutedRun:
+    """The rows of one sealed run.
+
+    groups: hashes of the equality, ascending; the rows of group g are at positions [starts[g], starts[g +
+    1]).
+    """
 
     shape: Shape
     values: I64  # (dimensions, rows), ascending within each group
@@ -53,15 +67,16 @@ class Run:
 
     def probe(
         self,
-        columns: Sequence[Column] | Asked,
+        columns: Sequence[Column] | PreparedProbes,
         equal: I64 | None = None,
         limit: int = PAIRS,
         alive: tuple[int, int] | None = None,
     ) -> Iterator[Pairs]:
-        """Pairs (probe, row) that satisfy every comparison, in frames of at most `limit`.
+        """Yield pairs (probe, row) that satisfy every comparison, in frames of at most `limit` pairs.
 
-        `columns`: one a comparison, or what `shape.asked` made of them for several runs. `alive`: only rows alive[0] <= row <
-        alive[1].
+        columns: one for each comparison, or the result of `shape.asked`, which serves several runs.
+        equal: the hash of each probe's key, if the run has groups.
+        alive: if given, only rows with alive[0] <= row < alive[1] match.
         """
         spans, by = self._spans(columns, equal)
         narrow, swept = self._choose(spans, by, _WALK)
@@ -76,15 +91,15 @@ class Run:
                 found, k, step = scans.pairs(rows, spans, by, k, step, probe, row)
             if found:
                 yield probe[:found], row[:found]
-            del probe, row  # or they would count as read
+            del probe, row  # otherwise their references would keep the frame in use
 
     def count(
         self,
-        columns: Sequence[Column] | Asked,
+        columns: Sequence[Column] | PreparedProbes,
         equal: I64 | None = None,
         alive: tuple[int, int] | None = None,
     ) -> I64:
-        """The number of matches of each probe, shape (probes,)."""
+        """Return the number of matches of each probe, shape (probes,); arguments as in `probe`."""
         spans, by = self._spans(columns, equal)
         every = alive is None or (alive[0] <= 0 and alive[1] >= self.rows)
         if every and self.rows and len(self.values) == 2 and not len(spans.hole_of):
@@ -96,7 +111,7 @@ class Run:
         return scans.count(rows, spans, by[0])
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All there is to keep; `Run.of` takes it back, also from a memory-mapped file."""
+        """Return all arrays of the run; `PermutedRun.of` restores it from them, even from a mapped file."""
         kept: dict[str, npt.NDArray[Any]] = {
             "ops": np.array([_OPS.index(op) for op in self.shape.ops], np.int32),
             "of": np.array(self.shape.of, np.int32),
@@ -112,8 +127,8 @@ class Run:
         return kept
 
     @classmethod
-    def of(cls, arrays: dict[str, npt.NDArray[Any]]) -> "Run":
-        """The run whose `arrays()` these are; nothing is copied."""
+    def of(cls, arrays: dict[str, npt.NDArray[Any]]) -> "PermutedRun":
+        """Return the run with these `arrays()`; nothing is copied."""
         shape = Shape(
             tuple(_OPS[i] for i in arrays["ops"]),
             tuple(arrays["of"].tolist()),
@@ -126,7 +141,7 @@ class Run:
         return cls(shape, values, order, perms, places, groups, starts)
 
     def check(self) -> None:
-        """Every invariant, O(rows)."""
+        """Check every invariant, O(rows)."""
         n = np.arange(self.rows)
         # Each array of positions names every row once.
         for positions in (self.order, *self.perms, *self.places):
@@ -134,7 +149,7 @@ class Run:
         # A permutation and its places undo each other.
         for perm, place in zip(self.perms, self.places):
             assert np.array_equal(perm[place], n)
-        # Groups follow each other, values ascend within each.
+        # Groups are consecutive; values ascend within each.
         assert self.starts[0] == 0 and self.starts[-1] == self.rows
         assert self.groups is None or np.all(self.groups[1:] > self.groups[:-1])
         within = np.ones(max(self.rows - 1, 0), bool)
@@ -146,21 +161,21 @@ class Run:
         for perm in self.perms:
             assert np.array_equal(group, group[perm])
 
-    def _rows(self, alive: tuple[int, int] | None) -> scans.Rows:
+    def _rows(self, alive: tuple[int, int] | None) -> scans.LiveRows:
         first, stop = alive or (0, self.rows)
-        return scans.Rows(self.order, self.perms, self.places, first, stop)
+        return scans.LiveRows(self.order, self.perms, self.places, first, stop)
 
     @cached_property
     def _fences(self) -> tuple[Fences, ...]:
-        """Of each dimension; made when first asked for, so that a file need not hold them."""
+        """The fences of each dimension; built on first use, so that they need not be stored."""
         return tuple(fences(values) for values in self.values)
 
     @cached_property
     def _grid(self) -> I32:
         return grids.grid(self.places[0], grids.shift(self.rows))
 
-    def _spans(self, columns: Sequence[Column] | Asked, equal: I64 | None) -> tuple[Spans, I64]:
-        asked = columns if isinstance(columns, Asked) else self.shape.asked(columns, equal)
+    def _spans(self, columns: Sequence[Column] | PreparedProbes, equal: I64 | None) -> tuple[Spans, I64]:
+        asked = columns if isinstance(columns, PreparedProbes) else self.shape.asked(columns, equal)
         if (asked.equal is None) != (self.groups is None):
             raise ValueError("hashes of the equality are for both, the run and its probes, or for none")
         if asked.equal is None or self.groups is None:
@@ -171,7 +186,7 @@ class Run:
         return search(self.shape, self.values, (), self.starts, group, asked)
 
     def _choose(self, spans: Spans, by: I64, walk: float) -> tuple[float, int]:
-        """How many positions `scans` would look at, and the dimension to sweep instead if that is cheaper (0: it is not)."""
+        """Return how many positions `scans` would read, and the dimension to sweep if cheaper, else 0."""
         narrow, widths, moves = effort(spans.lows, spans.highs, by)
         if len(widths) == 1 or not self.rows:
             return narrow, 0
@@ -182,18 +197,24 @@ class Run:
         return narrow, best + 1 if costs[best] < (walk if plain else _CHECK) * narrow else 0
 
 
-def build(columns: Sequence[Column], ops: Sequence[Op], equal: I64 | None = None) -> Run:
-    """A run over rows that are numbered as they are given. Row y matches probe x if x[i] ops[i] columns[i][y] for every i.
+def build(columns: Sequence[Column], ops: Sequence[Op], equal: I64 | None = None) -> PermutedRun:
+    """Build a run of rows, numbered in the given order.
 
-    Columns that are one and the same array are one dimension: `x - c <= y <= x + c` is (GE, LE) with it twice, and one range.
-    Rows with NULL are left out by the caller. `equal`: hashes; pairs of unequal hash never match.
+    Row y matches probe x if x[i] ops[i] columns[i][y] for every i. Rows with NULL must already be left out.
+
+    columns: one for each comparison. Columns that are the same array share a dimension:
+    `x - c <= y <= x + c` is (GE, LE) with the same column twice, and one range.
+    equal: the hash of each row's key; rows only match probes of the same hash.
     """
     shape = Shape.like(columns, ops)
     return sealed(shape, shape.stored(columns), equal)
 
 
-def sealed(shape: Shape, keys: list[I64], equal: I64 | None) -> Run:
-    """The run of rows with these keys, one array a dimension. Sorts are stable: two attempts write the same bytes."""
+def sealed(shape: Shape, keys: list[I64], equal: I64 | None) -> PermutedRun:
+    """Build the run of rows with these keys, one array for each dimension.
+
+    Sorts are stable: two attempts write the same bytes.
+    """
     rows = len(keys[0])
     orders = [np.argsort(k, kind="stable") if equal is None else np.lexsort((k, equal)) for k in keys]
     position = np.empty(rows, np.int32)
@@ -210,12 +231,15 @@ def sealed(shape: Shape, keys: list[I64], equal: I64 | None) -> Run:
     values = np.empty((len(keys), rows), np.int64)
     for d, (key, order) in enumerate(zip(keys, orders)):
         np.take(key, order, out=values[d])
-    return frozen(Run(shape, values, orders[0].astype(np.int32), perms, places, groups, starts))
+    return frozen(PermutedRun(shape, values, orders[0].astype(np.int32), perms, places, groups, starts))
 
 
-def frozen(run: Run) -> Run:
-    """With read-only arrays, as those of a file that is mapped: kernels are compiled for one kind of array."""
-    return Run.of(run.arrays())
+def frozen(run: PermutedRun) -> PermutedRun:
+    """Return the run with read-only arrays, like those of a mapped file.
+
+    Kernels are compiled for read-only arrays only.
+    """
+    return PermutedRun.of(run.arrays())
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

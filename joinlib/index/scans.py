@@ -1,30 +1,30 @@
-"""Matches by walking the narrowest span of each probe and checking the other comparisons. O(rows in that span) a probe."""
+"""Finds matches by walking the narrowest span of each probe and checking the other comparisons.
+
+Cost: O(rows in that span) per probe.
+"""
 
 from typing import NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
+from joinlib.arrays import I32, I64
 from joinlib.index.spans import Spans
 
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
 
-
-class Rows(NamedTuple):
-    """What kernels see of a run: rows [first, stop) are alive."""
+class LiveRows(NamedTuple):
+    """The arrays of a run as kernels use them; rows [first, stop) are live."""
 
     order: I32  # the row at each position of dimension 0
     perms: I32  # perms[d - 1, q]: the position in dimension 0 of position q of dimension d
-    places: I32  # the other way round
+    places: I32  # places[d - 1, p]: the position in dimension d of position p of dimension 0
     first: int
     stop: int
 
 
 @nb.njit(cache=True, inline="always")
 def narrowest(lows: I32, highs: I32, i: int) -> int:
-    """The dimension in which probe i has the fewest rows to look at."""
+    """Return the dimension in which probe i has the fewest rows to examine."""
     best = 0
     for d in range(1, lows.shape[0]):
         if highs[d, i] - lows[d, i] < highs[best, i] - lows[best, i]:
@@ -34,7 +34,7 @@ def narrowest(lows: I32, highs: I32, i: int) -> int:
 
 @nb.njit(cache=True, inline="always")
 def keeps(places: I32, spans: Spans, i: int, p: int, walked: int) -> bool:
-    """Does position p of dimension 0 match probe i? In dimension `walked` it is known to."""
+    """Return whether position p of dimension 0 matches probe i; dimension `walked` is known to match."""
     for d in range(spans.lows.shape[0]):
         if d != walked:
             at = p if d == 0 else places[d - 1, p]
@@ -49,13 +49,16 @@ def keeps(places: I32, spans: Spans, i: int, p: int, walked: int) -> bool:
 
 @nb.njit(cache=True, nogil=True)
 def pairs(
-    rows: Rows, spans: Spans, by: I64, k: int, step: int, out_probe: I64, out_row: I64
+    rows: LiveRows, spans: Spans, by: I64, k: int, step: int, out_probe: I64, out_row: I64
 ) -> tuple[int, int, int]:
-    """Fills the out arrays from the k-th probe and position `step` (-1: its first) on; returns pairs, k and step."""
+    """Fill the out arrays, resuming at the k-th probe and position `step` (-1: its first).
+
+    Return the number of pairs, and k and step to resume with.
+    """
     order, perms, places, first, stop = rows
     lows, highs = spans.lows, spans.highs
     found, room = 0, out_row.shape[0]
-    # All that lies in the span.
+    # Everything in the span matches.
     plain = spans.hole_of.shape[0] == 0 and lows.shape[0] == 1 and first <= 0 and stop >= order.shape[0]
     while k < by.shape[0]:
         i = by[k]
@@ -86,8 +89,8 @@ def pairs(
 
 
 @nb.njit(cache=True, nogil=True)
-def count(rows: Rows, spans: Spans, by: I64) -> I64:
-    """The matches of every probe."""
+def count(rows: LiveRows, spans: Spans, by: I64) -> I64:
+    """Return the number of matches of every probe, shape (probes,)."""
     order, perms, places, first, stop = rows
     lows, highs = spans.lows, spans.highs
     found = np.zeros(by.shape[0], np.int64)
@@ -101,7 +104,7 @@ def count(rows: Rows, spans: Spans, by: I64) -> I64:
         elif whole and lows.shape[0] == 2:
             other = places[0, low:high] if walked == 0 else perms[0, low:high]
             least, most = lows[1 - walked, i], highs[1 - walked, i]
-            for at in range(other.shape[0]):  # no branch: the compiler makes vectors of it
+            for at in range(other.shape[0]):  # no branch, so the compiler vectorises it
                 matches += (other[at] >= least) & (other[at] < most)
         else:
             for at in range(low, high):

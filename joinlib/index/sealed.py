@@ -1,6 +1,6 @@
-"""The rows of a sealed run, found by their hashes: pieces that ascend, one behind the other, each with its guide.
+"""Finds rows of a sealed run by hash: consecutive pieces of ascending hashes, each with its guide.
 
-What `Chains` is to a head, with a bit more than one byte a row instead of twenty, and nothing that must be written.
+It replaces the head's `Chains`, takes a bit more than one byte per row instead of twenty, and writes nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,29 +10,25 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from joinlib.arrays import I32, I64, U64
 from joinlib.index import ascending
 from joinlib.index.ascending import Guide
 from joinlib.index.marks import MarkFile
 from joinlib.index.pages import ahead_of_all
 
-U64 = npt.NDArray[np.uint64]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-
-
-# Up to so many rows for each hash that is looked for, a whole piece is read ahead.
+# With at most this many rows per hash searched, the whole piece is prefetched.
 _DENSE = 8 * ascending.PAGE
 
 
-class Asked:
-    """Hashes that are looked for in several runs: put in order once, and only if a run asks for that."""
+class HashProbes:
+    """Hashes to search in several runs; they are sorted once, and only if a run needs that."""
 
     def __init__(self, hashes: U64) -> None:
         self.hashes = hashes
 
     @cached_property
     def ascending(self) -> tuple[U64, I64 | None]:
-        """The hashes in order, and the position of each in `hashes`; None: as they are."""
+        """The hashes in ascending order, and the position of each in `hashes` (None: unchanged)."""
         if np.all(self.hashes[1:] >= self.hashes[:-1]):
             return self.hashes, None
         order = np.argsort(self.hashes, kind="stable")
@@ -40,7 +36,10 @@ class Asked:
 
 
 class Sealed:
-    """Behaves as `Chains` of the same rows, but takes none. `marked`: rows can be marked."""
+    """An index with the interface of `Chains`, except that it takes no inserts.
+
+    marked: whether rows can be marked.
+    """
 
     def __init__(self, path: Path, marked: bool) -> None:
         self.path, self._marked = path, marked
@@ -50,7 +49,7 @@ class Sealed:
         self._marks: MarkFile | None = None
 
     def hold(self, pieces: Sequence[tuple[U64, Guide]]) -> None:
-        """These rows, and no others."""
+        """Replace the contents by these pieces: (hashes, guide)."""
         self._pieces, self.rows = [], 0
         for hashes, guide in pieces:
             self._pieces.append((hashes, guide, self.rows))
@@ -61,12 +60,12 @@ class Sealed:
             self._marks = MarkFile(self.path, self.rows)
 
     def reopen(self) -> None:
-        """Whatever other processes have done to the file of marks."""
+        """Map the file of marks again if another process has replaced it."""
         if self._marks is not None:
             self._marks.reopen()
 
-    def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32]]:
-        """Pairs (position, row) of equal hash, at most `limit` at a time, ascending by row."""
+    def probe(self, asked: HashProbes, limit: int) -> Iterator[tuple[I32, I32]]:
+        """Yield pairs (position, row) of equal hash, at most `limit` at a time, ascending by row."""
         wanted, order = asked.ascending
         room = min(limit, max(2 * len(wanted), 64))
         positions, rows, found = np.empty(room, np.int32), np.empty(room, np.int32), 0
@@ -81,26 +80,26 @@ class Sealed:
                 found, at, row = ascending.probe(
                     hashes, guide.fences, guide.filter, wanted, at, stop, row, first, positions, rows, found
                 )
-                if at < stop:  # no room
+                if at < stop:  # the arrays are full
                     yield _back(positions, order), rows
                     positions, rows, found = np.empty(limit, np.int32), np.empty(limit, np.int32), 0
         if found:
             yield _back(positions[:found], order), rows[:found]
 
     def begin(self) -> None:
-        """Says that the marks are not to be trusted until `finish`."""
+        """Declare the marks invalid until `finish` is called."""
         if self._marks is not None:
             self._marks.begin()
 
     def finish(self, token: int, marks_token: int) -> None:
-        """Rows and marks are what the tokens say."""
+        """Declare rows and marks to be those that the tokens identify."""
         self.token = token
         if self._marks is not None:
             self._marks.finish(marks_token)
 
     @property
     def marks_token(self) -> int:
-        """Which marks are set: none of rows that cannot be marked."""
+        """The hash of the marks that are set; 0 if rows cannot be marked."""
         return 0 if self._marks is None else self._marks.token
 
     @property
@@ -108,7 +107,7 @@ class Sealed:
         return np.zeros(self.rows, np.uint8) if self._marks is None else self._marks.values
 
     def mark(self, rows: I32) -> I32:
-        """Marks rows as matched; returns those that were not, each once."""
+        """Mark rows as matched; return those that were not marked before, each once."""
         return rows[:0] if self._marks is None else self._marks.mark(rows)
 
     def clear_marks(self) -> None:
@@ -117,22 +116,22 @@ class Sealed:
 
     @property
     def keys(self) -> int:
-        """How many different hashes there are."""
+        """The number of distinct hashes, counted in each piece."""
         return sum(guide.keys for _, guide, _ in self._pieces)
 
     @property
     def slots(self) -> int:
-        """As of a hash table that has room for each row."""
+        """The slots of an equivalent hash table: one for each row."""
         return self.rows
 
     @property
     def allocated_bytes(self) -> int:
-        """Memory or disk that guides and marks take."""
+        """Memory or disk that guides and marks take, in bytes."""
         guides = sum(guide.nbytes for _, guide, _ in self._pieces)
         return guides + (0 if self._marks is None else self._marks.allocated_bytes)
 
     def check(self) -> None:
-        """Every invariant, O(rows)."""
+        """Check every invariant, O(rows)."""
         behind = 0
         for hashes, guide, _ in self._pieces:
             # Hashes ascend in each piece and from one to the next; the guide is that of the piece.

@@ -1,9 +1,10 @@
-"""Between which positions of each sorted dimension do the matches of a probe lie?
+"""Finds the range of positions in each sorted dimension in which the matches of a probe lie.
 
-    values of a dimension   1 3 3 5 8      probe x > y, x = 3: span [0, 1)      probe x <> y, x = 3: hole [1, 3)
+    values of a dimension   1 3 3 5 8    probe x > y, x = 3: span [0, 1)    probe x <> y, x = 3: hole [1, 3)
 
-Rows are sorted by (equality, value): the rows of one equality are one range of positions, the same in every dimension.
-Cost: O(log of how far) a probe, because a search begins where the one before ended; of long arrays only a few lines are read.
+Rows are sorted by (equality, value): the rows of one equality are one range of positions, the same in every
+dimension. Cost: O(log distance) per probe, because a search begins where the previous one ended; of long
+arrays only a few cache lines are read.
 """
 
 from typing import NamedTuple
@@ -12,21 +13,20 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from joinlib.index.comparisons import Asked, Op, Shape
+from joinlib.arrays import I32, I64
+from joinlib.index.comparisons import Op, PreparedProbes, Shape
 from joinlib.index.fences import Fences, find, onwards
 
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
 F64 = npt.NDArray[np.float64]
 
-_LOWER = (Op.LE, Op.GT, Op.NE)  # they need the first position that is not below the probe,
-_UPPER = (Op.LT, Op.GE, Op.NE)  # they the first that is above it
+_LOWER = (Op.LE, Op.GT, Op.NE)  # these need the first position that is not below the probe,
+_UPPER = (Op.LT, Op.GE, Op.NE)  # these the first that is above it
 
 
 class Spans(NamedTuple):
-    """Probe i: lows[d, i] <= position in d < highs[d, i] for every dimension d, and in no hole.
+    """Probe i matches lows[d, i] <= position in d < highs[d, i] for every dimension d, but no hole.
 
-    A tuple, so that kernels take it.
+    It is a tuple, so that kernels accept it.
     """
 
     lows: I32  # (dimensions, probes)
@@ -37,12 +37,18 @@ class Spans(NamedTuple):
 
 
 def search(
-    shape: Shape, values: I64, above: tuple[Fences, ...], starts: I32, group: I64 | None, asked: Asked
+    shape: Shape,
+    values: I64,
+    above: tuple[Fences, ...],
+    starts: I32,
+    group: I64 | None,
+    asked: PreparedProbes,
 ) -> tuple[Spans, I64]:
-    """The spans of all probes, and in each dimension the probes in the order of their keys, shape (dimensions, probes).
+    """Return the spans of all probes, and for each dimension the probes in key order, shape (dimensions,
+    probes).
 
-    `group`: the number of each probe's equality, -1 where no row has it; None: there is no equality, and `above` the values
-    are fences.
+    above: the fences of the values, if there is no equality.
+    group: the number of each probe's equality, -1 where no row has it; None if there is no equality.
     """
     probes, holes = len(asked.keys[0]), [c for c, op in enumerate(shape.ops) if op is Op.NE]
     lows, highs = np.empty((2, shape.dimensions, probes), np.int32)
@@ -76,7 +82,7 @@ def search(
 
 @nb.njit(cache=True, nogil=True)
 def bounds(values: I64, starts: I32, group: I64, by: I64, x: I64, upper: bool) -> I32:
-    """For each probe the first position of its group whose value is not below x (`upper`: is above x)."""
+    """Return, for each probe, its group's first position with a value not below x (`upper`: above x)."""
     found = np.zeros(x.shape[0], np.int32)
     near, last = 0, -1
     for k in range(by.shape[0]):
@@ -93,10 +99,10 @@ def bounds(values: I64, starts: I32, group: I64, by: I64, x: I64, upper: bool) -
 
 @nb.njit(cache=True, nogil=True)
 def effort(lows: I32, highs: I32, by: I64) -> tuple[float, F64, F64]:
-    """What finding the matches would look at.
+    """Return the number of positions that finding the matches would read.
 
-    Positions when each probe takes its narrowest span; in every dimension, the widths of all spans, and how far their ends move
-    from probe to probe.
+    These are: the positions if each probe takes its narrowest span; then for every dimension, the total
+    width of the spans, and how far their ends move from probe to probe.
     """
     dimensions, probes = lows.shape
     narrow, widths, moves = 0.0, np.zeros(dimensions), np.zeros(dimensions)

@@ -1,34 +1,35 @@
-"""Matches by bit arrays (SPO-Join, section 3.4, algorithm 4; IEJoin): a bit a row, in the order of dimension 0.
+"""Finds matches by bit arrays, a bit per row in dimension 0's order (SPO-Join, section 3.4, algorithm 4;
+IEJoin).
 
-    probes in the order of dimension d    bits of the rows in the probe's span of d    the probe's span of dimension 0 is read
-    x = 2                                 0 1 0 0 1 0 0 0                              [2, 8): row at 4
-    x = 3   one more row is in its span   0 1 0 0 1 0 1 0                              [0, 7): rows at 1, 4, 6
+    probes in the order of dimension d   bits of rows in the probe's span of d   span of dimension 0 is read
+    x = 2                                0 1 0 0 1 0 0 0                         [2, 8): row at 4
+    x = 3   its span has one row more    0 1 0 0 1 0 1 0                         [0, 7): rows at 1, 4, 6
 
-The paper sets the bits anew for every tuple. Here a batch of probes is sorted and only what changes between neighbours is
-flipped, so a one-sided comparison sets each bit once a batch. A count for every 512 bits is the summary: a range is counted by
-adding counts, and empty stretches are passed over. O(flips + n / 512 + matches) a probe.
+The paper sets the bits for every tuple from scratch. Here a batch of probes is sorted and only the
+difference between neighbours is flipped, so a one-sided comparison sets each bit once per batch. The number
+of set bits in each block of 512 is kept too: a range is counted by adding these numbers, and empty blocks
+are skipped. O(flips + n / 512 + matches) per probe.
 """
 
 from typing import NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
-from joinlib.index.scans import Rows, keeps
+from joinlib.arrays import I32, I64, U64
+from joinlib.index.scans import LiveRows, keeps
 from joinlib.index.spans import Spans
 from joinlib.index.words import lowest, ones
-
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
-U64 = npt.NDArray[np.uint64]
 
 BLOCK = 512
 _ALL, _ONE = np.uint64(2**64 - 1), np.uint64(1)
 
 
 class Bits(NamedTuple):
-    """Set where a row is in the span now[0] to now[1] of the swept dimension; `counts` of each block."""
+    """A bit is set where a row lies in the span now[0] to now[1] of the swept dimension.
+
+    counts: the number of set bits in each block.
+    """
 
     words: U64
     counts: I32
@@ -36,15 +37,18 @@ class Bits(NamedTuple):
 
     @classmethod
     def of(cls, rows: int) -> "Bits":
-        """None is set."""
+        """Return bits for this number of rows, all zero."""
         return cls(
             np.zeros(rows // 64 + 1, np.uint64), np.zeros(rows // BLOCK + 1, np.int32), np.zeros(2, np.int64)
         )
 
 
 @nb.njit(cache=True, inline="always")
-def _flip(bits: Bits, rows: Rows, perm: I32, low: int, high: int, by: int) -> None:
-    """Flips the bits of the positions [low, high) of the swept dimension, of rows that are alive."""
+def _flip(bits: Bits, rows: LiveRows, perm: I32, low: int, high: int, by: int) -> None:
+    """Flip the bits of live rows at the positions [low, high) of the swept dimension.
+
+    by: the change of the counts, 1 or -1.
+    """
     words, counts, _ = bits
     every = rows.first <= 0 and rows.stop >= rows.order.shape[0]
     for q in range(low, high):
@@ -55,8 +59,8 @@ def _flip(bits: Bits, rows: Rows, perm: I32, low: int, high: int, by: int) -> No
 
 
 @nb.njit(cache=True, nogil=True)
-def _move(bits: Bits, rows: Rows, perm: I32, low: int, high: int) -> None:
-    """The bits become those of the span [low, high)."""
+def _move(bits: Bits, rows: LiveRows, perm: I32, low: int, high: int) -> None:
+    """Change the bits to those of the span [low, high)."""
     was_low, was_high = bits.now[0], bits.now[1]
     bits.now[0], bits.now[1] = low, high
     if low >= was_high or high <= was_low:
@@ -71,7 +75,7 @@ def _move(bits: Bits, rows: Rows, perm: I32, low: int, high: int) -> None:
 
 @nb.njit(cache=True, inline="always")
 def _word(words: U64, at: int, end: int) -> np.uint64:
-    """The bits [at, end) of the word that holds bit `at`, where they are in the word."""
+    """Return the bits [at, end) of the word that holds bit `at`, in place."""
     word = words[at >> 6] & (_ALL << np.uint64(at & 63))
     if end - (at & ~63) < 64:
         word &= ~(_ALL << np.uint64(end & 63))
@@ -80,7 +84,7 @@ def _word(words: U64, at: int, end: int) -> np.uint64:
 
 @nb.njit(cache=True, inline="always")
 def _matching(word: np.uint64, base: int, places: I32, spans: Spans, i: int) -> np.uint64:
-    """The bits of those rows that satisfy the other comparisons too."""
+    """Return the bits of the rows that satisfy the other comparisons too."""
     left = word
     while left:
         bit = left & (~left + _ONE)
@@ -92,7 +96,7 @@ def _matching(word: np.uint64, base: int, places: I32, spans: Spans, i: int) -> 
 
 @nb.njit(cache=True, nogil=True)
 def pairs(
-    rows: Rows,
+    rows: LiveRows,
     spans: Spans,
     by: I64,
     swept: int,
@@ -102,7 +106,10 @@ def pairs(
     out_probe: I64,
     out_row: I64,
 ) -> tuple[int, int, int]:
-    """As `scans.pairs`. Positions are unsigned where it is hot: no code for those counted from the end."""
+    """Fill the out arrays as `scans.pairs` does.
+
+    Positions are unsigned in the inner loop, to avoid code for negative indexes.
+    """
     order, places, lows, highs = rows.order, rows.places, spans.lows, spans.highs
     found, room = np.uint64(0), np.uint64(out_row.shape[0])
     plain = spans.hole_of.shape[0] == 0 and lows.shape[0] == 2
@@ -135,8 +142,8 @@ def pairs(
 
 
 @nb.njit(cache=True, nogil=True)
-def count(rows: Rows, spans: Spans, by: I64, swept: int, bits: Bits) -> I64:
-    """The matches of every probe."""
+def count(rows: LiveRows, spans: Spans, by: I64, swept: int, bits: Bits) -> I64:
+    """Return the number of matches of every probe, shape (probes,)."""
     lows, highs = spans.lows, spans.highs
     found = np.zeros(by.shape[0], np.int64)
     plain = spans.hole_of.shape[0] == 0 and lows.shape[0] == 2
@@ -152,7 +159,7 @@ def count(rows: Rows, spans: Spans, by: I64, swept: int, bits: Bits) -> I64:
 
 @nb.njit(cache=True, nogil=True)
 def _ones(bits: Bits, at: int, end: int) -> int:
-    """The bits that are set in [at, end): whole blocks by their counts. O(n / 512)."""
+    """Return the number of set bits in [at, end), with whole blocks taken from `counts`. O(n / 512)."""
     matches = 0
     while at < end:
         if at & (BLOCK - 1) == 0 and at + BLOCK <= end:
@@ -168,7 +175,7 @@ def _ones(bits: Bits, at: int, end: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def _checked(bits: Bits, places: I32, spans: Spans, i: int) -> int:
-    """The bits that are set in the probe's span of dimension 0 and satisfy the other comparisons."""
+    """Return the number of set bits in the probe's span of dimension 0 that satisfy the other comparisons."""
     at, end, matches = spans.lows[0, i], spans.highs[0, i], 0
     while at < end:
         if bits.counts[at >> 9] == 0:

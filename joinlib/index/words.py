@@ -1,4 +1,4 @@
-"""Two instructions of the processor that numba has no name for."""
+"""Two processor instructions for which numba has no function."""
 
 from typing import Any
 
@@ -20,5 +20,5 @@ def _lowest(typing: Any, word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-ones: Any = intrinsic(_ones)  # how many bits of a word are set
-lowest: Any = intrinsic(_lowest)  # the number of the lowest bit that is set, of a word that is not 0
+ones: Any = intrinsic(_ones)  # the number of set bits of a word
+lowest: Any = intrinsic(_lowest)  # the index of the lowest set bit of a word other than 0

@@ -1,1 +1,4 @@
-"""Which rows match? Law: the same multiset as a nested loop, however the streams were cut into batches."""
+"""Which rows match?
+
+Law: the result is the same multiset as that of a nested loop, however the streams were cut into batches.
+"""

@@ -1,22 +1,30 @@
-"""What does a stage say of time to the stage that reads its rows? Its watermark: how far behind it the rows may be, the plan
-says (`InputPlan.behind`).
+"""Forwards a stage's watermark to the stage that reads its rows.
+
+How far behind that watermark the rows may be is part of the plan (`InputPlan.behind`).
 """
 
 from joinlib.errors import SpecError
-from joinlib.join.config import Leaf
-from joinlib.join.stage import Pipeline
 from joinlib.join.watermark import Tick
-from joinlib.route.config import InputPlan
-from joinlib.state.manifest import ALWAYS, NEVER
+from joinlib.model.inputs import InputPlan
+from joinlib.model.joins import Leaf
+from joinlib.model.stage import Pipeline
+from joinlib.model.time import ALWAYS, NEVER
 
 
 def tick(plan: InputPlan, watermark: int, closed: bool) -> Tick:
-    """To the reader's input `plan`, after a batch. `closed`: nothing more will ever come."""
+    """Return the tick that follows a batch, for the next stage's input `plan`.
+
+    watermark: the stage's watermark after the batch, µs. closed: the stage will emit no further rows.
+    """
     return Tick(plan.number, NEVER if watermark == ALWAYS else watermark, closed=closed)
 
 
 def check(pipeline: Pipeline) -> None:
-    """Refuses what several stages cannot run."""
+    """Check that a pipeline of several stages can run.
+
+    Raises:
+        SpecError: a stage does not join by equality, or an input is limited by a number of rows.
+    """
     if len(pipeline.stages) == 1:
         return
     for stage in pipeline.stages:

@@ -1,26 +1,27 @@
 """The n-way inner join of one batch (UMJoin, equations 3 to 6).
 
-Inputs take their turns in a fixed order: the batch of input i is probed against the inputs before it as they are *after* the
-batch and those behind it as they were *before*, then inserted. The sum over i is exactly the increment of the join.
+Inputs take their turns in a fixed order: the batch of input i is probed against the inputs before it as they
+are *after* the batch and those behind it as they were *before*, then inserted. The sum over i is exactly the
+increment of the join.
 
-That is also the order-consistent protocol of join-biclique (BiStream, section 3.2.3) at the grain of batches: every unit takes
-rows in the one global order (batch, input), so of a pair whose rows are stored in different units only the later one finds
-the other: none is missed, none is found twice.
+That is also the order-consistent protocol of join-biclique (BiStream, section 3.2.3) at the grain of batches:
+every unit takes rows in the one global order (batch, input). Of a pair whose rows are stored in different
+units, only the later row finds the other: no pair is missed and none is found twice.
 """
 
 from collections.abc import Iterator, Sequence
 
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples
-from joinlib.state.side import Part
+from joinlib.state.side import Arrival
 
 
 def inner(
-    prober: Prober, batch: int, arrived: list[list[Part]], orders: Sequence[Sequence[int]] | None = None
+    prober: Prober, batch: int, arrived: list[list[Arrival]], orders: Sequence[Sequence[int]] | None = None
 ) -> Iterator[Tuples]:
-    """The join's increment. Inserts `arrived`; the state is complete once the iterator is exhausted.
+    """Yield the join's increment and insert `arrived`; the state is complete once the iterator is exhausted.
 
-    orders: of each input, the others in the order in which its rows ask them; by default in that of the inputs.
+    orders: for each input, the other inputs in the order in which its rows probe them (default: input order).
     """
     for me, parts in enumerate(arrived):
         others = orders[me] if orders else [i for i in range(len(arrived)) if i != me]
@@ -35,7 +36,10 @@ def inner(
 def _expand(
     prober: Prober, tuples: Tuples, bound: frozenset[int], remaining: Sequence[int]
 ) -> Iterator[Tuples]:
-    """Depth first, so that memory holds one bounded chunk for each input. No match: nothing further is probed."""
+    """Extend `tuples` depth first, so that memory holds one bounded chunk for each input.
+
+    A chunk without a match is dropped: nothing further is probed for it.
+    """
     if not remaining:
         yield tuples
         return

@@ -1,4 +1,4 @@
-"""Do these tuples match? Keys, then time bounds, then the predicate, each on what the one before has left."""
+"""Filters candidate tuples by key, then by time bounds, then by the predicate, each on what is left."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,16 @@ Mask = npt.NDArray[np.bool_]
 
 
 def same_keys(tuples: Tuples, left: tuple[str, ...], right: tuple[str, ...]) -> Tuples:
-    """Those whose keys are equal (equal hash is not equal key)."""
+    """Return the tuples whose key columns `left` and `right` are equal (equal hashes do not imply equal
+    keys).
+    """
     for a, b in zip(left, right, strict=True):
         tuples = tuples.filter(_equal(tuples.column(a), tuples.column(b)))
     return tuples
 
 
 def within(tuples: Tuples, bounds: tuple[Bound, ...]) -> Tuples:
-    """Those for which low <= right - left <= high holds of every bound; NULL is outside."""
+    """Return the tuples for which low <= right - left <= high holds for every bound; NULL is outside."""
     for bound in bounds:
         left, right = flat(tuples.column(bound.left)), flat(tuples.column(bound.right))
         apart = time_values(right) - time_values(left)
@@ -38,19 +40,19 @@ def within(tuples: Tuples, bounds: tuple[Bound, ...]) -> Tuples:
 
 
 def satisfying(tuples: Tuples, predicate: Expr | None) -> Tuples:
-    """Those for which the predicate is true (neither false nor NULL)."""
+    """Return the tuples for which the predicate is true (neither false nor NULL)."""
     if predicate is None or not len(tuples):
         return tuples
     return tuples.filter(true(predicate.evaluate(tuples.column, len(tuples))))
 
 
 def true(column: Column) -> Mask:
-    """Where a boolean column is true."""
+    """Return a mask, shape (rows,), of where a boolean column is true; NULL counts as false."""
     return flat(pc.fill_null(column, False)).to_numpy(zero_copy_only=False)
 
 
 def _equal(a: Column, b: Column) -> Mask:
     mask = true(pc.equal(a, b))
-    if pa.types.is_floating(a.type):  # Spark: NaN = NaN
+    if pa.types.is_floating(a.type):  # as in Spark, NaN = NaN
         mask |= true(pc.and_(pc.is_nan(a), pc.is_nan(b)))
     return mask

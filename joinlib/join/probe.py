@@ -1,23 +1,26 @@
-"""New rows meet stored rows: tuples and one more side become longer tuples. Written once, used by every join."""
+"""Extends tuples by the matching stored rows of one more side; every join uses it."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from joinlib.arrays import I32, I64
+from joinlib.chunks import chunked
 from joinlib.expr.bound import Bound
-from joinlib.index.sealed import Asked
-from joinlib.join.layout import Operator
+from joinlib.index.sealed import HashProbes
 from joinlib.join.match import same_keys, satisfying, within
 from joinlib.join.order.watch import Asker, Watch
 from joinlib.join.rows import Stored, Tuples, flat
-from joinlib.state.manifest import ALWAYS
-from joinlib.state.run import I32, I64, LiveRun, time_values
+from joinlib.model.operator import Operator
+from joinlib.model.time import ALWAYS
+from joinlib.model.tuning import Tuning
+from joinlib.state.run import LiveRun, time_values
 from joinlib.state.side import Side
 
 
 class _Found(NamedTuple):
-    """Pairs of a tuple, by its position, and a stored row; and the time bounds that some of them may break."""
+    """Pairs of a tuple, by its position, and a stored row; and the time bounds that some pairs may break."""
 
     positions: I32
     stored: Stored
@@ -25,22 +28,29 @@ class _Found(NamedTuple):
 
 
 class Prober:
-    """Extends tuples by the sides of one operator. `watch` counts what it does, where that decides on the order."""
+    """Extends tuples by the sides of one operator.
 
-    def __init__(self, operator: Operator, sides: list[Side], pairs: int, watch: Watch | None = None) -> None:
-        self.operator, self.sides, self.pairs, self.watch = operator, sides, pairs, watch
+    watch: counts probes, matches and seconds where these decide the probe order; else None.
+    """
+
+    def __init__(
+        self, operator: Operator, sides: list[Side], tuning: Tuning, watch: Watch | None = None
+    ) -> None:
+        self.operator, self.sides, self.pairs, self.watch = operator, sides, tuning.probe_pairs, watch
+        self._hash_is_key = operator.hash_is_key and tuning.hash_bits == 64
 
     def begin(self, side: int, rows: int) -> None:
-        """What follows is asked for new rows of `side`."""
+        """Announce that the following calls of `extend` probe for `rows` new rows of `side`."""
         if self.watch is not None:
             self.watch.begin(side, rows)
 
     def extend(
         self, tuples: Tuples, bound: frozenset[int], side: int, apart: bool = False
     ) -> Iterator[Tuples]:
-        """Each tuple with each stored row of `side` that matches it. `bound`: the sides already in the tuples.
+        """Yield each tuple joined with each stored row of `side` that matches it, in chunks of bounded size.
 
-        `apart`: the stored rows of a chunk are of one run.
+        bound: the sides that the tuples already contain.
+        apart: keep chunks apart, so that the stored rows of a chunk belong to one run.
         """
         found = self._found(tuples, bound, side, apart)
         if self.watch is not None:
@@ -53,28 +63,33 @@ class Prober:
                 yield longer
 
     def _found(self, tuples: Tuples, bound: frozenset[int], side: int, apart: bool) -> Iterator[Tuples]:
-        """As `extend`, before the predicate; with who asked behind each tuple, where that is counted."""
+        """Do the work of `extend` up to the residual predicate.
+
+        If a watch counts, each tuple carries an `Asker` that says which tuple it was extended from.
+        """
         op, most = self.operator, 0 if apart else self.pairs
-        for positions, stored, undecided in _together(self._candidates(tuples, bound, side), most):
+        for positions, stored, undecided in map(
+            _joined, chunked(self._candidates(tuples, bound, side), _pairs, most)
+        ):
             asker = () if self.watch is None else (Asker(positions),)
             longer = Tuples(*tuples.each(positions), stored, *asker)
-            if not op.exact:
+            if not self._hash_is_key:
                 longer = same_keys(longer, op.sides[min(bound)].keys, op.sides[side].keys)
-            if op.index == "hash":
+            if op.index == "hash" or not op.meets:  # other indexes check the bounds themselves
                 longer = within(longer, undecided)
             yield longer
 
     def _candidates(self, tuples: Tuples, bound: frozenset[int], side: int) -> "Iterator[_Found]":
-        """What the index of each run finds."""
+        """Yield the pairs that the index of each run finds."""
         op = self.operator
         bounds = self._bounds(bound, side)
-        asked: Asked | None = None
+        asked: HashProbes | None = None
         for live in list(self.sides[side].runs):
             undecided = self._undecided(tuples, bounds, live, side) if live.run.rows else None
             if undecided is None:
                 continue
             if op.index == "hash":
-                asked = asked or Asked(tuples.hashes())  # put in order once for all runs
+                asked = asked or HashProbes(tuples.hashes())  # sorted once for all runs
                 candidates = live.probe(asked, self.pairs)
             else:
                 candidates = self._compared(tuples, live, side)
@@ -84,12 +99,15 @@ class Prober:
                 yield _Found(positions, Stored(live, numbers, ends), undecided)
 
     def _compared(self, tuples: Tuples, live: LiveRun, side: int) -> Iterator[tuple[I32, I32, I64]]:
-        from joinlib.join.theta import candidates  # most joins have an equality and need none
+        from joinlib.join.theta import candidates  # imported here: joins by equality never need it
 
         return candidates(self.operator, side, tuples, live, self.sides[side].sorted, self.pairs)
 
     def _bounds(self, bound: frozenset[int], side: int) -> tuple[Bound, ...]:
-        """The time bounds that can be checked once `side` is there; those of the first side alone wait for a second."""
+        """Return the time bounds that can be checked once `side` is joined.
+
+        Bounds within the first side alone are checked with the second.
+        """
         before = {n for i in bound for n in self.operator.sides[i].schema.names}
         own = set(self.operator.sides[side].schema.names)
         known = [(b, {b.left, b.right}) for b in self.operator.bounds]
@@ -98,9 +116,9 @@ class Prober:
     def _undecided(
         self, tuples: Tuples, bounds: tuple[Bound, ...], live: LiveRun, side: int
     ) -> tuple[Bound, ...] | None:
-        """The bounds that some of the run's rows may break: others need no check (BiStream, section 3.3).
+        """Return the bounds that some of the run's rows may violate; the rest hold (BiStream, section 3.3).
 
-        None: every row of the run lies outside the bounds of every tuple, so it need not be searched.
+        None: every row of the run violates a bound with every tuple, so the run need not be searched.
         """
         config = self.operator.sides[side]
         own, names, left = config.time, config.schema.names, []
@@ -124,25 +142,8 @@ class Prober:
         return tuple(left)
 
 
-def _together(found: Iterator[_Found], most: int) -> Iterator[_Found]:
-    """Those of several runs as one, of `most` pairs at most.
-
-    A chunk costs as much for ten pairs as for a thousand, and each asks the next input by itself: r runs of each input would
-    become r chunks, r² and r³.
-    """
-    held: list[_Found] = []
-    size = 0
-    for one in found:
-        if held and size + len(one.positions) > most:
-            yield _joined(held)
-            held, size = [], 0
-        held.append(one)
-        size += len(one.positions)
-        if size >= most:  # nobody looks for more before these are taken
-            yield _joined(held)
-            held, size = [], 0
-    if held:
-        yield _joined(held)
+def _pairs(found: _Found) -> int:
+    return len(found.positions)
 
 
 def _joined(held: list[_Found]) -> _Found:

@@ -1,4 +1,4 @@
-"""Rows that are named, not copied: columns are gathered only when something reads them, and once.
+"""Selections of rows: columns are gathered only when something reads them, and once.
 
 A *tuple* is one row of each input that is joined so far; `Tuples` holds many, column by column.
 """
@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.arrays import I64
 from joinlib.expr import Column
 from joinlib.index.pages import ahead
-from joinlib.route.config import HASH
-from joinlib.state.run import I64
+from joinlib.model.inputs import HASH
 
 Positions = npt.NDArray[np.signedinteger]
 
@@ -31,7 +31,7 @@ class Rows(Protocol):
 
 
 class Picked:
-    """Rows of one record batch; `positions` None: all of them."""
+    """Rows of one record batch; `positions` None selects all of them."""
 
     def __init__(self, batch: pa.RecordBatch, positions: Positions | None = None) -> None:
         self.schema, self._batch, self.positions = batch.schema, batch, positions
@@ -52,24 +52,27 @@ class Picked:
 
 
 class Numbered(Protocol):
-    """Record batches whose rows are numbered through: those of a run, or of several."""
+    """Record batches whose rows are numbered consecutively: those of one run, or of several."""
 
     @property
     def batches(self) -> list[pa.RecordBatch]: ...
 
     @property
     def starts(self) -> Positions:
-        """The number of each batch's first row, and of the row behind the last."""
+        """The number of each batch's first row, and the number after the last row; shape (batches + 1,)."""
         ...
 
     @property
     def scattered(self) -> bool:
-        """Some may be mapped, and their pages be read when they are touched."""
+        """Whether some batches are memory-mapped and their pages are read on access."""
         ...
 
 
 class Stored:
-    """Stored rows, by number. `ends`: where the rows of each batch end, if they are grouped by batch."""
+    """Stored rows, by number.
+
+    ends: where the rows of each batch end in `numbers`, if they are grouped by batch; shape (batches,).
+    """
 
     def __init__(self, home: Numbered, numbers: Positions, ends: I64 | None = None) -> None:
         self.schema = home.batches[0].schema
@@ -79,7 +82,7 @@ class Stored:
 
     @classmethod
     def together(cls, parts: "Sequence[Stored]") -> "Stored":
-        """The rows of all parts, one part behind the other."""
+        """Concatenate the rows of all parts."""
         if len(parts) == 1:
             return parts[0]
         firsts = np.cumsum([0, *(part.home.starts[-1] for part in parts)])
@@ -107,7 +110,7 @@ class Stored:
 
     @cached_property
     def _by_batch(self) -> tuple["Stored", pa.Array]:
-        """The same rows grouped by batch, and where each of ours is among them."""
+        """The same rows grouped by batch, and the position of each of these rows among them."""
         homes = np.searchsorted(self.home.starts, self.numbers, side="right")
         order = np.argsort(homes, kind="stable")
         ends = np.cumsum(np.bincount(homes, minlength=len(self.home.starts))[1:])
@@ -117,7 +120,7 @@ class Stored:
 
     @cached_property
     def _groups(self) -> list[tuple[pa.RecordBatch, pa.Array]]:
-        """The batches that hold some of the rows, and which of theirs."""
+        """The batches that hold some of the rows, each with the positions of these rows in it."""
         assert self._ends is not None
         ends = self._ends.tolist()
         spans = zip(self.home.batches, self.home.starts.tolist(), [0, *ends], ends, strict=False)
@@ -127,13 +130,13 @@ class Stored:
         return Stored(self.home, self.numbers[positions])
 
     def filter(self, kept: Positions) -> "Stored":
-        """As `take`, for ascending positions: groups stay groups."""
+        """Do the same as `take` for ascending positions: rows grouped by batch stay so."""
         ends = None if self._ends is None else np.searchsorted(kept, self._ends)
         return Stored(self.home, self.numbers[kept], ends)
 
 
 class _Several(NamedTuple):
-    """Runs, one behind the other."""
+    """The concatenated batches of several runs."""
 
     batches: list[pa.RecordBatch]
     starts: Positions
@@ -141,7 +144,7 @@ class _Several(NamedTuple):
 
 
 class Nulls:
-    """The missing side of an outer row."""
+    """The missing side of an outer row: every column is NULL."""
 
     def __init__(self, schema: pa.Schema, rows: int) -> None:
         self.schema, self._rows = schema, rows
@@ -157,7 +160,10 @@ class Nulls:
 
 
 class Repeated:
-    """Tuples that found partners, once for each. Columns are gathered from the tuples' own, which are few and near."""
+    """Tuples that found partners, repeated once for each partner.
+
+    Columns are gathered from those of the original tuples, which are few and close together.
+    """
 
     def __init__(self, tuples: "Tuples", positions: Positions) -> None:
         self.schema = pa.schema({f.name: f for part in tuples.parts for f in part.schema}.values())
@@ -188,7 +194,7 @@ class Tuples:
         return len(self.parts[0])
 
     def column(self, name: str) -> Column:
-        """A column by its qualified name; "$hash" is that of the first part that has one."""
+        """Return a column by its qualified name; "$hash" is that of the first part that has one."""
         if name not in self._columns:
             self._columns[name] = self._find(name).column(name)
         return self._columns[name]
@@ -200,7 +206,7 @@ class Tuples:
         raise KeyError(name)
 
     def whole(self, name: str) -> pa.Array:
-        """A column as one array; whoever asks again finds it so."""
+        """Return a column as one array; it is kept for later calls."""
         column = self._columns[name] = flat(self.column(name))
         return column
 
@@ -211,25 +217,28 @@ class Tuples:
         return Tuples(*(part.take(positions) for part in self.parts))
 
     def each(self, positions: Positions) -> tuple[Rows, ...]:
-        """As `take`: the parts, for one partner more. Where many were found, no part's own rows are gathered once for each."""
+        """Return the parts of `take(positions)`, to be joined with one more part.
+
+        Where tuples are repeated, columns are gathered from the tuples and not from each part's own rows.
+        """
         if len(self.parts) > 1 and len(positions) >= len(self):
             return (Repeated(self, positions),)
         return self.take(positions).parts
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> "Tuples":
-        """Those where `mask` is true."""
+        """Return the tuples where `mask`, shape (tuples,), is true."""
         if mask.all():
             return self
         kept = np.flatnonzero(mask)
         return Tuples(*(p.filter(kept) if isinstance(p, Stored) else p.take(kept) for p in self.parts))
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        """The columns of `schema` as one record batch."""
+        """Return the columns of `schema` as one record batch."""
         return pa.record_batch([flat(self.column(name)) for name in schema.names], schema)
 
 
 def flat(column: Column) -> pa.Array:
-    """The column as one array."""
+    """Return the column as one array."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
@@ -238,7 +247,7 @@ def _take(column: pa.Array, numbers: pa.Array) -> pa.Array:
 
 
 def concat(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """One record batch of many, or of none."""
+    """Concatenate record batches; without any, return an empty batch of `schema`."""
     if len(batches) == 1:
         return batches[0]
     if batches:

@@ -1,11 +1,11 @@
-"""New rows meet stored rows by comparison: which pairs may match? Where there is a key too, among the rows of its hash.
+"""Finds candidate pairs of new and stored rows by comparison; with a key, among rows of the same hash.
 
-    scan      every pair is looked at, by comparing words
-    sorted    the segments of a run are sealed runs of SPO-Join: sorted words, permutations, offsets (index.inequality);
-              neighbours that are small share one (index.neighbours)
+    scan      every pair is examined, by comparing words
+    sorted    the segments of a run are sealed runs of SPO-Join: sorted words and permutations
+              (index.inequality); small neighbours share one (index.neighbours)
 
-Law: every pair that matches is found, once, and none that a time bound forbids; what the words cannot say of the predicate is
-checked on what is found. Frames are bounded.
+Law: every pair that matches is found once, and no pair that a time bound excludes. The part of the predicate
+that words cannot express is checked on the pairs found. Frames are bounded.
 """
 
 from collections.abc import Iterator
@@ -14,14 +14,16 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from joinlib.arrays import I32, I64
+from joinlib.chunks import chunked
 from joinlib.expr.compare import MIRROR
-from joinlib.index.inequality import Op, Run, build
+from joinlib.index.inequality import Op, PermutedRun, build
 from joinlib.index.neighbours import shared
 from joinlib.index.nested import pairs
-from joinlib.join.layout import Operator
 from joinlib.join.rows import Tuples
-from joinlib.join.words import I64, words
-from joinlib.state.run import I32, LiveRun
+from joinlib.join.words import words
+from joinlib.model.operator import Operator
+from joinlib.state.run import LiveRun
 from joinlib.state.sorted import SortedIndexes
 
 Found = Iterator[tuple[I32, I32, I64]]
@@ -32,7 +34,10 @@ _UP = (">", ">=")
 def candidates(
     op: Operator, side: int, tuples: Tuples, live: LiveRun, indexes: SortedIndexes, limit: int
 ) -> Found:
-    """(position, row, where each segment's rows end) of the pairs of `tuples` with stored rows of `side` that may match."""
+    """Yield the pairs of `tuples` and stored rows of `side` that may match.
+
+    Each chunk is (positions, rows, end of each segment's rows), with at most `limit` pairs.
+    """
     signs = [m.sign if side == 1 else MIRROR[m.sign] for m in op.meets]
     probes = [
         words(m.left, tuples.column, len(tuples), -m.shift, sign in _UP)
@@ -45,7 +50,7 @@ def candidates(
         found = _sorted(op, side, probes, hashes, signs, live, indexes, limit)
     else:
         found = _scanned(op, side, probes, signs, live, limit, len(tuples))
-    for positions, rows in _full(found, limit):
+    for positions, rows in map(_joined, chunked(found, lambda pairs: len(pairs[1]), limit)):
         yield live.grouped(positions, rows)
 
 
@@ -73,23 +78,9 @@ def _sorted(
     for start, stop in shared([s.rows for s in segments]):
         make = partial(_index, op, side, live.batches[start:stop], signs)
         run = indexes.of([s.name for s in segments[start:stop]], make)
-        asked = asked or run.shape.asked(probes, hashes)  # sorted once for all of them
+        asked = asked or run.shape.asked(probes, hashes)  # sorted once for all indexes
         for positions, rows in run.probe(asked, limit=limit):
             yield positions.astype(np.int32), (rows + live.starts[start]).astype(np.int32)
-
-
-def _full(found: Pairs, limit: int) -> Pairs:
-    """Small frames together: what is done with a frame costs as much for ten pairs as for a thousand."""
-    held: list[tuple[I32, I32]] = []
-    size = 0
-    for positions, rows in found:
-        if held and size + len(rows) > limit:
-            yield _joined(held)
-            held, size = [], 0
-        held.append((positions, rows))
-        size += len(rows)
-    if held:
-        yield _joined(held)
 
 
 def _joined(held: list[tuple[I32, I32]]) -> tuple[I32, I32]:
@@ -100,15 +91,15 @@ def _joined(held: list[tuple[I32, I32]]) -> tuple[I32, I32]:
 
 
 def stored_words(op: Operator, side: int, batch: pa.RecordBatch) -> list[I64]:
-    """The words of stored rows, one array a comparison; equal values are one array."""
+    """Return the words of stored rows, one array for each comparison; equal values share one array."""
     values = [m.right if side == 1 else m.left for m in op.meets]
     once = {v.node: words(v, batch.column, batch.num_rows) for v in values}
     return [once[v.node] for v in values]
 
 
-def _index(op: Operator, side: int, batches: list[pa.RecordBatch], signs: list[str]) -> Run:
+def _index(op: Operator, side: int, batches: list[pa.RecordBatch], signs: list[str]) -> PermutedRun:
     parts = [stored_words(op, side, batch) for batch in batches]
-    joined: dict[tuple[int, ...], I64] = {}  # equal values are one array here too
+    joined: dict[tuple[int, ...], I64] = {}  # equal values share one array here too
     columns = [joined.setdefault(tuple(map(id, c)), np.concatenate(c)) for c in zip(*parts, strict=True)]
     keyed = bool(op.sides[side].keys)
     hashes = np.concatenate([b.column(0).to_numpy() for b in batches]).view(np.int64) if keyed else None

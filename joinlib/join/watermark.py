@@ -1,26 +1,27 @@
-"""How far has time come? Our own watermark, carried in band by the blocks and replayed with them.
+"""The engine's watermark, carried in band by the blocks and replayed with them.
 
-Every map task sends every unit a *tick*: how many rows of an input it read and the highest event time among them. A unit
-keeps the maximum for each input; the watermark is the minimum over the inputs of (maximum - delay). Closed inputs and
-inputs said to be idle do not hold it back; it never goes back. The watermark after batch n decides lateness from n+1 on.
+Every map task sends every unit a *tick*: how many rows of an input it read and the highest event time among
+them. A unit keeps the maximum for each input; the watermark is the minimum over the inputs of (maximum -
+delay). Closed and idle inputs do not hold it back, and it never decreases. The watermark after batch n
+decides lateness from batch n+1 on.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from joinlib.state.manifest import ALWAYS, NEVER
+from joinlib.model.time import ALWAYS, NEVER
 
 
 @dataclass(frozen=True)
 class Tick:
-    """What one map task, or the source itself, says of one input."""
+    """The progress of one input, as reported by one map task or by the source itself."""
 
     input: int
     highest: int = NEVER  # µs
-    rows: int = 0  # read, before lateness
-    bad: int = 0  # messages left out, since they could not be decoded
-    idle: bool = False  # silent for so long that nobody should wait for it
-    closed: bool = False  # nothing more will ever come
+    rows: int = 0  # rows read, late ones included
+    bad: int = 0  # messages dropped because they could not be decoded
+    idle: bool = False  # silent for so long that the watermark does not wait for it
+    closed: bool = False  # no further rows will arrive
 
 
 def advance(
@@ -30,7 +31,10 @@ def advance(
     ticks: Sequence[Tick],
     timed: Sequence[bool],
 ) -> tuple[int, tuple[int, ...]]:
-    """The watermark and the highest event times after a batch's ticks. `timed`: which inputs have an event time."""
+    """Return the watermark and the highest event time of each input after a batch's ticks, µs.
+
+    timed: whether each input has an event time.
+    """
     tops = list(highest)
     for tick in ticks:
         tops[tick.input] = max(tops[tick.input], tick.highest)
@@ -45,7 +49,11 @@ def advance(
 
 
 def horizon(watermark: int, hold_us: int | None) -> int:
-    """The latest event time whose rows nobody needs any more: t + hold < watermark. ALWAYS once all inputs are closed."""
+    """Return the latest event time, µs, whose rows are no longer needed: t + hold < watermark.
+
+    hold_us: how long rows are kept after their event time; None keeps them until all inputs are closed.
+    The result is ALWAYS once all inputs are closed.
+    """
     if watermark == ALWAYS:
         return ALWAYS
     if hold_us is None or watermark == NEVER:

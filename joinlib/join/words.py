@@ -1,4 +1,7 @@
-"""Values that are compared, as 64-bit words in the same order. Law: where `a sign b` holds, it holds of their words."""
+"""Encodes compared values as 64-bit words that keep their order.
+
+Law: where `a sign b` holds of two values, it holds of their words.
+"""
 
 from collections.abc import Callable
 
@@ -7,20 +10,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.arrays import I64
 from joinlib.expr import Column, Expr
 from joinlib.index.order import codes
 from joinlib.join.rows import flat
 from joinlib.state.run import time_values
 
-I64 = npt.NDArray[np.int64]
 _SIGN = np.uint64(1 << 63)
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def words(value: Expr, column: Callable[[str], Column], rows: int, shift: float = 0, up: bool = True) -> I64:
-    """The word of each row's value + shift, shape (rows,); O(rows). Doubles are rounded up, or down.
+    """Return the word of each row's value + shift, shape (rows,); O(rows). Doubles are rounded up or down.
 
-    NULLs get any word: no row that is stored or probes has one.
+    NULLs get an arbitrary word: neither a stored nor a probing row has NULL here.
     """
     values = flat(value.evaluate(column, rows))
     if pa.types.is_timestamp(values.type):
@@ -32,7 +35,7 @@ def words(value: Expr, column: Callable[[str], Column], rows: int, shift: float 
 
 
 def _plus(values: I64, by: int) -> I64:
-    """At most to the ends of 64 bits."""
+    """Add `by`, saturating at the limits of int64."""
     if by > 0:
         return np.where(values > _MOST - by, _MOST, values + np.int64(min(by, _MOST)))
     return np.where(values < _LEAST - by, _LEAST, values + np.int64(max(by, _LEAST))) if by else values

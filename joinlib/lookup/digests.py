@@ -1,8 +1,9 @@
-"""Are the files of a folder as they were written? What they were stands in one more file, which is written last.
+"""Detects damage to the files of a folder: their checksums are in one more file, which is written last.
 
     00000003/digests    {"rows.arrow": [4096, "9f86d081884c7d65..."], ...}: bytes, and xxh3-128 in hexadecimal
 
-Whatever happens to a file, or to this one, does not fit: it is damage, and what can be made again is made again.
+Any change to a file, or to this one, makes the checksums differ. That is damage, and what can be rebuilt is
+rebuilt.
 """
 
 from pathlib import Path
@@ -17,7 +18,10 @@ _FILE = "digests"
 
 
 def seal(folder: Path, synced: bool) -> None:
-    """Notes what the files of a folder are. `synced`: they, and this note, survive a power cut. O(bytes), about 10 GB/s."""
+    """Record the checksums of a folder's files. O(bytes), about 10 GB/s.
+
+    `synced`: flush the files and the record to disk, so that they survive a power cut.
+    """
     files = sorted(folder.iterdir())
     (folder / _FILE).write_bytes(orjson.dumps({file.name: _said(file) for file in files}))
     if synced:
@@ -25,7 +29,7 @@ def seal(folder: Path, synced: bool) -> None:
 
 
 def damage(folder: Path) -> str | None:
-    """What is not as it was written, in words; None: all is. O(bytes), about 10 GB/s."""
+    """Describe what differs from the recorded checksums; None if nothing does. O(bytes), about 10 GB/s."""
     try:
         known = orjson.loads((folder / _FILE).read_bytes())
         bad = [name for name, said in known.items() if _said(folder / name) != said]
@@ -35,6 +39,6 @@ def damage(folder: Path) -> str | None:
 
 
 def _said(file: Path) -> list[int | str]:
-    if not (size := file.stat().st_size):  # nothing can be mapped of it
+    if not (size := file.stat().st_size):  # an empty file cannot be mapped
         return [0, ""]
     return [size, xxhash.xxh3_128_hexdigest(pa.memory_map(str(file)).read_buffer())]

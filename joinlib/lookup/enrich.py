@@ -1,6 +1,8 @@
-"""Joined rows meet tables: the last thing that happens to them. One lookup after the other, a batch at a time.
+"""Looks joined rows up in tables: the last step of a stage.
 
-tuples ─► keys ─► version, or cache and database ─► longer tuples ─► if ─► (LEFT: what found nothing) ─► where
+Lookups run one after the other, a batch at a time.
+
+    tuples ─► keys ─► version, or cache and database ─► longer tuples ─► if ─► (LEFT: unmatched rows) ─► where
 """
 
 import time
@@ -14,36 +16,41 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.chunks import chunked
 from joinlib.expr import Expr
-from joinlib.join.config import Lookup
 from joinlib.join.match import satisfying, true
 from joinlib.join.rows import Nulls, Picked, Rows, Tuples, flat
-from joinlib.lookup.incremental import FOR_EVER, Cache
+from joinlib.lookup.incremental import FOR_EVER, LookupCache
 from joinlib.lookup.task import TableTask
 from joinlib.lookup.used import Used
 from joinlib.lookup.version import Points, Version
+from joinlib.model.joins import Lookup
 from joinlib.route.split import block_schema, prepare
 
 Positions = npt.NDArray[np.signedinteger]
-_ROWS = 1 << 20  # looked up together: one query for all of them
+_ROWS = 1 << 20  # rows that are looked up together, by one query
 
 
 class Finder(Protocol):
-    """A table that can be asked."""
+    """A table that can be searched by key and range."""
 
     asks: bool  # each call may cost a round trip
 
     def find(self, keys: list[pa.Array], points: Points | None) -> Iterator[tuple[Positions, Rows]]:
-        """(positions of keys, aligned rows of the table) that are equal, and may hold the points. Nothing is NULL."""
+        """Yield pairs (positions of keys, aligned rows of the table) that have
+        equal keys and may hold the points.
+
+        Neither keys nor points contain NULLs.
+        """
         ...
 
     def used(self) -> Used:
-        """What it was asked so far, and what it keeps."""
+        """Return how much it was used so far, and what it keeps."""
         ...
 
 
-class Whole:
-    """A version of a table."""
+class VersionLookup:
+    """Searches a version of a table."""
 
     asks = False
 
@@ -62,15 +69,15 @@ class Whole:
         )
 
 
-class Asked:
-    """A database, and what it has answered so far."""
+class DatabaseLookup:
+    """Searches the answers that a database has given so far, and queries the database for the rest."""
 
     asks = True
 
     def __init__(
         self,
         task: TableTask,
-        cache: Cache,
+        cache: LookupCache,
         hash_bits: int,
         now: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
@@ -97,7 +104,7 @@ class Asked:
         )
 
     def _fetch(self, keys: list[pa.Array]) -> pa.RecordBatch:
-        from joinlib.lookup.postgres import PostgresTable  # nobody else needs what it loads
+        from joinlib.lookup.postgres import PostgresTable  # loads a driver that other lookups do not need
 
         lookup, reader = self.task.lookup, self.task.reader
         assert isinstance(reader, PostgresTable)
@@ -106,21 +113,21 @@ class Asked:
 
 
 def finder(task: TableTask, versions: Mapping[int, int], folder: Path, units: int, hash_bits: int) -> Finder:
-    """The table as a unit asks it in one batch. `folder`: of the unit, on this machine."""
+    """Return the table as a unit searches it in one batch. `folder`: the unit's folder on this machine."""
     table = task.lookup.table
     if task.full:
         number, ranged = versions.get(table.number, 0), task.lookup.range is not None
         version = _opened(task.version(number), table.keys, hash_bits, ranged)
-        return Whole(version, number, task.lookup.caching.budget)
+        return VersionLookup(version, number, task.lookup.caching.budget)
     budget = task.lookup.caching.budget // units
     own = folder / f"table-{table.number}"
     key = (own, budget)
     if key not in _caches:
-        _caches[key] = Cache(own, block_schema(table), table.keys, budget, hash_bits)
-    return Asked(task, _caches[key], hash_bits)
+        _caches[key] = LookupCache(own, block_schema(table), table.keys, budget, hash_bits)
+    return DatabaseLookup(task, _caches[key], hash_bits)
 
 
-_caches: dict[tuple[Path, int], Cache] = {}  # losing one costs the time to map it again
+_caches: dict[tuple[Path, int], LookupCache] = {}  # losing one costs the time to map it again
 
 
 @lru_cache(maxsize=32)
@@ -131,7 +138,7 @@ def _opened(folder: Path, keys: tuple[str, ...], hash_bits: int, ranged: bool) -
 def enriched(
     tuples: Iterator[Tuples], lookups: Sequence[tuple[Lookup, Finder]], reads: frozenset[str]
 ) -> Iterator[Tuples]:
-    """The tuples after all lookups. `reads`: the columns that anything later reads."""
+    """Return the tuples after all lookups. `reads`: the columns that anything later reads."""
     for lookup, found in lookups:
         tuples = _each(_together(tuples, reads) if found.asks else tuples, lookup, found)
     return tuples
@@ -143,7 +150,10 @@ def _each(tuples: Iterator[Tuples], lookup: Lookup, found: Finder) -> Iterator[T
 
 
 def look_up(tuples: Tuples, lookup: Lookup, found: Finder) -> Iterator[Tuples]:
-    """One lookup: INNER gives what matches, LEFT also what does not, with NULLs; SEMI and ANTI sort rows out."""
+    """Do one lookup.
+
+    INNER emits matches, LEFT also unmatched rows with NULLs; SEMI and ANTI filter the tuples.
+    """
     keys, points, whole = _wanted(tuples, lookup)
     places = np.flatnonzero(whole)
     matched, widens = np.zeros(len(tuples), np.bool_), lookup.kind in ("inner", "left")
@@ -175,7 +185,7 @@ def _out(tuples: Tuples, lookup: Lookup) -> Iterator[Tuples]:
 
 
 def _wanted(tuples: Tuples, lookup: Lookup) -> tuple[list[pa.Array], Points | None, npt.NDArray[np.bool_]]:
-    """What is looked for, by rows in which nothing of it is NULL; and which rows those are."""
+    """Return the keys and points to look up, for the rows where none is NULL, and a mask of these rows."""
 
     def value(expr: Expr | None) -> pa.Array | None:
         return None if expr is None else flat(expr.evaluate(tuples.column, len(tuples)))
@@ -202,22 +212,17 @@ def _valid(keys: list[pa.Array]) -> npt.NDArray[np.bool_]:
 
 
 def _together(tuples: Iterator[Tuples], reads: frozenset[str]) -> Iterator[Tuples]:
-    """The same rows in as few chunks as memory allows: what the database is asked, it is asked at once.
+    """Merge the tuples to as few chunks as memory allows, so that the
+    database is queried for many rows at once.
 
-    In one order of columns: joins give their sides in the order in which they were probed.
+    Columns are put in one order: joins emit their sides in the order in which they were probed.
     """
-    waiting: list[pa.RecordBatch] = []
-    count = 0
-    for some in tuples:
-        fields = dict(sorted((f.name, f) for p in some.parts for f in p.schema if f.name in reads))
-        # A column of no type keeps the number of rows where nothing is read.
-        batch = pa.record_batch(
-            [flat(some.column(n)) for n in fields] + [pa.nulls(len(some))], [*fields, "$rows"]
-        )
-        if waiting and count + batch.num_rows > _ROWS:
-            yield Tuples(Picked(pa.concat_batches(waiting)))
-            waiting, count = [], 0
-        waiting.append(batch)
-        count += batch.num_rows
-    if waiting:
-        yield Tuples(Picked(pa.concat_batches(waiting)))
+    for group in chunked((_flat(some, reads) for some in tuples), len, _ROWS):
+        yield Tuples(Picked(pa.concat_batches(group)))
+
+
+def _flat(some: Tuples, reads: frozenset[str]) -> pa.RecordBatch:
+    fields = dict(sorted((f.name, f) for p in some.parts for f in p.schema if f.name in reads))
+    # A column of no type keeps the number of rows where nothing is read.
+    columns = [*(flat(some.column(n)) for n in fields), pa.nulls(len(some))]
+    return pa.record_batch(columns, [*fields, "$rows"])

@@ -1,48 +1,47 @@
-"""The entries of an incremental cache and the list of its pieces: one memory-mapped file that any process may open.
+"""Stores the entries of an incremental cache and the list of its pieces
+in a memory-mapped file of any process.
 
     header i64[512] | pieces i64[64, 6] | heads i64[2^bits] | entries i64[2^bits, 6]
 
-The file is a cache of a cache: `dirty` says that a change was cut off half way, and whoever opens it then begins anew.
+The file is only a cache: if `dirty` says that a change was interrupted, the process that opens it starts with
+an empty one.
 """
 
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from joinlib.arrays import I64, U64
 from joinlib.files import reserve, whole
 from joinlib.index.mapped import Mapped
 from joinlib.lookup import kernels
 from joinlib.lookup.kernels import WIDTH
-
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
 
 _MAGIC = 0x314C4A53  # "SJL1"
 _HEADER = 4096
 _MAGIC_AT, _BITS, _TAIL, _HEAD, _DIRTY, _PIECES, _NEXT_PIECE, _NEXT_ROW = range(8)
 NUMBER, FIRST, ENTRIES, ROW, ROWS, BYTES = range(6)
 MOST_PIECES = 64
-_LINE = 8 * (WIDTH + 1)  # an entry and its head
+_LINE = 8 * (WIDTH + 1)  # bytes of an entry and its head
 _FIXED = _HEADER + 8 * 6 * MOST_PIECES
 
 
 def bits_for(budget: int) -> int:
-    """The number of entries, as a power of two, that takes at most half of a budget."""
+    """Return the base-2 logarithm of the number of entries that take at most half of a budget of bytes."""
     entries = max(budget - _FIXED, 0) // 2 // _LINE
     return max(min(entries.bit_length() - 1, 30), 4)
 
 
 def bytes_for(bits: int) -> int:
-    """What the file takes."""
+    """Return the size of the file, in bytes."""
     return _FIXED + (_LINE << bits)
 
 
 class Entries:
-    """Entry numbers `tail`..`head`-1 are alive."""
+    """A ring of entries in a file; the entries with numbers `tail`..`head`-1 are alive."""
 
     def __init__(self, path: Path, bits: int) -> None:
-        """Opens the file at `path`; makes an empty one where there is none, or none of use."""
+        """Open the file at `path`; create an empty one where there is none that can be used."""
         self.path, self.bits = path, bits
         if path.exists():
             self._map()
@@ -51,7 +50,7 @@ class Entries:
         self.reset()
 
     def reset(self) -> None:
-        """An empty file in the place of what was there."""
+        """Replace the file by an empty one."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         header = np.zeros(8, np.int64)
         header[_MAGIC_AT], header[_BITS] = _MAGIC, self.bits
@@ -74,7 +73,7 @@ class Entries:
 
     @property
     def usable(self) -> bool:
-        """The file is still the one that is mapped, and no change of it was cut off."""
+        """Whether the mapped file is still the current one, and no change of it was interrupted."""
         return not (self._file.stale or self._header[_DIRTY])
 
     @property
@@ -104,28 +103,30 @@ class Entries:
 
     @property
     def bytes(self) -> int:
-        """Of this file and of all pieces."""
+        """The size of this file and of all pieces."""
         return bytes_for(self.bits) + int(self.pieces[:, BYTES].sum())
 
     @property
     def held(self) -> int:
-        """Of those what is used: pages that were never written to take nothing."""
+        """The bytes of this file and all pieces that are allocated: pages
+        that were never written take nothing.
+        """
         return self._file.allocated(self._header.tobytes()) + int(self.pieces[:, BYTES].sum())
 
     def begin(self) -> None:
-        """Says that what follows is not to be trusted until `finish`."""
+        """Mark the file as dirty until `finish`."""
         self._header[_DIRTY] = 1
 
     def finish(self) -> None:
         self._header[_DIRTY] = 0
 
     def new_number(self) -> int:
-        """A number that no piece of this file has had."""
+        """Return a number that no piece of this file has had."""
         self._header[_NEXT_PIECE] += 1
         return int(self._header[_NEXT_PIECE])
 
     def append(self, number: int, hashes: U64, expiry: I64, counts: I64, rows: int, size: int) -> None:
-        """Adds entries whose rows lie one after the other in the piece `number`. O(entries)."""
+        """Add entries whose rows are consecutive in the piece `number`. O(entries)."""
         first, row = self.head, self.next_row
         self._reserve(first % self.capacity, len(hashes))
         starts = row + np.cumsum(counts) - counts
@@ -136,21 +137,24 @@ class Entries:
         self._header[_NEXT_ROW] += rows
 
     def _reserve(self, at: int, count: int) -> None:
-        """Room for entries from `at` on, and for all heads. Those that go round have been used before."""
+        """Allocate disk space for `count` entries from `at` on, and for all heads.
+
+        After a full round all are allocated.
+        """
         if self.head < self.capacity:
             upto = min(at + count, self.capacity)
             reserve(self.path, _FIXED, 8 << self.bits)
             reserve(self.path, _FIXED + (8 << self.bits) + 8 * WIDTH * at, 8 * WIDTH * (upto - at))
 
     def drop_oldest(self) -> None:
-        """The oldest piece and its entries are gone. O(pieces)."""
+        """Remove the oldest piece and its entries. O(pieces)."""
         count = int(self._header[_PIECES])
         self._header[_TAIL] = self._pieces[0, FIRST] + self._pieces[0, ENTRIES]
         self._pieces[: count - 1] = self._pieces[1:count].copy()
         self._header[_PIECES] = count - 1
 
     def join_pieces(self, at: int, number: int, size: int) -> None:
-        """The pieces `at` and `at` + 1 are one now; entries and rows keep their numbers. O(pieces)."""
+        """Replace the pieces `at` and `at` + 1 by one; entries and rows keep their numbers. O(pieces)."""
         count = int(self._header[_PIECES])
         both = self._pieces[at : at + 2, [ENTRIES, ROWS]].sum(axis=0)
         self._pieces[at, [NUMBER, ENTRIES, ROWS, BYTES]] = (number, both[0], both[1], size)
@@ -158,7 +162,7 @@ class Entries:
         self._header[_PIECES] = count - 1
 
     def check(self) -> None:
-        """Every invariant, O(entries)."""
+        """Assert every invariant. O(entries)."""
         # Pieces hold the living entries and their rows without a gap.
         entry, row = self.tail, None
         for piece in self.pieces:

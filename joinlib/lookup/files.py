@@ -1,4 +1,4 @@
-"""A folder of files as a table: everything that is in it now, read as the sources read streams."""
+"""Reads a folder of files as a table: all files that are in it now, by the readers of the streams."""
 
 import tempfile
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ from joinlib.source import FilesConfig, make
 
 @dataclass(frozen=True)
 class FilesTable:
-    """The files of one folder and those columns of them that are read. `schema`: of all columns."""
+    """The files of one folder, and the columns to read of them. `schema`: of all columns."""
 
-    name: str  # of the input, for messages
+    name: str  # the input's name, for messages
     config: FilesConfig
     schema: pa.Schema
     columns: tuple[str, ...]
 
     def read_all(self) -> Iterator[pa.RecordBatch]:
-        """Every row of the files that are there when it begins."""
+        """Read every row of the files that are there at the start."""
         with tempfile.TemporaryDirectory() as logs:
             found = make(self.name, self.config, self.schema, Path(logs))
             slices = found.slices(0, found.discover())
@@ -28,6 +28,6 @@ class FilesTable:
 
     @property
     def bytes(self) -> int:
-        """Of the files as they lie on the disk."""
+        """The size of the files on disk."""
         path = self.config.path
         return sum(f.stat().st_size for f in (path.rglob("*") if path.is_dir() else [path]) if f.is_file())

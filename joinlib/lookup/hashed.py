@@ -1,7 +1,7 @@
-"""Rows that are ordered by the hash of their key, and what finds them: a directory over the hashes' top bits.
+"""Finds rows that are ordered by the hash of their key, through a directory over the hashes' top bits.
 
-Immutable. A probe costs one look into the directory and, as rows of a key lie side by side, one into the rows: probes that
-come in the order of their hashes walk forward through both.
+Everything is immutable. A probe costs one access to the directory and, as rows of a key are adjacent, one to
+the rows: probes in the order of their hashes walk forward through both.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,32 +12,32 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.arrays import I32, I64, U64
 from joinlib.expr.compare import same
 from joinlib.lookup import kernels
 
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
 Keys = Sequence[pa.Array]
 
-_PAIRS = 1 << 20  # looked at together
+_PAIRS = 1 << 20  # pairs in one chunk
 _MOST_BITS = 26
 
 
 @dataclass(frozen=True)
-class Hashed:
-    """`hashes` in order; `starts` is their directory."""
+class SortedHashes:
+    """Hashes in ascending order; `starts` is their directory."""
 
     hashes: U64
     starts: I32
 
     @classmethod
-    def of(cls, hashes: U64) -> "Hashed":
-        """Over hashes that are in order."""
+    def of(cls, hashes: U64) -> "SortedHashes":
+        """Build the directory of hashes that are in ascending order."""
         return cls(hashes, kernels.directory(hashes, _bits(len(hashes))))
 
     def probe(self, wanted: U64, limit: int = _PAIRS) -> Iterator[tuple[I32, I32]]:
-        """Pairs (position in `wanted`, row) of equal hash, at most `limit` at a time, ascending by position."""
+        """Yield pairs (position in `wanted`, row) of equal hash, at most
+        `limit` at a time, ascending by position.
+        """
         at, row, bits = 0, -1, (len(self.starts) - 1).bit_length() - 1
         room = min(limit, max(2 * len(wanted), 64))
         while at < len(wanted):
@@ -49,7 +49,7 @@ class Hashed:
 
 
 def same_keys(left: Keys, right: Keys, exact: bool) -> npt.NDArray[np.bool_]:
-    """Where rows whose hashes are equal have equal keys."""
+    """Return a mask of the rows with equal keys, for rows whose hashes are equal."""
     mask = np.ones(len(left[0]), np.bool_)
     if exact:
         return mask
@@ -59,15 +59,17 @@ def same_keys(left: Keys, right: Keys, exact: bool) -> npt.NDArray[np.bool_]:
 
 
 def take(keys: Keys, positions: npt.NDArray[np.integer]) -> list[pa.Array]:
-    """The keys at these positions."""
+    """Take the keys at these positions."""
     at = pa.array(positions)
     return [pc.take(k, at, boundscheck=False) for k in keys]
 
 
 def match(keys: Keys, hashes: U64, among: Keys, among_hashes: U64, exact: bool) -> I64:
-    """For each key the position of the first equal one in `among`, -1 if there is none. O(n log n), of `among`."""
+    """For each key return the position of the first equal one in `among`, or -1. O(n log
+    n), n = len(among).
+    """
     order = np.argsort(among_hashes, kind="stable")
-    index = Hashed.of(among_hashes[order])
+    index = SortedHashes.of(among_hashes[order])
     found = np.full(len(hashes), len(order), np.int64)
     for positions, rows in index.probe(hashes):
         candidates = order[rows]
@@ -78,7 +80,9 @@ def match(keys: Keys, hashes: U64, among: Keys, among_hashes: U64, exact: bool) 
 
 
 def distinct(keys: Keys, hashes: U64, exact: bool) -> tuple[I64, I64]:
-    """Positions of one of each key, and for each key which of them it equals."""
+    """Return the positions of one row for each distinct key, and for each
+    row the index of its key among them.
+    """
     if exact:
         _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         return first.astype(np.int64), inverse.astype(np.int64)

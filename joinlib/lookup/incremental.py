@@ -1,11 +1,12 @@
-"""What a database has answered so far, within a budget (BS-Join, section 3.2, algorithm 1).
+"""Caches what a database has answered so far, within a budget (BS-Join, section 3.2, algorithm 1).
 
     keys ─► entries of equal hash ─► equal keys? ─► rows of the pieces
                     └─ no entry ─► one query for all of them ─► rows, and a new piece
 
-A key that the table does not have is an entry without rows. Entries go in the order in which they came, a piece at a time;
-those that were used since come once more (CLOCK, which is LRU without moving anything when an entry is used). An entry is
-void once it has expired. Law: the answer is that of the query, whatever is kept.
+A key that the table does not have is an entry without rows. Entries are evicted in the order in which they
+came, a piece at a time; those that have been used since are written once more (CLOCK, which approximates LRU
+without moving an entry when it is used). An entry is void once it has expired. Law: the answer is that of the
+query, whatever is cached.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,40 +14,39 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from joinlib import fault
+from joinlib.arrays import I64, U64
 from joinlib.lookup import kernels
 from joinlib.lookup.entries import BYTES, FIRST, MOST_PIECES, NUMBER, ROW, ROWS, Entries, bits_for
 from joinlib.lookup.hashed import distinct, match, same_keys, take
 from joinlib.lookup.pieces import Pieces
-from joinlib.route.hash import exact, key_hash
+from joinlib.model.keys import hash_is_key
+from joinlib.route.hash import key_hash
 
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
-# Distinct keys -> all rows of the table that have one of them.
+# Fetches all rows of the table that have one of these distinct keys.
 Fetch = Callable[[list[pa.Array]], pa.RecordBatch]
 FOR_EVER = 2**63 - 1
-_FILE_BYTES = 2048  # of a piece, beside its columns
-_PARTS = 8  # no piece is joined to more than this part of the budget
+_FILE_BYTES = 2048  # size of a piece's file without its columns
+_PARTS = 8  # pieces are merged up to this fraction of the budget
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Row i of `rows` goes with the key at `positions[i]`."""
+    """The rows that were found: row i of `rows` belongs to the key at `positions[i]`."""
 
     positions: I64
     rows: pa.RecordBatch
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What lookups have cost."""
+class LookupFigures:
+    """Counts what lookups have cost."""
 
     probes: int = 0
     hits: int = 0
-    expired: int = 0  # of those that were no hits: an answer was there, and was void
+    expired: int = 0  # misses for which there was an answer that had expired
     queries: int = 0
 
 
@@ -71,10 +71,10 @@ class _Block:
         return _Block(keys, self.hashes[start:stop], self.expiry[start:stop], self.counts[start:stop], rows)
 
 
-class Cache:
-    """The cache of one table in one folder. One task at a time: the caller holds a lock.
+class LookupCache:
+    """The cache of one table in one folder. It serves one task at a time: the caller holds a lock.
 
-    `rows` is the schema of what a fetch returns, `keys` names its key columns.
+    `rows` is the schema of what a fetch returns, `keys` names its key columns, and `budget` is in bytes.
     """
 
     def __init__(
@@ -83,23 +83,26 @@ class Cache:
         folder.mkdir(parents=True, exist_ok=True)
         self.budget, self.key_names, self.hash_bits = budget, list(keys), hash_bits
         types = [rows.field(k).type for k in keys]
-        self.exact = exact(types, hash_bits)
+        self.exact = hash_is_key(types, hash_bits)
         self._keys = Pieces(
             folder, "keys", pa.schema([] if self.exact else [(str(i), t) for i, t in enumerate(types)])
         )
         self._rows = Pieces(folder, "rows", rows)
         self.entries = Entries(folder / "entries", bits_for(budget))
-        self.figures = Figures()
+        self.figures = LookupFigures()
 
     def lookup(self, keys: list[pa.Array], fetch: Fetch, now: int, expiry: int = FOR_EVER) -> Answer:
-        """The table's rows for keys that are not NULL. What is fetched counts until `expiry` (as `now`, any clock)."""
+        """Return the table's rows for keys, none of which is NULL.
+
+        What is fetched is valid until `expiry`, which is on the same clock as `now`.
+        """
         self._open()
         hashes = key_hash(keys, self.hash_bits)
         found, starts, counts = self._find(keys, hashes, now)
         missing = np.flatnonzero(found < 0)
         answers = [self._stored(np.flatnonzero(found >= 0), starts, counts)]
         known = self.figures
-        self.figures = Figures(
+        self.figures = LookupFigures(
             known.probes + len(found),
             known.hits + len(found) - len(missing),
             known.expired + self._expired(hashes[missing], now),
@@ -115,21 +118,23 @@ class Cache:
 
     @property
     def rows(self) -> int:
-        """Rows of the table that are kept."""
+        """The number of the table's rows that are kept."""
         return int(self.entries.pieces[:, ROWS].sum())
 
     @property
     def bytes(self) -> int:
-        """What index and files may come to take, at most the budget (or the least that an empty cache takes)."""
+        """The size that index and files may reach: at most the budget, or
+        the least that an empty cache takes.
+        """
         return self.entries.bytes
 
     @property
     def held(self) -> int:
-        """What they take now."""
+        """The bytes that index and files take now."""
         return self.entries.held
 
     def check(self) -> None:
-        """Every invariant, O(entries)."""
+        """Assert every invariant. O(entries)."""
         self.entries.check()
         assert len(self.entries.pieces) <= 1 or self.bytes <= self.budget
 
@@ -140,7 +145,7 @@ class Cache:
             pieces.keep(self.entries.pieces[:, NUMBER].tolist())
 
     def _find(self, keys: list[pa.Array], hashes: U64, now: int) -> tuple[I64, I64, I64]:
-        """The entry of each key, -1 if there is none; where its rows begin, and how many there are."""
+        """Return the entry of each key, -1 if there is none; the first of its rows, and their number."""
         e = self.entries
         found, starts, counts = _three(len(hashes))
         first = np.full(len(hashes), -1, np.int64)
@@ -164,7 +169,7 @@ class Cache:
         return kernels.expired(e.heads, e.lines, e.bits, e.tail, now, hashes)
 
     def _stored(self, positions: I64, starts: I64, counts: I64) -> Answer:
-        """The rows of the keys at these positions, each with the position of its key."""
+        """Return the rows of the keys at these positions, each with the position of its key."""
         owners, numbers = _expanded(starts[positions], counts[positions])
         rows, order = self._rows.gather(*self._homes(ROW), numbers)
         return Answer(positions[owners[order]], rows)
@@ -175,7 +180,7 @@ class Cache:
     def _fetched(
         self, missing: I64, keys: list[pa.Array], hashes: U64, fetch: Fetch, now: int, expiry: int
     ) -> Answer:
-        """Asks for every key that is missing, once; keeps what comes."""
+        """Fetch the rows of all missing keys, each key once, and keep them."""
         first, owner = distinct(keys, hashes, self.exact)
         asked, asked_hashes = take(keys, first), hashes[first]
         rows = fetch(asked)
@@ -194,12 +199,14 @@ class Cache:
         owners, numbers = _expanded(starts[owner], counts[owner])
         return Answer(missing[owners], rows.take(pa.array(numbers)))
 
-    # --- keeping -----------------------------------------------------------------------------------------------------
+    # --- keeping ----------------------------------------------------------------------------------------
 
     def _keep(
         self, keys: list[pa.Array], hashes: U64, counts: I64, rows: pa.RecordBatch, now: int, expiry: int
     ) -> None:
-        """A new piece of what came, and of what is old but in use; the oldest pieces go where there is no room."""
+        """Write a piece with what was fetched and what is old but in use; evict
+        the oldest pieces if there is no room.
+        """
         stored = pa.record_batch([] if self.exact else keys, self._keys.schema)
         new = _Block(stored, hashes, np.full(len(hashes), expiry), counts, rows)
         self.entries.begin()
@@ -217,7 +224,9 @@ class Cache:
         return entries <= self.entries.capacity and sum(b.bytes for b in blocks) <= room
 
     def _oldest(self, now: int) -> _Block:
-        """Takes the oldest piece out; what was used of it since it came, and is not void, stays: half at most."""
+        """Evict the oldest piece and return what stays of it: entries used
+        since then and not expired, half at most.
+        """
         number, first, entries, _, _, _ = self.entries.pieces[0].tolist()
         lines = self.entries.lines[np.arange(first, first + entries) % self.entries.capacity].T
         used = np.flatnonzero((lines[kernels.USED] > 0) & (lines[kernels.EXPIRY] > now))
@@ -237,7 +246,7 @@ class Cache:
         return block
 
     def _cut(self, block: _Block) -> _Block:
-        """The newest part of a block that the budget holds."""
+        """Return the newest part of a block that fits the budget."""
         room, entries = self.budget - self.entries.bytes, len(block.hashes)
         while entries and (entries > self.entries.capacity - self.entries.alive or block.bytes > room):
             least = min(entries, self.entries.capacity) * min(1.0, max(room, 0) / block.bytes)
@@ -256,7 +265,9 @@ class Cache:
         return self._rows.write(number, rows) + (0 if self.exact else self._keys.write(number, keys))
 
     def _settle(self) -> None:
-        """Small pieces become larger ones, so that there are few: each row is written a handful of times."""
+        """Merge small pieces into larger ones, so that there are few; each
+        row is written a handful of times.
+        """
         limit = self.budget // _PARTS
         while len(sizes := self.entries.pieces[:, BYTES]) > 1:
             both = int(sizes[-1] + sizes[-2])
@@ -289,7 +300,7 @@ def _three(rows: int) -> tuple[I64, I64, I64]:
 
 
 def _expanded(starts: I64, counts: I64) -> tuple[I64, I64]:
-    """Every row of every span: (number of the span, row). A table mostly has one row of a key."""
+    """List every row of every span as (number of the span, row). Mostly a table has one row for each key."""
     if len(counts) and counts.min() == counts.max() == 1:
         return np.arange(len(counts)), starts
     return kernels.expand(starts, counts, int(counts.sum()))

@@ -1,17 +1,15 @@
 """The loops of the lookups, compiled once (numba, cached on disk).
 
-An entry of the incremental cache is one row of 48 bytes, so that finding it and noting that it was used touch one line of
-the processor's cache. Entries are numbered in the order in which they came and die in that order: number e lies in row
-e % capacity, a chain leads from newer to older numbers, and one below `tail` ends it. So nothing is ever unlinked.
+An entry of the incremental cache is one row of 48 bytes, so that finding it and noting that it was used touch
+one line of the processor's cache. Entries are numbered in the order in which they came and are evicted in
+that order: entry e is in row e % capacity, a chain leads from newer to older numbers, and a number below
+`tail` ends it. So no entry is ever unlinked.
 """
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
+from joinlib.arrays import I32, I64, U64
 
 HASH, NEXT, EXPIRY, START, COUNT, USED = range(6)
 WIDTH = 6
@@ -19,7 +17,10 @@ WIDTH = 6
 
 @nb.njit(cache=True, nogil=True)
 def directory(hashes: U64, bits: int) -> I32:
-    """Of hashes in order, where those of each value of the top `bits` bits begin, and the end. O(rows + 2^bits)."""
+    """Return where the hashes of each value of the top `bits` bits begin, and the end. O(rows + 2^bits).
+
+    `hashes` are in ascending order.
+    """
     down = np.uint64(64 - bits)
     starts = np.zeros((1 << bits) + 1, np.int32)
     for row in range(hashes.shape[0]):
@@ -33,9 +34,11 @@ def directory(hashes: U64, bits: int) -> I32:
 def probe(
     starts: I32, hashes: U64, bits: int, wanted: U64, at: int, row: int, out_wanted: I32, out_row: I32
 ) -> tuple[int, int, int]:
-    """Fills the out arrays with pairs of equal hash, from wanted row `at` and table row `row` (-1: its first) on.
+    """Fill the out arrays with pairs of equal hash, from wanted row `at`
+    and table row `row` (-1: its first) on.
 
-    Returns the pairs found and where to go on; at == len(wanted) when all is done. O(rows probed + pairs).
+    Return the number of pairs and where to continue; at == len(wanted) when all is done. O(rows probed +
+    pairs).
     """
     down = np.uint64(64 - bits)
     found, room = 0, out_row.shape[0]
@@ -71,10 +74,12 @@ def find(
     starts: I64,
     counts: I64,
 ) -> None:
-    """For each wanted hash the newest entry of that hash that is alive at `now`, -1 if there is none; notes that it was used.
+    """For each wanted hash find the newest entry that is alive at `now`, -1
+    if there is none, and mark it as used.
 
-    `after[i]`: -1, or an entry that was of no use: the search goes on behind it. Where an entry was found, `starts` and
-    `counts` say which rows are its own: they lie in the line that was just read. O(chain links).
+    `after[i]`: -1, or an entry with another key: the search continues behind it. Where an entry is found,
+    `starts` and `counts` are set to its rows, since they are in the cache line that was just read. O(chain
+    links).
     """
     down, mask = np.uint64(64 - bits), entries.shape[0] - 1
     for i in range(wanted.shape[0]):
@@ -94,7 +99,10 @@ def find(
 
 @nb.njit(cache=True, nogil=True)
 def expired(heads: I64, entries: I64, bits: int, tail: int, now: int, wanted: U64) -> int:
-    """How many of these hashes, which were not found, have an entry that is void at `now`. O(chain links)."""
+    """Count the hashes, among those that were not found, with an entry that has expired by `now`.
+
+    O(chain links).
+    """
     down, mask, count = np.uint64(64 - bits), entries.shape[0] - 1, 0
     for i in range(wanted.shape[0]):
         sought, entry = np.int64(wanted[i]), heads[wanted[i] >> down] - 1
@@ -118,7 +126,7 @@ def append(
     starts: I64,
     counts: I64,
 ) -> None:
-    """Adds the entries first, first + 1, ...; their rows of the ring are free."""
+    """Add the entries first, first + 1, ...; their rows of the ring are free."""
     down, mask = np.uint64(64 - bits), entries.shape[0] - 1
     for i in range(hashes.shape[0]):
         line, bucket = (first + i) & mask, hashes[i] >> down
@@ -133,7 +141,7 @@ def append(
 
 @nb.njit(cache=True, nogil=True)
 def expand(starts: I64, counts: I64, total: int) -> tuple[I64, I64]:
-    """Every row of every span: (number of the span, row)."""
+    """List every row of every span as (number of the span, row)."""
     owners, rows = np.empty(total, np.int64), np.empty(total, np.int64)
     at = 0
     for i in range(starts.shape[0]):

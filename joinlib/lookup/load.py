@@ -1,4 +1,4 @@
-"""How large is a table, and what is all of it? Asked of a database or a folder."""
+"""Measures a table and loads it whole, from a database or a folder."""
 
 import logging
 from dataclasses import replace
@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.errors import SpecError
-from joinlib.join.config import CacheMode, Lookup
 from joinlib.lookup.files import FilesTable
 from joinlib.lookup.postgres import PostgresTable
 from joinlib.lookup.task import TableTask
+from joinlib.model.joins import CacheMode, Lookup
 from joinlib.route.split import block_schema, prepare
 
 log = logging.getLogger("joinlib.lookup")
@@ -19,9 +19,12 @@ _MI = 1 << 20
 
 
 def decided(task: TableTask) -> TableTask:
-    """Asks how large the table is, and whether it is what the spec says; then `auto` is full or incremental.
+    """Check the table's size and columns, and decide for `auto` between full and incremental caching.
 
-    A whole table is kept where it takes no more than the budget. SpecError where `full` does not fit: nothing was read.
+    A table is kept whole if it takes no more than the budget.
+
+    Raises:
+        SpecError: if `full` does not fit the budget, or the columns are not as declared. No rows are read.
     """
     caching = task.lookup.caching
     if isinstance(task.reader, PostgresTable):
@@ -40,7 +43,11 @@ def decided(task: TableTask) -> TableTask:
 
 
 def load(task: TableTask, hash_bits: int = 64) -> pa.RecordBatch:
-    """All rows of the table as they are looked up: filtered, projected, hashed. SpecError beyond the budget."""
+    """Load all rows of the table as they are looked up: filtered, projected, hashed.
+
+    Raises:
+        SpecError: if they exceed the budget.
+    """
     assert task.reader is not None
     table, blocks, size = task.lookup.table, [], 0
     for rows in task.reader.read_all():
@@ -56,7 +63,7 @@ def load(task: TableTask, hash_bits: int = 64) -> pa.RecordBatch:
 
 
 def searchable(lookup: Lookup, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows, but those whose range can hold nothing. Without a key all rows are of one."""
+    """Drop rows whose range can hold nothing. Rows of a lookup without a key all get the same hash."""
     wanted = lookup.range
     if wanted is None:
         return rows
@@ -66,7 +73,7 @@ def searchable(lookup: Lookup, rows: pa.RecordBatch) -> pa.RecordBatch:
     for end in ends:
         if end.null_count:
             return searchable(lookup, rows.filter(end.is_valid()))
-    if wanted.x and wanted.y and wanted.x.sql == wanted.y.sql:  # else the ends are of two ranges
+    if wanted.x and wanted.y and wanted.x.sql == wanted.y.sql:  # otherwise the ends bound different values
         inverted = pc.sum(pc.less(ends[1], ends[0])).as_py() or 0
         if inverted:
             place = f"inputs.{lookup.table.source}"

@@ -1,43 +1,42 @@
-"""The rows and the keys of an incremental cache: immutable Arrow files, each mapped once by a process.
+"""Stores the rows and keys of an incremental cache in immutable Arrow files, each mapped once by a process.
 
-A piece holds consecutive entries: `N.keys` a row for each entry (where hashes alone do not tell keys apart), `N.rows` the
-rows of the table, in the order of their entries.
+A piece holds consecutive entries: `N.keys` has a row for each entry (where hashes alone do not identify
+keys), `N.rows` the rows of the table, in the order of their entries.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-I64 = npt.NDArray[np.int64]
+from joinlib.arrays import I64
 
 
 class Pieces:
-    """Files `NUMBER.NAME` of one folder and schema."""
+    """The files `NUMBER.NAME` of one folder and schema."""
 
     def __init__(self, folder: Path, name: str, schema: pa.Schema) -> None:
         self.folder, self.name, self.schema = folder, name, schema
         self._open: dict[int, pa.RecordBatch] = {}
 
     def write(self, number: int, rows: pa.RecordBatch) -> int:
-        """Writes a piece; returns its bytes."""
+        """Write a piece and return its size in bytes."""
         path = self._path(number)
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, self.schema) as writer:
             writer.write_batch(rows)
         return path.stat().st_size
 
     def read(self, number: int) -> pa.RecordBatch:
-        """The whole piece, mapped."""
+        """Map the whole piece."""
         if number not in self._open:
             with pa.ipc.open_stream(pa.memory_map(str(self._path(number))).read_buffer()) as reader:
                 self._open[number] = reader.read_next_batch()
         return self._open[number]
 
     def keep(self, numbers: Sequence[int]) -> None:
-        """Lets go of all others, which another process may have deleted."""
+        """Unmap all other pieces, which another process may have deleted."""
         for number in self._open.keys() - set(numbers):
             del self._open[number]
 
@@ -46,7 +45,10 @@ class Pieces:
         self._path(number).unlink(missing_ok=True)
 
     def gather(self, numbers: I64, firsts: I64, wanted: I64) -> tuple[pa.RecordBatch, I64]:
-        """Rows by number, piece by piece, and which of `wanted` each of them is. `firsts`: of each piece, ascending."""
+        """Gather rows by number, piece by piece, with the index in `wanted` of each.
+
+        `firsts`: the first row number of each piece, ascending.
+        """
         if not len(wanted):
             return empty(self.schema), wanted
         # Small integers sort fast.
@@ -66,5 +68,5 @@ class Pieces:
 
 
 def empty(schema: pa.Schema) -> pa.RecordBatch:
-    """No rows."""
+    """Return a batch without rows."""
     return pa.record_batch([pa.array([], f.type) for f in schema], schema)

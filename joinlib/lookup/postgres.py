@@ -1,12 +1,15 @@
-"""Rows of a PostgreSQL table: all of them, or those of many keys in one query. Arrow in, Arrow out (ADBC).
+"""Reads rows of a PostgreSQL table: all of them, or those of many keys by one query.
 
-    check      do its columns fit what is declared, and how large is it?
-    read_all   one statement, so one moment of the table
+Arrow in, Arrow out (ADBC).
+
+    check      do the columns fit what is declared, and how large is the table?
+    read_all   one statement, so one snapshot of the table
     fetch      WHERE key = ANY($1), with a list of keys; JOIN unnest($1, $2) for keys of several columns
 
-A worker keeps one connection to a database while it asks, and gives it back when it has not asked for some seconds: servers
-have few. What may pass (a server that restarts, no connection free, a query that is too slow) is tried again for as long as
-`patience` says. The driver is loaded by whoever connects: each worker of a job without a database would pay for it.
+A worker keeps one connection to a database and closes it after some seconds without a query, since servers
+have few. A transient failure (a server that restarts, no connection free, a query that is too slow) is
+retried for as long as `patience` says. The driver is loaded on the first connection, so that workers of jobs
+without a database do not load it.
 """
 
 import os
@@ -38,14 +41,14 @@ T = TypeVar("T")
 _PASSING = ("08", "53", "57", "40", "55P03")
 _COPY = "adbc.postgresql.use_copy"
 _USUAL = "PGPASSWORD"
-_ROW_BYTES = 24  # of a row, beside its columns
+_ROW_BYTES = 24  # of a row without its columns
 
 
 @dataclass(frozen=True)
 class PostgresConfig:
-    """Where a table is and how long to wait for it. Holds no secret: names of variables and files at most."""
+    """Where a table is and how long to wait for it. It holds no secret, only names of variables and files."""
 
-    name: str  # of the input, for messages
+    name: str  # the input's name, for messages
     table: str | None = None  # "schema.table", or
     query: str | None = None  # a SELECT
     host: str | None = None  # host, port, database and user; or
@@ -59,13 +62,13 @@ class PostgresConfig:
     ca_file: Path | None = None
     cert_file: Path | None = None
     key_file: Path | None = None
-    timeout_us: int = 30_000_000  # of a query
-    patience_us: int = 60_000_000  # of a caller, over all attempts
+    timeout_us: int = 30_000_000  # limit of one query
+    patience_us: int = 60_000_000  # limit of a call with all its attempts
 
 
 @dataclass(frozen=True)
-class Size:
-    """What the server thinks of the columns that are read."""
+class TableSize:
+    """The server's estimate of the size of the columns that are read."""
 
     rows: int
     bytes: int
@@ -73,17 +76,22 @@ class Size:
 
 @dataclass(frozen=True)
 class PostgresTable:
-    """A table and those columns of it that are read, of the types that are declared."""
+    """A table and the columns to read of it, with their declared types."""
 
     config: PostgresConfig
     schema: pa.Schema
 
-    def check(self) -> Size:
-        """Its size, estimated; SpecError where it has not these columns of these types."""
+    def check(self) -> TableSize:
+        """Return the estimated size of the table.
+
+        Raises:
+            SpecError: if it does not have these columns with these types.
+            NotReady: if the database cannot be reached in time.
+        """
         return self.patient(self._check)
 
     def read_all(self) -> Iterator[pa.RecordBatch]:
-        """Every row. Not tried again: who has taken a part of it begins anew."""
+        """Read every row. It is not retried, since the caller has consumed a part: the caller starts over."""
         with _connection(self.config) as connection, connection.cursor() as cursor:
             cursor.execute("SET statement_timeout = 0")
             cursor.execute(self._select())
@@ -91,7 +99,11 @@ class PostgresTable:
                 yield self._fitted(batch)
 
     def fetch(self, columns: Sequence[str], keys: Sequence[pa.Array]) -> pa.RecordBatch:
-        """All rows whose `columns` are one of these keys, which are not NULL. One round trip."""
+        """Fetch all rows whose `columns` are one of these keys, none of which is NULL. One round trip.
+
+        Raises:
+            NotReady: if the database cannot be reached in time.
+        """
         bound = pa.record_batch([_list(k) for k in keys], [f"k{i}" for i in range(len(keys))])
         sql = f"{self._select()} {_condition(columns, self.schema)}"
 
@@ -105,7 +117,12 @@ class PostgresTable:
         return self.patient(ask)
 
     def patient(self, ask: Callable[[], T]) -> T:
-        """What `ask` says, asked again while the server is away; NotReady at last. SpecError for a mistake."""
+        """Return the result of `ask`, retried while the server is unavailable.
+
+        Raises:
+            NotReady: if it is still unavailable after the patience.
+            SpecError: if the error is permanent.
+        """
         from adbc_driver_manager import Error
 
         def attempt() -> T:
@@ -116,7 +133,7 @@ class PostgresTable:
 
         return retry.patient(attempt, f"inputs.{self.config.name}", self.config.patience_us)
 
-    def _check(self) -> Size:
+    def _check(self) -> TableSize:
         with _connection(self.config) as connection, connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM {self._from()} LIMIT 0")
             have = cursor.fetch_arrow_table().schema
@@ -137,10 +154,14 @@ class PostgresTable:
             cursor.execute(f"EXPLAIN (FORMAT JSON) {self._select()}")
             text = cursor.fetch_arrow_table().column(0)[0].as_py()
         plan = orjson.loads(text)[0]["Plan"]
-        return Size(int(plan["Plan Rows"]), int(plan["Plan Rows"]) * (int(plan["Plan Width"]) + _ROW_BYTES))
+        return TableSize(
+            int(plan["Plan Rows"]), int(plan["Plan Rows"]) * (int(plan["Plan Width"]) + _ROW_BYTES)
+        )
 
     def _select(self) -> str:
-        """Texts are read as text, whatever the database keeps them in (uuid, json, enums)."""
+        """The SELECT of the columns; texts are cast to text, whatever their type
+        in the database (uuid, json, enums).
+        """
         columns = [
             f"{_quoted(f.name)}::text AS {_quoted(f.name)}" if f.type == pa.string() else _quoted(f.name)
             for f in self.schema
@@ -178,14 +199,14 @@ def _condition(columns: Sequence[str], schema: pa.Schema) -> str:
 
 
 def _list(keys: pa.Array) -> pa.Array:
-    """One row that holds all keys."""
+    """Return one row that holds a list of all keys."""
     wide = {pa.int8(): pa.int16(), pa.float32(): pa.float64()}
     flat = keys.cast(wide.get(keys.type, keys.type))
     return pa.ListArray.from_arrays(pa.array([0, len(flat)], pa.int32()), flat)
 
 
 def _quoted(name: str) -> str:
-    """An identifier, whatever is in it."""
+    """Quote an identifier, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -196,7 +217,7 @@ def _readable(have: pa.DataType, want: pa.DataType) -> bool:
 
 
 def _plain(column: pa.Array, want: pa.DataType) -> pa.Array:
-    """NUMERIC comes as text."""
+    """Convert a column to the declared type where the driver returns text for it, as for NUMERIC."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_decimal(want) and pa.types.is_string(column.type):
@@ -209,11 +230,11 @@ def _plain(column: pa.Array, want: pa.DataType) -> pa.Array:
     return column
 
 
-# --- connections -----------------------------------------------------------------------------------------------------
+# --- connections --------------------------------------------------------------------------------------
 
 
 class _Slot:
-    """A connection that is kept between queries. Locked while one runs."""
+    """A connection that is kept between queries, locked while one runs."""
 
     def __init__(self) -> None:
         self.lock, self.used = threading.Lock(), 0.0
@@ -229,7 +250,7 @@ class _Slot:
                 connection.close()
 
     def watch(self) -> None:
-        """Has the connection closed once it has been idle for long enough."""
+        """Start a timer that closes the connection once it has been idle for long enough."""
         self.timer = threading.Timer(_IDLE_S, self._look)
         self.timer.daemon = True
         self.timer.start()
@@ -244,19 +265,19 @@ class _Slot:
 
 
 _IDLE_S = 5.0
-_slots: dict[tuple[int, PostgresConfig], _Slot] = {}  # by process: nothing of a connection outlives a fork
+_slots: dict[tuple[int, PostgresConfig], _Slot] = {}  # keyed by process: a connection cannot survive a fork
 
 
 @contextmanager
 def _connection(config: PostgresConfig) -> Iterator[Any]:
-    """A connection of its own."""
+    """Open a separate connection and close it at the end."""
     with _opened(config) as connection:
         yield connection
 
 
 @contextmanager
 def _kept(config: PostgresConfig) -> Iterator[Any]:
-    """This process's connection to the database of `config`; closed after an error."""
+    """Use this process's connection to the database of `config`; it is closed after an error."""
     key = (os.getpid(), replace(config, name="", table=None, query=None))
     slot = _slots.setdefault(key, _Slot())
     with slot.lock:
@@ -283,7 +304,7 @@ def _opened(config: PostgresConfig) -> Any:
 
 
 def _address(config: PostgresConfig) -> str:
-    """libpq's connection string. The only place that sees the secret."""
+    """Build libpq's connection string. This is the only place that sees the secret."""
     if config.uri_env is not None:
         return _encrypted(_variable(config.uri_env, config))
     wait_s = max(config.timeout_us // 1_000_000, 2)
@@ -303,7 +324,7 @@ def _address(config: PostgresConfig) -> str:
         parts["password"] = secret.read(config.password_file, f"inputs.{config.name}.postgres.passwordFile")
     elif config.password_env in os.environ:
         parts["password"] = os.environ[config.password_env]
-    elif config.password_env != _USUAL:  # without that, a server may trust this user
+    elif config.password_env != _USUAL:  # the default may be unset: a server may trust this user
         raise SpecError(
             f"inputs.{config.name}.postgres.passwordEnv: the variable {config.password_env} is not set"
         )
@@ -317,7 +338,9 @@ def _variable(name: str, config: PostgresConfig) -> str:
 
 
 def _encrypted(address: str) -> str:
-    """A connection string that asks for TLS unless it says otherwise: of two values of one parameter libpq takes the later."""
+    """Make a connection string demand TLS unless it says otherwise: libpq takes
+    the last value of a repeated parameter.
+    """
     place = re.match(r"postgres(?:ql)?://(?:[^@/]*@)?[^?]*", address)
     if place is None:
         return f"sslmode=require {address}"
@@ -330,7 +353,9 @@ def _escaped(value: str) -> str:
 
 
 def _translated(error: "Error", config: PostgresConfig) -> Exception:
-    """What went wrong, in words that hold neither a secret nor a row's value: passing, or the user's to mend."""
+    """Turn a driver's error into a transient one or a SpecError, in words without a secret
+    or a row's value.
+    """
     from adbc_driver_manager import OperationalError
 
     state, place = str(getattr(error, "sqlstate", None) or ""), f"inputs.{config.name}"

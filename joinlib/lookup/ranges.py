@@ -1,10 +1,12 @@
-"""Which rows of a table hold a point in their range? low <= x and y <= high, among those of equal key (BS-Join, section 5).
+"""Finds the rows of a table whose range holds a point: low <= x and y <=
+high, with equal keys (BS-Join, section 5).
 
-    rows in the order of (hash of the key, code of low)     k: 3 4 9 | 1 2 7        the last row with low <= x, then backwards
-    tops: the highest code of high so far, by key              5 9 9 | 8 8 8        until tops < y: nothing before reaches y
+    rows by (hash of key, code of low)          k: 3 4 9 | 1 2 7   the last row with low <= x, then backwards
+    tops: highest code of high so far, by key      5 9 9 | 8 8 8   until tops < y: none before reaches y
 
-A row is found by a search in sorted arrays, O(log rows), and left by a walk over its matches: where ranges are equally wide
-(`s.t BETWEEN t.t - a AND t.t + b`) each step is a match. One that is much wider than others makes the walks past it longer.
+A probe searches sorted arrays, O(log rows), and then walks back over its matches: where ranges are equally
+wide (`s.t BETWEEN t.t - a AND t.t + b`) each step is a match. A range that is much wider than others makes
+the walks past it longer.
 """
 
 from collections.abc import Iterator
@@ -14,15 +16,14 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-U64 = npt.NDArray[np.uint64]
-I32 = npt.NDArray[np.int32]
+from joinlib.arrays import I32, U64
 
-_PAIRS = 1 << 20  # looked at together
+_PAIRS = 1 << 20  # pairs in one chunk
 
 
 @dataclass(frozen=True)
-class Ranges:
-    """Codes of the rows, in the order of (hash, low)."""
+class RangeIndex:
+    """The codes of the rows, in the order of (hash, low)."""
 
     hashes: U64
     lows: U64
@@ -30,15 +31,16 @@ class Ranges:
     tops: U64
 
     @classmethod
-    def of(cls, hashes: U64, lows: U64, highs: U64) -> "Ranges":
-        """Over rows that are in order."""
+    def of(cls, hashes: U64, lows: U64, highs: U64) -> "RangeIndex":
+        """Build the index of rows that are in order."""
         return cls(hashes, lows, highs, _tops(hashes, highs))
 
     def probe(self, wanted: U64, x: U64, y: U64, limit: int = _PAIRS) -> Iterator[tuple[I32, I32]]:
-        """Pairs (position, row) of equal hash with low <= x and y <= high, by their codes; `limit` at a time.
+        """Yield pairs (position, row) of equal hash with low <= x and y <=
+        high, by their codes, `limit` at a time.
 
-        Probes are put in order, which costs 0.06 µs each: a search then begins where the one before ended, and every array
-        is walked forward. In random order each would touch twenty lines of memory.
+        Probes are sorted first, which costs 0.06 µs each: a search then begins where the one before ended,
+        and every array is walked forward. In random order each probe would touch twenty lines of memory.
         """
         by = _by(wanted, x, len(self.hashes))
         wanted, x, y = wanted[by], x[by], y[by]
@@ -55,20 +57,24 @@ class Ranges:
 
 
 def order(hashes: U64, lows: U64, highs: U64) -> npt.NDArray[np.intp]:
-    """The order of rows: by hash, low, high. Equal lows in the order of their highs end a walk at once."""
+    """Return the order of rows: by hash, low, high.
+
+    Equal lows ordered by their highs let a walk end early.
+    """
     return np.lexsort((highs, lows, hashes))
 
 
 def _by(wanted: U64, x: U64, rows: int) -> I32:
-    """The order of probes: by hash, then x, as far as that makes searches short; searches allow for the rest.
+    """Return the order of probes by hash, then x, as far as that makes
+    searches short; searches tolerate the rest.
 
-    The top bits of both and the probe's number make one word, and words are what sorts fastest: four times as fast as
-    numbers of rows by their values.
+    The top bits of both and the probe's number make one word, and words sort fastest: four times as fast as
+    an argsort of the values.
     """
     if not len(wanted):
         return np.zeros(0, np.int32)
     number = max(len(wanted) - 1, 1).bit_length()
-    one_key = wanted.min() == wanted.max()  # rows without a key have one hash
+    one_key = wanted.min() == wanted.max()  # rows without a key all have one hash
     top = 0 if one_key else min(rows.bit_length() + 4, 64 - number)
     low = x.min()
     width = int(x.max() - low).bit_length()
@@ -80,7 +86,9 @@ def _by(wanted: U64, x: U64, rows: int) -> I32:
 
 @nb.njit(cache=True, nogil=True)
 def _words(wanted: U64, x: U64, number: int, top: int, low: np.uint64, lost: int) -> U64:
-    """(top bits of the hash, x - low without its `lost` lowest bits, number of the probe), each."""
+    """Pack (top bits of the hash, x - low without its `lost` lowest bits,
+    number of the probe) into one word each.
+    """
     words = np.empty(wanted.shape[0], np.uint64)
     hash_bits = ~np.uint64(0) << np.uint64(64 - top) if top else np.uint64(0)
     for i in range(wanted.shape[0]):
@@ -108,7 +116,10 @@ def _at_most(hashes: U64, lows: U64, row: int, sought: np.uint64, x: np.uint64) 
 
 @nb.njit(cache=True, nogil=True)
 def _behind(hashes: U64, lows: U64, near: int, sought: np.uint64, x: np.uint64) -> int:
-    """The row behind the last one that is at most (sought, x), looked for from `near` on. O(log of how far)."""
+    """Return the row behind the last one that is at most (sought, x), searched from `near` on.
+
+    O(log distance).
+    """
     step = 1
     if near > 0 and not _at_most(hashes, lows, near - 1, sought, x):
         high = near - 1
@@ -125,7 +136,9 @@ def _behind(hashes: U64, lows: U64, near: int, sought: np.uint64, x: np.uint64) 
 
 @nb.njit(cache=True, inline="always")
 def _between(hashes: U64, lows: U64, near: int, high: int, sought: np.uint64, x: np.uint64) -> int:
-    """The same, between two rows."""
+    """Return the row behind the last one that is at most (sought, x), by
+    binary search from `near` to `high`.
+    """
     while near < high:
         middle = (near + high) >> 1
         if _at_most(hashes, lows, middle, sought, x):
@@ -150,7 +163,7 @@ def _probe(
     out_wanted: I32,
     out_row: I32,
 ) -> tuple[int, int, int, int]:
-    """Fills the out arrays from wanted row `at` and table row `row` (-1: its last) on, walking backwards."""
+    """Fill the out arrays from wanted row `at` and table row `row` (-1: its last) on, walking backwards."""
     found, room = 0, out_row.shape[0]
     while at < wanted.shape[0]:
         sought = wanted[at]

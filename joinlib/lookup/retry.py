@@ -1,4 +1,6 @@
-"""How long is something tried that may come right? With back-off, so that many who wait do not come back at once."""
+"""Retries what may succeed later, with back-off and jitter, so that many waiting tasks do
+not return at once.
+"""
 
 import logging
 import random
@@ -14,7 +16,7 @@ _FIRST_S, _MOST_S = 0.1, 5.0
 
 
 class Passing(Exception):
-    """Not now, perhaps soon; the text says why."""
+    """Raised for a transient failure; the text says why."""
 
 
 def patient(
@@ -24,7 +26,11 @@ def patient(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """What `attempt` returns; NotReady once it has raised `Passing` for patience_us. Waits 0.1 s, doubled up to 5 s."""
+    """Return the result of `attempt`, retried while it raises `Passing`. Waits 0.1 s, doubled up to 5 s.
+
+    Raises:
+        NotReady: if it still fails after `patience_us`.
+    """
     end, wait = clock() + patience_us / 1e6, _FIRST_S
     while True:
         try:

@@ -1,14 +1,15 @@
-"""What has the database said? Its words as far as they are safe to repeat: they may hold values, or parts of a secret.
+"""Extracts from a database's error what is safe to repeat: the full text
+may hold values, or parts of a secret.
 
-A connection string that libpq cannot read is quoted by it, so of what happens before a connection only the messages of a
-server, or of a host that does not answer, are repeated. After that the first line of an error names tables, columns and
-limits; DETAIL, which quotes rows, is never shown.
+libpq quotes a connection string that it cannot read, so of errors before a connection only messages of a
+server, or of a host that does not answer, are repeated. After that the first line of an error names tables,
+columns and limits; DETAIL, which quotes rows, is never shown.
 """
 
 import re
 from dataclasses import dataclass
 
-_FINAL = (  # the server is there, and says no: waiting does not help
+_FINAL = (  # the server answers and refuses: waiting does not help
     "authentication failed",
     "no password supplied",
     "does not exist",
@@ -24,26 +25,26 @@ _FINAL = (  # the server is there, and says no: waiting does not help
 
 
 @dataclass(frozen=True)
-class Said:
-    """A message for people, and whether it may be another one soon."""
+class Note:
+    """A message for people, and whether the failure is transient."""
 
     text: str
     passing: bool
 
 
-def said(message: str) -> Said:
-    """The safe part of a message of the driver."""
+def said(message: str) -> Note:
+    """Extract the safe part of a message of the driver."""
     server = re.search(r"connection to server at .*? failed: (.+)", message)
     if "Failed to connect" in message and server is None:
-        return Said(
+        return Note(
             "the connection string cannot be used; see the format of libpq (it is not shown here)", False
         )
     text = server[1] if server else _statement(message)
     text = re.sub(r"^(ERROR|FATAL|PANIC):\s*", "", text.strip()).rstrip(". ")
     if text.startswith(("invalid input syntax", "invalid byte sequence")):
-        text = text.partition(":")[0]  # what follows is a value
+        text = text.partition(":")[0]  # a value follows
     final = any(word in text for word in _FINAL)
-    return Said(text + _fix(text), not final)
+    return Note(text + _fix(text), not final)
 
 
 def _statement(message: str) -> str:

@@ -1,10 +1,10 @@
-"""A table of a stage as its processes know it. Plain values; no secret is among them, and nothing heavy is loaded."""
+"""A table of a stage as processes share it: plain values without secrets, and without heavy imports."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from joinlib.join.config import Lookup
+from joinlib.model.joins import Lookup
 
 if TYPE_CHECKING:
     from joinlib.lookup.files import FilesTable
@@ -17,7 +17,7 @@ class TableTask:
 
     lookup: Lookup
     reader: "PostgresTable | FilesTable | None"
-    folder: Path  # of its versions
+    folder: Path  # holds its versions
 
     @property
     def alias(self) -> str:
@@ -25,7 +25,7 @@ class TableTask:
 
     @property
     def full(self) -> bool:
-        """All of the table is kept, in versions."""
+        """Whether the whole table is kept, in versions."""
         return self.lookup.caching.mode == "full"
 
     def version(self, number: int) -> Path:

@@ -1,6 +1,7 @@
-"""What did lookups of one table do, and what is kept for them? Plain values, for receipts and whoever sums them up.
+"""Counts the lookups of one table and what is kept for them, as plain values for receipts and their sums.
 
-A whole table is one for all units, a cache is each unit's own: what is kept is the greatest of the one, the sum of the others.
+All units share a table that is kept whole, but each unit has a cache of its own: what is kept is the maximum
+for the former and the sum for the latter.
 """
 
 from collections.abc import Iterable
@@ -9,20 +10,23 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Used:
-    """Lookups of one table: of one unit and batch, or summed up. A row of the stream whose key is NULL is no lookup."""
+    """The lookups of one table, in one unit and batch or summed up.
 
-    hits: int = 0  # answered from what was kept; that the table has no such key is an answer
+    A stream row with a NULL key is not a lookup.
+    """
+
+    hits: int = 0  # answered from what is kept; "the table has no such key" is an answer
     misses: int = 0
-    expired: int = 0  # of the misses: an answer was kept, and is void
+    expired: int = 0  # misses for which there was an answer that had expired
     queries: int = 0  # to the database
-    rows: int = 0  # of the table that are kept
+    rows: int = 0  # rows of the table that are kept
     bytes: int = 0
     budget: int = 0
-    version: int | None = None  # of a table that is kept whole; None: a cache of what was asked for
+    version: int | None = None  # of a table that is kept whole; None: an incremental cache
 
 
 def total(units: Iterable[Used]) -> Used:
-    """Of one table, over units."""
+    """Sum up one table over units."""
     found = Used()
     for used in units:
         fold = max if used.version is not None else int.__add__
@@ -40,7 +44,7 @@ def total(units: Iterable[Used]) -> Used:
 
 
 def later(before: Used, batch: Used, now: Used) -> Used:
-    """What was done so far and in this batch, what is kept now."""
+    """Add a batch's counts to those before it; what is kept is that of `now`."""
     return replace(
         now,
         hits=before.hits + batch.hits,

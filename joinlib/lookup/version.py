@@ -1,12 +1,14 @@
-"""A whole table as it was once loaded: an immutable folder that any number of processes map (full cache).
+"""Stores a whole table as it was once loaded: an immutable folder that any
+number of processes map (full cache).
 
     00000003/rows.arrow     the table's rows in the order of their keys' hashes, "$hash" first
     00000003/starts.i32     the directory over the hashes
     00000003/lows.u64 …     where ranges are looked for: the codes of their ends, see `ranges`
-    00000003/digests        what all these were when they were written
+    00000003/digests        the checksums of all these files
 
-Written aside and renamed, so a version is there whole or not at all; damaged since, it is never joined. In the order of hashes
-the share of a unit, which is a range of hashes, is a range of pages: what a unit never asks for need not stay in memory.
+A version is written aside and renamed, so it exists completely or not at all; one that is damaged later is
+never joined. In the order of hashes the share of a unit, which is a range of hashes, is a range of pages:
+pages that a unit never needs do not stay in memory.
 """
 
 import shutil
@@ -18,23 +20,25 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from joinlib.arrays import I32, U64
 from joinlib.errors import NotReady, StateError
 from joinlib.files import sync
 from joinlib.index.order import codes
-from joinlib.join.config import Range
 from joinlib.lookup.digests import damage, seal
-from joinlib.lookup.hashed import I32, U64, Hashed, Keys, same_keys, take
-from joinlib.lookup.ranges import Ranges, order
-from joinlib.route.hash import exact, key_hash
+from joinlib.lookup.hashed import Keys, SortedHashes, same_keys, take
+from joinlib.lookup.ranges import RangeIndex, order
+from joinlib.model.joins import Range
+from joinlib.model.keys import hash_is_key
+from joinlib.route.hash import key_hash
 
 Points = tuple[pa.Array | None, pa.Array | None]
 _MOST = np.uint64(2**64 - 1)
 
 
 def write(folder: Path, rows: pa.RecordBatch, range: Range | None = None, synced: bool = False) -> None:
-    """Makes `folder` the version of these rows, "$hash" first; does nothing if it is there, undamaged. O(rows log rows).
+    """Write these rows, "$hash" first, as the version `folder`, unless it exists undamaged. O(rows log rows).
 
-    `synced`: it survives a power cut.
+    `synced`: flush it to disk, so that it survives a power cut.
     """
     aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}")
     aside.mkdir(parents=True)
@@ -48,10 +52,10 @@ def write(folder: Path, rows: pa.RecordBatch, range: Range | None = None, synced
         ):
             writer.write_batch(rows)
         if ends is not None:
-            made = Ranges.of(hashes[by], ends[0][by], ends[1][by])
+            made = RangeIndex.of(hashes[by], ends[0][by], ends[1][by])
             for name, codes_ in (("lows", made.lows), ("highs", made.highs), ("tops", made.tops)):
                 codes_.tofile(aside / f"{name}.u64")
-        Hashed.of(hashes[by]).starts.tofile(aside / "starts.i32")
+        SortedHashes.of(hashes[by]).starts.tofile(aside / "starts.i32")
         seal(aside, synced)
         if folder.exists() and damage(folder):
             shutil.rmtree(folder)
@@ -66,7 +70,7 @@ def write(folder: Path, rows: pa.RecordBatch, range: Range | None = None, synced
 
 
 def _ends(rows: pa.RecordBatch, range: Range | None) -> tuple[U64, U64] | None:
-    """The codes of each row's range; without an end it is as wide as can be."""
+    """The codes of each row's range; a missing end is unbounded."""
     if range is None:
         return None
     low = codes(rows.column(range.low)) if range.low else np.zeros(rows.num_rows, np.uint64)
@@ -75,7 +79,12 @@ def _ends(rows: pa.RecordBatch, range: Range | None) -> tuple[U64, U64] | None:
 
 
 class Version:
-    """A version that is open. `keys`: its key columns; `ranged`: it is asked for ranges. NotReady where it is damaged."""
+    """An open version. `keys`: its key columns; `ranged`: whether it is searched by ranges.
+
+    Raises:
+        NotReady: if the version is damaged.
+        StateError: if it cannot be opened.
+    """
 
     def __init__(self, folder: Path, keys: Sequence[str], hash_bits: int = 64, ranged: bool = False) -> None:
         self.folder, self.hash_bits = folder, hash_bits
@@ -90,15 +99,16 @@ class Version:
             raise StateError(
                 f"table {folder}: cannot be opened ({e}); delete this folder and run again"
             ) from e
-        self._hashed = Hashed(self.rows.column(0).to_numpy(), starts)
-        self._ranges = Ranges(self._hashed.hashes, *ends) if ranged else None
+        self._hashed = SortedHashes(self.rows.column(0).to_numpy(), starts)
+        self._ranges = RangeIndex(self._hashed.hashes, *ends) if ranged else None
         self._keys = [self.rows.column(k) for k in keys]
-        self._exact = not keys or exact([k.type for k in self._keys], hash_bits)
+        self._exact = not keys or hash_is_key([k.type for k in self._keys], hash_bits)
 
     def probe(self, keys: Keys, points: Points | None = None) -> Iterator[tuple[I32, I32]]:
-        """Pairs (position, row of the table) of equal keys, in chunks. Nothing is NULL. O(keys + pairs).
+        """Yield pairs (position, row of the table) of equal keys, in chunks. O(keys + pairs).
 
-        With points (x, y) only rows whose ranges hold them, and, where codes are not exact, some that nearly do.
+        Nothing in keys or points is NULL. With points (x, y) only rows whose ranges hold them are found;
+        where codes are not exact, also some whose ranges nearly do.
         """
         for positions, rows in self._candidates(keys, points):
             if not self._exact:
@@ -118,7 +128,7 @@ class Version:
 
     @cached_property
     def bytes(self) -> int:
-        """On disk, and in memory where all of it is used."""
+        """The size on disk, and in memory if all of it is used."""
         return sum(f.stat().st_size for f in self.folder.iterdir())
 
 

@@ -1,11 +1,11 @@
-"""Which version of each table does the next batch see? In the driver, where batches are planned.
+"""Decides which version of each table the next batch sees. It runs in the driver, where batches are planned.
 
-    current()  the first call loads, and returns when all is there; later ones take what was loaded in the meantime
-    ensure()   the versions that a logged batch has seen are there, undamaged, for it runs again
-    retire()   versions that no batch will ask for again are deleted
+    current()  the first call loads the tables and waits; later calls take what was loaded in the meantime
+    ensure()   makes sure that the versions which a logged batch has seen exist undamaged, as it runs again
+    retire()   deletes versions that no batch needs any more
 
-Law: a batch sees one version of a table, whole, in every unit and each time it is run. A reload that fails, or finds the
-table empty, changes nothing, and says so in the log.
+Law: a batch sees one complete version of a table, in every unit and each time it is run. A reload that fails,
+or finds the table empty, changes nothing, and is logged.
 """
 
 import logging
@@ -30,16 +30,19 @@ log = logging.getLogger("joinlib.lookup")
 
 @dataclass(frozen=True)
 class Loads:
-    """What loading a table has come to. `at`: seconds since 1970, the end of the last load that succeeded."""
+    """The outcome of loading a table.
+
+    `at`: the end of the last load that succeeded, in seconds since 1970.
+    """
 
     version: int = 0
     seconds: float = 0.0
     at: float = 0.0
-    kept: int = 0  # loads that left the version of before in its place: they failed, or found no rows
+    kept: int = 0  # loads that kept the previous version, since they failed or found no rows
 
 
 class Versions:
-    """The versions of the tables that are kept whole. Used by one thread; loads in another."""
+    """The versions of the tables that are kept whole. One thread uses it; loads run in another."""
 
     def __init__(
         self,
@@ -48,11 +51,14 @@ class Versions:
         synced: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`synced`: versions survive a power cut."""
+        """`synced`: flush versions to disk, so that they survive a power cut.
+
+        `clock`: seconds, for refreshes.
+        """
         self._tasks = {t.alias: t for t in tasks if t.full and t.reader is not None}
         self._arguments = tasks, hash_bits, synced
         self._synced = synced
-        self._sound: set[Path] = set()  # versions that this process has made, or found undamaged
+        self._sound: set[Path] = set()  # versions that this process has written, or found undamaged
         self._hash_bits, self._clock = hash_bits, clock
         self._now: dict[str, int] = {}
         self._loaded: dict[str, float] = {}  # when the last attempt began
@@ -61,11 +67,11 @@ class Versions:
         self._pool = ThreadPoolExecutor(1, "tables")  # one at a time, over one connection
 
     def __reduce__(self) -> tuple[object, ...]:
-        """What travels to another process knows the tables, and has loaded none."""
+        """Pickle the tables without what was loaded, for another process."""
         return Versions, self._arguments
 
     def current(self) -> dict[str, int]:
-        """The newest version of each table, by its name in the SQL. Waits for the first one."""
+        """Return the newest version of each table, by its alias in the SQL; wait for the first one."""
         for alias, task in self._tasks.items():
             if alias not in self._now:
                 self._begin(alias)
@@ -81,7 +87,10 @@ class Versions:
         return {alias: asdict(loads) for alias, loads in self._loads.items() if loads.version}
 
     def ensure(self, wanted: Mapping[str, int]) -> None:
-        """Each of these versions is there. One that was lost, or damaged, is loaded anew: a lookup may see a newer table."""
+        """Make sure that each of these versions exists.
+
+        One that was lost or damaged is loaded again, so a lookup may then see a newer table.
+        """
         for alias, number in wanted.items():
             if alias in self._tasks and not self._whole(folder := self._tasks[alias].version(number)):
                 log.warning("table %s: version %d was lost or is damaged; it is loaded again", alias, number)
@@ -89,13 +98,13 @@ class Versions:
                 self._pool.submit(self._load, self._tasks[alias], number).result()
 
     def _whole(self, folder: Path) -> bool:
-        """Is the version there? Whether it is damaged is asked once in a process."""
+        """Whether the version exists undamaged. Checksums are verified once in a process."""
         if folder not in self._sound and damage(folder) is None:
             self._sound.add(folder)
         return folder in self._sound and folder.exists()
 
     def retire(self, alive: Mapping[str, int]) -> None:
-        """Deletes what is older than these."""
+        """Delete all versions older than these."""
         for alias, number in alive.items():
             for old in self._folders(alias):
                 if int(old.name) < number:
@@ -115,7 +124,7 @@ class Versions:
     def _begin(self, alias: str) -> None:
         self._loaded[alias] = self._clock()
         number = max((int(f.name) for f in self._folders(alias)), default=0) + 1
-        for cut_off in self._tasks[alias].folder.glob(".*"):  # a driver died while it loaded
+        for cut_off in self._tasks[alias].folder.glob(".*"):  # a driver died during a load
             shutil.rmtree(cut_off, ignore_errors=True)
         self._loading[alias] = self._pool.submit(self._load, self._tasks[alias], number)
 
@@ -132,7 +141,9 @@ class Versions:
         self._loads[alias] = replace(self._loads[alias], kept=self._loads[alias].kept + 1)
 
     def _load(self, task: TableTask, number: int) -> int:
-        """Loads the table as this version; returns the version that is to be used, an older one if it is empty."""
+        """Load the table as version `number` and return the version to use:
+        an older one if the table is empty.
+        """
 
         def attempt() -> int:
             began = time.monotonic()

@@ -1,1 +1,1 @@
-"""What figures are there, what do they mean, and how are they read where they arise?"""
+"""Which metrics are there, what do they mean, and how are they measured?"""

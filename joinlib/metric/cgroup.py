@@ -1,8 +1,9 @@
-"""What memory does the container that this process runs in use, and when is it killed? Its control group says.
+"""Reads from the control group how much memory this process's container uses, and at what limit it is killed.
 
-v2 is one hierarchy (`memory.current`), v1 one for each resource (`memory/memory.usage_in_bytes`); in a container both show the
-container's own. The working set is what Kubernetes calls so: what is used, less what the kernel can drop at once.
-Cost: three small files of the kernel, a fifth of a millisecond of CPU; `recent` reads them once in five seconds at most.
+v2 is one hierarchy (`memory.current`), v1 one for each resource (`memory/memory.usage_in_bytes`); in a
+container both show the container's own. The working set is defined as in Kubernetes: the memory used, less
+what the kernel can reclaim at once. Cost: three small files of the kernel, a fifth of a millisecond of CPU;
+`recent` reads them at most once in five seconds.
 """
 
 import time
@@ -11,12 +12,12 @@ from functools import lru_cache
 from pathlib import Path
 
 _KEPT_S = 5.0
-_NONE = 1 << 60  # v1 says "no limit" by a number of this order
+_NONE = 1 << 60  # v1 reports "no limit" as a number at least this large
 
 
 @dataclass(frozen=True)
-class Memory:
-    """Bytes. None: not known, or no limit."""
+class ContainerMemory:
+    """The memory of a container, in bytes. None: unknown, or no limit."""
 
     working_set: int | None = None
     limit: int | None = None
@@ -36,29 +37,29 @@ _VERSIONS = (
 )
 
 
-def recent() -> Memory:
-    """That of this process' container, as of the last seconds."""
+def recent() -> ContainerMemory:
+    """Return the memory of this process's container, at most some seconds old."""
     return _in(int(time.monotonic() / _KEPT_S))
 
 
 @lru_cache(maxsize=1)
-def _in(moment: int) -> Memory:
+def _in(moment: int) -> ContainerMemory:
     del moment
     return memory()
 
 
-def memory(root: Path = Path("/sys/fs/cgroup")) -> Memory:
-    """The container's memory; nothing where there is no control group. Never raises."""
+def memory(root: Path = Path("/sys/fs/cgroup")) -> ContainerMemory:
+    """Return the container's memory; all None where there is no control group. Never raises."""
     for files in _VERSIONS:
         folder = root / files.folder
         used = _number(folder / files.used)
         if used is not None:
             limit = _number(folder / files.limit)
-            return Memory(
+            return ContainerMemory(
                 max(0, used - _inactive(folder, files.inactive)),
                 limit if limit is not None and limit < _NONE else None,
             )
-    return Memory()
+    return ContainerMemory()
 
 
 def _inactive(folder: Path, name: str) -> int:
@@ -71,7 +72,7 @@ def _inactive(folder: Path, name: str) -> int:
 
 def _number(file: Path) -> int | None:
     text = _text(file).strip()
-    return int(text) if text.isdecimal() else None  # "max" is none
+    return int(text) if text.isdecimal() else None  # "max" means no limit
 
 
 def _text(file: Path) -> str:

@@ -1,7 +1,9 @@
-"""How do values become what a scraper reads? Name, type, help and labels are the table's; only values are given.
+"""Turns values into what a scraper reads.
 
-Laws: a name that is not in the table, or values that do not fit its labels, are refused; a value that is not known (None, or
-no finite number) leaves no sample.
+Name, type, help and labels come from the table; callers give only values.
+
+Laws: a name that is not in the table, or values that do not fit its labels, are rejected; a value that is
+unknown (None, or not a finite number) yields no sample.
 """
 
 import math
@@ -17,7 +19,12 @@ Values = Mapping[str, Mapping[Labels, float | None]]
 
 
 def families(values: Values, source: Source = "driver") -> Iterator[Family]:
-    """Every figure of a source but histograms, with its samples; those without any are left out."""
+    """Yield every metric of a source except histograms, with its samples;
+    metrics without samples are left out.
+
+    Raises:
+        KeyError: if a name is not a metric of the source, or labels do not fit.
+    """
     for name in values:
         if name not in BY_NAME or BY_NAME[name].source != source:
             msg = f"{name} is no figure of the {source}: add it to joinlib/metric/table.py"

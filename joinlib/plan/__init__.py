@@ -1,23 +1,19 @@
-"""How is a query run? Law: a plan changes the cost, never the answer; `explain` says why it is as it is."""
+"""How is a query run? Law: a plan changes the cost, never the answer."""
 
-from joinlib.join.stage import OutputColumn, Pipeline, Stage
+from joinlib.model.stage import OutputColumn, Pipeline, Stage
 from joinlib.plan.build import build
-from joinlib.plan.fingerprint import compare, fingerprint
+from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from joinlib.plan.spec import pipeline_of
 from joinlib.plan.stages import pipeline
-from joinlib.plan.told import cautions, explain
 
 __all__ = [
+    "JoinOptions",
     "OutputColumn",
     "Pipeline",
     "SourceInput",
     "Stage",
     "build",
-    "cautions",
-    "compare",
-    "explain",
-    "fingerprint",
     "pipeline",
     "pipeline_of",
 ]

@@ -1,4 +1,6 @@
-"""The join graph as a stage: numbers for names, bounds from the retention, columns to store."""
+"""Builds a stage from an analysed query: inputs get numbers, retention
+becomes bounds, stored columns are listed.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,93 +14,99 @@ from joinlib.expr import Expr
 from joinlib.expr.bound import Bound
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
-from joinlib.join.config import Caching, Join, Leaf, Lookup, Range
-from joinlib.join.stage import OutputColumn, Stage
+from joinlib.model.inputs import StoredColumn
+from joinlib.model.joins import Caching, Join, Leaf, Lookup, Range
+from joinlib.model.stage import OutputColumn, Stage, above
 from joinlib.plan.columns import Need, input_plan, key_column, need, upstream_plan
+from joinlib.plan.layout import layout
 from joinlib.plan.merge import chain
 from joinlib.plan.operator import Choice, chosen, present
+from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from joinlib.plan.window import counted
-from joinlib.route.config import StoredColumn
-from joinlib.sql import KeyClass, Node, Query, RangeEnd, Result, Scan, Table, analyse
-from joinlib.sql import Lookup as AskedLookup
+from joinlib.sql import JoinNode, KeyClass, Query, RangeEnd, Result, Scan, Table, analyse
+from joinlib.sql import LookupJoin as AskedLookup
 from joinlib.sql.bounds import intersect
 from joinlib.sql.graph import inputs, kept
 
-STRATEGIES = ("auto", "multiway", "binary", "biclique", "inequality")
-
-
-def build(
-    sql: str,
-    inputs: Mapping[str, SourceInput],
-    *,
-    units: int,
-    retention_us: int | None = None,
-    strategy: str = "auto",
-    subgroups: int | None = None,
-    window_rows: int | None = None,
-) -> Stage:
-    """The one stage that answers the query over these inputs, by name; SqlError where they share no key."""
-    asked = Asked(inputs, units, retention_us, strategy, subgroups, window_rows)
-    query = analyse(sql, asked.tables)
-    tree = timed(query, asked)
-    return stage(query, tree, bounded([tree]), asked)
-
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked for beside the text."""
+class Request:
+    """The inputs that a query may name, by name, and the options of the join."""
 
     inputs: Mapping[str, SourceInput]
-    units: int
-    retention_us: int | None = None
-    strategy: str = "auto"
-    subgroups: int | None = None
-    window_rows: int | None = None
-
-    def __post_init__(self) -> None:
-        _check(self.units, self.retention_us, self.strategy)
+    options: JoinOptions
 
     @property
     def tables(self) -> dict[str, Table]:
-        """The inputs as the text may name them."""
+        """The inputs as tables that the SQL text may name."""
         return {n: Table(n, i.schema, i.time, i.role == "stream") for n, i in self.inputs.items()}
 
 
-def timed(query: Query, asked: Asked) -> Node | Scan:
-    """The tree with all that bounds the time of its rows."""
-    tree = query.tree if asked.retention_us is None else _retained(query.tree, asked.retention_us)
-    tree = tree if asked.window_rows is None else counted(tree, asked.window_rows, asked.inputs)
-    return chain(tree) if asked.strategy == "binary" else tree
+def build(sql: str, inputs: Mapping[str, SourceInput], options: JoinOptions) -> Stage:
+    """Plan a query whose joins all share one key as a single stage.
+
+    Raises:
+        SqlError: if the inputs share no key, so that one stage cannot join them.
+    """
+    request = Request(inputs, options)
+    query = analyse(sql, request.tables)
+    tree = timed(query, request)
+    return stage(query, tree, bounded([tree]), request)
+
+
+def timed(query: Query, request: Request) -> JoinNode | Scan:
+    """Add the time bounds of the options (retention, row window) to the
+    tree; make it a chain for strategy binary.
+    """
+    tree = (
+        query.tree
+        if request.options.retention_us is None
+        else _retained(query.tree, request.options.retention_us)
+    )
+    tree = (
+        tree
+        if request.options.window_rows is None
+        else counted(tree, request.options.window_rows, request.inputs)
+    )
+    return chain(tree) if request.options.strategy == "binary" else tree
 
 
 def stage(
     query: Query,
-    tree: Node | Scan,
+    tree: JoinNode | Scan,
     times: frozenset[str],
-    asked: Asked,
+    request: Request,
     types: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> Stage:
-    """The query as a stage. `times`: columns among bounds, its own and later ones; `types`: of earlier stages' columns."""
-    choice = chosen(tree, asked.units, asked.strategy, asked.subgroups)
-    wanted = need(query, tree, times)
+    """Plan one query as a stage.
+
+    `times` names the event-time columns that bounds of this stage or of later ones compare. `types` maps the
+    qualified names of all columns to their types; only stages that read earlier stages need it.
+    """
+    choice = chosen(tree, request.options.units, request.options.strategy, request.options.subgroups)
+    wanted = need(query, tree, times, request.options.units)
     plans = tuple(
         upstream_plan(i, s, query.classes, wanted, types)
         if isinstance(s, Result)
-        else input_plan(i, present(s, choice), asked.inputs[s.table.name], query.classes, wanted)
+        else input_plan(i, present(s, choice), request.inputs[s.table.name], query.classes, wanted)
         for i, s in enumerate(query.scans)
+    )
+    joined = _join(tree, {s.alias: i for i, s in enumerate(query.scans)}, query.classes, choice)
+    select = tuple(OutputColumn(name, value) for name, value in query.select)
+    lookups = tuple(
+        _lookup(number, looked, request.inputs[looked.scan.table.name], wanted)
+        for number, looked in enumerate(query.lookups)
     )
     return Stage(
         inputs=plans,
-        tree=_join(tree, {s.alias: i for i, s in enumerate(query.scans)}, query.classes, choice),
-        select=tuple(OutputColumn(name, value) for name, value in query.select),
+        tree=joined,
+        root=layout(joined, plans, above(select, lookups), choice.index),
+        select=select,
         timed=bool(times),
         final_close=_waits(tree),
-        units=asked.units,
-        lookups=tuple(
-            _lookup(number, looked, asked.inputs[looked.scan.table.name], wanted)
-            for number, looked in enumerate(query.lookups)
-        ),
+        units=request.options.units,
+        lookups=lookups,
         route=choice.route,
         index=choice.index,
     )
@@ -124,12 +132,16 @@ def _lookup(number: int, asked: AskedLookup, source: SourceInput, wanted: Need) 
 
 
 def _ranged(asked: AskedLookup, caching: Caching) -> bool:
-    """By a range where there is no equality; with one, where both ends are known and the whole table is kept."""
+    """Whether the lookup searches by range.
+
+    It does where there is no equality. Besides an equality it does where both ends of the range are known and
+    the cache is not incremental.
+    """
     return not asked.keys or (None not in (asked.low, asked.high) and caching.mode != "incremental")
 
 
 def _end(alias: str, name: str, end: RangeEnd | None) -> tuple[StoredColumn, Expr] | None:
-    """The column of a table that is one end of its ranges, and the point that is compared with it."""
+    """Return the table's column that is one end of its ranges, and the point that is compared with it."""
     if end is None:
         return None
     value = cast(end.table, end.type)
@@ -146,7 +158,12 @@ def _range(low: tuple[StoredColumn, Expr] | None, high: tuple[StoredColumn, Expr
 
 
 def _caching(alias: str, columns: tuple[str | None, ...], caching: Caching, ranged: bool) -> Caching:
-    """A database can only be asked for keys that its columns hold."""
+    """Return the caching that this lookup can use: a database can only be
+    queried by keys that are plain columns.
+
+    Raises:
+        SpecError: if the spec demands incremental caching and this lookup cannot use it.
+    """
     if caching.mode == "full" or (None not in columns and not ranged):
         return caching
     if caching.mode == "incremental":
@@ -158,17 +175,10 @@ def _caching(alias: str, columns: tuple[str | None, ...], caching: Caching, rang
     return replace(caching, mode="full")
 
 
-def _check(units: int, retention_us: int | None, strategy: str) -> None:
-    if units < 1 or units & (units - 1):
-        raise SpecError(f"join.units is {units}; it must be a power of two")
-    if retention_us is not None and retention_us <= 0:
-        raise SpecError(f"join.retention is {retention_us} µs; it must be positive")
-    if strategy not in STRATEGIES:
-        raise SpecError(f"join.strategy is {strategy!r}; it must be one of {', '.join(STRATEGIES)}")
-
-
-def _retained(tree: Node | Scan, retention_us: int) -> Node | Scan:
-    """Retention R as a predicate: |t1 - t2| <= R for every pair of times that a node brings together."""
+def _retained(tree: JoinNode | Scan, retention_us: int) -> JoinNode | Scan:
+    """Express retention R as bounds: |t1 - t2| <= R for every pair of
+    event times that a node brings together.
+    """
     if isinstance(tree, Scan):
         return tree
     times = [_times(c) for c in tree.children]
@@ -178,8 +188,12 @@ def _retained(tree: Node | Scan, retention_us: int) -> Node | Scan:
     return replace(tree, children=children, bounds=intersect([*tree.bounds, *more]))
 
 
-def _times(tree: Node | Scan) -> list[str]:
-    """Event-time columns of the rows of a child, those never filled with NULL."""
+def _times(tree: JoinNode | Scan) -> list[str]:
+    """The event-time columns in the output of `tree` that are never filled with NULL.
+
+    Raises:
+        SpecError: if an input has no event time.
+    """
     if isinstance(tree, Result):
         return [t for s in inputs(tree) if s.alias in kept(tree) for t in _times(s)]
     if isinstance(tree, Scan):
@@ -192,33 +206,36 @@ def _times(tree: Node | Scan) -> list[str]:
     return [t for c in tree.children for t in _times(c) if t.partition(".")[0] in alive]
 
 
-def bounds(tree: Node | Scan) -> list[Bound]:
-    """All bounds of a tree."""
+def bounds(tree: JoinNode | Scan) -> list[Bound]:
+    """Collect the time bounds of all joins in the tree."""
     if isinstance(tree, Scan):
         return []
     return [*tree.bounds, *(b for c in tree.children for b in bounds(c))]
 
 
-def bounded(trees: Iterable[Node | Scan]) -> frozenset[str]:
-    """The event times that bounds speak of."""
+def bounded(trees: Iterable[JoinNode | Scan]) -> frozenset[str]:
+    """The event-time columns that the trees' bounds compare."""
     return frozenset(c for tree in trees for b in bounds(tree) for c in (b.left, b.right))
 
 
-def _waits(tree: Node | Scan) -> bool:
-    """Does some row come out only when no partner can come any more?"""
+def _waits(tree: JoinNode | Scan) -> bool:
+    """Whether some rows are emitted only when no partner can arrive any more."""
     if isinstance(tree, Scan):
         return False
     return tree.kind in ("left", "full", "anti") or any(_waits(c) for c in tree.children)
 
 
 def _join(
-    tree: Node | Scan, numbers: Mapping[str, int], classes: tuple[KeyClass, ...], choice: Choice
+    tree: JoinNode | Scan, numbers: Mapping[str, int], classes: tuple[KeyClass, ...], choice: Choice
 ) -> Join | Leaf:
     if isinstance(tree, Scan):
         return Leaf(numbers[tree.alias])
 
     def keys(holders: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(key_column(a, i, c).name for i, (a, c) in enumerate(zip(holders, classes, strict=True)))
+        """The key columns of one child; empty for a join that does not look rows up by key."""
+        return tuple(
+            key_column(a, i, c).name for i, (a, c) in enumerate(zip(holders, classes, strict=bool(holders)))
+        )
 
     return Join(
         kind=tree.kind,
@@ -229,4 +246,5 @@ def _join(
         where=all_of([c.value for c in tree.where]),
         meets=choice.meets,
         residual=all_of([c.value for c in tree.predicate if c not in choice.decided]),
+        everywhere=tree.right == "everywhere",
     )

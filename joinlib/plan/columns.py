@@ -1,4 +1,8 @@
-"""What does each input store? Law: keys, time where a bound needs it, and what select list and clauses read."""
+"""Decides which columns each input reads and stores.
+
+Law: an input stores its keys, its event time where a bound needs it, and the columns that the select list and
+the clauses read; nothing else.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,19 +12,21 @@ import pyarrow as pa
 from joinlib.expr import Expr, ref
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
+from joinlib.model.inputs import ORDINAL, InputPlan, StoredColumn
 from joinlib.plan.source import SourceInput
-from joinlib.route.config import ORDINAL, InputPlan, StoredColumn
-from joinlib.sql import KeyClass, Node, Query, Result, Scan
+from joinlib.sql import JoinNode, KeyClass, Query, Result, Scan
 from joinlib.sql.graph import inputs
 
 
 @dataclass(frozen=True)
 class Need:
-    """What the tree above the inputs asks for."""
+    """What the tree above the inputs requires of them."""
 
-    columns: frozenset[str]  # qualified
-    times: frozenset[str]  # event-time columns among the bounds
-    null_keys: frozenset[str]  # inputs whose rows with a NULL key come out
+    columns: frozenset[str]  # qualified names
+    times: frozenset[str]  # event-time columns that bounds compare
+    null_keys: frozenset[str]  # inputs whose rows with a NULL key are emitted
+    apart: Mapping[str, Expr]  # input -> which of its rows go to unit 0, whatever their key
+    copies: Mapping[str, int]  # input without a key -> the number of units that have its rows
 
 
 def input_plan(
@@ -31,8 +37,11 @@ def input_plan(
     need: Need,
     more: Iterable[StoredColumn] = (),
 ) -> InputPlan:
-    """The input's reading, filter and stored columns; `more` of them than its keys and what is needed."""
-    keys = [key_column(scan.alias, i, c) for i, c in enumerate(classes)]
+    """Plan what the scan reads, filters and stores.
+
+    `more`: columns to store besides the keys and what `need` names.
+    """
+    keys = [key_column(scan.alias, i, c) for i, c in enumerate(classes) if scan.alias in c.members]
     ordinal = f"{scan.alias}.{ORDINAL}"
     time = ordinal if ordinal in need.times else f"{scan.alias}.{source.time}" if source.time else None
     time = time if time in need.times else None
@@ -42,11 +51,12 @@ def input_plan(
     wanted = [StoredColumn(e.sql, e) for e in plain if e.sql in need.columns or e.sql == time]
     stored = {c.name: c for c in (*keys, *wanted, *more)}
     filter = all_of([c.value for c in scan.filter])
+    apart = need.apart.get(scan.alias)
     return InputPlan(
         number=number,
         alias=scan.alias,
         source=scan.table.name,
-        read=_read(scan, [c.value for c in stored.values()] + ([filter] if filter else [])),
+        read=_read(scan, [*(c.value for c in stored.values()), *(e for e in (filter, apart) if e)]),
         filter=filter,
         columns=tuple(stored.values()),
         keys=tuple(k.name for k in keys),
@@ -54,19 +64,22 @@ def input_plan(
         delay_us=0 if time == ordinal else source.delay_us,
         idle_us=None if time == ordinal else source.idle_us,
         keep_null_keys=scan.alias in need.null_keys,
+        apart=apart,
+        copies=need.copies.get(scan.alias, 0),
     )
 
 
 def upstream_plan(
     number: int, result: Result, classes: Iterable[KeyClass], need: Need, types: Mapping[str, pa.DataType]
 ) -> InputPlan:
-    """What is read and stored of an earlier stage's rows: all that it gives. `types`: of all columns, by qualified name."""
+    """Plan what is read and stored of an earlier stage's rows. `types`: of all columns, by qualified name."""
     keys = [key_column(result.alias, i, c) for i, c in enumerate(classes)]
+    apart = need.apart.get(result.alias)
     names = [f"{s.alias}.{f.name}" for s in inputs(result) for f in s.table.schema]
     times = [name for name in names if name in need.times]
     wanted = [StoredColumn(n, ref(n, types[n])) for n in names if n in need.columns or n in times]
     stored = {c.name: c for c in (*keys, *wanted)}
-    used = {c for s in stored.values() for c in s.value.columns}
+    used = {c for s in stored.values() for c in s.value.columns} | set(apart.columns if apart else ())
     return InputPlan(
         number=number,
         alias=result.alias,
@@ -80,6 +93,7 @@ def upstream_plan(
         idle_us=None,
         keep_null_keys=result.alias in need.null_keys,
         upstream=result.stage,
+        apart=apart,
     )
 
 
@@ -89,31 +103,42 @@ def _read(scan: Scan, values: list[Expr]) -> tuple[str, ...]:
 
 
 def key_column(alias: str, number: int, key: KeyClass) -> StoredColumn:
-    """The column itself if it has the key's type, else a column of its own."""
+    """The column itself if it has the key's type, else a computed column `$key<number>`."""
     value = cast(key.members[alias], key.type)
     return StoredColumn(value.column or f"{alias}.$key{number}", value)
 
 
-def need(query: Query, tree: Node | Scan, times: frozenset[str]) -> Need:
-    """Everything the tree, the lookups and the select list read."""
+def need(query: Query, tree: JoinNode | Scan, times: frozenset[str], units: int) -> Need:
+    """Collect what the tree, the lookups and the select list read, and where rows without a key go."""
     values = [v for _, v in query.select] + list(_clauses(tree))
     for lookup in query.lookups:
         values += [*lookup.probe, *(c.value for c in (*lookup.predicate, *lookup.where))]
     columns = frozenset(c for v in values for c in v.columns)
-    # A stream alone is routed by the key of its first lookup; INNER, that finds nothing for a NULL.
+    # A single stream is routed by the key of its first lookup; an INNER lookup drops rows with a NULL key.
     come_out = not (isinstance(tree, Scan) and query.lookups[0].kind in ("inner", "semi"))
-    return Need(columns, times, frozenset(_null_keys(tree, come_out)))
+    nodes = [node for node in _nodes(tree) if node.right != "keyed" or node.apart]
+    apart = {a: node.apart for node in nodes if node.apart for a in node.children[0].aliases}
+    unkeyed = {"apart": 1, "everywhere": units}
+    copies = {a: unkeyed[n.right] for n in nodes if n.right in unkeyed for a in n.children[1].aliases}
+    return Need(columns, times, frozenset(_null_keys(tree, come_out)), apart, copies)
 
 
-def _clauses(tree: Node | Scan) -> Iterator[Expr]:
-    if isinstance(tree, Node):
+def _nodes(tree: JoinNode | Scan) -> Iterator[JoinNode]:
+    if isinstance(tree, JoinNode):
+        yield tree
+        for child in tree.children:
+            yield from _nodes(child)
+
+
+def _clauses(tree: JoinNode | Scan) -> Iterator[Expr]:
+    if isinstance(tree, JoinNode):
         yield from (c.value for c in (*tree.predicate, *tree.where))
         for child in tree.children:
             yield from _clauses(child)
 
 
-def _null_keys(tree: Node | Scan, come_out: bool) -> Iterator[str]:
-    """Inputs whose rows come out of the whole tree without a partner, so that a NULL key does not remove them."""
+def _null_keys(tree: JoinNode | Scan, come_out: bool) -> Iterator[str]:
+    """The inputs whose rows are emitted even without a partner, so that a NULL key must not drop them."""
     if isinstance(tree, Scan):
         if come_out:
             yield tree.alias

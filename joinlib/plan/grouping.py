@@ -1,8 +1,11 @@
-"""When can a group no longer change? Law: a group whose key is below that of the lowest event time to come is final.
+"""Decides when a group can no longer change.
 
-A key says so if it never falls while an event time of a stream rises: the time itself, date_trunc, CAST AS DATE, plus an
-interval. How far behind the watermark that time may be when a joined row comes out, `forward` knows; for joins whose rows
-wait for the watermark it does not, and groups then come out when the inputs are closed.
+Law: a group whose key is below that of the lowest event time still to come is final.
+
+A key qualifies if it never falls while an event time of a stream rises: the time itself, date_trunc, CAST AS
+DATE, plus an interval. `forward` knows how far behind the watermark that time may be when a joined row is
+emitted. It does not for joins whose rows wait for the watermark; their groups are emitted when the inputs are
+closed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,12 +13,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from joinlib.aggregate.config import Grouping, Release
 from joinlib.expr import Expr, Node, Ref
 from joinlib.expr.cast import convert
 from joinlib.expr.nodes import Call, Literal
 from joinlib.expr.time import add_days, add_micros, add_months, floor_time
 from joinlib.expr.types import is_time
+from joinlib.model.grouping import Grouping, Release
 from joinlib.sql import Query
 from joinlib.sql.graph import inputs
 
@@ -23,7 +26,10 @@ _RISING = (floor_time, add_micros, add_days, add_months, convert)
 
 
 def grouping_of(queries: Sequence[Query], late: Mapping[str, int]) -> Grouping | None:
-    """The query's groups, with what tells that one is final. `late`: µs that event times may be behind the watermark."""
+    """Return the query's grouping, with the event time that makes a group final where there is one.
+
+    `late`: µs that event times of the result may be behind the watermark.
+    """
     query = queries[-1]
     grouping = query.grouping
     if grouping is None or not grouping.final_close or any(q.waits for q in queries):

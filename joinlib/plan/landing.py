@@ -1,18 +1,23 @@
-"""Results in a folder: can its readers tell their columns, and how fast does it fill?"""
+"""Checks and describes results in a folder: whether readers can see all columns, and how fast it fills."""
 
 from collections.abc import Iterator
 
 from joinlib.errors import SpecError
-from joinlib.join.stage import Pipeline
+from joinlib.model.stage import Pipeline
 from joinlib.spec.duration import text as duration
 from joinlib.spec.model import Spec
 
 _DAY_US = 86_400_000_000
-_FOLDER = "batch"  # batch=7: readers of such folders make it a column, and then do not look for one of that name in the files
+# Readers of folders such as batch=7 turn the name into a column, which hides one of that name in the files.
+_FOLDER = "batch"
 
 
 def check(plan: Pipeline) -> None:
-    """Refuses a result whose columns readers of the folder would not see."""
+    """Reject a result with a column that readers of the folder would not see.
+
+    Raises:
+        SpecError: if a column has the name of the partition in the folders' names.
+    """
     for name in plan.schema.names:
         if name.casefold() == _FOLDER:
             raise SpecError(
@@ -22,7 +27,7 @@ def check(plan: Pipeline) -> None:
 
 
 def told(spec: Spec) -> Iterator[str]:
-    """For people, a line each; nothing where results do not go into a folder."""
+    """Describe the output folder in lines for people; there are none where results do not go to files."""
     files = spec.output.files
     if files is None:
         return

@@ -1,30 +1,30 @@
-"""How much of its state may be in an executor's memory? `join.memory`, cut for its units and the inputs of their joins.
+"""Divides `join.memory` of an executor among its units and the inputs of their joins.
 
-    three quarters   the newest rows of each unit and input, in hash tables: the head, which is sealed when it takes its share
-    a quarter        what finds the rows that are sealed (10 bits a row), and the pieces of merges
+    three quarters   the newest rows of each unit and input, in hash tables: the head, sealed when it is full
+    a quarter        the filters that find sealed rows (10 bits a row), and the pieces of merges
 
-A budget is no part of a checkpoint: it may change whenever a job starts, and only says where the next head ends.
+A budget is not part of a checkpoint: it may change whenever a job starts, and only says where the next head
+ends.
 """
 
 from collections.abc import Iterator
 
-from joinlib.join.stage import Budget, Pipeline
-from joinlib.plan.holds import holds
+from joinlib.model.stage import Budget, Pipeline
 
 _HEADS = 3 / 4
-_LEAST = 1 << 16  # bytes of a head: with fewer, more would be written of it than it has rows
+_LEAST = 1 << 16  # bytes of a head: a smaller one would cost more to write than its rows are worth
 _FEW = 1 << 20
 
 
 def budget(plan: Pipeline, memory_bytes: int, executors: int) -> Budget:
-    """What `memory_bytes` of each executor mean, when there are so few executors."""
-    sides = sum(len(kept) for stage in plan.stages for kept in holds(stage).values())
+    """Divide `memory_bytes` of each executor among the heads of its units, for this number of executors."""
+    sides = sum(len(stage.sides) for stage in plan.stages)
     heads = max(1, sides * -(-plan.units // executors))
     return Budget(memory_bytes, max(_LEAST, int(memory_bytes * _HEADS) // heads), executors)
 
 
 def told(plan: Pipeline) -> Iterator[str]:
-    """What the budget means, for people."""
+    """Describe the budget in lines for people."""
     if plan.budget is not None:
         many = f"of {plan.budget.executors}" if plan.budget.executors > 1 else "of one, or of a local run"
         whose = f"{_size(plan.budget.bytes)} of an executor {many}"
@@ -34,7 +34,7 @@ def told(plan: Pipeline) -> Iterator[str]:
 
 
 def cautions(plan: Pipeline) -> Iterator[str]:
-    """Where it does not do what one might think."""
+    """Warn where the budget does not have the effect that one might expect."""
     if plan.budget is None:
         return
     if any(stage.index != "hash" for stage in plan.stages):

@@ -1,27 +1,33 @@
-"""When are joins merged? Always, unless `join.strategy: binary` asks for a chain. Law: the answer is the same.
+"""Merges joins of one key into one n-way join, unless `join.strategy:
+binary` asks for a chain of binary joins.
 
-What decides is how many rows the keys of a stream will have, and no plan knows that. With one or two in each input the n-way
-join takes 0.7 to 1.2 times the CPU time of a chain, measured from three inputs to six, and a chain stores 1.1 to 11 times as
-much; with four and more a chain takes 10 to 40 % less CPU time, and stores 2 to 30 times as much (bench/probe_order). Time that
-is bounded is given for state that is not. A chain has no exchange within: its joins share a key, so they are in one unit.
+Law: the answer is the same.
+
+Which one is better depends on how many rows the keys of a stream will have, and no plan knows that. With one
+or two in each input the n-way join takes 0.7 to 1.2 times the CPU time of a chain, measured from three inputs
+to six, and a chain stores 1.1 to 11 times as much; with four a chain takes 14 to 41 % less CPU time, and
+stores 2 to 5 times as much (bench/probe_order). The default spends bounded time to save unbounded state. A
+chain needs no exchange between its joins: they share a key, so they run in one unit.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from joinlib.join.config import Join, Leaf
-from joinlib.join.order.merge import Work, chained, merged
-from joinlib.sql import Node, Scan
+from joinlib.model.joins import Join, Leaf
+from joinlib.plan.tradeoff import JoinWork, chained, merged
+from joinlib.sql import JoinNode, Scan
 
 
-def chain(tree: Node | Scan) -> Node | Scan:
-    """The tree with binary joins, left-deep, for each n-way one; every clause is decided in the first that sees its inputs."""
+def chain(tree: JoinNode | Scan) -> JoinNode | Scan:
+    """Replace each n-way join by left-deep binary joins; each clause is
+    decided in the first that sees its inputs.
+    """
     if isinstance(tree, Scan):
         return tree
     children = [chain(c) for c in tree.children]
     if tree.kind != "inner" or len(children) == 2:
         return replace(tree, children=tuple(children))
-    below: Node | Scan = children[0]
+    below: JoinNode | Scan = children[0]
     seen = children[0].aliases
     bounds, clauses = list(tree.bounds), list(tree.predicate)
     for child, holder in zip(children[1:], tree.holders[1:]):
@@ -32,17 +38,19 @@ def chain(tree: Node | Scan) -> Node | Scan:
         clauses = [c for c in clauses if c not in decided]
         holders = (tree.holders[0], holder)
         where = tree.where if child is children[-1] else ()
-        below = Node("inner", (below, child), holders, tuple(known), tuple(decided), where)
+        below = JoinNode("inner", (below, child), holders, tuple(known), tuple(decided), where)
     return below
 
 
 def is_chain(tree: Join | Leaf) -> bool:
-    """An inner join reads an inner join of its own key: they would have been one."""
+    """Whether an inner join reads an inner join of its own key, which the
+    planner would otherwise have merged.
+    """
     return isinstance(tree, Join) and tree.kind == "inner" and any(_inner(c) for c in tree.inputs)
 
 
 def reasons(tree: Join | Leaf) -> Iterator[str]:
-    """Why an n-way join was made, or a chain."""
+    """Explain why an n-way join was made, or a chain."""
     if not isinstance(tree, Join) or tree.kind != "inner":
         return
     n = len(tree.inputs)
@@ -70,6 +78,6 @@ def _spine(tree: Join | Leaf) -> Iterator[Join]:
         tree = tree.inputs[0]
 
 
-def _said(work: Work) -> str:
+def _said(work: JoinWork) -> str:
     stored = f" and {work.stored} stored rows" if work.stored else ""
     return f"{work.queries:.3g} probes{stored}"

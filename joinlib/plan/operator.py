@@ -1,9 +1,11 @@
-"""Which operator joins, by which route and index? Law: the choice changes the cost, never the answer.
+"""Chooses the operator of a join, its routing and its index.
 
-an equality                       by the hash of the key, n-way; strategy biclique: ContRand, hot keys over several units
-an equality, comparisons          strategy inequality: by the hash of the key to its unit, there the rows of a key are sorted
-no equality, comparisons          join-biclique by random routing, stored rows sorted (strategy inequality)
-no equality, anything else        the same, every stored row is looked at (strategy biclique)
+Law: the choice changes the cost, never the answer.
+
+    an equality                  n-way, by the hash of the key; strategy biclique: ContRand spreads hot keys
+    an equality, comparisons     strategy inequality: routed by the hash of the key, rows of a key are sorted
+    no equality, comparisons     join-biclique by random routing, stored rows are sorted (strategy inequality)
+    no equality, anything else   the same, but every stored row is scanned (strategy biclique)
 """
 
 from dataclasses import dataclass, replace
@@ -12,10 +14,10 @@ from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr.compare import Comparison
 from joinlib.expr.logic import is_null, negate
-from joinlib.join.config import Index, Meet
+from joinlib.model.inputs import Biclique, Group
+from joinlib.model.joins import Index, Meet
 from joinlib.plan.theta import decides, meets
-from joinlib.route.config import Biclique, Group
-from joinlib.sql import Node, Scan
+from joinlib.sql import JoinNode, Scan
 from joinlib.sql.graph import Clause, aliases
 
 _COMPARES = "join.strategy inequality needs a comparison of a column of one input with one of the other"
@@ -23,22 +25,25 @@ _COMPARES = "join.strategy inequality needs a comparison of a column of one inpu
 
 @dataclass(frozen=True)
 class Choice:
-    """How a stage's rows are routed and found."""
+    """How a stage's rows are routed and indexed."""
 
     route: Biclique | None = None
     index: Index = "hash"
     meets: tuple[Meet, ...] = ()
-    never: tuple[
-        Clause, ...
-    ] = ()  # the join's conditions, where rows that have a NULL in them are not stored
-    decided: tuple[Clause, ...] = ()  # those that the index says exactly
+    # Conditions that no NULL satisfies: rows with a NULL in one of them are not stored.
+    never: tuple[Clause, ...] = ()
+    decided: tuple[Clause, ...] = ()  # conditions that the index decides exactly
 
 
-def chosen(tree: Node | Scan, units: int, strategy: str, subgroups: int | None = None) -> Choice:
-    """The operator of a query's joins; SpecError where the strategy that is asked for cannot run it."""
+def chosen(tree: JoinNode | Scan, units: int, strategy: str, subgroups: int | None = None) -> Choice:
+    """Choose the operator for the joins of a query.
+
+    Raises:
+        SpecError: if the strategy that the spec demands cannot run them.
+    """
     if isinstance(tree, Scan):
         return Choice()
-    if tree.holders[0]:
+    if tree.holders[0] or tree.kind != "inner":
         return _keyed(tree, units, strategy, subgroups)
     if strategy in ("multiway", "binary"):
         raise SpecError(f"join.strategy {strategy} joins by equality, and this join has none; write auto")
@@ -53,14 +58,14 @@ def chosen(tree: Node | Scan, units: int, strategy: str, subgroups: int | None =
     return Choice(halves(units), "sorted" if sorts else "scan", found, tree.predicate, decided)
 
 
-def _found(tree: Node) -> tuple[tuple[Meet, ...], tuple[Clause, ...]]:
-    """What an index can find of the join's conditions, and those of which it says all."""
+def _found(tree: JoinNode) -> tuple[tuple[Meet, ...], tuple[Clause, ...]]:
+    """The conditions of the join that an index can search by, and those of them that it decides exactly."""
     left = min(tree.children[0].aliases)
     found = meets([c.value for c in tree.predicate], tree.bounds, left)
     return found, tuple(c for c in tree.predicate if decides(c.value, left))
 
 
-def _keyed(tree: Node, units: int, strategy: str, subgroups: int | None) -> Choice:
+def _keyed(tree: JoinNode, units: int, strategy: str, subgroups: int | None) -> Choice:
     if strategy != "biclique" and subgroups is not None:
         raise SpecError("join.subgroups is for join.strategy biclique; write that, or leave it out")
     if strategy in ("auto", "multiway", "binary"):
@@ -86,19 +91,21 @@ def _keyed(tree: Node, units: int, strategy: str, subgroups: int | None) -> Choi
 
 
 def halves(units: int) -> Biclique:
-    """Random routing: half the units for each input; one unit alone stores both."""
+    """Random routing: each input is stored in half of the units; a single unit stores both."""
     half = max(units // 2, 1)
     return Biclique((Group(0, half, 1), Group(units - half, half, 1)))
 
 
 def shared(units: int, subgroups: int) -> Biclique:
-    """ContRand. Every unit stores both inputs: a key of one unit needs no second copy to find its partners."""
+    """ContRand routing: every unit stores both inputs, so a key of one
+    unit finds its partners without a copy.
+    """
     group = Group(0, units, min(subgroups, units))
     return Biclique((group, group))
 
 
 def present(scan: Scan, choice: Choice) -> Scan:
-    """The scan without the rows that match nothing, since a value that is compared is NULL: they are never stored."""
+    """Filter out rows with NULL in a compared value: they match nothing, so they are never stored."""
     sides = {s.sql: s for clause in choice.never for s in _compared(clause.value, scan.alias)}
     known = {c.value.sql for c in scan.filter}
     wanted = [negate(is_null(side)) for side in sides.values()]
@@ -107,7 +114,7 @@ def present(scan: Scan, choice: Choice) -> Scan:
 
 
 def _compared(clause: Expr, alias: str) -> list[Expr]:
-    """The sides of a comparison that read this input only."""
+    """The sides of a comparison that read only this input."""
     node = clause.node
     if not isinstance(node, Comparison) or node.sign == "<=>":
         return []

@@ -1,4 +1,4 @@
-"""What the planner knows of an input: plain values, whoever describes it (a spec or a DataFrame)."""
+"""An input as the planner knows it: plain values, whether a spec or a DataFrame describes the input."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,19 +7,23 @@ import pyarrow as pa
 
 from joinlib.errors import SpecError
 from joinlib.expr.types import TIMESTAMP, TIMESTAMP_NTZ, name
-from joinlib.join.config import Caching
+from joinlib.model.joins import Caching
 
 Role = Literal["stream", "table"]
 
 
 @dataclass(frozen=True)
 class SourceInput:
-    """An input as the spec describes it."""
+    """The schema, event time and role of an input.
+
+    Raises:
+        SpecError: if the event time is not a TIMESTAMP column of the schema.
+    """
 
     schema: pa.Schema
     time: str | None = None  # its event-time column
     delay_us: int = 0  # how far rows may be behind the highest event time
-    idle_us: int | None = None  # silent for so long: out of the watermark's minimum
+    idle_us: int | None = None  # an input that is silent for this long no longer holds the watermark back
     role: Role = "stream"
     numbered: bool = False  # every row has a number that does not depend on how it is read
     caching: Caching = Caching()  # noqa: RUF009 - frozen; of a table

@@ -1,11 +1,12 @@
-"""The stages of a spec: a thin adapter from the file's models to the planner's values."""
+"""Plans a spec: a thin adapter from the models of the file to the values of the planner."""
 
 from dataclasses import replace
 
-from joinlib.join.config import Caching
-from joinlib.join.stage import Pipeline
+from joinlib.model.joins import Caching
+from joinlib.model.stage import Pipeline
 from joinlib.plan.landing import check
 from joinlib.plan.memory import budget
+from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from joinlib.plan.stages import pipeline
 from joinlib.spec.inputs import Input
@@ -13,16 +14,22 @@ from joinlib.spec.model import Spec, StreamJoin
 
 
 def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
-    """The stages that run the spec's SQL."""
+    """Plan the pipeline that runs the spec's SQL.
+
+    Raises:
+        SpecError, SqlError: if the query or an option cannot be run.
+    """
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
     plan = pipeline(
         spec.sql,
         {name: source(given) for name, given in spec.inputs.items()},
-        units=spec.join.units,
-        retention_us=spec.join.retention_us,
-        strategy=spec.join.strategy,
-        subgroups=spec.join.subgroups,
-        window_rows=spec.join.window.rows if spec.join.window else None,
+        JoinOptions(
+            units=spec.join.units,
+            retention_us=spec.join.retention_us,
+            strategy=spec.join.strategy,
+            subgroups=spec.join.subgroups,
+            window_rows=spec.join.window.rows if spec.join.window else None,
+        ),
         changelog=spec.output.mode == "changelog",
     )
     if spec.output.files is not None:
@@ -34,7 +41,7 @@ def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
 
 
 def source(given: Input) -> SourceInput:
-    """An input of the spec as the planner knows it."""
+    """Return an input of the spec as the planner knows it."""
     time = given.event_time
     return SourceInput(
         schema=given.arrow_schema,
@@ -48,7 +55,7 @@ def source(given: Input) -> SourceInput:
 
 
 def caching(given: Input) -> Caching:
-    """What is kept of a table."""
+    """Return how a table of the spec is cached."""
     if given.postgres is not None:
         return Caching(given.postgres.cache, given.postgres.refresh_us, given.postgres.budget_bytes)
     if given.files is not None:

@@ -1,13 +1,14 @@
-"""Which conditions of a join without equality can an index find? Comparisons of a value of one input with one of the other.
+"""Finds the conditions of a join without equality that an index can search
+by: comparisons between the two inputs.
 
     a.x < b.y                    a.x < b.y
     a.k BETWEEN b.k AND b.k + c  a.k >= b.k  and  a.k <= b.k + c           (whole numbers: one range of b.k)
     ABS(a.x - b.x) <= c          a.x <= b.x + c  and  a.x >= b.x - c
     b.t - a.t between l and h    a.t <= b.t - l  and  a.t >= b.t - h       (the time bounds)
 
-Law: what they find contains every pair that matches; comparisons of 64 bits and time bounds are just what they say, others
-are checked on what is found. So a type of more than 64 bits, whose words tie where its values differ, is asked with <= instead
-of <, and a band of doubles is rounded outwards.
+Law: what they find contains every pair that matches. Comparisons of 64 bits and time bounds find exactly
+those; others are checked again on what is found. So a type of more than 64 bits, whose words tie where its
+values differ, is searched with <= instead of <, and a band of doubles is rounded outwards.
 """
 
 import math
@@ -23,20 +24,22 @@ from joinlib.expr.bound import Bound
 from joinlib.expr.cast import cast
 from joinlib.expr.compare import MIRROR, Comparison
 from joinlib.expr.nodes import Call, Literal, compute
-from joinlib.join.config import Meet
+from joinlib.model.joins import Meet
 from joinlib.sql.graph import aliases
 
 _LOOSE = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">="}
 
 
 def meets(predicate: Iterable[Expr], bounds: Iterable[Bound], left: str) -> tuple[Meet, ...]:
-    """What an index can find of these conditions. `left`: the alias of the first input."""
+    """Translate the conditions to searches of an index. `left`: the alias of the first input."""
     found = [meet for clause in predicate for meet in _meets(clause, left)]
     return (*found, *(meet for bound in bounds for meet in _times(bound, left)))
 
 
 def decides(clause: Expr, left: str) -> bool:
-    """Does the index say just what the clause says? Comparisons of types that fit 64 bits; their NULLs are never stored."""
+    """Whether the index decides the clause exactly: a comparison of a type
+    that fits 64 bits; NULLs are never stored.
+    """
     node = clause.node
     if not isinstance(node, Comparison) or any(len(aliases(side)) != 1 for side in (node.left, node.right)):
         return False
@@ -74,9 +77,10 @@ def _plain(node: Comparison, left: str) -> Iterator[Meet]:
 
 
 def _shifted(one: Expr, sign: str, two: Expr) -> Meet:
-    """`one sign two`, constants that are added to columns as one shift: then several comparisons share a dimension.
+    """Move constants that are added to columns into one shift, so that several comparisons share a dimension.
 
-    With < as <=: near the ends of 64 bits a shift stops there, which may find too much but misses nothing.
+    < becomes <= of a smaller shift: near the ends of 64 bits a shift saturates, which may find too much but
+    misses nothing.
     """
     (left, less), (right, more) = _moved(one), _moved(two)
     shift = more - less
@@ -86,7 +90,7 @@ def _shifted(one: Expr, sign: str, two: Expr) -> Meet:
 
 
 def _moved(value: Expr) -> tuple[Expr, int]:
-    """A column of whole numbers and what is added to it."""
+    """Split a value into a column of whole numbers and the constant that is added to it."""
     node = value.node
     known = isinstance(node, Call) and node.kernel is compute and t.is_integer(value.type)
     if not known or node.parameters not in (("add_checked",), ("subtract_checked",)):  # type: ignore[attr-defined]
@@ -101,7 +105,7 @@ def _moved(value: Expr) -> tuple[Expr, int]:
 
 
 def _band(value: Expr, sign: str, limit: Node, left: str) -> Iterator[Meet]:
-    """ABS(one - two) <= limit, in whole numbers or doubles."""
+    """Translate ABS(one - two) <= limit, for whole numbers or doubles."""
     if sign not in ("<", "<=") or not isinstance(limit, Literal) or limit.value.as_py() is None:
         return
     node = value.node
@@ -129,7 +133,7 @@ def _argument(node: Node, kernel: str) -> Node | None:
 
 
 def _side(node: Node, kind: pa.DataType) -> Expr | None:
-    """A node that reads one input, as an expression."""
+    """Return a node that reads one input as an expression; None if it reads several or is not simple."""
     names = _columns(node)
     if names is None or len({n.partition(".")[0] for n in names}) != 1:
         return None
@@ -137,7 +141,7 @@ def _side(node: Node, kind: pa.DataType) -> Expr | None:
 
 
 def _columns(node: Node) -> list[str] | None:
-    """The columns a node reads; None: it is not made of columns, constants and kernels alone."""
+    """The columns a node reads; None if it is not made of columns, constants and kernels alone."""
     if isinstance(node, Ref):
         return [node.name]
     if isinstance(node, Literal):
@@ -149,17 +153,17 @@ def _columns(node: Node) -> list[str] | None:
 
 
 def _reach(limit: object, kind: pa.DataType) -> int | float | None:
-    """The limit in the type of what it limits, rounded outwards."""
+    """Convert the limit of a band to the type of its values, rounded outwards; None if it does not fit."""
     if not isinstance(limit, int | float | Decimal) or not -(2**63) < limit < 2**63:
         return None
     if t.is_integer(kind):
         return math.floor(limit)
-    # A difference that was rounded to the limit may be half a step more; FLOAT's steps are 2^29 times as large.
+    # A difference rounded to the limit may be half a step more; FLOAT's steps are 2^29 times as large.
     return math.nextafter(float(limit), math.inf) if kind == t.DOUBLE else float(limit) * (1 + 2**-22) + 1e-44
 
 
 def _times(bound: Bound, left: str) -> Iterator[Meet]:
-    """The bound names its columns in the order of the text, which may be either."""
+    """Translate a time bound, whose columns stand in the order of the text: either input may come first."""
     one, two = _time(bound.left), _time(bound.right)
     for limit, sign in ((bound.low_us, "<="), (bound.high_us, ">=")):
         if limit is None:
@@ -175,7 +179,7 @@ def _time(name: str) -> Expr:
 
 
 def ordered(kind: pa.DataType) -> bool:
-    """Is there a 64-bit word in the same order?"""
+    """Whether values of this type map to 64-bit words of the same order."""
     return not t.is_nested(kind) and (
         t.is_number(kind)
         or t.is_string(kind)
@@ -186,5 +190,5 @@ def ordered(kind: pa.DataType) -> bool:
 
 
 def exact(kind: pa.DataType) -> bool:
-    """Do words differ where values do?"""
+    """Whether different values of this type always have different words."""
     return not (t.is_decimal(kind) or t.is_string(kind) or pt.is_binary(kind))

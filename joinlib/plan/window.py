@@ -1,8 +1,9 @@
-"""Count windows. Row i of one input matches rows i - n + 1 to i + n - 1 of another: numbers are to them what event times are
-to time windows, so everything that time bounds do (expiry, sealing, dropping whole runs) holds for them.
+"""Plans count windows. Row i of one input matches rows i - n + 1 to i + n - 1 of another.
 
-Numbers are given by the source, before any filter, and follow from its offset: a batch that is run again numbers its rows again
-in the same way, and the answer does not depend on how the stream was cut into batches.
+Row numbers are to count windows what event times are to time windows, so everything that time bounds do
+(expiry, sealing, dropping whole runs) works for them too. The source numbers the rows, before any filter,
+from its offset: a batch that is run again numbers its rows in the same way, and the answer does not depend on
+how the stream was cut into batches.
 """
 
 from collections.abc import Mapping
@@ -11,18 +12,22 @@ from itertools import combinations
 
 from joinlib.errors import SpecError
 from joinlib.expr.bound import Bound
+from joinlib.model.inputs import ORDINAL
 from joinlib.plan.source import SourceInput
-from joinlib.route.config import ORDINAL
-from joinlib.sql import Node, Scan
+from joinlib.sql import JoinNode, Scan
 
 
-def counted(tree: Node | Scan, rows: int, inputs: Mapping[str, SourceInput]) -> Node | Scan:
-    """The tree under a window of so many rows; SpecError where that cannot be."""
+def counted(tree: JoinNode | Scan, rows: int, inputs: Mapping[str, SourceInput]) -> JoinNode | Scan:
+    """Add the bounds of a window of `rows` rows to the tree.
+
+    Raises:
+        SpecError: if the query or its inputs do not support such a window.
+    """
     if rows < 1:
         raise SpecError(f"join.window.rows is {rows}; it must be positive")
     if isinstance(tree, Scan):
         raise SpecError("join.window is for joins of streams, and this query joins none; leave it out")
-    if tree.kind != "inner" or any(isinstance(c, Node) for c in tree.children):
+    if tree.kind != "inner" or any(isinstance(c, JoinNode) for c in tree.children):
         raise SpecError(
             "join.window.rows is for INNER joins: a row without a partner would come out when rows enough have come, of an"
             " input that may have stopped; bound the time instead"

@@ -1,15 +1,16 @@
-"""Join-biclique: where is a row stored, and which units does it visit to find its partners? (BiStream, sections 3.1 and 3.2.)
+"""Join-biclique: decides where a row is stored and which units it probes (BiStream, sections 3.1 and 3.2).
 
-    units     R1 R2 | R3 R4   S1 S2 | S3 S4        each input is stored once, in units of its own, in d (and e) subgroups
-    r of R     ●                ◦  ◦               stored in one unit of its subgroup, at random; probes all of S's subgroup
-    s of S     ◦  ◦             ●                  and the other way round (ContRand, algorithm 1)
+    units     R1 R2 | R3 R4   S1 S2 | S3 S4    each input has its own units, in d (and e) subgroups
+    r of R     ●                ◦  ◦           stored in a random unit of its subgroup; probes a subgroup of S
+    s of S     ◦  ◦             ●              and vice versa (ContRand, algorithm 1)
 
-d = e = 1 is random routing, for any predicate; as many subgroups as units is hashing. A *hot* key has fewer subgroups than
-the others, so it lies over more units: a rule says which. Subgroups nest: those of a rule with fewer contain those of one
-with more. So the union of all rules under which a row may have been stored is, for each key, the one with the fewest.
+d = e = 1 is random routing, for any predicate; as many subgroups as units is hashing. A *hot* key has fewer
+subgroups than others, so it is spread over more units, as given by a rule. Subgroups nest: those of a rule
+with fewer contain those of one with more. So the union of all rules under which a row may have been stored
+is, for each key, the one with the fewest.
 
-Law: two rows that match meet in exactly one unit (the earlier one is stored there, in the order of batches and inputs),
-whatever the rules are and were.
+Law: two rows that match meet in exactly one unit (the earlier one, in the order of batches and inputs, is
+stored there), whatever the rules are and were.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,36 +18,36 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from joinlib.route.config import Biclique, Group
-from joinlib.route.hash import U64, spread
+from joinlib.arrays import I64, U64
+from joinlib.model.inputs import Biclique, Group
+from joinlib.route.hash import spread
 
-I64 = npt.NDArray[np.int64]
-BOTH, STORE, PROBE = 0, 1, 2  # what a unit does with the rows of a block
+BOTH, STORE, PROBE = 0, 1, 2  # roles: what a unit does with the rows of a block
 _ORDER_BITS = 14
-_DRAW = 0x5DEECE66D  # tells the choice of a unit from the hashes of rows without a key
+_DRAW = 0x5DEECE66D  # makes the choice of a unit independent of the hashes of rows without a key
 
 
 @dataclass(frozen=True)
 class Rules:
-    """For each input its hot keys, by hash, with the number of their subgroups.
+    """The hot keys of each input, by hash, with the number of their subgroups.
 
-    `store` is for rows that come now; `probe` holds the fewest of all rules under which rows may be stored.
+    `store` applies to rows that arrive now; `probe` holds the fewest subgroups of all rules under which
+    rows may have been stored.
     """
 
     store: tuple[Mapping[int, int], ...] = ({}, {})
     probe: tuple[Mapping[int, int], ...] = ({}, {})
-    number: int = field(default=0)  # how many rules there were
+    number: int = field(default=0)  # number of rules so far
 
     def then(self, store: Sequence[Mapping[int, int]]) -> "Rules":
-        """These rules, and from now on others for new rows."""
+        """Return the rules that result when `store` applies to new rows from now on."""
         probe = tuple(_fewest(old, new) for old, new in zip(self.probe, store, strict=True))
         return Rules(tuple(dict(s) for s in store), probe, self.number + 1)
 
     def encode(self) -> dict[str, Any]:
-        """Plain values, for the source's offset."""
+        """Return plain values, to be saved in the source's offset."""
         return {
             "number": self.number,
             "store": [sorted(map(list, s.items())) for s in self.store],
@@ -55,7 +56,7 @@ class Rules:
 
 
 def decode(raw: Mapping[str, Any] | None) -> Rules:
-    """Inverse of `Rules.encode`; None: nothing is hot."""
+    """Return the inverse of `Rules.encode`; None means that no key is hot."""
     if not raw:
         return Rules()
     store, probe = (tuple(dict(one) for one in raw[name]) for name in ("store", "probe"))
@@ -67,7 +68,7 @@ def _fewest(old: Mapping[int, int], new: Mapping[int, int]) -> dict[int, int]:
 
 
 def subgroup(group: Group, hashes: U64, hot: Mapping[int, int]) -> tuple[I64, I64]:
-    """For each row the first unit of its key's subgroup, and how many units that has. O(rows)."""
+    """Return, for each row, the first unit of its key's subgroup and the number of its units. O(rows)."""
     counts = np.full(len(hashes), group.subgroups, np.int64)
     if hot:
         keys = np.array(sorted(hot), np.uint64)
@@ -81,14 +82,17 @@ def subgroup(group: Group, hashes: U64, hot: Mapping[int, int]) -> tuple[I64, I6
 
 
 def homes(group: Group, hashes: U64, hot: Mapping[int, int], seed: int) -> I64:
-    """The unit that stores each row: any of its subgroup. Pure: the same rows of the same seed go the same ways."""
+    """Return the unit that stores each row, a random one of its subgroup.
+
+    A pure function: the same rows with the same seed go to the same units.
+    """
     first, width = subgroup(group, hashes, hot)
     draw = spread(len(hashes), seed ^ _DRAW)
     return first + (draw & (width - 1).astype(np.uint64)).astype(np.int64)
 
 
 class Sent(NamedTuple):
-    """Rows for a unit, and what it does with them."""
+    """Rows for one unit, and their role there."""
 
     unit: int
     role: int
@@ -96,7 +100,10 @@ class Sent(NamedTuple):
 
 
 def routed(block: pa.RecordBatch, route: Biclique, number: int, rules: Rules, seed: int) -> Iterator[Sent]:
-    """Every copy of the rows of input `number`, by unit; each in the order of their hashes. O(copies log copies)."""
+    """Yield every copy of the rows of input `number`, by unit and role, in the order of their hashes.
+
+    rules: the current hot keys. seed: chooses the units that store rows. O(copies log copies).
+    """
     if not block.num_rows:
         return
     block = block.take(
@@ -124,7 +131,10 @@ def routed(block: pa.RecordBatch, route: Biclique, number: int, rules: Rules, se
 
 
 def _everywhere(block: pa.RecordBatch, home: I64, first: int, width: int) -> Iterator[Sent]:
-    """All rows probe the same units: one batch for all of them, cut only where a unit stores some of them as well."""
+    """Route rows that all probe the same units.
+
+    These units get the same batch, split only where a unit also stores some of the rows.
+    """
     for unit in range(first, first + width):
         here = home == unit
         if not here.any():
@@ -139,6 +149,6 @@ def _everywhere(block: pa.RecordBatch, home: I64, first: int, width: int) -> Ite
 
 
 def _counted(widths: I64) -> I64:
-    """0, 1, … within each width: [2, 3] -> [0, 1, 0, 1, 2]."""
+    """Return 0, 1, … within each width: [2, 3] -> [0, 1, 0, 1, 2]."""
     ends = np.cumsum(widths)
     return np.arange(ends[-1]) - np.repeat(ends - widths, widths)

@@ -1,6 +1,6 @@
-"""What map tasks have seen of a batch, on its way to the process that rules the next one: small files in one folder.
+"""Statistics of a batch, which map tasks write as small files for the process that makes the next rule.
 
-A task that is run again writes the same file again. Statistics that are lost, or late, only mean an older rule.
+A task that is retried writes the same file again. Statistics that are lost or late only delay a new rule.
 """
 
 from collections.abc import Iterable
@@ -9,15 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
+from joinlib.arrays import I64, U64
 from joinlib.files import whole
-from joinlib.route.hotspot import I64, U64, Reservoir
+from joinlib.route.hotspot import Reservoir
 
-SAMPLE = 32_768  # of a map task
+SAMPLE = 32_768  # hashes sampled by a map task
 
 
 @dataclass
 class Census:
-    """Rows of each unit as they were routed, and as hashes alone would have sent them; a sample of their hashes."""
+    """Rows of each unit as routed and as routed by hash alone, and a sample of the rows' hashes."""
 
     counts: I64
     plain: I64
@@ -28,21 +29,24 @@ class Census:
         return cls(np.zeros(units, np.int64), np.zeros(units, np.int64), Reservoir(SAMPLE, seed))
 
     def see(self, hashes: U64, units: I64, plain: I64) -> None:
-        if not len(hashes):  # of no rows, NumPy would count as doubles
+        if not len(hashes):  # for an empty array, NumPy would count in doubles
             return
         self.counts += np.bincount(units, minlength=len(self.counts))
         self.plain += np.bincount(plain, minlength=len(self.plain))
         self.reservoir.see(hashes)
 
     def write(self, folder: Path, name: str) -> None:
-        """One file, whole at once."""
+        """Write the statistics to one file, atomically."""
         folder.mkdir(parents=True, exist_ok=True)
         with whole(folder / f"{name}.npz", hidden=True) as aside, open(aside, "wb") as file:
             np.savez(file, counts=self.counts, plain=self.plain, sample=self.reservoir.sample)
 
 
 def collect(folder: Path, units: int) -> tuple[I64, I64, U64]:
-    """Both counts and the sample of all files, which are gone then. A sample weighs as much as the rows it stands for."""
+    """Return both counts and the sample of all files, and delete the files.
+
+    Samples are weighted by the rows that they represent.
+    """
     counts, plain, parts = np.zeros(units, np.int64), np.zeros(units, np.int64), []
     for path in sorted(folder.glob("[!.]*.npz")) if folder.is_dir() else []:
         with np.load(path) as file:
@@ -54,7 +58,7 @@ def collect(folder: Path, units: int) -> tuple[I64, I64, U64]:
 
 
 def _even(parts: list[tuple[int, U64]]) -> Iterable[U64]:
-    """As much of each sample as its task's share of all rows."""
+    """Yield part of each sample, in proportion to its task's share of all rows."""
     most = max((rows / max(len(sample), 1) for rows, sample in parts), default=1.0)
     for rows, sample in parts:
         keep = round(rows / most)

@@ -1,29 +1,29 @@
-"""Which keys are hot, and over how many units should each lie? From samples of what came (BiStream, section 3.2.2).
+"""Decides which keys are hot and over how many units each is spread; an extension of ContRand (BiStream).
 
-    a key's share of its input * units = the units' worth of rows it has       over a quarter of one: it is hot
-    hot                                          four times as many units, the next power of two
+    a key's share of its input * units = the number of units that its rows fill     over a quarter: it is hot
+    hot                                  four times as many units, rounded up to a power of two
 
-Law: pure, and it settles: the same samples lead to the same rules, and then to no new ones. Samples only steer cost.
+Law: a pure function that settles: the same samples lead to the same rules, and after that to no new ones.
+Samples only affect cost, not results.
 """
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from joinlib.arrays import U64
+from joinlib.model.inputs import Biclique, Group
 from joinlib.route.biclique import Rules
-from joinlib.route.config import Biclique, Group
-from joinlib.route.hash import U64
 
-_ENOUGH = 1_000  # rows of a sample: with fewer nothing is concluded
-_HOT, _STILL_HOT = 0.25, 0.125  # of a unit's even share: a key becomes hot, and stays so
-_KEYS = 64  # hot keys of an input at once
-_EVER = (
-    1_024  # that were hot at some time: their rows may still be where they were put, so they are remembered
-)
+_ENOUGH = 1_000  # minimum rows of a sample for a decision
+_HOT, _STILL_HOT = 0.25, 0.125  # thresholds, in even shares of a unit, at which a key becomes and stays hot
+_KEYS = 64  # maximum hot keys of an input at the same time
+# Maximum keys that were ever hot: they are kept, because their rows may still be where they were stored.
+_EVER = 1_024
 
 
 def following(rules: Rules, route: Biclique, samples: Sequence[U64]) -> Rules:
-    """The rules of the next batch: new ones only if other keys are hot, or much hotter."""
+    """Return the rules of the next batch: new ones only if other keys are hot, or much hotter."""
     wanted = [
         hot(group, sample, now) for group, sample, now in zip(route.groups, samples, rules.store, strict=True)
     ]
@@ -34,7 +34,10 @@ def following(rules: Rules, route: Biclique, samples: Sequence[U64]) -> Rules:
 
 
 def hot(group: Group, sample: U64, now: Mapping[int, int]) -> dict[int, int]:
-    """The hot keys of one input, by hash, each with its number of subgroups. O(sample log sample)."""
+    """Return the hot keys of one input, by hash, each with its number of subgroups. O(sample log sample).
+
+    sample: hashes of the input's rows. now: the current hot keys, for which a lower threshold applies.
+    """
     if len(sample) < _ENOUGH or group.units == 1:
         return dict(now)
     keys, weights = np.unique(sample, return_counts=True)
@@ -51,7 +54,10 @@ def hot(group: Group, sample: U64, now: Mapping[int, int]) -> dict[int, int]:
 
 
 def _subgroups(group: Group, worth: float, now: int | None) -> int:
-    """So that no unit has more than a quarter of its even share of this key; as now, if that is near enough."""
+    """Return how many subgroups give no unit more than a quarter of its even share of this key.
+
+    The current number is kept if it is close enough.
+    """
     if now is not None and 0.125 < worth / (group.units // now) < 0.375:
         return now
     width = 1 << max(int(np.ceil(np.log2(4 * worth))), 0)

@@ -1,7 +1,10 @@
-"""A 64-bit hash of a row's key. Law: equal keys have equal hashes; equal hashes are compared by key later.
+"""Hashes keys to 64 bits.
 
-A key that is one column of at most 64 bits is mixed by a bijection: there equal hash *is* equal key (`exact`).
-Keys follow Spark SQL: NaN equals NaN, -0.0 equals 0.0; columns of one key class have the same type in every input.
+Law: equal keys have equal hashes; rows with equal hashes are later compared by key.
+
+A key that is one column of at most 64 bits is mixed by a bijection: then equal hashes imply equal keys
+(`model.keys`). Keys follow Spark SQL: NaN equals NaN, -0.0 equals 0.0; columns of one key class have the
+same type in every input.
 """
 
 from collections.abc import Sequence
@@ -12,11 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-U64 = npt.NDArray[np.uint64]
+from joinlib.arrays import U64
 
 
 def key_hash(columns: Sequence[pa.Array], bits: int = 64) -> U64:
-    """Hash of each row, shape (rows,). NULL hashes like some value. Only the top `bits` bits vary (tests force collisions)."""
+    """Return the hash of each row's key, shape (rows,). NULL hashes like some value.
+
+    bits: only the top bits vary; fewer than 64 force collisions in tests.
+    """
     hashes = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         _combine(hashes, column)
@@ -25,20 +31,11 @@ def key_hash(columns: Sequence[pa.Array], bits: int = 64) -> U64:
     return hashes
 
 
-def exact(types: Sequence[pa.DataType], bits: int = 64) -> bool:
-    """Whether equal hash means equal key."""
-    return len(types) == 1 and bits == 64 and not _wide(types[0])
-
-
 def spread(rows: int, seed: int) -> U64:
-    """Hashes for rows that have no key, so that they do not all fall upon one unit."""
+    """Return pseudo-random hashes for rows without a key, so that they are spread over all units."""
     hashes = np.full(rows, seed, np.uint64)
     _mix(hashes, np.arange(rows, dtype=np.uint64))
     return hashes
-
-
-def _wide(type: pa.DataType) -> bool:
-    return pa.types.is_string(type) or pa.types.is_binary(type) or pa.types.is_decimal(type)
 
 
 def _combine(hashes: U64, column: pa.Array) -> None:
@@ -57,7 +54,7 @@ def _combine(hashes: U64, column: pa.Array) -> None:
 
 
 def _words(column: pa.Array) -> U64:
-    """The column's values as 64-bit words; NULLs become any value."""
+    """Return the column's values as 64-bit words; NULLs get an arbitrary value."""
     type = column.type
     if pa.types.is_boolean(type):
         column = pc.cast(column, pa.uint8())
@@ -67,7 +64,7 @@ def _words(column: pa.Array) -> U64:
     if pa.types.is_floating(type):
         floats = values.view(f"f{width}").astype(np.float64)
         floats += 0.0  # -0.0 becomes 0.0
-        floats[np.isnan(floats)] = np.nan  # one NaN of many
+        floats[np.isnan(floats)] = np.nan  # one canonical NaN
         return floats.view(np.uint64)
     return values.astype(np.int64).view(np.uint64)
 
@@ -79,7 +76,7 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 
 @nb.njit(cache=True, inline="always")
 def _mix_word(z: np.uint64) -> np.uint64:
-    """A bijection of 64-bit words (the finalizer of SplitMix64)."""
+    """Return a bijection of 64-bit words (the finalizer of SplitMix64)."""
     z = z + _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND

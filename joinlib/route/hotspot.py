@@ -1,12 +1,14 @@
-"""Hot keys: how uneven was a batch, and which rule would have spread it evenly? (BS-Join, section 4, algorithm 2.)
+"""Hot keys: measures the skew of a batch and finds the rule that evens it out (BS-Join, section 4,
+algorithm 2).
 
-    batch n     count the rows of each unit, sample its hashes (a reservoir) ─► DS, equation 3
-                DS over the threshold ─► the sample in order, cut into shares of equal weight ─► the rule of batch n + 1
+    batch n   count the rows of each unit, sample their hashes (a reservoir) ─► DS, equation 3
+              DS over the threshold ─► sort the sample, cut it into equal shares ─► rule of batch n + 1
 
-    a rule      hashes   |----|--|------|-------|      bounds: unit u has the hashes from bounds[u - 1] to bounds[u]
-                hot                 ▲                  a heavy key that lies across shares: its rows go to all of them in turn
+    a rule    hashes   |----|--|------|-------|    bounds: unit u has hashes from bounds[u - 1] to bounds[u]
+              hot                 ▲                a heavy key across shares: its rows go to each in turn
 
-Only for streams of which nothing is stored: any unit can look up any row, so every rule gives the same answer.
+This is only for streams of which nothing is stored: any unit can look up any row, so every rule gives the
+same result.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,20 +19,18 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
+from joinlib.arrays import I64, U64
 
-_HEAVY = (
-    0.05  # of a share: a lighter key that lies across two shares goes to one of them, and is hardly missed
-)
-_BITS = 12  # of a hash, that lead to the bounds near it
-_LOOKED_AT = 32_768  # rows of a sample: a share is right to half a percent
-_GOLDEN = 0.6180339887498949  # its multiples, less their whole part, fill [0, 1) as evenly as can be
+# Part of a share from which a key is heavy: a lighter key across two shares goes to one, at little imbalance.
+_HEAVY = 0.05
+_BITS = 12  # top bits of a hash that index the bounds near it
+_LOOKED_AT = 32_768  # rows of a sample that are examined: a share is accurate to half a percent
+_GOLDEN = 0.6180339887498949  # the fractional parts of its multiples fill [0, 1) evenly
 
 
 @dataclass(frozen=True)
 class Hot:
-    """A key's rows go to the units that the shares [start, start + length) lie in."""
+    """A hot key, whose rows go to the units that the shares [start, start + length) lie in."""
 
     hash: int
     start: float
@@ -38,16 +38,19 @@ class Hot:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """Which unit a row goes to, by the hash of its key."""
+class RoutingRule:
+    """Maps the hash of a row's key to a unit."""
 
-    bounds: tuple[int, ...]  # one less than units, ascending
+    bounds: tuple[int, ...]  # ascending, one fewer than units
     hot: tuple[Hot, ...] = ()
 
     def units(self, hashes: U64) -> I64:
-        """The unit of each row, shape (rows,). Pure: the same rows in the same order go the same ways. O(rows)."""
+        """Return the unit of each row, shape (rows,). O(rows).
+
+        A pure function: the same rows in the same order go to the same units.
+        """
         bounds, hot = np.array(self.bounds, np.uint64), sorted(self.hot, key=lambda h: h.hash)
-        cuts = np.unique(bounds)  # where a key is more than a share, several units have one bound
+        cuts = np.unique(bounds)  # where a key fills more than a share, several units have the same bound
         behind = np.concatenate([[0], np.searchsorted(bounds, cuts, side="right")])
         keys = np.array([h.hash for h in hot], np.uint64)
         shares = np.array([(h.start, h.length) for h in hot], np.float64).reshape(-1, 2)
@@ -56,24 +59,27 @@ class Rule:
         return _units(hashes, cuts, behind, keys, shares, *near)
 
     def encode(self) -> dict[str, Any]:
-        """Plain values, for the source's offset."""
+        """Return plain values, to be saved in the source's offset."""
         return {"bounds": list(self.bounds), "hot": [[h.hash, h.start, h.length] for h in self.hot]}
 
 
-def decode(raw: dict[str, Any] | None) -> Rule | None:
-    """Inverse of `Rule.encode`."""
-    return Rule(tuple(raw["bounds"]), tuple(Hot(*h) for h in raw["hot"])) if raw else None
+def decode(raw: dict[str, Any] | None) -> RoutingRule | None:
+    """Return the inverse of `RoutingRule.encode`."""
+    return RoutingRule(tuple(raw["bounds"]), tuple(Hot(*h) for h in raw["hot"])) if raw else None
 
 
 def skew(counts: Sequence[int]) -> float:
-    """DS of equation 3: the standard deviation of the units' rows over their mean; 0 is even."""
+    """Return DS of equation 3: the standard deviation of the units' rows divided by their mean; 0 is even."""
     if len(counts) < 2 or not sum(counts):
         return 0.0
     return float(np.std(counts, ddof=1) / np.mean(counts))
 
 
 def share(sample: U64, hot: Collection[int]) -> float | None:
-    """Which part of a sample is of these keys, by hash? None of no rows. O(log keys) for each of a bounded number of rows."""
+    """Return the part of a sample that has these keys, by hash; None for an empty sample.
+
+    O(log keys) for each of a bounded number of rows.
+    """
     if not len(sample):
         return None
     looked_at, keys = sample[:: 1 + len(sample) // _LOOKED_AT], np.array(sorted(hot), np.uint64)
@@ -83,20 +89,20 @@ def share(sample: U64, hot: Collection[int]) -> float | None:
     return float(np.mean(keys[at] == looked_at))
 
 
-def rule(sample: U64, units: int) -> Rule:
-    """The rule that cuts a sample of rows into equal shares (algorithm 2). O(sample log sample)."""
+def rule(sample: U64, units: int) -> RoutingRule:
+    """Return the rule that cuts a sample of rows into equal shares (algorithm 2). O(sample log sample)."""
     keys, weights = np.unique(sample, return_counts=True)
     share = max(len(sample) / units, 1e-9)
     ends = np.cumsum(weights) / share
     starts = ends - weights / share
     home = np.minimum((starts + ends) / 2, units - 1).astype(np.int64)
-    # The first key of each unit but the first.
+    # The first key of each unit except unit 0.
     first = np.searchsorted(home, np.arange(1, units), side="left")
     most = np.uint64(2**64 - 1)
     bounds = [int(keys[at]) if at < len(keys) else int(most) for at in first]
     heavy = np.flatnonzero((weights > _HEAVY * share) & (starts.astype(np.int64) < np.ceil(ends - 1e-9) - 1))
     hot = tuple(Hot(int(keys[i]), float(starts[i]), float(weights[i] / share)) for i in heavy)
-    return Rule(tuple(bounds), hot)
+    return RoutingRule(tuple(bounds), hot)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -109,9 +115,9 @@ def _units(
     near_cut: I64,
     near_hot: I64,
 ) -> I64:
-    """The units of hashes: `behind[n]` that of those behind n cuts.
+    """Return the units of hashes; `behind[n]` is the unit after n cuts.
 
-    `near_cut`, `near_hot`: by a hash's top bits, from where on a cut or hot key is looked for.
+    near_cut, near_hot: for a hash's top bits, the cut or hot key at which the search begins.
     """
     found, turns, down = np.empty(hashes.shape[0], np.int64), np.zeros(hot.shape[0]), np.uint64(64 - _BITS)
     for i in range(hashes.shape[0]):
@@ -131,14 +137,14 @@ def _units(
 
 
 class Reservoir:
-    """A uniform sample of at most `size` of the rows that were seen, in one pass: those that drew the lowest tags."""
+    """A uniform sample of at most `size` rows, in one pass: those with the lowest random tags."""
 
     def __init__(self, size: int, seed: int) -> None:
         self.size, self._draw, self._below = size, np.random.default_rng(seed), 1.0
         self._tags, self.sample = np.zeros(0), np.zeros(0, np.uint64)
 
     def see(self, hashes: U64) -> None:
-        """O(rows)."""
+        """Sample from these rows as well. O(rows)."""
         drawn = self._draw.random(len(hashes))
         near = np.flatnonzero(drawn < self._below)
         tags = np.concatenate([self._tags, drawn[near]])

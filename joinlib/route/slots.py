@@ -1,7 +1,7 @@
-"""Grouping keys that Spark's hash partitioning spreads evenly: unit u gets the slot with pmod(hash(slot), units) = u.
+"""Grouping keys that Spark's hash partitioning spreads evenly: pmod(hash(slot of unit u), units) = u.
 
-Spark puts a row into partition pmod(murmur3(key, 42), partitions). The keys 0..7 leave one of four partitions empty;
-slots fill `units` partitions, and every smaller power of two, with the same number of units each.
+Spark puts a row into partition pmod(murmur3(key, 42), partitions). The keys 0..7 leave one of four partitions
+empty; slots fill `units` partitions, and any smaller power of two, with the same number of units each.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ from joinlib.errors import SpecError
 
 @cache
 def slots(units: int) -> tuple[int, ...]:
-    """For each unit the INT to group by, the smallest that fits. About units * ln(units) hashes."""
+    """Return the INT to group by for each unit, the smallest that fits. About units * ln(units) hashes."""
     found: dict[int, int] = {}
     candidate = 0
     while len(found) < units:
@@ -21,12 +21,19 @@ def slots(units: int) -> tuple[int, ...]:
 
 
 def fitting(units: int, tasks: int) -> int:
-    """The fewest partitions with which so many tasks can join at once: a power of two, at most the units."""
+    """Return the smallest number of partitions that lets `tasks` tasks join in parallel.
+
+    It is a power of two, and at most `units`.
+    """
     return min(units, 1 << max(tasks - 1, 0).bit_length())
 
 
 def check(units: int, partitions: int) -> None:
-    """Refuses a number of partitions that units cannot be spread over evenly."""
+    """Check that units can be spread evenly over this number of partitions.
+
+    Raises:
+        SpecError: it is not a power of two from 1 to `units`.
+    """
     if not 1 <= partitions <= units or partitions & (partitions - 1):
         raise SpecError(
             f"{partitions} partitions: write a power of two from 1 to join.units, which is {units}"
@@ -34,7 +41,7 @@ def check(units: int, partitions: int) -> None:
 
 
 def _murmur3(value: int, seed: int = 42) -> int:
-    """Murmur3 (x86, 32 bits) of one 4-byte integer, as Spark's `hash` has it; signed."""
+    """Return Murmur3 (x86, 32 bits) of one 4-byte integer, like Spark's `hash`; signed."""
     mask = 0xFFFFFFFF
     k = value * 0xCC9E2D51 & mask
     k = (k << 15 | k >> 17) & mask

@@ -1,7 +1,8 @@
-"""Rows of one input, in the source's columns, become the blocks of each unit.
+"""Splits rows of one input, in the source's columns, into blocks for each unit.
 
-A row's unit is the top bits of its key's hash. The rows are ordered by the hash's top bits (stable, so that two attempts
-make the same bytes), which splits them by unit and makes every later walk through an index a walk forward.
+A row's unit is given by the top bits of its key's hash. The rows are sorted by the hash's top bits (stably,
+so that two attempts make the same bytes). This splits them by unit and makes every later walk through an
+index sequential.
 """
 
 from collections.abc import Iterator
@@ -13,30 +14,35 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.route.config import HASH, InputPlan
+from joinlib.model.inputs import HASH, InputPlan
 from joinlib.route.hash import key_hash, spread
 
-_ORDER_BITS = 14  # finer order no longer pays: a group's part of the index fits the first-level cache
+_ORDER_BITS = 14  # more bits do not pay: a group's part of the index fits the first-level cache
 
 
 @cache
 def block_schema(plan: InputPlan) -> pa.Schema:
-    """The columns of a block: the hash, then the stored columns."""
+    """Return the columns of a block: the hash, then the stored columns."""
     return pa.schema([pa.field(HASH, pa.uint64()), *plan.schema])
 
 
 def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 64) -> pa.RecordBatch:
-    """Filters and projects rows of the source to block columns, hash included. `seed` spreads rows without a key."""
+    """Filter and project rows of the source to block columns, including the hash.
+
+    seed: spreads rows without a key. hash_bits: see `key_hash`.
+    """
 
     def source(name: str) -> pa.Array:
         return rows.column(name.removeprefix(f"{plan.alias}."))
 
     if plan.filter is not None:
         keep = plan.filter.evaluate(source, rows.num_rows)
-        # A NULL is no reason to keep a row; min() skips it.
+        # Rows for which the filter is NULL are dropped too, but min() skips NULL.
         if pc.min(keep).as_py() is not True or keep.null_count:
             rows = rows.filter(_flat(keep))
     arrays = [_flat(c.value.evaluate(source, rows.num_rows)) for c in plan.columns]
+    if plan.copies:
+        return _copied(arrays, rows.num_rows, plan)
     block = pa.record_batch(arrays, plan.schema)
     keys = [block.column(name) for name in plan.keys]
     nulls = any(k.null_count for k in keys)
@@ -48,13 +54,18 @@ def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 6
     if nulls:
         missing = ~_has_key(keys).to_numpy(zero_copy_only=False)
         hashes[missing] = spread(len(hashes), seed)[missing]
+    if plan.apart is not None:
+        hashes[_true(plan.apart.evaluate(source, rows.num_rows))] = 0
     return pa.record_batch([pa.array(hashes), *block.columns], block_schema(plan))
 
 
 def split(
     block: pa.RecordBatch, units: int, homes: npt.NDArray[np.int64] | None = None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Each unit that gets rows, with its rows in the order of their hashes. O(rows). `homes`: units that a rule has chosen."""
+    """Yield each unit that gets rows, with its rows in the order of their hashes. O(rows).
+
+    homes: the unit of each row, if a rule has chosen it; shape (rows,).
+    """
     if not block.num_rows:
         return
     bits, hashes = units.bit_length() - 1, block.column(0).to_numpy()
@@ -74,7 +85,7 @@ def split(
 def _order(
     hashes: npt.NDArray[np.uint64], bits: int, unit_bits: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """A stable counting sort by the top `bits` bits; also where each unit's rows end."""
+    """Sort stably by the top `bits` bits (counting sort); return the order and each unit's end in it."""
     down = np.uint64(64 - bits)
     places = np.zeros((1 << bits) + 1, np.int64)
     for i in range(hashes.shape[0]):
@@ -95,7 +106,7 @@ def _order(
 def _by_home(
     rows: npt.NDArray[np.int32], homes: npt.NDArray[np.int64], units: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """A stable counting sort of rows by their units; also where each unit's rows end."""
+    """Sort rows stably by unit (counting sort); return the order and each unit's end in it."""
     places = np.zeros(units + 1, np.int64)
     for i in range(homes.shape[0]):
         places[homes[i] + 1] += 1
@@ -108,6 +119,20 @@ def _by_home(
         order[places[home]] = row
         places[home] += 1
     return order, ends
+
+
+def _copied(arrays: list[pa.Array], rows: int, plan: InputPlan) -> pa.RecordBatch:
+    """Return every row once for each of the first `plan.copies` units, with a hash of that unit."""
+    bits = plan.copies.bit_length() - 1
+    hashes = np.repeat(np.arange(plan.copies, dtype=np.uint64), rows)
+    if bits:
+        hashes <<= np.uint64(64 - bits)
+    each = pa.array(np.tile(np.arange(rows), plan.copies))
+    return pa.record_batch([pa.array(hashes), *(array.take(each) for array in arrays)], block_schema(plan))
+
+
+def _true(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return _flat(pc.fill_null(column, False)).to_numpy(zero_copy_only=False)
 
 
 def _has_key(keys: list[pa.Array]) -> pa.BooleanArray:

@@ -1,8 +1,8 @@
-"""How do rows go to units? Three ways, one of which a stage has.
+"""The three ways of routing rows to units; each stage uses one.
 
-Hashed    by the top bits of the key's hash, which stores and probes in one unit
-Ruled     nothing is stored: by shares of the keys that were seen, counted for the next rule (BS-Join, section 4)
-Spread    join-biclique: stored in one unit, probing others; hot keys are counted (BiStream, section 3.2)
+HashRouter        by the top bits of the key's hash; a row is stored and probes in one unit RuleRouter
+nothing is stored: by shares of observed keys, counted for the next rule (BS-Join, section 4) BicliqueRouter
+join-biclique: stored in one unit, probing others; hot keys are counted (BiStream, section 3.2)
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,29 +12,29 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from joinlib.model.inputs import Biclique
 from joinlib.route.biclique import BOTH, PROBE, Rules, Sent, routed
 from joinlib.route.census import Census
-from joinlib.route.config import Biclique
-from joinlib.route.hotspot import Rule
+from joinlib.route.hotspot import RoutingRule
 from joinlib.route.split import split
 
 
-class Way(Protocol):
-    """What a map task asks for each batch of rows."""
+class Router(Protocol):
+    """Routes the batches of rows of a map task."""
 
     def parts(self, number: int, sequence: int, rows: pa.RecordBatch) -> Iterator[Sent]:
-        """Every copy of the rows of input `number`, by unit."""
+        """Yield every copy of the rows of input `number`, by unit; `sequence` numbers the batches of rows."""
         ...
 
     @property
     def seen(self) -> Mapping[str, Census]:
-        """What was counted, by the folder it goes to, under that of all counts."""
+        """The statistics so far, each with its folder's name below that of all statistics."""
         ...
 
 
 @dataclass(frozen=True)
-class Hashed:
-    """`units`: a power of two."""
+class HashRouter:
+    """Routes by hash; `units` is a power of two."""
 
     units: int
     seen: Mapping[str, Census] = field(default_factory=dict)
@@ -44,16 +44,16 @@ class Hashed:
 
 
 @dataclass(frozen=True)
-class Ruled:
-    """`rule`: None as long as batches were even."""
+class RuleRouter:
+    """Routes by `rule`, which is None as long as batches were even."""
 
     units: int
-    rule: Rule | None
+    rule: RoutingRule | None
     census: Census
 
     def parts(self, number: int, sequence: int, rows: pa.RecordBatch) -> Iterator[Sent]:
         hashes, bits = rows.column(0).to_numpy(), self.units.bit_length() - 1
-        plain = (hashes >> np.uint64(64 - bits)).astype(np.int64)  # a rule is for more units than one
+        plain = (hashes >> np.uint64(64 - bits)).astype(np.int64)  # there are at least two units
         homes = self.rule.units(hashes) if self.rule else plain
         self.census.see(hashes, homes, plain)
         return (Sent(u, BOTH, part) for u, part in split(rows, self.units, homes if self.rule else None))
@@ -64,8 +64,11 @@ class Ruled:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """`seen`: a census for each input, by its number; none where no key can be hot."""
+class BicliqueRouter:
+    """Routes by join-biclique.
+
+    seen: a census for each input, by its number; empty if no key can be hot.
+    """
 
     route: Biclique
     rules: Rules = field(default_factory=Rules)
@@ -79,6 +82,6 @@ class Spread:
         return iter(parts)
 
 
-def unruled(units: int, route: Biclique | None) -> Way:
-    """The way of rows that are not counted."""
-    return Hashed(units) if route is None else Spread(route)
+def default_router(units: int, route: Biclique | None) -> Router:
+    """Return the router for rows that are not counted."""
+    return HashRouter(units) if route is None else BicliqueRouter(route)

@@ -1,14 +1,16 @@
-"""How many executors should a job have? Two-phase scaling (2PS) of BiStream, pure: it has never heard of Kubernetes.
+"""How many executors should a job have? Two-phase scaling (2PS) of
+BiStream, pure and independent of Kubernetes.
 
-    requesting   what does every executor hold? ─► τ ─► over or under a threshold ─► votes ─► Δ (Equation 7) ─► limits
+    requesting   what does each executor hold? ─► τ ─► above or below a threshold ─► votes
+                 ─► Δ (Equation 7) ─► limits
     scaling      wanted is written down ─► pods come or go ─► settled, or rolled back to what has come
 
-The paper's 2PS adds and removes processing units of a subgroup; ours adds and removes executors, which host units: the number
-of units is fixed for the life of a checkpoint, and units move to where there is room.
+The paper's 2PS adds and removes processing units of a subgroup; ours adds and removes executors, which host
+units: the number of units is fixed for the life of a checkpoint, and units move to where there is room.
 
-Laws: the answer is between min and max; more load never means fewer executors; a missing figure is never zero, and without all
-of them nothing is decided; fed its own outcome it decides to stay; all that it must remember is a value (`State`) that its
-caller keeps, so that whoever goes on from there goes on in the same phase.
+Laws: the answer is between min and max; more load never means fewer executors; a missing metric is never
+zero, and without all of them nothing is decided; in a steady state the decision is to stay; all that must be
+remembered is a value (`State`) that the caller keeps, so that another caller can continue in the same phase.
 """
 
 from joinlib.scale.load import Load, Observed, fitting, tau

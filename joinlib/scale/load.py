@@ -1,33 +1,35 @@
-"""What do the executors say, and how many would do? Section 5 of BiStream.
+"""Computes the memory load of the executors and how many are needed:
 
-τ = Σ MLV(pᵢ) / (k·C)          memory load of k executors that may hold C bytes each
-Δ = (τ/Ψ - 1)·k                (7) executors to add, or to remove, so that the load becomes Ψ
+    τ = Σ MLV(pᵢ) / (k·C)          memory load of k executors that may hold C bytes each
+    Δ = (τ/Ψ - 1)·k                (7) executors to add, or to remove, so that the load becomes Ψ
+
+See section 5 of BiStream.
 """
 
 from dataclasses import dataclass
 from math import ceil, isfinite
 
-_ROUNDING = 1e-9  # what adding floats up may be off
+_ROUNDING = 1e-9  # rounding error of a sum of floats
 
 
 @dataclass(frozen=True)
 class Load:
-    """Complete figures of one moment: sums over every executor that is there."""
+    """Complete metrics of one moment: sums over all executors."""
 
     executors: int  # k
     held: float  # Σ MLV: bytes of state that they hold
     capacity: float  # k·C: bytes that they may hold
-    lag: float | None = None  # rows that are there but not read; None: not known
-    rate: float | None = None  # rows read a second
+    lag: float | None = None  # rows that are available but not read; None: not known
+    rate: float | None = None  # rows read per second
 
     def __post_init__(self) -> None:
-        """A figure that is missing must not look like one."""
+        """Assert that no missing value was passed as a number."""
         assert self.executors > 0
         assert isfinite(self.held) and self.held >= 0
         assert isfinite(self.capacity) and self.capacity > 0
 
     def behind(self, seconds: float) -> bool:
-        """Is there more to read than is read in so many seconds? Also if that is not known."""
+        """Whether more rows wait than are read in this many seconds; True if that is not known."""
         if self.lag is None or self.rate is None:
             return True
         return self.lag > self.rate * seconds
@@ -35,12 +37,12 @@ class Load:
 
 @dataclass(frozen=True)
 class Observed:
-    """What can be seen at one moment."""
+    """What can be observed at one moment."""
 
-    ready: int | None = None  # executors that work; None: there is nobody to ask
+    ready: int | None = None  # executors that work; None: no driver reports them
     leaving: int = 0  # executors on their way out
     load: Load | None = None  # None: not complete, or not fresh
-    why: str = ""  # it is not
+    why: str = ""  # why there is no load
 
 
 def tau(load: Load) -> float:
@@ -49,7 +51,7 @@ def tau(load: Load) -> float:
 
 
 def fitting(load: Load, target: float) -> int:
-    """k + Δ, rounded up: with as many executors the load is at most Ψ."""
+    """Return k + Δ, rounded up: with that many executors the load is at most `target`, Ψ."""
     k = load.executors
     delta = (tau(load) / target - 1) * k
     return max(1, ceil(k + delta - _ROUNDING))

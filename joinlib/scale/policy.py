@@ -1,4 +1,4 @@
-"""What does a job's spec say about scaling, and what is said for it?"""
+"""The scaling settings of a job, from its spec and defaults."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -8,34 +8,33 @@ from joinlib.spec.model import Executors, Spec
 
 @dataclass(frozen=True)
 class Policy:
-    """Thresholds, limits and times. Seconds and executors."""
+    """Thresholds, limits and times; times are in seconds."""
 
     min: int = 1
     max: int = 1
-    pinned: int | None = None  # spec.executors.instances: somebody has said how many
+    pinned: int | None = None  # spec.executors.instances: a fixed number of executors
     high: float = 0.8  # T_h of the paper
     low: float = 0.3  # T_l
     target: float = 0.6  # Ψ
     votes: int = 3
     period_s: float = 60.0
-    cool_s: float = (
-        120.0  # after a change nothing is decided: units spread, and a cold executor makes a slow batch
-    )
+    # Pause after a change: units still spread, and a cold executor makes a slow batch.
+    cool_s: float = 120.0
     patience_s: float = 300.0  # for executors to come or go
-    grow: float = 4.0  # a step leads to at most so many times the executors
-    shrink: float = 0.5  # and to no fewer than this part of them
+    grow: float = 4.0  # a step multiplies the executors by at most this
+    shrink: float = 0.5  # and by no less than this
 
     def within(self, executors: int) -> int:
-        """The nearest number that the spec allows."""
+        """Clamp a number of executors to the limits of the spec."""
         return min(max(executors, self.min), self.max)
 
     def reachable(self, wanted: int, now: int) -> int:
-        """What one step may lead to on the way from `now` to `wanted`."""
+        """Return where one step from `now` towards `wanted` may lead."""
         return self.within(min(max(wanted, ceil(now * self.shrink)), int(now * self.grow)))
 
 
 def of_spec(spec: Spec) -> Policy:
-    """The policy that a spec asks for."""
+    """Return the policy of a spec."""
     executors, scaling = spec.executors or Executors(), spec.scaling
     period_s = scaling.period_us / 1e6
     return Policy(

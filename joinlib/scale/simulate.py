@@ -1,7 +1,7 @@
-"""What would scaling do with this load? The steps in a closed loop with a world that is as simple as can be.
+"""Simulates scaling under a given load, as a closed loop with a simple model of the cluster.
 
-The load is given for each moment; it spreads evenly over the executors that are there. Executors that are wanted come after
-`startup_s`, up to `room`; those that are not wanted leave at once.
+The load is given for each moment and spreads evenly over the executors. Wanted executors arrive after
+`startup_s`, up to `room`; executors that are no longer wanted leave at once.
 """
 
 import csv
@@ -20,8 +20,8 @@ Trace = Sequence[tuple[float, float]]  # (seconds, bytes of state of all executo
 
 
 @dataclass(frozen=True)
-class Tick:
-    """One period."""
+class Period:
+    """The outcome of one period."""
 
     at: float
     held: float  # bytes, of all executors
@@ -33,23 +33,23 @@ class Tick:
 
 @dataclass
 class World:
-    """Executors that come and go."""
+    """A cluster whose executors come and go."""
 
     capacity: float  # bytes that one may hold
     startup_s: float = 30.0
     room: int | None = None  # executors for which there are nodes
     ready: int = 1
-    _coming: list[float] = field(default_factory=list)  # when each will be there
+    _coming: list[float] = field(default_factory=list)  # when each will be ready
 
     def want(self, total: int, now: float) -> None:
-        """What Spark and Kubernetes would do."""
+        """Request a total number of executors, as Spark and Kubernetes would."""
         self.ready = min(self.ready, total)
         del self._coming[max(0, total - self.ready) :]
         missing = total - self.ready - len(self._coming)
         self._coming += [now + self.startup_s] * missing
 
     def pass_until(self, now: float) -> None:
-        """Those whose time has come are there, if there is room."""
+        """Let requested executors arrive whose time has come, if there is room."""
         due = sum(at <= now for at in self._coming)
         free = due if self.room is None else max(0, min(due, self.room - self.ready))
         self.ready += free
@@ -63,8 +63,11 @@ def simulate(
     *,
     state: State | None = None,
     noise: Callable[[int], float] = lambda _: 0.0,
-) -> list[Tick]:
-    """One tick for each period of the trace. `noise`: of the period, the part by which figures are off."""
+) -> list[Period]:
+    """Run one step for each period of the trace.
+
+    `noise`: the relative error of the load in a period, by its number.
+    """
     state = state or State(wanted=world.ready)
     ticks = []
     begin, end = trace[0][0], trace[-1][0]
@@ -77,17 +80,23 @@ def simulate(
         state = step(state, policy, Observed(ready=k, load=load), now)
         assert state.wanted is not None
         world.want(state.wanted, now)
-        ticks.append(Tick(now, held, k, state.wanted, held / (k * world.capacity), state.decisions[-1]))
+        ticks.append(Period(now, held, k, state.wanted, held / (k * world.capacity), state.decisions[-1]))
     return ticks
 
 
 def at(trace: Trace, now: float) -> float:
-    """The load at a moment: what was last said."""
+    """The load at a moment: that of the last point before it."""
     return trace[max(0, bisect_right(trace, now, key=lambda point: point[0]) - 1)][1]
 
 
 def read(file: Path) -> Trace:
-    """A trace from CSV with the columns `seconds` and `bytes`, such as an export of sum(streamjoin_executor_state_bytes)."""
+    """Read a trace from CSV with the columns `seconds` and `bytes`.
+
+    An export of sum(streamjoin_executor_state_bytes) has this form.
+
+    Raises:
+        InputError: if the file is not such a trace.
+    """
     try:
         with file.open(newline="") as text:
             points = [(float(row["seconds"]), float(row["bytes"])) for row in csv.DictReader(text)]

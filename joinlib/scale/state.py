@@ -1,4 +1,7 @@
-"""What must scaling remember? One value, kept by whoever calls: in the status of the StreamJoin. Lost, it begins anew."""
+"""What scaling remembers: one value, which the caller keeps in the status of the StreamJoin.
+
+Without it scaling starts over.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -7,26 +10,26 @@ Phase = Literal["Idle", "Growing", "Shrinking"]
 Direction = Literal["out", "in"]
 Verdict = Literal[
     "Steady",  # between the thresholds
-    "Voting",  # over or under one, but not for long enough
+    "Voting",  # over or under a threshold, but not for long enough
     "ScaleOut",
     "ScaleIn",
-    "Settled",  # what was wanted is there
-    "RolledBack",  # it did not come in time
+    "Settled",  # the wanted executors are there
+    "RolledBack",  # they did not come in time
     "Waiting",  # for executors to come or go
     "Cooling",  # a change was just made
     "CatchingUp",  # executors are not removed while rows wait
-    "AtLimit",  # more, or fewer, would be better, but may not be
+    "AtLimit",  # more, or fewer, would be better, but the limits forbid it
     "Limits",  # the spec's limits have changed
-    "Blind",  # figures are missing
-    "Pinned",  # somebody has said how many
+    "Blind",  # metrics are missing
+    "Pinned",  # the spec fixes the number
 ]
-DECISIONS = 20  # that are remembered
+DECISIONS = 20  # decisions that are remembered
 _QUIET = {"Steady", "Waiting", "Cooling", "CatchingUp", "AtLimit", "Blind", "Pinned"}
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What came of a period, and of what."""
+    """The decision of one period, with its inputs."""
 
     at: float  # seconds since 1970
     verdict: Verdict
@@ -35,32 +38,32 @@ class Decision:
     load: float | None = None  # τ
     votes: int = 0
     reason: str = ""
-    times: int = 1  # it was the same so many periods in a row
+    times: int = 1  # consecutive periods with this decision
 
     def again(self, other: "Decision") -> bool:
-        """Is `other` no news after this one?"""
+        """Whether `other` only repeats this decision."""
         return self.verdict in _QUIET and (self.verdict, self.wanted) == (other.verdict, other.wanted)
 
 
 @dataclass(frozen=True)
 class State:
-    """Between two periods."""
+    """What is remembered between two periods."""
 
     wanted: int | None = None  # executors; None: nothing was decided so far
     phase: Phase = "Idle"
     before: int | None = None  # executors before the change that is on its way
-    deadline: float | None = None  # until when it may take
+    deadline: float | None = None  # of that change
     direction: Direction | None = None  # of the votes
     votes: int = 0
     most: int = 0  # executors that any of these votes asked for
     cool_until: float = 0.0
     at: float | None = None  # the last period
-    load: float | None = None  # τ of it
+    load: float | None = None  # τ of the last period
     blind: bool = False
     decisions: tuple[Decision, ...] = ()  # the newest last
 
     def remembered(self, decision: Decision) -> tuple[Decision, ...]:
-        """With one more decision; one that repeats the last only counts."""
+        """Append a decision to the list; one that repeats the last only increases its count."""
         if self.decisions and self.decisions[-1].again(decision):
             times = self.decisions[-1].times + 1
             return (*self.decisions[:-1], replace(decision, times=times))

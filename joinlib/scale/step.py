@@ -1,12 +1,14 @@
-"""One period: from what was remembered and what is seen to what is wanted. Pure; the clock is given.
+"""Decides for one period: from the remembered state and what is observed to the next state.
+
+Pure; time is an argument.
 
     pinned?  ─► follow it
     limits changed?  ─► go there
     a change is on its way?  ─► settled │ wait │ too late: roll back to what has come
     else  ─► requesting phase: vote, and begin a change when enough votes agree
 
-Whoever keeps the state writes it down before anything is done about it. Everything that is done is "let there be `wanted`
-executors", which can be said again: so a caller that is killed at any point, and another that goes on, do no harm.
+The caller stores the state before it acts on it. The only action is "let there be `wanted` executors", which
+can be repeated: so a caller that is killed at any point, and another that takes over, do no harm.
 """
 
 from dataclasses import replace
@@ -15,16 +17,16 @@ from joinlib.scale.load import Load, Observed, fitting, tau
 from joinlib.scale.policy import Policy
 from joinlib.scale.state import Decision, Direction, State, Verdict
 
-_EARLY = 0.9  # a period counts as over a little early: callers look every few seconds
+_EARLY = 0.9  # a period counts as over a little early, since callers check every few seconds
 
 
 def due(state: State, policy: Policy, now: float) -> bool:
-    """Is a period over? A clock that was set back does not stop scaling."""
+    """Whether a period is over. A clock that was set back does not stop scaling."""
     return state.at is None or not 0 <= now - state.at < _EARLY * policy.period_s
 
 
 def step(state: State, policy: Policy, seen: Observed, now: float) -> State:
-    """What is to be remembered after a period. Cost: a constant."""
+    """Return the state after a period, in constant time. `now`: seconds since 1970."""
     wanted = state.wanted if state.wanted is not None else policy.min
     load = None if seen.load is None else tau(seen.load)
     state = replace(state, wanted=wanted, at=now, load=load, blind=seen.load is None)
@@ -32,7 +34,7 @@ def step(state: State, policy: Policy, seen: Observed, now: float) -> State:
 
 
 class _Step:
-    """The rules. Each method is a state's way to the next."""
+    """The rules: each method leads from a state to the next."""
 
     def __init__(self, policy: Policy, seen: Observed, now: float) -> None:
         self.policy, self.seen, self.now = policy, seen, now
@@ -49,7 +51,7 @@ class _Step:
             return self._on_the_way(state)
         return self._request(state)
 
-    # --- the scaling phase -------------------------------------------------------------------------------------------
+    # --- the scaling phase ------------------------------------------------------------------------------
 
     def _begin(self, state: State, verdict: Verdict, wanted: int, reason: str) -> State:
         before = _wanted(state)
@@ -64,7 +66,7 @@ class _Step:
 
     def _on_the_way(self, state: State) -> State:
         wanted, ready = _wanted(state), self.seen.ready
-        if ready is None:  # without a driver nothing comes or goes: time stands still
+        if ready is None:  # without a driver no executor comes or goes, so the deadline moves on
             later = replace(state, deadline=self.now + self.policy.patience_s)
             return self._say(later, "Waiting", f"for the driver: {self.seen.why}")
         if ready == wanted and not self.seen.leaving:
@@ -74,7 +76,10 @@ class _Step:
         return self._back(state, wanted, ready)
 
     def _back(self, state: State, wanted: int, ready: int) -> State:
-        """Too late. What has come is kept, what does not go stays; never fewer than before a growth, nor than allowed."""
+        """Roll back after the deadline: executors that came are kept, and those that did not go stay.
+
+        The number is never below that before a growth, nor outside the limits.
+        """
         before = state.before if state.before is not None else ready
         kept = max(ready, min(before, wanted)) if state.phase == "Growing" else max(ready, wanted)
         back = self._cooled(replace(state, wanted=self.policy.within(kept)), self.policy.patience_s)
@@ -88,7 +93,7 @@ class _Step:
         leaving = f", {self.seen.leaving} on their way out" if self.seen.leaving else ""
         return f"{self.seen.ready} of {wanted} executors work{leaving}"
 
-    # --- the requesting phase ----------------------------------------------------------------------------------------
+    # --- the requesting phase ---------------------------------------------------------------------------
 
     def _request(self, state: State) -> State:
         load, wanted = self.seen.load, _wanted(state)
@@ -106,7 +111,10 @@ class _Step:
         return self._say(_unvoted(state), "Steady", f"τ {now:.2f} is between {low} and {high}")
 
     def _blind(self, state: State, why: str) -> State:
-        """No decision. Votes to add executors wait; those to remove some are void: it was not seen that nobody needs them."""
+        """Decide nothing for lack of metrics.
+
+        Votes to add executors are kept; those to remove some are discarded, since the need was not observed.
+        """
         state = replace(state, blind=True)
         return self._say(_unvoted(state) if state.direction == "in" else state, "Blind", why)
 
@@ -157,5 +165,5 @@ def _unvoted(state: State) -> State:
 
 
 def _rest(state: State) -> State:
-    """Nothing is on its way, nobody has voted."""
+    """Return the state with no change on its way and no votes."""
     return replace(_unvoted(state), phase="Idle", before=None, deadline=None)

@@ -1,11 +1,11 @@
-"""Where do rows come from? An input is an append-only list of slices, and its offset a number of slices
-read.
+"""Where do rows come from? An input is an append-only list of slices; its offset is a number of slices.
 
-    config ──make──► Input    discover() -> n, slices(a, b)         in the driver; its log outlives a restart
-    config ─reader─► Reader   read_many(slices, columns) -> rows    in any process
+    config ──make──► StreamInput    discover() -> n, slices(a, b)         in the driver; with a log on disk
+    config ─reader─► SliceReader    read_many(slices, columns) -> rows    in any process
              admit(...)       how far the next batch reads          pure
 
-Law: every row comes exactly once and in one order, however discovering and reading are cut up and restarted.
+Law: every row is read exactly once and in one order, no matter how discovering and reading are divided and
+restarted.
 """
 
 import time
@@ -22,7 +22,7 @@ from joinlib.source.generator import GeneratorConfig, GeneratorInput, GeneratorR
 from joinlib.source.kafka import KafkaConfig
 from joinlib.source.log import Log
 from joinlib.source.parse import CsvFormat
-from joinlib.source.slices import SLICE_ROWS, Input, Reader, Slice
+from joinlib.source.slices import SLICE_ROWS, Slice, SliceReader, StreamInput
 
 Config = FilesConfig | GeneratorConfig | KafkaConfig
 
@@ -32,10 +32,10 @@ __all__ = [
     "CsvFormat",
     "FilesConfig",
     "GeneratorConfig",
-    "Input",
     "KafkaConfig",
-    "Reader",
     "Slice",
+    "SliceReader",
+    "StreamInput",
     "admit",
     "make",
     "reader",
@@ -49,8 +49,20 @@ def make(
     log_folder: Path,
     base: Path = Path(),
     now: Callable[[], int] = time.time_ns,
-) -> Input:
-    """The input `name`, which keeps its log in `log_folder`. Relative paths start at `base`. Reads nothing yet."""
+) -> StreamInput:
+    """Return the input `name`. Nothing is read yet.
+
+    Args:
+        name: The input's name in the spec.
+        config: Where its rows come from.
+        schema: The declared columns.
+        log_folder: The folder of its log.
+        base: The folder at which relative paths start.
+        now: Returns nanoseconds since 1970.
+
+    Raises:
+        SpecError: The schema has no columns, or the generator cannot make them.
+    """
     if not len(schema):
         raise SpecError(f"input {name}: the schema has no columns")
     log = Log(log_folder / f"{name}.jsonl")
@@ -63,8 +75,8 @@ def make(
     return FileInput(replace(config, path=base / config.path), schema, log)
 
 
-def reader(config: Config, schema: pa.Schema) -> Reader:
-    """The reader that `make(...)` has, without its log."""
+def reader(config: Config, schema: pa.Schema) -> SliceReader:
+    """Return the reader of an input, without the input's log."""
     if isinstance(config, GeneratorConfig):
         return GeneratorReader(config, schema)
     if isinstance(config, KafkaConfig):

@@ -1,12 +1,12 @@
-"""How far may the next batch read? Law: whole slices, at most `max_rows` rows, a fair share for every input.
+"""Decides how far the next batch reads: whole slices, at most `max_rows` rows, a fair share for every input.
 
-Fair: the next slice always goes to the input that has the fewest rows so far, so what one input leaves
-unused is shared by the others (max-min fairness). Nothing starves: an input that has anything gets one slice
-at least, even beyond `max_rows` and however large. Pure, so a batch that is planned again is planned alike.
-Cost: O(slices admitted * log inputs).
+Fair: the next slice always goes to the input with the fewest rows so far, so what one input leaves unused
+is shared by the others (max-min fairness). No input starves: one with a backlog gets at least one slice,
+even beyond `max_rows` and however large. Pure, so planning a batch again gives the same batch. Cost:
+O(slices admitted * log inputs).
 
-Inputs are not kept in step by event time: one that is far ahead of the others makes its rows wait for
-partners in state.
+Inputs are not kept in step by event time: the rows of one that is far ahead of the others wait
+in the state for partners.
 """
 
 import heapq
@@ -27,7 +27,16 @@ def admit(
     max_files: Mapping[str, int | None],
     max_bytes: Mapping[str, int | None] | None = None,
 ) -> dict[str, int]:
-    """The offset after the next batch, for every input of `known`, given the one before it."""
+    """Return the offset after the next batch, for every input of `known`.
+
+    Args:
+        known: The number of slices known, by input.
+        start: The offset of the batch before, by input.
+        slices_of: Returns the slices [start, stop) of an input.
+        max_rows: The most rows of the batch, over all inputs.
+        max_files: The most files of the batch, by input; None means no limit.
+        max_bytes: The most bytes of the batch, by input; None means no limit.
+    """
     offsets = {name: start.get(name, 0) for name in known}
     sizes = max_bytes or {}
     waiting = {
@@ -50,7 +59,7 @@ def admit(
 
 
 def _backlog(name: str, start: int, stop: int, slices_of: SlicesOf, max_files: int | None) -> Iterator[Slice]:
-    """The slices of an input that may come next, until its number of files is reached."""
+    """Yield the slices of an input that may come next, until its limit of files is reached."""
     files, path = 0, None
     for at in range(start, stop, _AHEAD):
         for slice in slices_of(name, at, min(at + _AHEAD, stop)):
@@ -62,7 +71,7 @@ def _backlog(name: str, start: int, stop: int, slices_of: SlicesOf, max_files: i
 
 
 def _within(slices: Iterator[Slice], max_bytes: int | None) -> Iterator[Slice]:
-    """As many of them as have no more bytes, and the first whatever it has."""
+    """Yield slices up to the limit of bytes, and always the first."""
     size = 0
     for slice in slices:
         size += slice.size

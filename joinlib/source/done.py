@@ -1,6 +1,7 @@
-"""What becomes of a file that was read to its end: it stays, moves to a folder, or goes.
+"""What happens to a file that was read to its end: it stays, moves to an archive, or is deleted.
 
-Law: a file goes only while it is still what was read. One that has come since under its name is to be read like any other.
+Law: a file is moved or deleted only while it is still the one that was read. A new file of the same
+name is read like any other.
 """
 
 import os
@@ -14,8 +15,12 @@ Done = Literal["keep", "archive", "delete"]
 
 
 def check(root: Path, archive: Path | None) -> None:
-    """Refuses folders between which, or out of which, files cannot be moved. Makes the archive."""
-    if not root.exists():  # whoever lists it has a word for that
+    """Check that files can be moved from `root` to `archive`, or deleted; make the archive.
+
+    Raises:
+        SpecError: They cannot.
+    """
+    if not root.exists():  # listing it raises the better error
         return
     if not root.is_dir():
         raise SpecError(f"{root} is one file, which files.done would end the input with; name its folder")
@@ -33,9 +38,13 @@ def check(root: Path, archive: Path | None) -> None:
 
 
 def put_away(root: Path, found: Found, archive: Path | None) -> Path:
-    """Moves a file below `root` into the archive, deletes it where there is none; nothing if it is gone. The folder it was in.
+    """Move a file below `root` into the archive, or delete it if there is none; do nothing if it is gone.
 
-    One that is in the archive under its name already keeps it: the new one is named after its time of modification too.
+    Returns the folder that it was in. If the archive has a file of that name already, the new one's name also
+    gets its time of modification.
+
+    Raises:
+        InputError: The file cannot be moved or deleted.
     """
     path = locate(root, found.path)
     try:
@@ -44,7 +53,7 @@ def put_away(root: Path, found: Found, archive: Path | None) -> Path:
                 path.unlink()
             else:
                 path.rename(_free(archive / found.path, found))
-    except FileNotFoundError:  # somebody else was first
+    except FileNotFoundError:  # another process was first
         pass
     except OSError as error:
         raise InputError(

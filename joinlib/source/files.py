@@ -1,11 +1,12 @@
-"""A folder of files that grows while the job runs, as an input.
+"""A folder of files, which may grow while the job runs, as an input.
 
-`discover` lists the folder, cuts each file that was not seen before into slices, and logs it; the log's
-order is the input's order for ever, so a name that sorts before older ones still comes. Paths in the log are
-relative to the folder.
+`discover` lists the folder, cuts each new file into slices, and logs it. The log's order is
+the input's order, so a file whose name sorts before older ones is still read. Paths in the log
+are relative to the folder.
 
-Files that are kept must be known for ever. Those that go once they were read are forgotten: the log is folded when most of it
-is of such files. They go first: a crash in between leaves too much in the log, and never a file that is read twice.
+Files that stay must be remembered as long as the checkpoint lives. Those that are put away after reading can
+be forgotten: the log is folded when most of it is about such files. Files are put away first: a crash in
+between leaves too much in the log, but never lets a file be read twice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,15 +22,15 @@ from joinlib.files import sync
 from joinlib.source import done, parquet, text
 from joinlib.source.done import Done
 from joinlib.source.fresh import Unreadable
-from joinlib.source.known import Known
+from joinlib.source.known import KnownFiles
 from joinlib.source.listing import Found, Order, found_at, listing, locate
 from joinlib.source.log import Entry, Log
 from joinlib.source.parse import CsvFormat
-from joinlib.source.slices import Piece, Reader, Slice
+from joinlib.source.slices import FileRange, Slice, SliceReader
 
 Format = Literal["parquet", "csv", "jsonl"]
 OnBadFile = Literal["fail", "skip"]
-_AT_ONCE = 1000  # files put away in a batch
+_AT_ONCE = 1000  # files put away per batch
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class FilesConfig:
 
 
 @dataclass(frozen=True)
-class FileReader(Reader):
+class FileReader(SliceReader):
     """Reads slices of files of one format and schema."""
 
     config: FilesConfig
@@ -61,8 +62,13 @@ class FileReader(Reader):
             return parquet.read_many(slices, columns, self.schema)
         return text.read_many(slices, columns, self.schema, self._csv)
 
-    def cut(self, path: Path) -> list[Piece]:
-        """The file's pieces. Raises Unreadable, or InputError if it does not fit the schema."""
+    def cut(self, path: Path) -> list[FileRange]:
+        """Cut a file into ranges.
+
+        Raises:
+            Unreadable: The file is damaged or still being written.
+            InputError: Its columns do not fit the schema.
+        """
         if self.config.format == "parquet":
             return parquet.cut(path, self.schema)
         return text.cut(path, self.schema, self._csv, text.SLICE_BYTES)
@@ -79,11 +85,11 @@ class FileInput:
         self.reader: FileReader = FileReader(config, schema)
         self._config = config
         self._log = log
-        self._left: set[Path] = set()  # folders that files were put away from, since the log was folded
+        self._left: set[Path] = set()  # folders that files were taken from since the log was last folded
 
     def discover(self) -> int:
         known = self._known
-        # Where files go, few are there, and the name of one that has gone may come again.
+        # Where files are put away, few are left to compare, and a name may be used again.
         holds = known.holds if self._config.done == "keep" else _nothing
         found = listing(self._config.path, self._config.order, holds)
         entries = [e for f in found if not known.is_last(f) and (e := self._entry(f))]
@@ -96,7 +102,7 @@ class FileInput:
         return self._known.between(self._config.path, start, stop)
 
     def forget(self, before: int) -> None:
-        """Puts files away that nobody asks for again; so many at once that it takes no batch long."""
+        """Put away files that no batch will read again: at most so many at once that no batch takes long."""
         if self._config.done == "keep":
             return
         known = self._known
@@ -104,7 +110,7 @@ class FileInput:
             self._left.add(done.put_away(self._config.path, file, self._config.archive))
             known.put_away()
         if (entries := known.folded(self._log.entries)) is not None:
-            # Were a file there again after a power cut, and not in the log, it would be read again.
+            # A file that a power cut brings back, and that is no longer in the log, would be read again.
             sync(folder for folder in self._left if folder.exists())
             self._left.clear()
             self._log.replace(entries)
@@ -121,26 +127,26 @@ class FileInput:
         }
 
     def rows_before(self, slices: int) -> int:
-        """Rows of the first so many slices; of Parquet exactly."""
+        """Return the number of rows in the first `slices` slices: exact for Parquet, otherwise estimated."""
         return self._known.rows_before(slices)
 
     @property
     def skipped(self) -> int:
-        """Files left out because they could not be read."""
+        """The number of files that were left out because they could not be read."""
         return len(self._known.skipped)
 
     @cached_property
-    def _known(self) -> Known:
+    def _known(self) -> KnownFiles:
         return self._load()
 
-    def _load(self) -> Known:
-        known = Known(self._log.path, exact=self._config.format == "parquet")
+    def _load(self) -> KnownFiles:
+        known = KnownFiles(self._log.path, exact=self._config.format == "parquet")
         for entry in self._log.entries:
             known.add(entry)
         return known
 
     def _entry(self, found: Found) -> Entry | None:
-        """What the log shall say of a new file; None: nothing, it is gone again or was skipped before as it is."""
+        """Return the log entry of a new file, or None if it is gone or was skipped before, unchanged."""
         if self._known.skipped.get(found.path) == found:
             return None
         path = locate(self._config.path, found.path)

@@ -1,9 +1,8 @@
-"""Does what a file holds fit what the spec declares? Law: a value is read exactly, or an error names file
-and column.
+"""Fits a file's content to the declared schema. Law: a value is read exactly, or an error names its column.
 
-Only casts that cannot change a value are made: wider numbers, plain text for dictionaries, microseconds for
-seconds. Timestamps without a zone are taken as UTC. Nanoseconds are accepted as long as each value is a
-whole microsecond.
+Only casts that cannot change a value are made: to wider numbers, from dictionaries to plain text, from
+seconds to microseconds. Timestamps without a zone are taken as UTC. Nanoseconds are accepted as long as each
+value is a whole microsecond.
 """
 
 import difflib
@@ -20,7 +19,7 @@ _FRACTION = {16: 11, 32: 24, 64: 53}  # bits of a float that are exact
 
 
 def fits(have: pa.DataType, want: pa.DataType) -> bool:
-    """Whether every value of `have` is a value of `want` (nanoseconds: most of them)."""
+    """Return whether every value of type `have` is a value of type `want` (of nanoseconds, most values)."""
     if have == want or pt.is_null(have):
         return True
     if pt.is_dictionary(have):
@@ -35,7 +34,7 @@ def fits(have: pa.DataType, want: pa.DataType) -> bool:
 
 
 def check_names(place: str, names: list[str], schema: pa.Schema) -> None:
-    """Every declared column is there, once."""
+    """Check that every declared column exists once; raise InputError otherwise."""
     for field in schema:
         if names.count(field.name) > 1:
             raise InputError(f"{place}: column '{field.name}' is there more than once")
@@ -47,7 +46,10 @@ def check_names(place: str, names: list[str], schema: pa.Schema) -> None:
 
 
 def check_types(place: str, have: pa.Schema, want: pa.Schema) -> None:
-    """Names and types of a file's columns fit the declared ones. Further columns are fine."""
+    """Check that a file's columns fit the declared ones; raise InputError otherwise.
+
+    Further columns are fine.
+    """
     check_names(place, have.names, want)
     for field in want:
         type = have.field(field.name).type
@@ -59,7 +61,11 @@ def check_types(place: str, have: pa.Schema, want: pa.Schema) -> None:
 
 
 def fitted(place: str, batch: pa.RecordBatch, want: pa.Schema) -> pa.RecordBatch:
-    """The batch with exactly these columns, in this order, of these types."""
+    """Return the batch with exactly the columns of `want`, in its order and of its types.
+
+    Raises:
+        InputError: A value is not exact in its declared type, or NULL in a NOT NULL column.
+    """
     if len(want) == 0:
         return batch.select([])  # keeps the number of rows
     return pa.RecordBatch.from_arrays([_column(place, batch, field) for field in want], schema=want)
@@ -97,7 +103,10 @@ def _other_fits(have: pa.DataType, want: pa.DataType) -> bool:
 
 
 def _nested_fits(have: pa.DataType, want: pa.DataType) -> bool:
-    """The names inside lists and maps do not matter, those of structs and their order do."""
+    """Compare nested types.
+
+    Names inside lists and maps do not matter; those of structs, and their order, do.
+    """
     if pt.is_list(want):
         return (pt.is_list(have) or pt.is_large_list(have)) and fits(have.value_type, want.value_type)
     if pt.is_map(want):

@@ -1,4 +1,4 @@
-"""Is a file still what was listed? Slices are positions in it: it must not change before they are read."""
+"""Checks that a file is still the one that was listed: slices are positions in it, so it must not change."""
 
 from pathlib import Path
 
@@ -9,11 +9,18 @@ _FIX = "files of an input must not change: write under a name that begins with a
 
 
 class Unreadable(Exception):
-    """A file cannot be cut into slices; the text is the reason. Fails the job or skips the file, as configured."""
+    """A file cannot be cut into slices; the text says why.
+
+    It fails the job or skips the file, as configured.
+    """
 
 
 def check_fresh(slice: Slice) -> None:
-    """The slice's file has the size and the modification time it had when it was listed."""
+    """Check that the slice's file has the size and time of modification that it had when it was listed.
+
+    Raises:
+        InputError: It is gone or has changed.
+    """
     try:
         stat = Path(slice.path).stat()
     except FileNotFoundError as e:

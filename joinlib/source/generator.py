@@ -1,9 +1,10 @@
-"""Made-up rows, as an input. Law: row i is the same row whenever, wherever and with whichever others it is
-asked for.
+"""Generated rows as an input.
 
-Every value is a function of the row's number (and the seed), so a slice is a range of numbers and nothing is
-stored but the time of row 0. The first integer column is the key, drawn with Zipf popularity; event time
-rises evenly.
+Law: row i is the same whenever, wherever and with whichever other rows it is read.
+
+Every value is a function of the row's number (and the seed), so a slice is a range of numbers
+and only the time of row 0 is stored. The first integer column is the key, drawn with Zipf
+popularity; event time rises evenly.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,22 +16,25 @@ import pyarrow as pa
 from joinlib.errors import SpecError, StateError
 from joinlib.source.log import Log
 from joinlib.source.made import Made, check_makeable
-from joinlib.source.slices import SLICE_ROWS, Reader, Slice
+from joinlib.source.slices import SLICE_ROWS, Slice, SliceReader
 
 BASE_NS = 1_767_225_600 * 10**9  # 2026-01-01: row 0 of a generator that does not follow the clock
-_ROWS_PER_SECOND = 1_000  # of event time, where no rate is given
+_ROWS_PER_SECOND = 1_000  # rows per second of event time, if no rate is given
 _SLICE_ROWS = 65_536
-_ENDLESS_ROWS = 2**50  # always there where neither a rate nor a number is given
+_ENDLESS_ROWS = 2**50  # available if neither a rate nor a number of rows is given
 
 
 @dataclass(frozen=True)
 class GeneratorConfig:
-    """What is generated. With neither `rows` nor `rows_per_second`, as fast as it is asked for, without end."""
+    """What is generated.
 
-    rows: int | None = None  # as many, then the input is at its end
+    Without `rows` and `rows_per_second`, rows are endless and as fast as they are read.
+    """
+
+    rows: int | None = None  # after so many rows the input ends
     rows_per_second: int | None = None  # by the clock, from the first discovery on
     keys: int = 1_000
-    skew: float = 0.0  # Zipf exponent; 0: every key is as likely
+    skew: float = 0.0  # Zipf exponent; 0 makes all keys equally likely
     seed: int = 0
     time_column: str | None = None
 
@@ -44,12 +48,12 @@ class GeneratorConfig:
 
     @property
     def slice_rows(self) -> int:
-        """Rows of a slice: few enough that a slow generator has one four times a second."""
+        """Rows per slice: few enough that a slow generator completes four slices a second."""
         return min(_SLICE_ROWS, max(1, (self.rows_per_second or 4 * _SLICE_ROWS) // 4))
 
 
 @dataclass(frozen=True)
-class GeneratorReader(Reader):
+class GeneratorReader(SliceReader):
     """Makes the rows of slices."""
 
     config: GeneratorConfig
@@ -66,7 +70,7 @@ class GeneratorReader(Reader):
 
 
 class GeneratorInput:
-    """The input of one generator; `now` gives nanoseconds since 1970."""
+    """The input of one generator; `now` returns nanoseconds since 1970."""
 
     def __init__(self, config: GeneratorConfig, schema: pa.Schema, log: Log, now: Callable[[], int]) -> None:
         self.reader: GeneratorReader = GeneratorReader(config, schema)
@@ -90,7 +94,7 @@ class GeneratorInput:
         return [self._slice(i) for i in range(start, stop)]
 
     def forget(self, before: int) -> None:
-        """Nothing: its log is one line."""
+        """Do nothing: the log is a single line."""
 
     def lag(self, start: int = 0) -> dict[str, int]:
         known = self._known if self._config.rows or self._config.rows_per_second else start  # no end, no lag
@@ -98,7 +102,10 @@ class GeneratorInput:
 
     @cached_property
     def _start_ns(self) -> int:
-        """The time of row 0. The log holds the configuration too: positions mean nothing to another generator."""
+        """The time of row 0 (ns).
+
+        The log holds the configuration too: positions mean nothing to another generator.
+        """
         first = self._log.entries[0]
         config = asdict(self._config)
         changed = [k for k, v in config.items() if first["config"].get(k) != v]
@@ -121,7 +128,7 @@ class GeneratorInput:
         return Slice(index, stop - start, stop - start, mtime_ns=self._start_ns, start=start, stop=stop)
 
     def rows_before(self, slices: int) -> int:
-        """Rows of the first so many slices."""
+        """Return the number of rows in the first `slices` slices."""
         rows = slices * self._config.slice_rows
         return rows if self._config.rows is None else min(rows, self._config.rows)
 

@@ -1,9 +1,9 @@
-"""Which slices does the log of a folder hold, by position? Cost: a binary search and what is returned.
+"""The files in the log of a folder, looked up by path and by position.
 
     {"path": …, "size": …, "mtime_ns": …, "slices": […]}      a file; "skipped": why it was left out
-    {"base": slices, "rows": n, "files": n}                   the log begins here: what the files held that were before
+    {"base": slices, "rows": n, "files": n}                   the log begins here: totals of the files before
 
-Files before the base were put away, and folded out of the log.
+Files before the base were put away, and folded out of the log. Cost: a binary search and what is returned.
 """
 
 from bisect import bisect_right
@@ -15,9 +15,9 @@ from pathlib import Path
 from joinlib.errors import StateError
 from joinlib.source.listing import Found, locate
 from joinlib.source.log import Entry
-from joinlib.source.slices import Piece, Slice
+from joinlib.source.slices import FileRange, Slice
 
-_FOLDED = 1024  # entries that it pays to leave out of a log
+_FOLDED = 1024  # the fewest entries for which folding the log pays
 
 
 @dataclass(frozen=True)
@@ -25,43 +25,43 @@ class _Seen:
     """A file of the log and what lies before it."""
 
     file: Found
-    pieces: tuple[Piece, ...]
-    index: int  # of its first slice
-    rows: int  # of the files before it
+    pieces: tuple[FileRange, ...]
+    index: int  # number of its first slice
+    rows: int  # rows in the files before it
 
 
 @dataclass(frozen=True)
 class _Base:
-    """What was before the first file of a folded log."""
+    """Totals of what was folded out in front of the first file of a log."""
 
     base: int = 0  # slices
     rows: int = 0
     files: int = 0
 
 
-class Known:
+class KnownFiles:
     """The log's entries, ready to be looked up by path and by position."""
 
     def __init__(self, log: Path, exact: bool) -> None:
         self.log = log
-        self.exact = exact  # weights are numbers of rows
+        self.exact = exact  # whether weights are exact numbers of rows
         self.seen: list[_Seen] = []  # files with slices or without rows, in the log's order
         self.skipped: dict[str, Found] = {}
         self.slices = self.rows = 0
-        self._paths: dict[str, Found] = {}  # the last file of each
+        self._paths: dict[str, Found] = {}  # the last file of each path
         self._base = _Base()
-        self._away = 0  # so many files of `seen`, the first ones, were put away
+        self._away = 0  # the first so many files of `seen` were put away
 
     def holds(self, path: str) -> bool:
         return path in self._paths
 
     def is_last(self, found: Found) -> bool:
-        """Whether it is the last file of its name, and no other that has come since."""
+        """Return whether this is the last file of its name, unchanged since it was logged."""
         return self._paths.get(found.path) == found
 
     @property
     def files(self) -> int:
-        """That were ever seen."""
+        """The number of files that were ever seen."""
         return self._base.files + len(self.seen)
 
     def add(self, entry: Entry) -> None:
@@ -75,22 +75,25 @@ class Known:
             return
         self.skipped.pop(found.path, None)
         self._paths[found.path] = found
-        pieces = tuple(Piece(*p) for p in entry["slices"])
+        pieces = tuple(FileRange(*p) for p in entry["slices"])
         self.seen.append(_Seen(found, pieces, self.slices, self.rows))
         self.slices += len(pieces)
         self.rows += sum(p.weight for p in pieces)
 
     def read(self, before: int, most: int) -> list[Found]:
-        """The next files whose slices are all below `before`, and that were not put away."""
+        """Return at most `most` files, the next to put away, whose slices are all below `before`."""
         rest = islice(self.seen, self._away, self._away + most)
         return [seen.file for seen in rest if seen.index + len(seen.pieces) <= before]
 
     def put_away(self) -> None:
-        """The next file was."""
+        """Count the next file as put away."""
         self._away += 1
 
     def folded(self, entries: Sequence[Entry]) -> list[Entry] | None:
-        """A log without the files that were put away, given the one with them; None: it would not pay."""
+        """Return the log without the files that were put away, or None if folding does not pay.
+
+        `entries` is the log as it is.
+        """
         if self._away < _FOLDED or self._away < len(self.seen) // 2:
             return None
         rest = self.seen[self._away :]
@@ -101,7 +104,11 @@ class Known:
         return [base, *skipped, *files[self._away :]]
 
     def between(self, root: Path, start: int, stop: int) -> list[Slice]:
-        """Slices [start, stop). Cost: a binary search and what is returned."""
+        """Return slices [start, stop). Cost: a binary search and what is returned.
+
+        Raises:
+            StateError: The log does not know them.
+        """
         if stop > self.slices or (start < stop and start < self._base.base):
             known = f"{self.slices} slices" + (f", from {self._base.base} on" if self._base.base else "")
             asked = f"{start} to {stop}" if self._base.base else stop
@@ -120,14 +127,14 @@ class Known:
         return slices
 
     def rows_before(self, start: int) -> int:
-        """Rows of slices [0, start)."""
+        """Return the number of rows in slices [0, start)."""
         if start >= self.slices:
             return self.rows
         seen = self.seen[self._at(start)]
         return seen.rows + sum(p.weight for p in seen.pieces[: start - seen.index])
 
     def _at(self, start: int) -> int:
-        """Position of the last file whose first slice is at or before `start`."""
+        """Return the position of the last file whose first slice is at or before `start`."""
         return max(bisect_right(self.seen, start, key=lambda s: s.index) - 1, 0)
 
     def _slice(self, root: Path, seen: _Seen, i: int) -> Slice:

@@ -1,9 +1,9 @@
-"""Which files does a folder hold that were not seen before?
+"""Lists the files of a folder that were not seen before.
 
-Names that begin with a dot or an underscore, empty files, and sub-folders are passed over; but sub-folders
+Names that begin with a dot or an underscore, empty files and sub-folders are skipped; but sub-folders
 named like `batch=3` are entered, so that the output of one job can be the input of another. A file that
-vanishes while it is being listed was never there. Cost: a look at each name, a `stat` for each file that
-`is_known` does not answer for.
+vanishes during the listing is ignored. Cost: a look at each name, and a `stat` for each file that
+`is_known` does not hold.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Literal
 
 from joinlib.errors import InputError
 
-# Among the files of one listing: by time of modification, then name; or by name.
+# The order of the files of one listing: by time of modification, then name; or by name.
 Order = Literal["modified", "name"]
 
 
@@ -28,13 +28,19 @@ class Found:
 
 
 def listing(root: Path, order: Order, is_known: Callable[[str], bool]) -> list[Found]:
-    """Files below `root` (or `root` itself, if it is a file) for which `is_known(relative path)` is false, in order."""
+    """Return the files below `root` for which `is_known(relative path)` is false, in order.
+
+    `root` may itself be a file.
+
+    Raises:
+        InputError: `root` does not exist or cannot be listed.
+    """
     found = [f for path in _paths(root) if not is_known(path) and (f := found_at(root, path))]
     return sorted(found, key=lambda f: (f.mtime_ns if order == "modified" else 0, f.path))
 
 
 def locate(root: Path, path: str) -> Path:
-    """Where a listed file is. The input may be a single file: its one path is empty."""
+    """Return the path of a listed file. If the input is a single file, its relative path is empty."""
     return root / path if path else root
 
 
@@ -69,7 +75,7 @@ def _entered(folder: Path, prefix: str) -> Iterator[str]:
 
 
 def found_at(root: Path, path: str) -> Found | None:
-    """The file as it is now; None if it is gone or empty."""
+    """Return the file as it is now; None if it is gone or empty."""
     try:
         stat = locate(root, path).stat()
     except FileNotFoundError:

@@ -1,10 +1,9 @@
-"""Which entries were ever seen, and in which order? An append-only file of JSON lines, on disk before
-`append` returns.
+"""A log of entries in order: an append-only file of JSON lines, on disk before `append` returns.
 
-Each line is `["checksum", entry]`; a checksum covers the entry and every line before it, so that a line
-which is altered, lost, doubled or written by a second process is found. What a crash left of the last line
-is cut off: nothing was promised of it. Loading costs a pass over the file, appending one write and one
-fsync.
+Each line is `["checksum", entry]`. A checksum covers the entry and every line before it, so that a
+line which is altered, lost, duplicated or written by another process is detected. An incomplete last
+line, left by a crash, is cut off: `append` had not returned. Loading costs a pass over the file,
+appending one write and one fsync.
 """
 
 import json
@@ -22,7 +21,7 @@ Entry = dict[str, Any]  # JSON: strings, integers, lists
 
 
 class Log:
-    """The entries of one file. Nothing is read before it is asked for."""
+    """The entries of one file, which is read on first use."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -40,7 +39,7 @@ class Log:
         return entries
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Add entries at the end. All or, after a crash, the first few of them are kept."""
+        """Add entries at the end. After a crash, all of them or the first few are kept."""
         known = self.entries
         checksum, lines = self._checksum, []
         for entry in entries:
@@ -52,7 +51,10 @@ class Log:
             known.extend(entries)
 
     def replace(self, entries: Sequence[Entry]) -> None:
-        """These entries instead of all: a shorter log that says the same. The old one stays until the new one is whole."""
+        """Replace all entries by a shorter list that says the same.
+
+        The old file stays until the new one is complete.
+        """
         aside = Log(self.path.with_name(f".{self.path.name}.new"))
         aside.path.unlink(missing_ok=True)
         aside.append(entries)
@@ -89,7 +91,7 @@ class Log:
                 while rest:  # a write may be short
                     rest = rest[os.write(file.fileno(), rest) :]
                 os.fsync(file.fileno())
-            except OSError:  # a full disk: no half line stays, so that a later attempt can go on
+            except OSError:  # a full disk: remove the incomplete line, so that a later attempt can go on
                 os.ftruncate(file.fileno(), self._size)
                 raise
         if fresh:

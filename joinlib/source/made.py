@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -19,12 +18,11 @@ import pyarrow.types as pt
 from joinlib.errors import SpecError
 from joinlib.source.zipf import Floats, Longs, zipf
 
-U64 = npt.NDArray[np.uint64]
 _DAY_US = 86_400 * 10**6
 
 
 class Popularity(Protocol):
-    """What is generated, as far as values depend on it."""
+    """The part of the generator's configuration that values depend on."""
 
     @property
     def keys(self) -> int: ...
@@ -37,7 +35,7 @@ class Popularity(Protocol):
 
 
 def check_makeable(schema: pa.Schema, time_column: str | None) -> None:
-    """Every column is of a type that can be generated."""
+    """Check that every column is of a type that can be generated; raise SpecError otherwise."""
     if time_column is not None and time_column not in schema.names:
         raise SpecError(
             f"generator: no column '{time_column}' for event time; there are {', '.join(schema.names)}"
@@ -51,16 +49,16 @@ def check_makeable(schema: pa.Schema, time_column: str | None) -> None:
 
 @dataclass(frozen=True)
 class Made:
-    """Rows [start, stop)."""
+    """Generated rows [start, stop)."""
 
     start: int
     stop: int
-    start_us: int  # time of row 0
-    rate: int  # rows a second, in event time
+    start_us: int  # event time of row 0
+    rate: int  # rows per second of event time
     config: Popularity
 
     def batch(self, schema: pa.Schema, columns: Sequence[str]) -> pa.RecordBatch:
-        """The rows, in these columns."""
+        """Return the rows, with these columns."""
         names = list(columns) or schema.names[:1]
         arrays = [self._column(schema, schema.field(name)) for name in names]
         fields = pa.schema([schema.field(name) for name in names])
@@ -91,7 +89,10 @@ class Made:
         return texts.cast(type)
 
     def _times_us(self, number: Longs) -> Longs:
-        """Exact: whole seconds first, so that nothing overflows or is rounded twice."""
+        """Return event times.
+
+        Exact: whole seconds come first, so that nothing overflows or is rounded twice.
+        """
         seconds, rest = np.divmod(number, self.rate)
         times: Longs = self.start_us + seconds * 10**6 + rest * 10**6 // self.rate
         return times
@@ -106,7 +107,7 @@ def _makeable(type: pa.DataType) -> bool:
 
 
 def _key(schema: pa.Schema) -> str | None:
-    """The first INT or BIGINT column, or the first integer one."""
+    """Return the name of the first INT or BIGINT column, or else of the first integer one."""
     wide = [f.name for f in schema if pt.is_int64(f.type) or pt.is_int32(f.type)]
     return wide[0] if wide else next((f.name for f in schema if pt.is_integer(f.type)), None)
 
@@ -116,7 +117,7 @@ def _integers(values: Longs, type: pa.DataType) -> pa.Array:
 
 
 def _decimals(number: Longs, type: pa.DataType) -> pa.Array:
-    """The number modulo what fits, as a whole decimal if it has room, else in its last places."""
+    """Return the number modulo what fits: as a whole decimal if it has room, otherwise in its last places."""
     whole = min(type.precision - type.scale, 18 - min(type.scale, 18))
     unscaled = (
         number % 10**whole * 10 ** min(type.scale, 18) if whole else number % 10 ** min(type.precision, 18)
@@ -127,7 +128,7 @@ def _decimals(number: Longs, type: pa.DataType) -> pa.Array:
 
 
 def _uniform(number: Longs, seed: int, stream: int) -> Floats:
-    """A number of [0, 1) for each row: splitmix64 of row, seed and column."""
+    """Return a number in [0, 1) for each row: splitmix64 of row, seed and column."""
     salt = (seed * 0x9E3779B97F4A7C15 + stream * 0xD1B54A32D192ED03) % 2**64
     mixed = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,9 +1,9 @@
-"""How is a Parquet file cut and read? A slice is a range of rows inside one row group.
+"""Cuts and reads Parquet files. A slice is a range of rows inside one row group.
 
-A row group is decoded as a whole (22 M rows/s for narrow rows), so slices of one group are read together
-where they come together, and a group of several slices stays decoded for the next call, two of them in a
-process. Groups beyond WHOLE_BYTES are streamed instead: memory stays bounded, and each read decodes the rows
-before its slice as well.
+A row group is decoded as a whole (22 M rows/s for narrow rows). So adjacent slices of one group are
+read together, and a group of several slices stays decoded for the next call; a process keeps two of
+them. Groups beyond WHOLE_BYTES are streamed instead: memory stays bounded, but each read also decodes
+the rows before its slice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,18 @@ import pyarrow.parquet as pq
 from joinlib.errors import InputError
 from joinlib.source.fit import check_types, fitted
 from joinlib.source.fresh import Unreadable, check_fresh
-from joinlib.source.slices import SLICE_ROWS, Piece, Slice
+from joinlib.source.slices import SLICE_ROWS, FileRange, Slice
 
 WHOLE_BYTES = 64 << 20
 
 
-def cut(path: Path, schema: pa.Schema) -> list[Piece]:
-    """The file's pieces. Reads the footer only."""
+def cut(path: Path, schema: pa.Schema) -> list[FileRange]:
+    """Cut the file into ranges. Reads the footer only.
+
+    Raises:
+        Unreadable: The file is not a complete Parquet file.
+        InputError: Its columns do not fit the schema.
+    """
     try:
         with _opened(str(path)) as file:
             check_types(str(path), file.schema_arrow, schema)
@@ -31,16 +36,16 @@ def cut(path: Path, schema: pa.Schema) -> list[Piece]:
     except (pa.ArrowException, OSError) as e:
         raise Unreadable(f"not a whole Parquet file ({_first_line(e)})") from e
     return [
-        Piece(group, start, stop := min(start + SLICE_ROWS, rows), stop - start)
+        FileRange(group, start, stop := min(start + SLICE_ROWS, rows), stop - start)
         for group, rows in enumerate(groups)
         for start in range(0, rows, SLICE_ROWS)
     ]
 
 
 def read_many(slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows of slices in order; neighbours in a row group are decoded together."""
+    """Yield the rows of slices in order; adjacent slices of a row group are decoded together."""
     want = pa.schema([schema.field(c) for c in columns])
-    physical = tuple(columns) or (schema.names[0],)  # something has to tell the number of rows
+    physical = tuple(columns) or (schema.names[0],)  # one column is needed for the number of rows
     for merged in _merged(slices):
         check_fresh(merged)
         place = f"{merged.path}, rows {merged.start} to {merged.stop} of row group {merged.group}"
@@ -54,7 +59,7 @@ def read_many(slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema
 
 
 def _merged(slices: Sequence[Slice]) -> Iterator[Slice]:
-    """[g0 0-4, g0 4-8, g1 0-4] -> [g0 0-8, g1 0-4]"""
+    """Merge adjacent slices: [g0 0-4, g0 4-8, g1 0-4] -> [g0 0-8, g1 0-4]."""
     pending: Slice | None = None
     for slice in slices:
         if pending and (pending.path, pending.group, pending.stop) == (slice.path, slice.group, slice.start):
@@ -80,7 +85,7 @@ def _rows(slice: Slice, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
 
 
 def _bytes(group: pq.RowGroupMetaData, columns: tuple[str, ...]) -> int:
-    """Uncompressed size of these columns."""
+    """Return the uncompressed size of these columns."""
     chunks = (group.column(i) for i in range(group.num_columns))
     return sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in columns)
 

@@ -1,4 +1,7 @@
-"""Bytes of whole lines -> a table of the wanted columns. Raises pyarrow's errors, or UnicodeDecodeError."""
+"""Parses bytes of whole lines to a table of the wanted columns.
+
+Raises pyarrow's errors, or UnicodeDecodeError.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,12 +20,12 @@ Parse = Callable[[bytes, pa.Schema], pa.Table]
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How csv lines become values."""
+    """How CSV lines become values."""
 
-    header: bool = True  # the first line names the columns; else they are those of the schema, in its order
+    header: bool = True  # the first line names the columns; if False they are in the schema's order
     delimiter: str = ","
     quote: str = '"'
-    null: str = ""  # without quotes: NULL
+    null: str = ""  # the text that means NULL if it is not quoted
 
     def __post_init__(self) -> None:
         for sign in (self.delimiter, self.quote):
@@ -37,7 +40,7 @@ _ZONED = r":\d\d(\.\d+)?\s*" + _ZONE
 
 
 def csv_table(text: bytes, want: pa.Schema, names: Sequence[str], format: CsvFormat) -> pa.Table:
-    """Values by position, as the header names them."""
+    """Parse CSV lines. `names` are the names of the values in a line, as in the header."""
     text.decode()
     if not text.strip(b"\r\n"):
         return want.empty_table()
@@ -57,12 +60,12 @@ def csv_table(text: bytes, want: pa.Schema, names: Sequence[str], format: CsvFor
 
 
 def json_table(text: bytes, want: pa.Schema) -> pa.Table:
-    """Fields by name, NULL where an object has none."""
+    """Parse JSON objects, one per line. A field that an object does not have is NULL."""
     text.decode()
     if not text.strip():
         return want.empty_table()
     if text.lstrip().startswith(b"null"):
-        raise pa.ArrowInvalid("null where an object should be")  # the process would die of it (pyarrow 26.0)
+        raise pa.ArrowInvalid("null where an object should be")  # it would crash pyarrow 26.0
     table = pjson.read_json(
         pa.BufferReader(text),
         pjson.ReadOptions(use_threads=False, block_size=len(text) + 1),
@@ -72,7 +75,10 @@ def json_table(text: bytes, want: pa.Schema) -> pa.Table:
 
 
 def first_bad_line(parse: Parse, text: bytes, want: pa.Schema) -> tuple[int, str]:
-    """The first line of a text that cannot be parsed (counted from 0), and why. Found by halving: about two parses."""
+    """Return the first line that cannot be parsed (counted from 0), and why.
+
+    Found by halving, at the cost of about two parses.
+    """
     lines = [line + b"\n" for line in text.split(b"\n")]
     good, bad = 0, len(lines)  # the first `good` lines parse, the first `bad` do not
     while bad - good > 1:
@@ -85,7 +91,7 @@ def first_bad_line(parse: Parse, text: bytes, want: pa.Schema) -> tuple[int, str
 
 
 def reason(parse: Parse, line: bytes, want: pa.Schema) -> str:
-    """Why a line that does not parse does not; never its values."""
+    """Return why a line does not parse, without its values."""
     if _fails(parse, line, pa.schema([])):
         return (
             "not UTF-8, or not a row of as many values as the header names (csv), or not one object (jsonl)"
@@ -105,7 +111,7 @@ def _fails(parse: Parse, text: bytes, want: pa.Schema) -> bool:
 
 
 def _retimed(table: pa.Table, want: pa.Schema) -> pa.Table:
-    """Text columns that should be timestamps or dates, parsed."""
+    """Parse the text columns that are declared as timestamps or dates."""
     for field in want:
         if _textual(field.type):
             index = table.schema.get_field_index(field.name)

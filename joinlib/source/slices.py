@@ -1,8 +1,9 @@
-"""What is read, and by whom? An input is an append-only list of slices; offset n says that slices [0, n)
-were read.
+"""Slices and their readers.
 
-    discover() ──► 5          slices(2, 5) ──► [Slice 2, Slice 3, Slice 4]        reader.read_many(...) ──► rows
-    (driver: effects, log)    (driver: pure look-up)                             (any process: from the slice alone)
+An input is an append-only list of slices; offset n means slices [0, n) were read.
+
+    discover() ──► 5          slices(2, 5) ──► [Slice 2, Slice 3, Slice 4]    reader.read_many(...) ──► rows
+    (driver: effects, log)    (driver: pure look-up)                          (any process: slice only)
 
 Laws: a slice, once numbered, never changes; reading it gives the same rows in the same order wherever and
 whenever it is read; reading slices together gives what reading them one by one gives.
@@ -18,8 +19,11 @@ SLICE_ROWS = 262_144  # the most rows of a parquet slice, and of any record batc
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A part of a file that is read at once: rows [start, stop) of a row group, or bytes [start, stop) of a text."""
+class FileRange:
+    """A part of a file that is read at once.
+
+    It is rows [start, stop) of a row group, or bytes [start, stop) of a text.
+    """
 
     group: int
     start: int
@@ -32,55 +36,70 @@ class Slice:
     """The unit of admission. Holds all that a reader needs besides its configuration."""
 
     index: int
-    rows: int | None  # None where only reading can tell (text)
-    weight: int  # rows, estimated where they are not known; at least 1
+    rows: int | None  # None if the number is known only after reading (text)
+    weight: int  # rows, estimated if not known; at least 1
     path: str = ""  # a file or a topic; empty for generated rows
-    size: int = 0  # bytes: of the whole file, or of a topic's messages, estimated
-    mtime_ns: int = 0  # of the file; for generated rows, the time of row 0
-    group: int = 0  # parquet row group, partition of a topic
-    start: int = (
-        0  # rows of the row group, bytes of a text, row numbers of a generator, offsets of a partition
-    )
+    size: int = 0  # bytes of the whole file, or estimated bytes of the slice's messages
+    mtime_ns: int = 0  # the file's time of modification; for generated rows, the time of row 0
+    group: int = 0  # row group of a Parquet file, partition of a topic
+    # [start, stop): rows of the row group, bytes of a text, rows of a generator, offsets of a partition
+    start: int = 0
     stop: int = 0
 
 
-class Reader(Protocol):
+class SliceReader(Protocol):
     """A picklable value that reads slices in any process."""
 
     @property
     def bad(self) -> int:
-        """Messages that were no rows, among all that this object has read."""
+        """The number of messages that could not be decoded, among all that this object has read."""
         return 0
 
     def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The slices' rows in order: exactly these columns, of the declared types, at most SLICE_ROWS rows a batch."""
+        """Yield the slices' rows in order.
+
+        Batches have exactly these columns, of the declared types, and at most SLICE_ROWS rows.
+
+        Raises:
+            InputError: A slice cannot be read.
+        """
         ...
 
     def read(self, slice: Slice, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of one slice."""
+        """Yield the rows of one slice."""
         return self.read_many([slice], columns)
 
 
-class Input(Protocol):
+class StreamInput(Protocol):
     """A named stream, as the driver sees it."""
 
     @property
-    def reader(self) -> Reader:
-        """Reads this input's slices. Depends on configuration only: it may travel before anything is discovered."""
+    def reader(self) -> SliceReader:
+        """The reader of this input's slices.
+
+        It depends on the configuration only, so it may be sent anywhere early.
+        """
         ...
 
     def discover(self) -> int:
-        """Look for more and log it, on disk before this returns; the number of slices known, which never falls."""
+        """Look for new slices and log them on disk; return the number of slices known, which never falls."""
         ...
 
     def slices(self, start: int, stop: int) -> list[Slice]:
-        """Slices [start, stop). StateError where the log does not reach that far."""
+        """Return slices [start, stop).
+
+        Raises:
+            StateError: The log does not reach that far.
+        """
         ...
 
     def forget(self, before: int) -> None:
-        """Nobody will ask for slices before this one again."""
+        """Release what only slices below `before` needed: they will not be read again."""
         ...
 
     def lag(self, start: int = 0) -> dict[str, int]:
-        """Figures about what is known beyond offset `start`: "slices", "rows" (estimated for text) and more."""
+        """Return figures on what is known beyond offset `start`, such as "slices" and "rows".
+
+        Rows of text files are estimated.
+        """
         ...

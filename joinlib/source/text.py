@@ -1,10 +1,11 @@
-"""How is a text file (csv, jsonl) cut and read? A slice is a range of bytes, about 4 MiB, that ends with a
-line.
+"""Cuts and reads text files (CSV, JSON lines).
 
-The text is UTF-8. A csv file begins with a header unless told otherwise, and its values hold no line breaks:
-a quote that is still open at the end of a line is refused, because a cut could fall inside. An empty csv
-value without quotes is NULL, as is a field that a JSON object does not have. Timestamps without a zone are
-UTC. Cutting looks at the first 64 KiB and at the cuts only.
+A slice is a range of bytes, about 4 MiB, that ends with a line.
+
+The text is UTF-8. A CSV file begins with a header unless configured otherwise, and its values hold no line
+breaks: a quote that is still open at the end of a line is refused, because a cut could fall inside it. An
+empty CSV value without quotes is NULL, as is a field that a JSON object does not have. Timestamps without a
+zone are UTC. Cutting reads only the first 64 KiB and the bytes around the cuts.
 """
 
 import csv as csv_module
@@ -20,15 +21,20 @@ from joinlib.errors import InputError
 from joinlib.source.fit import check_names, fitted
 from joinlib.source.fresh import Unreadable, check_fresh
 from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, first_bad_line, json_table
-from joinlib.source.slices import SLICE_ROWS, Piece, Slice
+from joinlib.source.slices import SLICE_ROWS, FileRange, Slice
 
 SLICE_BYTES = 4 << 20
 _SAMPLE_BYTES = 64 << 10
 _BOM = b"\xef\xbb\xbf"
 
 
-def cut(path: Path, schema: pa.Schema, csv: CsvFormat | None, slice_bytes: int) -> list[Piece]:
-    """The file's pieces, the header line left out. Without `csv`, the file is jsonl."""
+def cut(path: Path, schema: pa.Schema, csv: CsvFormat | None, slice_bytes: int) -> list[FileRange]:
+    """Cut the file into ranges, without the header line. Without `csv`, the file is JSON lines.
+
+    Raises:
+        Unreadable: The file is not UTF-8 text.
+        InputError: The header lacks a declared column.
+    """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
         sample = text[:_SAMPLE_BYTES]
         _check_utf8(sample)
@@ -39,13 +45,13 @@ def cut(path: Path, schema: pa.Schema, csv: CsvFormat | None, slice_bytes: int) 
             start = len(header)
         row_bytes = max(1, len(sample) // max(1, sample.count(b"\n")))
         cuts = list(_cuts(text, start, slice_bytes))
-    return [Piece(0, a, b, max(1, (b - a) // row_bytes)) for a, b in pairwise(cuts)]
+    return [FileRange(0, a, b, max(1, (b - a) // row_bytes)) for a, b in pairwise(cuts)]
 
 
 def read_many(
     slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema, csv: CsvFormat | None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of slices in order."""
+    """Yield the rows of slices in order."""
     want = pa.schema([schema.field(c) for c in columns])
     for slice in slices:
         check_fresh(slice)
@@ -56,7 +62,7 @@ def read_many(
 
 
 def _cuts(text: mmap.mmap, start: int, slice_bytes: int) -> Iterator[int]:
-    """Positions right after a line break, at least `slice_bytes` apart, and both ends."""
+    """Yield both ends and positions right after a line break, at least `slice_bytes` apart."""
     yield start
     while start < len(text):
         found = text.find(b"\n", start + slice_bytes - 1)
@@ -73,7 +79,7 @@ def _check_utf8(sample: bytes) -> None:
     try:
         sample.decode()
     except UnicodeDecodeError as e:
-        # A character that the sample cuts.
+        # The sample may end inside a character.
         inside = len(sample) == _SAMPLE_BYTES and e.start >= len(sample) - 3
         if not inside:
             raise Unreadable(f"not UTF-8 text (byte {e.start}); is it compressed?") from e
@@ -101,7 +107,7 @@ def _table(slice: Slice, want: pa.Schema, schema: pa.Schema, csv: CsvFormat | No
 
 
 def _check_quotes(slice: Slice, text: bytes, quote: bytes) -> None:
-    """No quote is open at the end of a line: the number of quotes up to each line break is even."""
+    """Check that no quote is open at the end of a line: the number of quotes before it is even."""
     if quote not in text:
         return
     raw = np.frombuffer(text, np.uint8)
@@ -115,7 +121,7 @@ def _check_quotes(slice: Slice, text: bytes, quote: bytes) -> None:
 
 
 def _line(slice: Slice, number: int) -> str:
-    """The place of the slice's line `number` (from 0), counted in the file from 1."""
+    """Return the file and line number (from 1) of the slice's line `number` (from 0)."""
     with Path(slice.path).open("rb") as file:
         before = file.read(slice.start).count(b"\n")
     return f"{slice.path}, line {before + number + 1}"

@@ -1,9 +1,8 @@
-"""Keys 0 .. keys-1 with bounded Zipf popularity: key k is drawn with probability ~ (k + 1) ** -skew; skew 0
-is uniform.
+"""Keys 0 .. keys-1 with bounded Zipf popularity: key k has probability ~ (k + 1) ** -skew; skew 0 is uniform.
 
-Inverse of the distribution: exact, by table, for the first TABLE keys; beyond them the sum is taken as an
-integral, which at that place is right to a millionth. So any number of keys costs at most 8 MiB and a binary
-search a row.
+Drawn by the inverse of the distribution: exact, by table, for the first TABLE keys; beyond them the sum is
+replaced by an integral, which there is accurate to a millionth. So any number of keys costs at most 8 MiB
+and a binary search per row.
 """
 
 from functools import lru_cache
@@ -18,7 +17,7 @@ Longs = npt.NDArray[np.int64]
 
 
 def zipf(uniform: Floats, keys: int, skew: float) -> Longs:
-    """A key for each number of [0, 1). Monotone."""
+    """Return a key for each number in [0, 1). Monotone."""
     table = _cumulated(min(keys, TABLE), skew)
     head = float(table[-1])
     mass = uniform * (
@@ -38,7 +37,7 @@ def _cumulated(keys: int, skew: float) -> Floats:
 
 
 def _integral(x: float, skew: float) -> float:
-    """Of t ** -skew from 1 to x."""
+    """Return the integral of t ** -skew from 1 to x."""
     return float(np.log(x) if skew == 1 else (x ** (1 - skew) - 1) / (1 - skew))
 
 

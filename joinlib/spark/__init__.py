@@ -1,4 +1,4 @@
-"""How does Spark run a stage? The only package that knows Spark: source, exchange, stateful operator, sink, session."""
+"""How does Spark run a stage? Only this package knows Spark: source, operator, sink and session."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ __all__ = ["join"]
 
 
 def __getattr__(name: str) -> Any:
-    """`join` is loaded when it is asked for: workers, which import this package too, need no SQL parser."""
+    """Load `join` on first use: workers, which import this package too, need no SQL parser."""
     if name == "join":
         from joinlib.spark.api import join
 

@@ -7,27 +7,28 @@ from pathlib import Path
 
 import pyarrow as pa
 import xxhash
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from joinlib.join.config import Lookup
+from joinlib.engine.exchange import Sender
+from joinlib.engine.splitter import exchange_rows, spool
+from joinlib.engine.task import JoinTask
+from joinlib.engine.wire import DDL
 from joinlib.join.forward import check
 from joinlib.join.rows import concat
 from joinlib.lookup.load import searchable
 from joinlib.lookup.task import TableTask
 from joinlib.lookup.version import write
-from joinlib.plan import SourceInput, pipeline
+from joinlib.model.inputs import InputPlan, read_columns
+from joinlib.model.joins import Lookup
+from joinlib.model.tuning import Tuning
+from joinlib.plan import JoinOptions, SourceInput, pipeline
 from joinlib.plan.source import Role
-from joinlib.route.config import InputPlan, read_columns
 from joinlib.route.split import block_schema, prepare
-from joinlib.spark.exchange import Sender
+from joinlib.sink.config import SinkConfig
+from joinlib.spark.context import context
 from joinlib.spark.operator import results
 from joinlib.spark.session import default_partitions
-from joinlib.spark.splitter import exchange_rows, spool
-from joinlib.spark.task import Emit, JoinTask
-from joinlib.spark.wire import DDL
-from joinlib.state.tuning import Tuning
 
 _DELAY = "spark.watermarkDelayMs"  # where Spark's withWatermark notes the delay
 
@@ -47,28 +48,82 @@ def join(
     tuning: Tuning | None = None,
     changelog: bool = False,
 ) -> DataFrame:
-    """The streaming result of `sql` over streaming DataFrames; write it in Append mode with a checkpoint of its own.
+    """Join streaming DataFrames by an SQL query, exactly once.
 
-    `changelog`: groups come out whenever they change, with a column `deleted`; otherwise once, when they are final.
+    The result is a streaming DataFrame: write it in append mode, with a checkpoint of its own. Its session is
+    the caller's, and so are its settings, such as who may reach it.
 
-    DataFrames that are not streams are tables: they are collected here, once, and looked up.
+    Args:
+        spark: The session that the DataFrames belong to.
+        sql: One SELECT over `inputs`, by their names, in Spark's dialect; see the SQL reference.
+        inputs: DataFrames by the names that `sql` gives them. One that is streaming is joined as it flows;
+            its event time is the column that `withWatermark` was called with. One that is not streaming is a
+            table: its rows are collected here, once, and looked up. A stream that is replayed after a failure
+            must give the same rows in the same partitions, as Spark's own sources do.
+        state: Folder of the state, local or shared by all executors. Keep it as long as the checkpoint of the
+            query.
+        name: Name of the folder within `state`; two joins that share `state` need different names.
+        units: Slices of the state, a power of two. Must stay as long as `state` is kept.
+        retention_us: Rows match only if their event times are no further apart than this, in microseconds;
+            None means no such bound.
+        strategy: The join operator, as `join.strategy` of the spec. Routes do not change while the query
+            runs: hot keys stay where they are. Must stay as long as `state` is kept.
+        subgroups: As `join.subgroups` of the spec. Must stay as long as `state` is kept.
+        window_rows: As `join.window.rows` of the spec. Refused today, because rows of a DataFrame have no
+            numbers.
+        tuning: Thresholds of the state; None means the defaults. They change the cost of a batch and never
+            its rows.
+        changelog: Whether a group is emitted whenever it changes, with a column `deleted`. Otherwise it is
+            emitted once, when it can no longer change.
 
-    `state` is the folder for segments, local or shared by all executors; keep it as long as the checkpoint.
-    An input's event time is the column that `withWatermark` was called with. Where a DataFrame is replayed after a
-    failure it must give the same rows in the same partitions, as Spark's own sources do.
+    Returns:
+        A streaming DataFrame with the columns of the select list.
 
-    `strategy`, `subgroups` and `window_rows` are join.strategy, join.subgroups and join.window.rows of the spec. Routes do not
-    change while the query runs (hot keys stay where they are), and rows of a DataFrame have no numbers for a window. As long as
-    `state` is kept, units, strategy and subgroups must stay.
+    Raises:
+        SpecError: `inputs` or an option cannot be used; the message says what to write instead.
+        SqlError: `sql` cannot be run. Its `line` and `column` count from 1.
+
+    Example:
+        >>> from joinlib.spark import join
+        >>> def stream(rows: list[tuple[int, str]], name: str):
+        ...     schema = "id BIGINT, word STRING"
+        ...     spark.createDataFrame(rows, schema).write.parquet(f"{folder}/{name}")
+        ...     return spark.readStream.schema(schema).parquet(f"{folder}/{name}")
+        >>> orders = stream([(1, "chair"), (2, "table"), (3, "lamp")], "orders")
+        >>> payments = stream([(1, "card"), (3, "cash")], "payments")
+        >>> joined = join(
+        ...     spark,
+        ...     "SELECT o.id, o.word AS item, p.word AS paid FROM orders o JOIN payments p ON o.id = p.id",
+        ...     {"orders": orders, "payments": payments},
+        ...     state=f"{folder}/state",
+        ... )
+        >>> query = (
+        ...     joined.writeStream.format("parquet")
+        ...     .option("checkpointLocation", f"{folder}/checkpoint")
+        ...     .trigger(availableNow=True)
+        ...     .start(f"{folder}/joined")
+        ... )
+        >>> query.awaitTermination(120)
+        True
+        >>> spark.read.parquet(f"{folder}/joined").orderBy("id").show()
+        +---+-----+----+
+        | id| item|paid|
+        +---+-----+----+
+        |  1|chair|card|
+        |  3| lamp|cash|
+        +---+-----+----+
+        <BLANKLINE>
     """
     stages = pipeline(
         sql,
         {n: _source(df) for n, df in inputs.items()},
-        units=units,
-        retention_us=retention_us,
-        strategy=strategy,
-        subgroups=subgroups,
-        window_rows=window_rows,
+        JoinOptions(
+            units=units,
+            retention_us=retention_us,
+            strategy=strategy,
+            subgroups=subgroups,
+            window_rows=window_rows,
+        ),
         changelog=changelog,
     )
     check(stages)
@@ -76,7 +131,7 @@ def join(
     tables = tuple(
         _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stages.last.lookups
     )
-    task = JoinTask(stages, home, tuning, Emit("rows"), tables, run=uuid.uuid4().hex)
+    task = JoinTask(stages, home, tuning, SinkConfig("rows"), tables, run=uuid.uuid4().hex)
     streams = {n: [(at, p) for at, p in stages.heard if p.source == n] for n in inputs}
     parts = [_exchange(inputs[n], plans, task) for n, plans in streams.items() if plans]
     rows = parts[0]
@@ -95,7 +150,7 @@ def _source(df: DataFrame) -> SourceInput:
 
 
 def _table(lookup: Lookup, df: DataFrame, folder: Path, tuning: Tuning) -> TableTask:
-    """The DataFrame's rows as the one version of a table, in a folder that is named by what they are."""
+    """Store the DataFrame's rows as the only version of a table, in a folder named by their hash."""
     columns, schema = _columns(df, list(lookup.table.read))
     blocks = [
         prepare(lookup.table, pa.record_batch(b.columns, b.schema.names).cast(schema), 0, tuning.hash_bits)
@@ -112,24 +167,27 @@ def _table(lookup: Lookup, df: DataFrame, folder: Path, tuning: Tuning) -> Table
 
 
 def _columns(df: DataFrame, names: list[str]) -> tuple[DataFrame, pa.Schema]:
-    """These columns, and their Arrow types."""
+    """Select these columns; return them with their Arrow schema."""
     chosen = df.select(names)
     schema = to_arrow_schema(chosen.schema, timezone="UTC")
     return chosen, pa.schema([schema.field(c) for c in names])
 
 
 def _exchange(df: DataFrame, plans: list[tuple[int, InputPlan]], task: JoinTask) -> DataFrame:
-    """`plans`: of the inputs over it, each behind the number of its stage."""
+    """Return the DataFrame's rows as exchange rows.
+
+    `plans` holds each input over it with the number of its stage.
+    """
     columns, schema = _columns(df, read_columns(p for _, p in plans))
 
     def split(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        start = (context.partitionId() if context else 0) << 32
+        place = context()
+        start = place.partition << 32
         rows = (
             (start + at, pa.record_batch(b.columns, b.schema.names).cast(schema))
             for at, b in enumerate(batches)
         )
-        aside = spool(task.states, task.tuning)
+        aside = spool(task.states, task.tuning, place.batch)
         senders = [Sender(task.pipeline, n, aside) for n in range(len(task.pipeline.stages))]
         yield from exchange_rows(rows, [(p, senders[n]) for n, p in plans], task.tuning.hash_bits)
 

@@ -1,7 +1,7 @@
-"""How many executors does a running query have, and how is that changed without a restart?
+"""Changes the number of executors of a running query, without a restart.
 
-    want(n) ─► the new total is told to Spark's allocator, which makes what is missing
-            ─► if there are too many: some are decommissioned; they finish their tasks, hand on what they have shuffled
+    want(n) ─► Spark's allocator gets the new total and starts the missing executors
+            ─► surplus executors are decommissioned: they finish their tasks, hand over their shuffle files
                and end. Their units are rebuilt elsewhere from segments.
 
 Only executors that have registered and are not leaving are counted.
@@ -13,22 +13,22 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from joinlib.spark import jar
+from joinlib.spark.boot import jar
 from joinlib.spark.rehearsal import Rehearsals, rehearse
 
 _NOTHING: Mapping[str, int] = {}
 
 
 def leavers(ready: Iterable[str], total: int, held: Mapping[str, int] = _NOTHING) -> list[str]:
-    """Who goes so that `total` stay: those that hold the least state, of equals the newest.
+    """Choose the executors to remove so that `total` stay: least state first, the newest among equals.
 
-    An executor of which nothing is known has not held a unit yet.
+    `held` is the bytes of state by executor; one that is missing there has not held a unit yet.
     """
     order = sorted(ready, key=lambda e: (held.get(e, 0), -int(e)))
     return order[: max(0, len(order) - total)]
 
 
-class Executors:
+class ExecutorPool:
     """The executors of a session. Thread-safe."""
 
     def __init__(self, spark: SparkSession, total: int, cores: int) -> None:
@@ -39,10 +39,10 @@ class Executors:
         self._plugin = self._jvm().dev.streamjoin.WarmExecutor if warming else None
         self._rehearsals = Rehearsals(lambda executors: rehearse(spark, executors * cores), self._staying())
         self.wanted = total
-        self._request(total)  # else Spark counts from 0 when the first one leaves
+        self._request(total)  # otherwise Spark counts from 0 when the first one leaves
 
     def ready(self) -> list[str]:
-        """Ids of those that take tasks: they are warm, see `WarmExecutor.java`."""
+        """Return the ids of the executors that take tasks: those that are warm, see `WarmExecutor.java`."""
         with self._lock:
             there = self._staying()
         if not self._plugin:
@@ -51,17 +51,17 @@ class Executors:
         return [e for e in there if e in self._warm]
 
     def leaving(self) -> list[str]:
-        """Ids of those that finish what they do and go."""
+        """Return the ids of the executors that are finishing their tasks before they leave."""
         with self._lock:
             self._staying()
             return sorted(self._leaving, key=int)
 
     def warm(self) -> list[str]:
-        """Ids of those that can take tasks and have loaded what these need. A rehearsal is begun for those that have not."""
+        """Return the ids of ready executors that have loaded what tasks need. The others rehearse."""
         return self._rehearsals.done(self.ready())
 
     def want(self, total: int, held: Mapping[str, int] = _NOTHING) -> None:
-        """Makes `total` the number of executors. `held`: bytes of state, by executor."""
+        """Set the number of executors to `total`. `held` is the bytes of state by executor."""
         with self._lock:
             self._request(total)
             self.wanted = total
@@ -69,7 +69,7 @@ class Executors:
                 self._decommission(executor)
 
     def _staying(self) -> list[str]:
-        """Those that have registered, warm or not."""
+        """Return the ids of the executors that have registered and are not leaving, warm or not."""
         ids = self._scala().getExecutorIds()
         known = {str(ids.apply(at)) for at in range(ids.size())}
         self._leaving &= known
@@ -83,12 +83,13 @@ class Executors:
         info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(
             "scale-in", jvm.scala.Option.apply(None)
         )
-        adjust, by_executor = False, False  # the total is known already; the executor does not know yet
+        # The allocator has the new total already, and it is the driver that decides, not the executor.
+        adjust, by_executor = False, False
         if self._scala().schedulerBackend().decommissionExecutor(executor, info, adjust, by_executor):
             self._leaving.add(executor)
 
     def _none(self) -> Any:
-        """Scala's empty map."""
+        """Return Scala's empty map."""
         name = "scala.collection.immutable.Map$"
         return self._jvm().java.lang.Class.forName(name).getField("MODULE$").get(None).empty()
 

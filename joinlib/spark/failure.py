@@ -1,19 +1,18 @@
-"""What ended a query, in a sentence for people: Spark wraps a worker's error in pages of stack traces.
+"""Translates what ended a query into one sentence: Spark wraps a worker's error in pages of stack traces.
 
-An error of ours is as it was raised. Of what is known to happen (a full disk, a process that was killed, a log that was cut
-off) it says what it means, and the way on. Of any other error it says where it was, and the last line of its traceback:
-NotReady if it may pass, else Unforeseen.
+Errors of StreamJoin keep their own message. For known failures (a full disk, a killed process, a truncated
+log) the sentence says what happened and how to go on. For any other error it names the place and quotes the
+last line of the traceback: as NotReady if it may pass, otherwise as Unforeseen.
 """
 
 import re
 
 from joinlib import errors
-from joinlib.errors import WAY_BACK, NotReady, StateError, StreamJoinError, Unforeseen
+from joinlib.errors import NOTE, WAY_BACK, NotReady, StateError, StreamJoinError, Unforeseen
 
 GO_ON = "run again, the job goes on where it was"
-NOTE = "StreamJoin was in "  # begins the line in which a task says where it was
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
-_WRAPPED = ("pyspark.", "py4j.")  # errors that only carry another one
+_WRAPPED = ("pyspark.", "py4j.")  # errors that only wrap another one
 _PASSING = (
     "MemoryError", "ArrowMemoryError", "OSError", "ArrowIOError", "ConnectionError", "ConnectionResetError",
     "ConnectionRefusedError", "ConnectionAbortedError", "BrokenPipeError", "TimeoutError", "BlockingIOError",
@@ -22,7 +21,10 @@ _PASSING = (
 
 
 def translate(text: str, batch: int | None = None) -> StreamJoinError:
-    """What Spark said, as one of our errors. `batch`: the one that was begun."""
+    """Translate the text of Spark's exception into an error of StreamJoin.
+
+    `batch` is the one that had begun.
+    """
     ours = re.findall(r"^(?:\S+: )?joinlib\.errors\.(\w+): (.+)$", text, re.MULTILINE)
     if ours:
         kind, message = ours[-1]
@@ -43,7 +45,7 @@ def translate(text: str, batch: int | None = None) -> StreamJoinError:
 
 
 def _unforeseen(text: str, batch: int | None) -> StreamJoinError:
-    """Of a task's traceback only the last line is for people."""
+    """Translate an error that is not known; only the last line of a task's traceback is worth showing."""
     place = _place(text, batch)
     raised = [line for line in _TRACEBACK.findall(text) if not line.startswith(_WRAPPED)]
     if not raised:
@@ -56,14 +58,14 @@ def _unforeseen(text: str, batch: int | None) -> StreamJoinError:
 
 
 def _place(text: str, batch: int | None) -> str:
-    """Batch, unit and stage, or input, as far as they are known."""
+    """Return the batch and the unit and stage, or the input, as far as they are known."""
     noted = re.findall(rf"^{NOTE}(.+)$", text, re.MULTILINE)
     known = [*([f"batch {batch}"] if batch is not None else []), *noted[-1:]]
     return f" in {', '.join(known)}" if known else ""
 
 
 def _reason(text: str) -> str:
-    """What the JVM says, or else the first line, less Spark's wrapping; the whole of it is the error's cause."""
+    """Return what the JVM says, or the first line without Spark's wrapping; the cause has the full text."""
     if java := re.search(r"^: (?:[\w$]+\.)*([\w$]+): (.+)$", text, re.MULTILINE):
         return f"{java[1]}: {java[2]}"
     first = text.strip().partition("\n")[0]

@@ -1,20 +1,20 @@
-"""One run of a spec, from the lock to the last batch.
+"""Runs a spec once, from the lock to the last batch.
 
     compiled ─► lock ─► identity ─► session ─► query ─► (batch ─► receipts ─► publish ─► report)* ─► stop
 
-A batch of files is published by the driver after all its units have joined and before Spark writes its commit log. Killed
-in between, the batch runs again, and the rename says that it was there already: exactly once. Into Kafka each task commits
-its own rows (`outbox`).
+With file output, the driver publishes a batch after all its units have joined and before Spark writes its
+commit log. If it is killed in between, the batch runs again and the rename finds that it is there already:
+exactly once. With Kafka output, each task commits its own rows (`joinlib.sink.kafka`).
 """
 
 import contextlib
 import json
-import os
 import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +24,26 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from joinlib import fault
+from joinlib.checkpoint import batches
+from joinlib.checkpoint.history import History
+from joinlib.checkpoint.identity import identify
+from joinlib.checkpoint.lock import Lock
+from joinlib.compiled import Compiled, with_tables
+from joinlib.engine import receipt
+from joinlib.engine.checks import check, tables
+from joinlib.engine.receipt import Receipt
 from joinlib.errors import NotReady
 from joinlib.route.slots import check as check_partitions
-from joinlib.spark import batches, receipt, session
-from joinlib.spark.compiled import Compiled, with_tables
+from joinlib.sink.outlet import BatchPublisher, BeforeCommit
+from joinlib.sink.publish import claim
+from joinlib.spark import session
 from joinlib.spark.failure import GO_ON, translate
-from joinlib.spark.history import History
-from joinlib.spark.identity import identify
-from joinlib.spark.inputs import check, tables
-from joinlib.spark.lock import Lock
+from joinlib.spark.jvm_lock import jvm_lock
 from joinlib.spark.operator import receipts
-from joinlib.spark.outlet import BeforeCommit, Outlet
-from joinlib.spark.publish import claim
-from joinlib.spark.receipt import Receipt
 from joinlib.spark.source import NAME, data_source
 from joinlib.spark.spread import Spread, Spreading
-from joinlib.spark.task import local_folder
 from joinlib.state import epochs
+from joinlib.state.location import local_folder
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Report:
 
     @property
     def watermark(self) -> int:
-        """µs; of the unit that is furthest behind."""
+        """The watermark (µs) of the unit that is furthest behind."""
         return min(r.watermark for r in self.receipts)
 
     @property
@@ -70,48 +73,60 @@ class Report:
         return receipt.heard(self.receipts)
 
     def late(self) -> tuple[int, ...]:
-        """Rows left out since the checkpoint began, by input."""
+        """Return the rows left out since the checkpoint began, by input."""
         return tuple(sum(column) for column in zip(*(r.late_total for r in self.receipts), strict=True))
 
 
-_JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into it then raises
+_JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into a dead JVM raises
 
 OnBatch = Callable[[Report], None]
 Commit = Callable[[DataFrame, int], None]
 
 
-class Job:
-    """A job that is running. Make it by `started`."""
+class RunningJob:
+    """A running job, made by `started`."""
 
     def __init__(
-        self, plan: Compiled, spark: SparkSession, query: StreamingQuery, spreading: Spreading, outlet: Outlet
+        self,
+        plan: Compiled,
+        spark: SparkSession,
+        query: StreamingQuery,
+        spreading: Spreading,
+        outlet: BatchPublisher,
     ) -> None:
         self.plan, self.spark, self.query = plan, spark, query
         self._spreading, self._outlet = spreading, outlet
 
     def wait(self, seconds: float) -> bool:
-        """Waits; true when the query has ended. Raises what ended it. Results that wait for others come out meanwhile."""
+        """Wait up to `seconds`; return whether the query has ended. Publishes waiting results that are due.
+
+        Raises:
+            StreamJoinError: The query has failed.
+        """
         ended = _ended(self.query, seconds, self.plan.checkpoint / "spark")
         self._outlet.look()
         return ended
 
     def lag(self) -> Mapping[str, Mapping[str, int]]:
-        """For each source what is known but not yet read, as of the last batch."""
+        """Return, for each source, what is known but not yet read, as of the last batch."""
         progress = self.query.lastProgress
         return envelope(progress).get("lag", {}) if progress else {}
 
     @property
     def partitions(self) -> int:
-        """Of the state: tasks that join at once."""
+        """The number of partitions of the state: tasks that join at the same time."""
         return self._spreading.wanted.partitions
 
     def spread(self, partitions: int, executors: Sequence[str]) -> None:
-        """From the next batch on. executors: the id of the one that each partition is best joined on; none: anywhere."""
+        """Set the number of partitions and their placement, from the next batch on.
+
+        `executors` holds the preferred executor's id for each partition; empty means no preference.
+        """
         check_partitions(self.plan.pipeline.units, partitions)
         self._spreading.wanted = Spread(partitions, tuple(executors))
 
     def stop(self) -> None:
-        """Ends the query between two batches."""
+        """Stop the query between two batches."""
         _stop(self.query, self.plan.source.stop)
 
 
@@ -127,14 +142,27 @@ def started(
     lock: Lock | None = None,
     before_commit: BeforeCommit = lambda: None,
     spread: Spread | None = None,
-) -> Iterator[Job]:
-    """The running job; stopped cleanly at the end of the block.
+) -> Iterator[RunningJob]:
+    """Start a job and yield it; stop it cleanly at the end of the block.
 
-    A session that is given is used and left running, a `lock` is released with the job. `before_commit` is called right
-    before each batch is published. `spread`: by default over as many tasks as there are cores.
+    Args:
+        plan: The compiled spec.
+        on_batch: Called with the report of each batch.
+        until_done: Whether the query ends once all that is there has been read.
+        cores: The cores of a local session.
+        conf: Spark settings that override the job's.
+        spark: A session to use and leave running; by default the job starts its own and stops it.
+        lock: The checkpoint's lock, if the caller holds it already; it is released with the job.
+        before_commit: Called right before each batch is published; it raises if the run may no longer
+            publish.
+        spread: Number and placement of partitions; by default as many as there are cores.
+
+    Raises:
+        StreamJoinError: The job cannot run: its checkpoint, an input, a table or the output cannot be used.
     """
     lock = lock or Lock(plan.checkpoint)
-    try:
+    with contextlib.ExitStack() as last:
+        last.callback(lock.release)
         plan, outlet = _taken(plan, before_commit, until_done=until_done)
         units = plan.pipeline.units
         spread = spread or Spread(session.default_partitions(units, cores))
@@ -142,11 +170,11 @@ def started(
         own = spark or session.start(cores, conf, synced=plan.join.tuning.sync)
         try:
             session.warm_workers(own, cores)
-            lock.hold_in_jvm(own)
+            last.enter_context(jvm_lock(own, plan.checkpoint))  # until the session has stopped
             own.dataSource.register(data_source(plan.source))
             spreading = Spreading(plan.checkpoint, spread, plan.join.tuning.sync)
             commit = _committer(plan, spreading, outlet, on_batch)
-            job = Job(plan, own, _query(plan, own, commit, until_done=until_done), spreading, outlet)
+            job = RunningJob(plan, own, _query(plan, own, commit, until_done=until_done), spreading, outlet)
             try:
                 yield job
             finally:
@@ -159,12 +187,16 @@ def started(
                     own.stop()
             for task in plan.join.chain():
                 shutil.rmtree(local_folder(task.state), ignore_errors=True)
-    finally:
-        lock.release()
 
 
-def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> tuple[Compiled, Outlet]:
-    """The plan as this run has it, which holds the lock. Refuses a checkpoint or an output that is not its own, or damaged."""
+def _taken(
+    plan: Compiled, before_commit: BeforeCommit, *, until_done: bool
+) -> tuple[Compiled, BatchPublisher]:
+    """Return the plan of this run, which holds the lock, and its publisher.
+
+    Raises:
+        StreamJoinError: The checkpoint or the output belongs to another job, or is damaged.
+    """
     checkpoint, synced = plan.checkpoint, plan.join.tuning.sync
     identity = identify(checkpoint, plan.document.metadata.name, plan.pipeline, synced)
     History(checkpoint, plan.pipeline.operators).check()
@@ -175,8 +207,10 @@ def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> 
         before_commit()
         epochs.check(plan.join.states, epoch)
 
-    outlet = Outlet(plan, ours)
-    outlet.open(identity)
+    log, files = checkpoint / "spark", plan.document.spec.output.files
+    compact = files.compact if files else None
+    outlet = BatchPublisher(plan.join.sink.folder, compact, ours, partial(batches.mark, log), synced=synced)
+    outlet.open(identity, batches.begun(log))
     for kept in plan.source.dead_letters:
         claim(kept, identity, synced)
     check(plan.source, until_done=until_done)
@@ -185,18 +219,22 @@ def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> 
 
 
 def _addressed(plan: Compiled, identity: str) -> Compiled:
-    """The plan, with what the output's cluster says of itself. Refuses one that cannot be written."""
-    emit, output = plan.join.emit, plan.document.spec.output.kafka
-    if emit.kafka is None or output is None:
+    """Return the plan with what the output's cluster reports of its topic; raise if it cannot be written."""
+    sink, output = plan.join.sink, plan.document.spec.output.kafka
+    if sink.kafka is None or output is None:
         return plan
-    from joinlib.spark.topic import reached
+    from joinlib.sink.kafka.topic import reached
 
-    target = reached(emit.kafka, identity, plan.checkpoint, repeat=output.on_forgotten == "repeat")
-    return replace(plan, join=replace(plan.join, emit=replace(emit, kafka=target)))
+    interrupted = batches.interrupted(plan.checkpoint / "spark")
+    target = reached(sink.kafka, identity, interrupted, repeat=output.on_forgotten == "repeat")
+    return replace(plan, join=replace(plan.join, sink=replace(sink, kafka=target)))
 
 
 def _ended(query: StreamingQuery, seconds: float, spark: Path) -> bool:
-    """Waits; true when the query has ended. Raises what ended it. `spark`: the folder of Spark's logs."""
+    """Wait up to `seconds`; return whether the query has ended, or raise what ended it.
+
+    `spark` is the folder of Spark's logs.
+    """
     try:
         return bool(query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions
     except _JVM_GONE as error:
@@ -206,7 +244,7 @@ def _ended(query: StreamingQuery, seconds: float, spark: Path) -> bool:
 
 
 def _stop(query: StreamingQuery, stop: Path, patience_s: float = 60.0) -> None:
-    """Ends the query between two batches: one that is cut off is done again later, which is right but slow and noisy."""
+    """Stop the query between two batches: one that is cut off runs again, which is slow and noisy."""
     stop.touch()
     end = time.monotonic() + patience_s
     while query.isActive and "Waiting" not in query.status["message"] and time.monotonic() < end:
@@ -216,7 +254,7 @@ def _stop(query: StreamingQuery, stop: Path, patience_s: float = 60.0) -> None:
 
 
 def _query(plan: Compiled, spark: SparkSession, commit: Commit, *, until_done: bool) -> StreamingQuery:
-    """The query, going on where it was."""
+    """Start the query; it resumes where it was."""
     plan.source.stop.unlink(missing_ok=True)
     rows = spark.readStream.format(NAME).load()
     writer = (
@@ -229,7 +267,7 @@ def _query(plan: Compiled, spark: SparkSession, commit: Commit, *, until_done: b
     return timed.start()
 
 
-def _committer(plan: Compiled, spreading: Spreading, outlet: Outlet, on_batch: OnBatch) -> Commit:
+def _committer(plan: Compiled, spreading: Spreading, outlet: BatchPublisher, on_batch: OnBatch) -> Commit:
     def commit(sent: DataFrame, batch: int) -> None:
         epochs.check(plan.join.states, plan.join.epoch)
         spread = spreading.of(batch)
@@ -245,15 +283,10 @@ def _committer(plan: Compiled, spreading: Spreading, outlet: Outlet, on_batch: O
 def _sample(blocks: list[bytes], plan: Compiled) -> pa.Table | None:
     if not blocks:
         return None
-    return pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in blocks]).slice(0, plan.join.emit.show)
+    return pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in blocks]).slice(0, plan.join.sink.show)
 
 
 def envelope(progress: Any) -> Mapping[str, Any]:
-    """The offset that a batch's progress tells, see `source`."""
+    """Return the offset that the progress of a batch reports (`engine.composer`)."""
     raw = progress["sources"][0]["endOffset"] if progress["sources"] else None
     return json.loads(raw) if isinstance(raw, str) else dict(raw or {})
-
-
-def default_cores() -> int:
-    """The processors this process may use."""
-    return len(os.sched_getaffinity(0))

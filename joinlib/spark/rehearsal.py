@@ -1,7 +1,8 @@
-"""What must an executor have loaded before its first batch is as quick as everybody's? A rehearsal loads it: a small query with
-the operators of a join, its exchange, its daemon and its imports, but nobody's rows.
+"""Rehearsals: a small query without real rows makes new executors load what their first batch will need.
 
-Its tasks go to slots that are free, and linger a little: those of executors that have just come take most of them.
+The query has the operators of a join, its exchange, its daemon and its imports, so that a new executor's
+first batch is as fast as that of the others. Its tasks go to free slots and linger a little, so the executors
+that have just come take most of them.
 """
 
 import contextlib
@@ -13,12 +14,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 _LINGER_S = 0.2
-_TASKS = 2  # for each slot
+_TASKS = 2  # per slot
 _PATIENCE_S = 60.0
 
 
 class Rehearsals:
-    """Which executors have rehearsed? One rehearsal at a time, in a thread of its own."""
+    """Tracks which executors have rehearsed. Runs one rehearsal at a time, in its own thread."""
 
     def __init__(
         self,
@@ -28,14 +29,15 @@ class Rehearsals:
     ) -> None:
         self._rehearse, self._clock = rehearse, clock
         self._warm = self._told = frozenset(warm)
-        self._since = clock()  # then all that were there were told of
+        self._since = clock()  # when `done` last returned every executor
         self._thread: threading.Thread | None = None
 
     def done(self, ready: Sequence[str]) -> list[str]:
-        """Those that have, or took too long: it only saves time. For others it is begun.
+        """Return the executors that have rehearsed, or took too long to. The others start a rehearsal.
 
-        Several come one after the other: units move once, when the last of them has rehearsed. A rehearsal takes slots, and a
-        batch that moves units meanwhile would wait for them.
+        Executors that join one after the other are returned together, once the last of them has
+        rehearsed: then units move only once. A rehearsal takes slots, and a batch that moved units in the
+        meantime would wait for them.
         """
         there, now = frozenset(ready), self._clock()
         if now - self._since > _PATIENCE_S:
@@ -54,7 +56,10 @@ class Rehearsals:
 
 
 def rehearse(spark: SparkSession, slots: int) -> None:
-    """Returns when it is over, after a second or two where everything was loaded, ten where nothing was."""
+    """Run a rehearsal over `slots` task slots and wait for its end.
+
+    It takes a second or two where everything was loaded, and ten where nothing was.
+    """
     tasks = _TASKS * slots
     rows = spark.range(0, 8 * tasks, 1, tasks).mapInArrow(_linger, "id BIGINT")
     rows.repartition(tasks, "id").mapInArrow(_load, "id BIGINT").collect()
@@ -66,9 +71,5 @@ def _linger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _load(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What the tasks that follow will need is there then."""
-    import joinlib.spark.groups
-    import joinlib.spark.operator
-    import joinlib.spark.unit  # noqa: F401
-
+    """Pass the batches on; by then the worker has loaded what later tasks need."""
     return batches

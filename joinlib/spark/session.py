@@ -1,4 +1,4 @@
-"""The Spark session of a job: what is set, and why."""
+"""The Spark session of a job: its settings, and the reason for each."""
 
 import contextlib
 import os
@@ -12,45 +12,49 @@ import pyarrow as pa
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from joinlib.spark import archive, home, jar, nursery, trust
+from joinlib.spark import trust
+from joinlib.spark.boot import archive, home, jar, prefork
 
-# C1 alone: rows never pass through the JVM, so its code need not be the best, and two cores have better to do.
+# Only the C1 compiler: rows never pass through the JVM, so fast code does not pay for the CPU that C2 takes.
 JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK")
 
 _STREAMING = "spark.sql.streaming."
 
 
 def settings() -> dict[str, str]:
-    """What every StreamJoin query needs, on a laptop and on a cluster."""
+    """Return the settings that every StreamJoin query needs, on a laptop and on a cluster."""
     return {
         "spark.sql.session.timeZone": "UTC",
-        # Partitions are where units are: none may be joined with another, and none planned anew while the batch runs.
+        # Units belong to partitions: Spark must neither merge partitions nor replan them while a batch runs.
         "spark.sql.adaptive.enabled": "false",
         _STREAMING + "minBatchesToRetain": "8",
-        # Other than the default it forks no process for a link; it looks and then renames, which `LocalFiles` makes exclusive.
+        # Unlike the default, it forks no process to make a link. It checks for the target and then renames,
+        # which `LocalFiles` makes exclusive.
         _STREAMING + "checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
-        # Whoever stops a query that is stuck gets an error, instead of being stuck as well.
+        # Stopping a query that hangs fails after this time instead of hanging as well.
         _STREAMING + "stopTimeout": "60s",
-        # Spark sees a few dozen rows a batch. Making Java of its own expressions, in each task anew, costs a fifth of the task.
+        # Spark itself sees a few dozen rows per batch. Generating Java code for its expressions in each task
+        # costs a fifth of the task's time.
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.codegen.wholeStage": "false",
         # Two attempts of one task at once would only fight for the unit's lock.
         "spark.speculation": "false",
         # Workers are forked from a daemon that has imported and compiled everything.
-        "spark.python.daemon.module": "joinlib.spark.daemon",
+        "spark.python.daemon.module": "joinlib.spark.boot.daemon",
         "spark.python.use.daemon": "true",
-        # One daemon for all of them: only some operators would set the variable behind this, and get a daemon of their own.
+        # One daemon for all operators: only some of them set the environment variable behind this option, and
+        # each distinct environment gets its own daemon.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         # Blocks are dense columns: compressing them costs more than it saves.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.ui.showConsoleProgress": "false",
-        # Files of shuffles go when all of the heap is collected, which small batches hardly ever make happen.
+        # Shuffle files are removed after a full garbage collection, which small batches hardly ever trigger.
         "spark.cleaner.periodicGC.interval": "5min",
-        # Kept for a page that there is not: by default 1,000 executions and stages, and 100,000 tasks.
+        # Kept only for the web UI, which is off: by default 1,000 executions and stages, and 100,000 tasks.
         "spark.ui.retainedJobs": "100",
         "spark.ui.retainedStages": "100",
         "spark.ui.retainedTasks": "1000",
@@ -61,9 +65,9 @@ def settings() -> dict[str, str]:
 
 
 def launch(conf: Mapping[str, str]) -> None:
-    """Has a JVM start for a session on this machine, while the caller goes on; `start` waits for it.
+    """Start the JVM of a local session in the background, while the caller goes on; `start` waits for it.
 
-    conf: of Spark, as for `start`, which tells what goes wrong here.
+    `conf` holds Spark settings, the same as for `start`. Errors are ignored here: `start` reports them.
     """
 
     def run() -> None:
@@ -81,14 +85,17 @@ _launching: list[threading.Thread] = []
 
 
 def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = False) -> SparkSession:
-    """A session on this machine, unless `conf` says otherwise, such as by `joinlib.spark.cluster.confs`.
+    """Return a session on this machine, unless `conf` says otherwise, as on Kubernetes.
 
-    synced: what Spark logs of a stream survives a power cut.
+    Args:
+        cores: The number of task slots.
+        conf: Spark settings that override the defaults.
+        synced: Whether what Spark logs of a stream survives a power cut.
     """
     for thread in _launching:
         thread.join()
     chosen = {
-        **_machine(),  # first: settings depend on Spark's home
+        **_machine(),  # first: the other settings depend on Spark's home
         **settings(),
         **jar.syncing(synced),
         "spark.app.name": "streamjoin",
@@ -105,7 +112,7 @@ def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = F
 
 
 def _machine() -> dict[str, str]:
-    """What the JVM of a session on this machine must know when it starts."""
+    """Return the settings that the JVM of a local session must have when it starts."""
     home.use()
     return {
         "spark.master": "local",
@@ -118,21 +125,21 @@ def _machine() -> dict[str, str]:
 
 
 def _python(conf: Mapping[str, str]) -> str:
-    """What Spark starts as Python: workers must find what this process finds."""
-    return nursery.begin() if re.match(r"local(\[.*)?$", conf["spark.master"]) else sys.executable
+    """Return the program that Spark starts as Python: workers must find this process's packages."""
+    return prefork.begin() if re.match(r"local(\[.*)?$", conf["spark.master"]) else sys.executable
 
 
 def _temporary() -> list[str]:
-    """The JVM does not know TMPDIR."""
+    """Return the JVM option for TMPDIR, which the JVM ignores."""
     folder = os.environ.get("TMPDIR")
     return [shlex.quote(f"-Djava.io.tmpdir={folder}")] if folder else []
 
 
 def warm_workers(spark: SparkSession, cores: int) -> None:
-    """Has Spark start its Python daemon and a worker for each core, while the caller goes on to plan the query."""
+    """Start Spark's Python daemon and a worker per core in the background, while the caller plans."""
 
     def run() -> None:
-        with contextlib.suppress(Exception):  # it only saves time, and the session may end before it does
+        with contextlib.suppress(Exception):  # it only saves time, and the session may end first
             spark.range(0, cores, 1, cores).mapInArrow(_same, "id BIGINT").collect()
 
     threading.Thread(target=run, daemon=True).start()
@@ -143,5 +150,5 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def default_partitions(units: int, cores: int) -> int:
-    """Partitions of the units: the largest power of two that is neither above the cores nor above the units."""
+    """Return the number of partitions: the largest power of two that exceeds neither cores nor units."""
     return min(units, 1 << (max(cores, 1).bit_length() - 1))

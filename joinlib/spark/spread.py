@@ -1,8 +1,8 @@
-"""Over how many tasks, and where, are the units of a batch spread? May be another answer for each batch, but for one:
+"""Decides how many tasks run the units of a batch, and where. Each batch may differ, with one exception:
 
-    a batch that was cut off runs again with the partitions that it had: of Kafka, each was a transaction
+    a batch that was cut off runs again with the same partitions: with Kafka, each was a transaction
 
-The number is noted in the checkpoint before a batch runs, see `batches`.
+The number is written into the checkpoint before a batch runs (`joinlib.checkpoint.batches`).
 """
 
 from collections.abc import Sequence
@@ -11,17 +11,18 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from joinlib.checkpoint import batches
 from joinlib.files import whole
-from joinlib.spark import batches, jar
+from joinlib.spark.boot import jar
 from joinlib.spark.operator import Place, anywhere
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Of one batch."""
+    """The number of partitions of one batch, and where they run."""
 
     partitions: int
-    executors: Sequence[str] = ()  # on which each partition is best joined; none: it does not matter
+    executors: Sequence[str] = ()  # the preferred executor of each partition; empty means no preference
 
     @property
     def place(self) -> Place:
@@ -35,7 +36,7 @@ class Spread:
 
 
 class Spreading:
-    """Of the batches of a checkpoint. `wanted` may be replaced at any time."""
+    """Decides the spread of each batch of a checkpoint. `wanted` may be replaced at any time."""
 
     def __init__(self, checkpoint: Path, wanted: Spread, synced: bool = False) -> None:
         self.wanted, self._synced = wanted, synced
@@ -44,7 +45,7 @@ class Spreading:
         self._cut_off = batches.cut_off(checkpoint / "spark")
 
     def of(self, batch: int) -> Spread:
-        """To be asked when the batch has begun and before it runs."""
+        """Return the spread of a batch. Call it once the batch has begun and before it runs."""
         if batch == self._cut_off and self._partitions is not None:
             return Spread(self._partitions)
         wanted = self.wanted

@@ -1,12 +1,12 @@
-"""Who may speak with Spark's processes, and who can listen? Only those who know the session's secret; nobody.
+"""Authentication and encryption between Spark's processes: a peer must know the session's secret.
 
-    local[N]        Spark makes the secret, and keeps it in memory: there is no other process to tell it to
-    Kubernetes      a file of a Secret that the operator makes, mounted by the driver and its executors; see `cluster`
-    local-cluster   made here, and told to a JVM that runs already: arguments of programs can be read by everybody
+    local[N]        Spark makes the secret and keeps it in memory: no other process needs it
+    Kubernetes      the operator makes a Secret, which driver and executors mount as a file
+    local-cluster   made here and passed to a JVM that runs already: anybody can read a program's arguments
 
-Laws: the secret stands in no argument, in no pod and in no log. What does not prove that it knows it gets no answer: Spark's
-RPC would make objects of whatever a stranger sends. What passes between two processes is encrypted, rows included; what lies
-in files is not.
+Laws: the secret appears in no argument, in no pod spec and in no log. A peer that does not prove that it
+knows the secret gets no answer, because Spark's RPC deserializes whatever a stranger sends. All traffic
+between processes is encrypted, rows included; files are not.
 """
 
 import base64
@@ -20,18 +20,21 @@ _TOLD = "spark.authenticate.secret"
 
 
 def settings() -> dict[str, str]:
-    """For every session."""
+    """Return the settings of every session."""
     return {
         "spark.authenticate": "true",
         _CRYPTO + "enabled": "true",
         _CRYPTO + "authEngineVersion": "2",
-        _CRYPTO + "cipher": "AES/GCM/NoPadding",  # the other one does not notice what is changed on its way
-        _CRYPTO + "saslFallback": "false",  # that would be a way round encryption
+        _CRYPTO + "cipher": "AES/GCM/NoPadding",  # the alternative does not detect tampering
+        _CRYPTO + "saslFallback": "false",  # the fallback would bypass encryption
     }
 
 
 def secret(conf: Mapping[str, str]) -> dict[str, str]:
-    """What a session needs beside `conf` to have a secret. Starts the JVM where that is told of it afterwards."""
+    """Return what a session needs beside `conf` to have a secret.
+
+    For local-cluster this starts the JVM, which gets the secret afterwards.
+    """
     if not conf["spark.master"].startswith("local-cluster") or _TOLD in conf:
         return {}
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*conf.items()]))

@@ -1,8 +1,10 @@
-"""What does the user want joined? The spec, as frozen values; a file is valid or every mistake in it is named.
+"""What does the user want joined? The spec, as frozen values; a file is valid, or all its mistakes are named.
 
-from joinlib.spec import load
-job = load("orders.yaml")
-job.spec.inputs["orders"].arrow_schema
+    from joinlib.spec import load
+    job = load("orders.yaml")
+    job.spec.inputs["orders"].arrow_schema
+
+An error names the line and the field.
 """
 
 from joinlib.spec.load import load, parse, telling_of

@@ -1,7 +1,7 @@
-"""What do all models and scalars of the spec share? camelCase in the file, no unknown fields, frozen values.
+"""The base of all models and scalars of the spec: camelCase in the file, no unknown fields, frozen values.
 
-A rule over several fields raises a list of `Problem`s, each with its place and the fix, so that the reader of a
-file can be shown all of them at their lines.
+A rule over several fields raises a list of `Problem`s, each with its place and the fix, so that all of them
+can be reported at once, at their lines.
 """
 
 import os
@@ -49,7 +49,7 @@ class Model(BaseModel):
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Raise all problems as one error that keeps their places; nothing to raise, nothing happens."""
+    """Raise all problems as one error that keeps their places; do nothing if there are none."""
     found = tuple(problems)
     if found:
         lines = (": ".join(filter(None, (".".join(map(str, at)), message))) for at, message in found)
@@ -58,12 +58,12 @@ def refuse(problems: Iterable[Problem]) -> None:
 
 
 def one_of(*names: str) -> dict[str, Any]:
-    """JSON schema: exactly one of these fields is there."""
+    """JSON schema for "exactly one of these fields is present"."""
     return {"oneOf": [{"required": [name]} for name in names]}
 
 
 def quantity(default: str, alias: str, description: str) -> Any:
-    """A field whose default is written as a user would write it; its type turns it into a number."""
+    """Declare a field whose default is written as a user would write it; its type turns it into a number."""
     return Field(default=default, alias=alias, description=description)
 
 
@@ -106,7 +106,7 @@ def _quantity(value: object) -> int:
 
 
 def _folder(value: Path, info: ValidationInfo) -> Path:
-    """An absolute path without `..` when the context says where relative ones start."""
+    """Make a path absolute, without `..`, if the context has the base of relative paths."""
     base = (info.context or {}).get("base")
     return Path(os.path.normpath(Path(base, value))) if base is not None else value
 

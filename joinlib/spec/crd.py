@@ -1,10 +1,10 @@
-"""How does Kubernetes know the kind? By a CustomResourceDefinition made from the models, never by hand.
+"""Generates the CustomResourceDefinition from the models; it is never written by hand.
 
     python -m joinlib.spec.crd > manifests/crd.yaml
 
-The JSON schema of the models is brought into the structural form that Kubernetes asks for: no references, one type
-per field ("or null" is absence), no defaults of null. Strings, lists and maps get a limit, for the API server
-weighs rules by the largest value they may meet. Rules over several fields are in `cel`.
+The JSON schema of the models is converted to the structural form that Kubernetes demands: no references, one
+type per field ("or null" means absence), no defaults of null. Strings, lists and maps get a limit, since the
+API server estimates the cost of rules by the largest value. Rules over several fields are in `cel`.
 """
 
 import sys
@@ -13,11 +13,11 @@ from typing import Any
 
 import yaml
 
-from joinlib.spec.cel import Rule, exactly_one, fitting, rules
+from joinlib.deploy import GROUP, KIND, PLURAL, VERSION
+from joinlib.spec.cel import CelRule, exactly_one, fitting, rules
 from joinlib.spec.schema import Node, json_schema
 from joinlib.spec.status import Status
 
-GROUP, VERSION = "streamjoin.dev", "v1alpha1"
 MAX_LENGTH, MAX_TEXT, MAX_ENTRIES = 1024, 65_536, 16
 TEXTS = {"spec.sql", "spec.inputs.*.schema"}
 LIST_KEYS = {"spec.volumes": "mountPath", "status.conditions": "type"}
@@ -40,12 +40,12 @@ COLUMNS = (
 
 
 def crd() -> Node:
-    """The CustomResourceDefinition, as plain values."""
+    """Return the CustomResourceDefinition as plain values."""
     names = {
-        "kind": "StreamJoin",
-        "listKind": "StreamJoinList",
-        "plural": "streamjoins",
-        "singular": "streamjoin",
+        "kind": KIND,
+        "listKind": f"{KIND}List",
+        "plural": PLURAL,
+        "singular": KIND.lower(),
         "shortNames": ["sj"],
         "categories": ["all", "streamjoin"],
     }
@@ -53,7 +53,7 @@ def crd() -> Node:
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {
-            "name": f"streamjoins.{GROUP}",
+            "name": f"{PLURAL}.{GROUP}",
             # An uninstall of the chart must not take all jobs with it.
             "annotations": {"helm.sh/resource-policy": "keep"},
         },
@@ -92,7 +92,7 @@ def _kind() -> Node:
     fields = {name: field for name, field in schema["properties"].items() if name != "metadata"}
     root = _structural({**schema, "properties": fields}, schema["$defs"], "")
     status = Status.model_json_schema(by_alias=True)
-    # Kubernetes' own: nothing else is allowed here, and this only so that a rule may name the field.
+    # Kubernetes owns the metadata: only a name may be declared, and it must be for a rule to use it.
     root["properties"]["metadata"] = {"type": "object", "properties": {"name": {"type": "string"}}}
     root["properties"]["status"] = _structural(status, status.get("$defs", {}), "status")
     root["required"] = ["spec"]
@@ -102,7 +102,7 @@ def _kind() -> Node:
 
 
 def _structural(node: Node, known: Node, place: str) -> Node:
-    """The node without references and alternatives, and everything below it likewise."""
+    """Return the node, and everything below it, without references and alternatives."""
     node = _plain(node, known)
     below = {
         name: _structural(child, known, _join(place, name))
@@ -127,25 +127,25 @@ def _structural(node: Node, known: Node, place: str) -> Node:
 
 
 def _no_default(key: str, value: object) -> bool:
-    """Absent or empty is what a field is without a default."""
+    """Whether the default is null or empty, which is what a field without a default is anyway."""
     return key == "default" and (value is None or value == [])
 
 
 def _above(node: Node) -> Node:
-    """More than a bound: Kubernetes has two fields for it, as JSON schema once did."""
+    """An exclusive lower bound: Kubernetes has two fields for it, as old JSON schema had."""
     bound = node.get("exclusiveMinimum")
     return {} if bound is None else {"minimum": bound, "exclusiveMinimum": True}
 
 
 def _list_of_maps(place: str) -> Node:
-    """Lists with a key are merged by it, and no key is there twice."""
+    """Markers of lists with a key: Kubernetes merges them by it and rejects duplicates."""
     if place not in LIST_KEYS:
         return {}
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [LIST_KEYS[place]]}
 
 
 def _rules(node: Node, place: str) -> Node:
-    """Of oneOf and pattern, since what the API server says of these helps nobody."""
+    """Rules for oneOf and pattern, because the API server's own messages for them do not help."""
     fields = [name for branch in node.get("oneOf", ()) for name in branch["required"]]
     found = [exactly_one(place, fields)] if fields else []
     found += [fitting(place, node["pattern"])] if "pattern" in node else []
@@ -153,7 +153,7 @@ def _rules(node: Node, place: str) -> Node:
 
 
 def _plain(node: Node, known: Node) -> Node:
-    """Behind references and "or null"; what is said on the way there wins."""
+    """Resolve references and "or null"; what is set along the way takes precedence."""
     choices = [choice for choice in node.get("anyOf", ()) if choice.get("type") != "null"]
     if "$ref" in node:
         return {**_plain(known[node["$ref"].rsplit("/", 1)[1]], known), **node}
@@ -163,7 +163,7 @@ def _plain(node: Node, known: Node) -> Node:
 
 
 def _limits(node: Node, place: str) -> Node:
-    """How large a value of the spec may be; of the status, only the operator decides."""
+    """The largest size of a value of the spec; the status has none, as only the operator writes it."""
     if not place.startswith("spec"):
         return {}
     if node.get("type") == "string" and "enum" not in node:
@@ -175,7 +175,7 @@ def _limits(node: Node, place: str) -> Node:
     return {}
 
 
-def _at(root: Node, rule: Rule) -> Node:
+def _at(root: Node, rule: CelRule) -> Node:
     node = root
     for step in filter(None, rule.place.split(".")):
         node = _child(node, step)
@@ -193,7 +193,7 @@ def _join(place: str, name: str) -> str:
 
 
 def walk(node: Node, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every schema in a structural schema, with its place."""
+    """Yield every schema in a structural schema, with its place."""
     yield place, node
     for name, child in node.get("properties", {}).items():
         yield from walk(child, _join(place, name))

@@ -1,12 +1,14 @@
-"""Which Arrow schema does a Spark DDL string name? The one Spark itself would hand to Arrow in a UTC session.
+"""Parses a Spark DDL string to an Arrow schema: the one Spark itself would use in a UTC session.
 
     parse("id BIGINT NOT NULL, at TIMESTAMP, tags ARRAY<STRING>")
-        == pa.schema([("id", int64, not null), ("at", timestamp("us", "UTC")), ("tags", list<element: string>)])
+        == pa.schema([
+            ("id", int64, not null), ("at", timestamp("us", "UTC")), ("tags", list<element: string>)
+        ])
 
 Law: parse(to_ddl(schema)) == schema for every schema that `parse` returns.
 
-A small descent written by hand: SQL parsers take an unknown type for a user-defined one and lose the column at
-fault, and commands that only read a spec should start at once.
+It is a small recursive descent parser: SQL parsers take an unknown type for a user-defined one and lose the
+column at fault, and commands that only read a spec should start at once.
 """
 
 import re
@@ -52,7 +54,11 @@ _TOKEN = re.compile(
 
 
 def parse(ddl: str) -> pa.Schema:
-    """Arrow schema of "a BIGINT, b STRING"; ValueError names the column and the nearest type."""
+    """Return the Arrow schema of a string such as "a BIGINT, b STRING".
+
+    Raises:
+        ValueError: with the column at fault and the nearest type.
+    """
     reader = _Reader(list(_tokens(ddl)))
     fields = list(reader.fields(end=""))
     _refuse_doubles([field.name for field in fields])
@@ -60,7 +66,11 @@ def parse(ddl: str) -> pa.Schema:
 
 
 def to_ddl(schema: pa.Schema) -> str:
-    """The DDL string of a schema made of Spark's types."""
+    """Return the DDL string of a schema made of Spark's types.
+
+    Raises:
+        ValueError: if Spark has no such type.
+    """
     return ", ".join(_field_ddl(field, " ") for field in schema)
 
 
@@ -89,14 +99,14 @@ def _tokens(ddl: str) -> Iterator[_Token]:
 
 @dataclass
 class _Reader:
-    """A cursor over the tokens. Every method reads one rule of the grammar and stands behind it."""
+    """A cursor over the tokens. Every method reads one rule of the grammar and advances past it."""
 
     tokens: list[_Token]
     position: int = 0
     column: str = ""  # the column being read, for errors
 
     def fields(self, end: str) -> Iterator[pa.Field]:
-        """name [:] type [NOT NULL] [COMMENT 'text'], ... up to `end`."""
+        """Read name [:] type [NOT NULL] [COMMENT 'text'], ... up to `end`."""
         while True:
             yield self.field()
             if self.peek().text == end:
@@ -207,7 +217,7 @@ class _Reader:
 
 
 def _refuse_doubles(names: list[str]) -> None:
-    """Spark SQL does not tell `a` from `A`, so neither may a schema."""
+    """Reject names that differ only in case, since Spark SQL does not distinguish `a` from `A`."""
     doubles = [name for name, count in Counter(name.lower() for name in names).items() if count > 1]
     if doubles:
         msg = f"column {doubles[0]!r} is there twice (upper and lower case are the same); rename one"

@@ -1,4 +1,4 @@
-"""What does a YAML text hold, and on which line? Plain values, and a line for every path into them."""
+"""Reads a YAML text as plain values, with a line for every path into them."""
 
 from collections.abc import Hashable, Iterator
 
@@ -10,9 +10,10 @@ Place = tuple[str | int, ...]
 
 
 class Document:
-    """One YAML document. Lines are looked up on demand, so aliases cost nothing until somebody asks.
+    """One YAML document. Lines are looked up on demand, so aliases cost nothing until they are needed.
 
-    Raises yaml.YAMLError for a text that is no single YAML document.
+    Raises:
+        yaml.YAMLError: if the text is not a single YAML document.
     """
 
     def __init__(self, text: str) -> None:
@@ -26,7 +27,9 @@ class Document:
             loader.dispose()
 
     def within(self, place: Place, line: int, column: int) -> tuple[int, int] | None:
-        """Where in the text a line and column (all from 1) of a string lie; None where YAML has folded its lines."""
+        """Return where a line and column of a string are in the text (all from 1);
+        None where YAML has folded its lines.
+        """
         node = self._root
         for step in place:
             found = _child(node, step)
@@ -41,7 +44,7 @@ class Document:
         return node.start_mark.line + 1, node.start_mark.column + column + (node.style is not None)
 
     def line(self, place: Place) -> int:
-        """Line, from 1, of the deepest part of `place` that is there."""
+        """Return the line, from 1, of the deepest part of `place` that exists."""
         node, mark = self._root, self._root.start_mark if self._root is not None else None
         for step in place:
             found = _child(node, step)
@@ -53,7 +56,7 @@ class Document:
 
 
 def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    """The node whose line stands for the step, and the node that the step leads to."""
+    """The node whose line represents the step, and the node that the step leads to."""
     if isinstance(node, yaml.MappingNode):
         return next(((key, value) for key, value in node.value if key.value == str(step)), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
@@ -62,7 +65,7 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Nod
 
 
 def _doubles(root: yaml.Node | None) -> Iterator[tuple[int, Problem]]:
-    """Keys that a mapping has twice: YAML would keep the last and drop the first without a word."""
+    """Find keys that a mapping has twice: YAML would silently drop the first."""
     waiting: list[tuple[Place, yaml.Node]] = [((), root)] if root is not None else []
     met: set[int] = set()
     while waiting:

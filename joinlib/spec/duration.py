@@ -1,8 +1,8 @@
-"""How long is "2h30m"? Microseconds, as Spark counts its timestamps.
+"""Reads and writes durations such as "2h30m", in microseconds, as Spark counts its timestamps.
 
     parse("500ms") == 500_000        parse("2h30m") == 9_000_000_000        text(9_000_000_000) == "2h30m"
 
-Law: parse(text(us)) == us for every duration. Months and years have no fixed length and are no units here.
+Law: parse(text(us)) == us for every duration. Months and years have no fixed length and are not supported.
 """
 
 import re
@@ -21,7 +21,11 @@ _PART = re.compile(r"(\d+)(ms|us|[dhms])")
 
 
 def parse(value: str) -> int:
-    """Microseconds of a duration such as "10s"; ValueError says how to write one."""
+    """Return the microseconds of a duration such as "10s".
+
+    Raises:
+        ValueError: with a text that says how to write one.
+    """
     if not re.fullmatch(PATTERN.strip("^$"), value, re.ASCII):
         msg = f"{value!r} is no duration; write numbers with units {', '.join(UNITS_US)}, such as 10s, 500ms or 2h30m"
         raise ValueError(msg)
@@ -38,7 +42,7 @@ def parse(value: str) -> int:
 
 
 def text(duration_us: int) -> str:
-    """The shortest form that `parse` takes back to the same microseconds."""
+    """Return the shortest form that `parse` reads as the same number of microseconds."""
     parts = []
     rest = duration_us
     for unit, unit_us in UNITS_US.items():

@@ -1,4 +1,4 @@
-"""Where do an input's rows come from, and in which columns?"""
+"""The inputs of a spec: where their rows come from, and in which columns."""
 
 from typing import Annotated, Literal, Self
 
@@ -26,7 +26,7 @@ Positive = Annotated[int, Field(ge=1)]
 
 
 class EventTime(Model):
-    """Which column says when a row happened, and how late rows may come."""
+    """The column with the event time, and how late rows may arrive."""
 
     column: str = Field(description="A TIMESTAMP or TIMESTAMP_NTZ column of the schema.")
     delay_us: Duration = quantity(
@@ -35,7 +35,7 @@ class EventTime(Model):
     idle_us: Duration | None = Field(
         default=None,
         alias="idle",
-        description="Silent for so long, the input no longer holds the watermark back.",
+        description="An input that was silent for this long no longer holds the watermark back.",
     )
 
 
@@ -55,30 +55,34 @@ class Csv(Model):
 class Files(Model):
     """A folder of files, which may grow while the job runs."""
 
-    path: Folder = Field(description="The folder; relative to the folder of the spec file.")
+    path: Folder = Field(description="Folder, relative to the folder of the spec file.")
     format: Format = Field(default="parquet", description="Format of the files.")
     order_by: Literal["name", "modified"] = Field(
         default="modified", description="Order in which files are read: by name, or by time of modification."
     )
     max_files_per_batch: Positive | None = Field(
-        default=None, description="Files per batch at most; absent: no limit."
+        default=None, description="Largest number of files in a batch. Absent: no limit."
     )
     on_bad_file: Literal["fail", "skip"] = Field(
         default="fail",
-        description="What an unreadable file does: fail stops the job, skip leaves it out and counts it.",
+        description="What happens with an unreadable file: fail stops the job, skip leaves the file out "
+        "and counts it.",
     )
     done: Literal["keep", "archive", "delete"] = Field(
         default="keep",
-        description="What becomes of a file whose rows are in results that cannot be made anew: it stays, moves to the folder"
-        " archive, or goes. Only of a stream, whose folder no other input reads.",
+        description="What happens with a file once it was read and no batch needs it any more: keep "
+        "leaves it, archive moves it to the folder archive, delete removes it. Only for "
+        "streams, and only if no other input reads the folder.",
     )
     archive: Folder | None = Field(
         default=None,
-        description="Where files go that were read, on the disk of path; only with done: archive.",
+        description="Folder for files that were read, on the same disk as path. Only with done: archive.",
     )
-    csv: Csv = Field(default_factory=Csv, description="How CSV files are written; only with format csv.")
+    csv: Csv = Field(default_factory=Csv, description="How CSV files are written. Only with format csv.")
     refresh_us: Annotated[Duration, Field(gt=0)] | None = Field(
-        default=None, alias="refresh", description="Of a table: how often it is read anew; absent: once."
+        default=None,
+        alias="refresh",
+        description="For a table: how often it is reloaded. Absent: it is loaded once.",
     )
     budget_bytes: Memory = quantity("256Mi", "budget", "Of a table: what it may take in memory.")
 
@@ -92,21 +96,26 @@ class Files(Model):
 
 
 class Generator(Model):
-    """Made-up rows, the same for the same seed."""
+    """Generated rows, the same for the same seed."""
 
     rows_per_second: Positive | None = Field(
-        default=None, description="Rate of rows; absent: as fast as they are asked for."
+        default=None, description="Rows per second. Absent: as fast as they are read."
     )
-    rows: Positive | None = Field(default=None, description="Number of rows in all; absent: without end.")
+    rows: Positive | None = Field(default=None, description="Total number of rows. Absent: unlimited.")
     keys: Positive = Field(default=10_000, description="Number of distinct keys.")
     skew: float = Field(
-        default=0.0, ge=0, allow_inf_nan=False, description="Zipf exponent of the keys; 0: all equally often."
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="Zipf exponent of the keys. With 0 all keys are equally frequent.",
     )
-    seed: int = Field(default=0, ge=0, description="Rows are the same for the same seed.")
+    seed: int = Field(
+        default=0, ge=0, description="Seed of the generator. The same seed gives the same rows."
+    )
 
 
 class KafkaMetadata(Model):
-    """Columns of the schema that are filled from what is known of a message, not from its value."""
+    """Columns of the schema that are filled from a message's metadata, not from its value."""
 
     key: str | None = Field(default=None, description="STRING or BINARY column for the key.")
     timestamp: str | None = Field(default=None, description="TIMESTAMP column for the message's time.")
@@ -119,54 +128,54 @@ class KafkaMetadata(Model):
 
     @property
     def columns(self) -> dict[About, str]:
-        """What fills which column."""
+        """The column for each kind of metadata that is used."""
         given = {about: getattr(self, about) for about in METADATA_TYPES}
         return {about: column for about, column in given.items() if column is not None}
 
 
 class DeadLetters(Model):
-    """Where messages go that cannot be decoded."""
+    """Where messages that cannot be decoded are kept."""
 
-    path: Folder = Field(
-        description="The folder, for this job alone; relative to the folder of the spec file."
-    )
+    path: Folder = Field(description="Folder for this job alone, relative to the folder of the spec file.")
 
 
-class KafkaInput(KafkaConnection):
+class KafkaTopics(KafkaConnection):
     """Kafka topics."""
 
     model_config = ConfigDict(json_schema_extra=one_of("topic", "topics"))
 
     topic: Topic | None = Field(default=None, description="The topic to read.")
     topics: tuple[Topic, ...] | None = Field(
-        default=None, min_length=1, description="Several topics of the same columns, instead of one."
+        default=None, min_length=1, description="Several topics with the same columns, instead of one topic."
     )
     format: Literal["json", "arrow", "csv"] = Field(
         default="json",
-        description="Format of the values: an object, a stream of Arrow record batches, or one line.",
+        description="Format of the values: json for an object, arrow for a stream of record batches, "
+        "csv for one line.",
     )
     csv: Csv = Field(
         default_factory=lambda: Csv(header=False),
-        description="How lines are written; only with format csv, and never with a header.",
+        description="How lines are written. Only with format csv; they have no header.",
     )
     starting_offsets: Literal["earliest", "latest"] = Field(
-        default="earliest", description="Where a job without a checkpoint starts."
+        default="earliest", description="Where a job without a checkpoint starts to read."
     )
     on_missing_offsets: Literal["fail", "reset"] = Field(
         default="fail",
-        description="What messages do that are gone before they were read: fail stops the job,"
-        " reset goes on with what there is.",
+        description="What happens if messages were deleted before they were read: fail stops the job, "
+        "reset continues with what is there.",
     )
     on_bad_message: Literal["fail", "skip", "deadLetter"] = Field(
         default="fail",
-        description="What a message does that cannot be decoded: fail stops the job, skip leaves it out and counts"
-        " it, deadLetter keeps it in a file as well.",
+        description="What happens with a message that cannot be decoded: fail stops the job, skip "
+        "leaves it out and counts it, deadLetter also keeps it in a file.",
     )
     dead_letters: DeadLetters | None = Field(
-        default=None, description="Where those messages go; only with onBadMessage deadLetter."
+        default=None, description="Where these messages are kept. Only with onBadMessage: deadLetter."
     )
     metadata: KafkaMetadata = Field(
-        default_factory=KafkaMetadata, description="Columns that do not come from the value."
+        default_factory=KafkaMetadata,
+        description="Columns that are filled from the message's metadata instead of its value.",
     )
     max_bytes_per_batch: Memory = quantity(
         "256Mi", "maxBytesPerBatch", "Bytes of messages per batch at most, estimated; one slice at least."
@@ -174,7 +183,7 @@ class KafkaInput(KafkaConnection):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The topics, however they were written."""
+        """The topics, from either of the two fields."""
         return self.topics or ((self.topic,) if self.topic else ())
 
     @model_validator(mode="after")
@@ -216,31 +225,36 @@ class Postgres(Model):
     uri_env: str | None = Field(
         default=None,
         min_length=1,
-        description="Environment variable that holds a whole connection string, instead of host, database and user.",
+        description="Environment variable with a whole connection string, instead of host, database and "
+        "user.",
     )
     table: str | None = Field(
         default=None, min_length=1, description="The table, with its schema if it is not the default one."
     )
-    query: str | None = Field(default=None, min_length=1, description="A SELECT that stands for a table.")
+    query: str | None = Field(
+        default=None, min_length=1, description="A SELECT whose result is used instead of a table."
+    )
     password_env: str = Field(
         default="PGPASSWORD",
         min_length=1,
-        description="Environment variable that holds the password; the spec never does.",
+        description="Environment variable with the password. The spec never contains it.",
     )
     password_file: Folder | None = Field(
-        default=None, description="File that holds the password, such as a mounted Secret."
+        default=None, description="File with the password, such as a mounted Secret."
     )
     security: PostgresSecurity = Field(
-        default_factory=PostgresSecurity, description="How server and client prove who they are."
+        default_factory=PostgresSecurity, description="How server and client authenticate each other."
     )
     cache: Literal["full", "incremental", "auto"] = Field(
         default="auto",
-        description="full keeps the whole table, incremental what was asked for; auto: full if it fits the budget.",
+        description="full keeps the whole table, incremental keeps the rows that were looked up, auto "
+        "chooses full if the table fits into the budget.",
     )
     refresh_us: Annotated[Duration, Field(gt=0)] | None = Field(
         default=None,
         alias="refresh",
-        description="full: how often the table is read anew; incremental: how long an answer holds; absent: for ever.",
+        description="With cache full: how often the table is reloaded. With incremental: how long an "
+        "answer is valid. Absent: no limit.",
     )
     budget_bytes: Memory = quantity("256Mi", "budget", "What the cache may take in memory, over all units.")
     timeout_us: Annotated[Duration, Field(gt=0)] = quantity(
@@ -278,26 +292,28 @@ class Postgres(Model):
 
 
 class Input(Model):
-    """A named stream or table: its columns and exactly one place that its rows come from."""
+    """A named stream or table: its columns and exactly one source of its rows."""
 
     model_config = ConfigDict(json_schema_extra=one_of(*SOURCES))
 
     arrow_schema: ArrowSchema = Field(alias="schema", description="The columns, as a Spark DDL string.")
     role: Role | None = Field(
         default=None,
-        description="A stream is joined as it flows, a table is looked up. Default: table for postgres, else stream.",
+        description="A stream is joined as it arrives, a table is looked up. Default: table for "
+        "postgres, otherwise stream.",
     )
     event_time: EventTime | None = Field(
-        default=None, description="Needed for time bounds, windows and retention."
+        default=None,
+        description="The column with the event time. Needed for time bounds, windows and retention.",
     )
     files: Files | None = Field(default=None, description="Rows from a folder of files.")
-    generator: Generator | None = Field(default=None, description="Made-up rows.")
-    kafka: KafkaInput | None = Field(default=None, description="Rows from Kafka topics.")
+    generator: Generator | None = Field(default=None, description="Generated rows.")
+    kafka: KafkaTopics | None = Field(default=None, description="Rows from Kafka topics.")
     postgres: Postgres | None = Field(default=None, description="Rows from a table of a PostgreSQL database.")
 
     @property
     def is_stream(self) -> bool:
-        """Joined as it flows, not looked up."""
+        """Whether the input is joined as it arrives, not looked up."""
         return self.role != "table" and self.postgres is None
 
     @model_validator(mode="after")
@@ -346,7 +362,7 @@ class Input(Model):
         return []
 
     def _metadata(self) -> list[Problem]:
-        """Each column that metadata names is there, once, and has the type of what fills it."""
+        """Check that each column that metadata names exists, is named once, and has the type of its value."""
         if self.kafka is None:
             return []
         columns, found = self.kafka.metadata.columns, []

@@ -1,7 +1,7 @@
-"""How is a Kafka cluster reached? What an input and an output over a topic say alike.
+"""The connection to a Kafka cluster: what an input and an output have in common.
 
-Secrets are named, never written: by a mounted file, or by an environment variable. They are read where a client is
-made, so neither spec nor plan, checkpoint or log ever hold one.
+Secrets are named, never written: by a mounted file, or by an environment variable. They are read where a
+client is created, so no spec, plan, checkpoint or log ever contains one.
 """
 
 import re
@@ -18,7 +18,7 @@ TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-About = Literal["key", "timestamp", "topic", "partition", "offset", "headers"]  # what is known of a message
+About = Literal["key", "timestamp", "topic", "partition", "offset", "headers"]  # a message's metadata
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
@@ -46,26 +46,27 @@ Variable = Annotated[str, StringConstraints(pattern=VARIABLE)]
 
 
 class KafkaSecurity(Model):
-    """How brokers and client prove who they are."""
+    """How brokers and client authenticate each other."""
 
-    protocol: Protocol = Field(default="PLAINTEXT", description="What the brokers' listener speaks.")
+    protocol: Protocol = Field(default="PLAINTEXT", description="Security protocol of the brokers' listener.")
     mechanism: Mechanism | None = Field(
-        default=None, description="How the client logs in; needed by the SASL protocols."
+        default=None, description="How the client logs in. Required by the SASL protocols."
     )
-    username_file: Folder | None = Field(default=None, description="File that holds the name of the user.")
+    username_file: Folder | None = Field(default=None, description="File with the user name.")
     username_env: Variable | None = Field(default=None, description="Environment variable that holds it.")
-    password_file: Folder | None = Field(default=None, description="File that holds the password.")
+    password_file: Folder | None = Field(default=None, description="File with the password.")
     password_env: Variable | None = Field(default=None, description="Environment variable that holds it.")
     ca_file: Folder | None = Field(
         default=None,
-        description="PEM file of the authority that signed the brokers' certificates; absent: those of the system.",
+        description="PEM file of the authority that signed the brokers' certificates. Absent: the "
+        "system's authorities.",
     )
     cert_file: Folder | None = Field(default=None, description="PEM file of the client's certificate.")
     key_file: Folder | None = Field(default=None, description="PEM file of the client's key.")
 
     @property
     def files(self) -> dict[str, Path]:
-        """The files that are named, by field."""
+        """The named files, by field."""
         given = {
             "usernameFile": self.username_file,
             "passwordFile": self.password_file,
@@ -77,12 +78,12 @@ class KafkaSecurity(Model):
 
     @property
     def sasl(self) -> bool:
-        """Does the client log in?"""
+        """Whether the client logs in."""
         return self.protocol.startswith("SASL")
 
     @property
     def tls(self) -> bool:
-        """Is the connection encrypted?"""
+        """Whether the connection is encrypted."""
         return self.protocol.endswith("SSL")
 
     @model_validator(mode="after")
@@ -127,5 +128,5 @@ class KafkaConnection(Model):
 
     bootstrap_servers: Servers = Field(description="Host and port of brokers, separated by commas.")
     security: KafkaSecurity = Field(
-        default_factory=KafkaSecurity, description="How brokers and client prove who they are."
+        default_factory=KafkaSecurity, description="How brokers and client authenticate each other."
     )

@@ -1,4 +1,4 @@
-"""Is this file a StreamJoin? The model, or one SpecError with everything that is wrong, each at its line.
+"""Loads a StreamJoin from YAML: the model, or one SpecError with every mistake, each at its line.
 
     orders.yaml:7: spec.inputs.orders.eventTme: unknown field; did you mean 'eventTime'?
 
@@ -23,7 +23,11 @@ from joinlib.spec.schema import describe, fields
 
 
 def load(path: str | Path) -> StreamJoin:
-    """The StreamJoin of a YAML file. SpecError holds all problems, one a line, as FILE:LINE: field: what."""
+    """Load the StreamJoin of a YAML file.
+
+    Raises:
+        SpecError: with all problems, one a line, as FILE:LINE: field: what.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -33,7 +37,13 @@ def load(path: str | Path) -> StreamJoin:
 
 
 def parse(text: str, name: str, base: Path) -> StreamJoin:
-    """The StreamJoin of a YAML text. `name` stands for the file in errors, relative paths start at `base`."""
+    """Parse the StreamJoin of a YAML text.
+
+    `name` stands for the file in errors, relative paths start at `base`.
+
+    Raises:
+        SpecError: with all problems, one a line, as FILE:LINE: field: what.
+    """
     try:
         document = Document(text)
     except yaml.MarkedYAMLError as error:
@@ -63,7 +73,7 @@ def parse(text: str, name: str, base: Path) -> StreamJoin:
 
 @contextmanager
 def telling_of(path: str | Path) -> Iterator[None]:
-    """A mistake in the SQL of this file becomes one of the file: FILE:LINE:COLUMN: spec.sql: what."""
+    """Turn an SqlError in the block into a SpecError of this file: FILE:LINE:COLUMN: spec.sql: what."""
     try:
         yield
     except SqlError as error:
@@ -83,7 +93,7 @@ def _report(name: str, line: int, problem: Problem) -> str:
 
 
 def _problems(error: ErrorDetails) -> Iterator[Problem]:
-    """A pydantic error in the words of the spec."""
+    """Translate a pydantic error to the words of the spec."""
     place: Place = tuple(step for step in error["loc"] if step != "[key]")
     context: dict[str, Any] = error.get("ctx", {})
     if error["type"] == "problems":

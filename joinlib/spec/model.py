@@ -1,7 +1,7 @@
 """The kind `StreamJoin`: what a user writes in YAML, as frozen values.
 
-One model serves the file, the reference and the definition in Kubernetes. Rules over several fields stand
-beside the fields they read; those over the whole spec are in `rules`.
+One model serves the file, the reference and the definition in Kubernetes. Rules over several fields are next
+to the fields they read; those over the whole spec are in `rules`.
 """
 
 import re
@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
+from joinlib import deploy
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.inputs import Input, Positive
 from joinlib.spec.output import Output
@@ -20,13 +21,14 @@ DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[
 DnsName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 MAX_UNITS = 65_536
-PACE_US = 1_000_000  # of results in files: a batch of its own every 0.25 s would fill a disk with folders
+PACE_US = 1_000_000  # default interval for results in files: a folder every 0.25 s would fill a disk
 KEY = r"^[A-Za-z0-9._-]{1,253}$"  # an entry of a Secret
-# Variables say how somebody logs in. Any other, such as those of Java, bash or numba, could say what the pods run.
+# Only variables of logins are allowed. Others, such as those of Java, bash or numba, could decide what runs.
 LOGIN = r"^([A-Z][A-Z0-9_]*_|PG)?(USER|USERNAME|LOGIN|PASSWORD|PASSPHRASE|SECRET|TOKEN|KEY|URI|URL|DSN)$"
-RESERVED = r"^(POD|STREAMJOIN|SPARK|PYSPARK|KUBERNETES|HADOOP|PYTHON|JAVA|JDK|LD)_.*$"  # read by what runs in the pods
-# Folders that the image has nothing in, written so that no path can lead out of them.
-MOUNT = r"^/(data|media|mnt|secrets|srv|state|volumes)[A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?$"
+RESERVED = rf"^({'|'.join(deploy.RESERVED)})_.*$"
+# Folders in which the image has nothing; the pattern allows no path that leads out of them.
+MOUNT = rf"^/({'|'.join(deploy.MOUNTS)})[A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?$"
+MOUNTS_TEXT = f"{', '.join(f'/{name}' for name in deploy.MOUNTS[:-1])} or /{deploy.MOUNTS[-1]}"
 
 
 def _power_of_two(value: int) -> int:
@@ -58,7 +60,7 @@ def _variable(value: str) -> str:
 
 def _mount(value: str) -> str:
     if not re.match(MOUNT, value):
-        msg = f"{value!r} could hide what the image has; mount it below /data, /mnt, /secrets, /srv, /state or /volumes"
+        msg = f"{value!r} could hide what the image has; mount it below {MOUNTS_TEXT}"
         raise ValueError(msg)
     return value
 
@@ -82,80 +84,89 @@ class Metadata(Model):
 
 
 class Window(Model):
-    """Which rows of one input are near enough to one of another; time bounds in the SQL and retention say it in time."""
+    """A window counted in rows; time bounds in the SQL and retention are windows in time."""
 
     rows: Positive = Field(
         description="Row number i of one input matches the rows i - rows + 1 to i + rows - 1 of another."
     )
 
 
-class Join(Model):
+class JoinSettings(Model):
     """How the state is laid out and how long it is kept."""
 
     strategy: Literal["auto", "multiway", "binary", "biclique", "inequality"] = Field(
         default="auto",
-        description="The join operator; auto lets the planner choose. binary: INNER joins of three inputs or more are a chain"
-        " that stores its intermediate results.",
+        description="The join operator. auto lets the planner choose. binary runs INNER joins of three "
+        "or more inputs as a chain that stores its intermediate results.",
     )
     units: Annotated[int, Field(ge=1, le=MAX_UNITS), AfterValidator(_power_of_two)] = Field(
-        default=8, description="Slices of the state: a power of two, fixed for the life of a checkpoint."
+        default=8,
+        description="Number of slices of the state, a power of two. It is fixed for the life of a "
+        "checkpoint.",
     )
     retention_us: Duration | None = Field(
         default=None,
         alias="retention",
-        description="Rows match only if their event times are no further apart than this.",
+        description="Rows match only if their event times are at most this far apart.",
     )
     subgroups: Annotated[int, Field(ge=1, le=MAX_UNITS), AfterValidator(_power_of_two)] | None = Field(
         default=None,
-        description="Strategy biclique with an equality: parts of the units among which keys are hashed, a power of two;"
-        " within one, rows lie at random. Absent: one for each unit.",
+        description="For strategy biclique with an equality: number of parts of the units among which "
+        "keys are hashed, a power of two. Within a part, rows are placed at random. Absent: "
+        "one part for each unit.",
     )
     probe_order: Literal["auto", "fixed", "selectivity", "greedy"] = Field(
         default="auto",
-        description="Joins of three inputs or more: in which order a row looks for partners in the others. auto: chosen while"
-        " it runs, by a cost model; fixed: that of the SQL; selectivity, greedy: simpler rules, to compare with.",
+        description="For joins of three or more inputs: the order in which a row probes the other "
+        "inputs. auto chooses it at run time by a cost model, fixed takes the order of the "
+        "SQL, selectivity and greedy are simpler rules for comparison.",
     )
     window: Window | None = Field(
-        default=None, description="Rows match only if they came this near to each other."
+        default=None, description="Rows match only if their row numbers are this close."
     )
     memory_bytes: Memory | None = Field(
         default=None,
         alias="memory",
-        description="What the newest rows of the state, and what finds the older ones, may take in the memory of one executor:"
-        " older rows are sorted on disk. Absent: state may take what there is.",
+        description="Memory of one executor for the newest rows of the state and the filters of the "
+        "older ones; older rows are sorted on disk. Absent: no limit.",
     )
 
 
 class Batch(Model):
     """How much a batch takes, and how often one starts."""
 
-    max_rows: Positive = Field(default=1_000_000, description="Rows per batch at most, over all inputs.")
+    max_rows: Positive = Field(
+        default=1_000_000, description="Largest number of rows in a batch, over all inputs."
+    )
     interval_us: Duration | None = Field(
         default=None,
         alias="interval",
-        description="Least time between the starts of two batches, 0s: one after the other; absent: 1s where results are files,"
-        " of which each batch makes some, else 0s.",
+        description="Shortest time between the starts of two batches. 0s: a batch starts when the "
+        "previous one ends. Absent: 1s if results are files, since each batch writes some, "
+        "otherwise 0s.",
     )
 
 
 class Checkpoint(Model):
-    """Where the job keeps what it must not forget."""
+    """Where the job keeps its progress and state."""
 
     path: Folder = Field(description="A local or shared folder; relative to the folder of the spec file.")
     reset: str | None = Field(
         default=None,
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
-        description="A new word here begins a new checkpoint, in the folder PATH@WORD; the old one stays where it is.",
+        description="A new word starts a new checkpoint in the folder PATH@WORD. The old one stays "
+        "where it is.",
     )
     sync: bool = Field(
         default=True,
-        description="Whether each batch, with its results, is on the disk before it counts. Without, batches are a little"
-        " faster, and a power cut may ruin the checkpoint and files of results.",
+        description="Whether each batch, with its results, is on the disk before it counts. Without "
+        "this, batches may be a little faster, and a power cut may ruin the checkpoint and "
+        "result files.",
     )
 
     @property
     def folder(self) -> Path:
-        """Where this checkpoint lies."""
+        """The folder of this checkpoint: `path`, or PATH@WORD after a reset."""
         return self.path if self.reset is None else self.path.with_name(f"{self.path.name}@{self.reset}")
 
 
@@ -167,24 +178,25 @@ class Volume(Model):
     mount_path: Annotated[
         str, AfterValidator(_mount), WithJsonSchema({"type": "string", "pattern": MOUNT})
     ] = Field(
-        description="Where it is mounted: in a folder whose name begins with data, media, mnt, secrets, srv, state or"
-        " volumes; paths of the spec begin with it."
+        description="Where the volume is mounted: in a folder whose name begins with data, media, mnt, "
+        "secrets, srv, state or volumes. Paths of the spec begin with it."
     )
     claim: DnsName | None = Field(default=None, description="Name of a PersistentVolumeClaim.")
     host_path: str | None = Field(
         default=None,
         pattern=r"^/",
-        description="A folder of the node, for clusters with one node or a shared mount.",
+        description="Folder of the node, for clusters with one node or a shared mount.",
     )
     secret: DnsName | None = Field(
         default=None,
-        description="Name of a Secret, each entry a file: passwords and certificates. Read only.",
+        description="Name of a Secret whose entries become files, such as passwords and certificates. "
+        "Read only.",
     )
-    read_only: bool = Field(default=False, description="Nothing is written there.")
+    read_only: bool = Field(default=False, description="Mount the volume read-only.")
 
     @property
     def written(self) -> bool:
-        """May anything be written there?"""
+        """Whether pods may write to the volume."""
         return not self.read_only and self.secret is None
 
     @model_validator(mode="after")
@@ -198,23 +210,22 @@ class SecretKey(Model):
     """An entry of a Secret."""
 
     secret: DnsName = Field(description="Name of the Secret.")
-    key: Annotated[str, StringConstraints(pattern=KEY)] = Field(description="Its entry.")
+    key: Annotated[str, StringConstraints(pattern=KEY)] = Field(description="Entry of the Secret.")
 
 
 class Resources(Model):
-    """What a pod may take of its node, beside memory."""
+    """What a pod may use of its node, besides memory."""
 
     cpu_request: Cpu | None = Field(
-        default=None, description="CPU that is asked for, such as 500m; absent: the chart's, else the cores."
+        default=None,
+        description="CPU request, such as 500m. Absent: that of the chart, or the number of cores.",
     )
-    cpu_limit: Cpu | None = Field(
-        default=None, description="CPU beyond which it is slowed down; absent: none."
-    )
+    cpu_limit: Cpu | None = Field(default=None, description="CPU limit. Absent: none.")
     storage_bytes: Memory | None = Field(
         default=None,
         alias="storage",
-        description="Disk of the node that it may use, for indexes above all: asked for, and its pod is evicted beyond it."
-        " Absent: what there is.",
+        description="Local disk of the node, mostly for indexes: request and limit, beyond which the "
+        "pod is evicted. Absent: no limit.",
     )
 
 
@@ -225,8 +236,9 @@ class Driver(Resources):
     memory_bytes: Memory = quantity("2Gi", "memory", "Memory of the driver.")
     restarts: Annotated[int, Field(ge=0)] = Field(
         default=20,
-        description="How often in a row it may end by itself and is started again; beyond, the job is Failed until its spec"
-        " or image changes. A driver that worked for ten minutes begins anew.",
+        description="How often in a row the driver is restarted after it ended by itself. After that "
+        "the job is Failed until its spec or image changes. The count starts again once a "
+        "driver has worked for ten minutes.",
     )
     start_within_us: Annotated[Duration, Field(gt=0)] = quantity(
         "10m", "startWithin", "Time for it to come to work; after it the job says so, and goes on trying."
@@ -236,11 +248,12 @@ class Driver(Resources):
 class Executors(Resources):
     """Spark executors; ignored by a local run."""
 
-    min: Positive = Field(default=1, description="Executors at least.")
-    max: Positive = Field(default=1, description="Executors at most.")
+    min: Positive = Field(default=1, description="Smallest number of executors.")
+    max: Positive = Field(default=1, description="Largest number of executors.")
     instances: Positive | None = Field(
         default=None,
-        description="Executors wanted now, between min and max; absent: what scaling decides, min at first.",
+        description="Number of executors wanted now, between min and max. Absent: scaling decides, "
+        "starting with min.",
     )
     cores: Positive = Field(default=1, description="Cores of an executor.")
     memory_bytes: Memory = quantity("4Gi", "memory", "Memory of an executor.")
@@ -262,13 +275,13 @@ class Scaling(Model):
 
     high: Fraction = Field(default=0.8, description="Memory load above which executors are added.")
     low: Fraction = Field(default=0.3, description="Memory load below which executors are removed.")
-    target: Fraction = Field(default=0.6, description="Memory load that scaling aims at.")
+    target: Fraction = Field(default=0.6, description="Memory load that scaling aims for.")
     period_us: Annotated[Duration, Field(gt=0)] = quantity("60s", "period", "Time between decisions.")
-    votes: Positive = Field(default=3, description="Periods in a row that must agree.")
+    votes: Positive = Field(default=3, description="Number of consecutive periods that have to agree.")
     cool_down_us: Duration | None = Field(
         default=None,
         alias="coolDown",
-        description="Rest after a change, in which nothing is decided; absent: two periods.",
+        description="Time after a change in which nothing is decided. Absent: two periods.",
     )
     patience_us: Annotated[Duration, Field(gt=0)] = quantity(
         "5m", "patience", "Time for added executors to come; after it, those that have come are kept."
@@ -288,20 +301,23 @@ class Spec(Model):
 
     sql: Annotated[str, StringConstraints(pattern=r"\S")] = Field(description="One SELECT over the inputs.")
     inputs: dict[InputName, Input] = Field(
-        min_length=1, description="The inputs, by the name that the SQL gives them."
+        min_length=1, description="The inputs, by the names that the SQL uses."
     )
     output: Output = Field(description="Where results go.")
-    join: Join = Field(default_factory=Join, description="How the state is laid out and how long it is kept.")
+    join: JoinSettings = Field(
+        default_factory=JoinSettings, description="How the state is laid out and how long it is kept."
+    )
     batch: Batch = Field(
         default_factory=Batch, description="How much a batch takes, and how often one starts."
     )
-    checkpoint: Checkpoint = Field(description="Where the job keeps what it must not forget.")
+    checkpoint: Checkpoint = Field(description="Where the job keeps its progress and state.")
     volumes: tuple[Volume, ...] = Field(
         default=(), description="Folders that driver and executors share; ignored by a local run."
     )
     env: dict[VariableName, SecretKey] = Field(
         default_factory=dict,
-        description="Environment variables of driver and executors, each from a Secret; a local run has those of its shell.",
+        description="Environment variables of driver and executors, each from a Secret. A local run "
+        "uses those of its shell.",
     )
     driver: Driver = Field(
         default_factory=Driver, description="The pod that plans and commits; ignored by a local run."
@@ -309,22 +325,24 @@ class Spec(Model):
     executors: Executors | None = Field(default=None, description="Spark executors; ignored by a local run.")
     pods: Pods = Field(
         default_factory=Pods,
-        description="Where driver and executors run, and with which rights to a registry; ignored by a local run.",
+        description="Scheduling of driver and executors, and access to registries. Ignored by a local run.",
     )
     scaling: Scaling = Field(
         default_factory=Scaling, description="When executors are added or removed; ignored by a local run."
     )
     image: Annotated[str, StringConstraints(pattern=r"^\S+$")] | None = Field(
         default=None,
-        description="Image of driver and executors; absent: the operator's own. Ignored by a local run.",
+        description="Image of driver and executors. Absent: the operator's own image. Ignored by a "
+        "local run.",
     )
     suspend: bool = Field(
-        default=False, description="The job rests: no pods, all state is kept. Ignored by a local run."
+        default=False,
+        description="Suspend the job: it has no pods and keeps all state. Ignored by a local run.",
     )
 
     @property
     def pace_us(self) -> int:
-        """Least time between the starts of two batches, in µs."""
+        """The shortest time between the starts of two batches, in µs."""
         if self.batch.interval_us is not None:
             return self.batch.interval_us
         return PACE_US if self.output.files is not None else 0

@@ -1,4 +1,4 @@
-"""Where do the results go?"""
+"""The output of a spec: where the results go."""
 
 from typing import Annotated, Literal, Self
 
@@ -12,7 +12,7 @@ SINKS = ("files", "kafka", "console", "noop")
 
 
 class Compact(Model):
-    """Small batches become one folder before readers see them."""
+    """Gathers small batches into one folder before readers see them."""
 
     every_us: Annotated[Duration, Field(gt=0)] = quantity(
         "1m", "every", "How long results may wait for those of later batches."
@@ -21,32 +21,34 @@ class Compact(Model):
 
 
 class OutputFiles(Model):
-    """A folder in which each batch appears at once and whole."""
+    """A folder in which each batch appears as a whole."""
 
-    path: Folder = Field(description="The folder; relative to the folder of the spec file.")
+    path: Folder = Field(description="Folder, relative to the folder of the spec file.")
     format: Format = Field(default="parquet", description="Format of the files.")
     compact: Compact | None = Field(
         default=None,
-        description="Small batches become one folder before readers see them; absent: each batch is a folder, at once.",
+        description="Gather small batches into one folder before readers see them. Absent: each batch "
+        "is a folder of its own at once.",
     )
 
 
 class KafkaOutput(KafkaConnection):
-    """A Kafka topic, which gets each result once: readers must be `read_committed`."""
+    """A Kafka topic, which gets each result exactly once for readers with `read_committed`."""
 
-    topic: Topic = Field(description="The topic to write; it must exist.")
+    topic: Topic = Field(description="The topic to write to. It must exist.")
     format: Literal["json", "arrow", "csv"] = Field(
         default="json",
-        description="json and csv: a message is a row; arrow: a message is an Arrow IPC stream of many rows.",
+        description="With json and csv a message is a row, with arrow an IPC stream of many rows.",
     )
     key: tuple[str, ...] = Field(
         default=(),
-        description="Columns of the message key, which chooses the partition. One: its value as text; "
-        "several: a JSON array. Not for format arrow.",
+        description="Columns of the message key, which chooses the partition. The key is the value of "
+        "one column as text, or a JSON array of several. Not for format arrow.",
     )
     on_forgotten: Literal["fail", "repeat"] = Field(
         default="fail",
-        description="For a batch that was cut off longer ago than the brokers keep offsets: fail, or write it (again).",
+        description="What happens with a batch that was interrupted longer ago than the brokers keep "
+        "offsets: fail stops the job, repeat writes the batch, possibly again.",
     )
     transaction_timeout_us: Annotated[Duration, Field(ge=1_000_000)] = quantity(
         "10m",
@@ -72,26 +74,26 @@ class KafkaOutput(KafkaConnection):
 class Console(Model):
     """The first rows of each batch, on the terminal."""
 
-    rows: Positive = Field(default=20, description="Rows shown per batch at most.")
+    rows: Positive = Field(default=20, description="Largest number of rows shown for a batch.")
 
 
 class Noop(Model):
-    """Nowhere: results are counted and dropped."""
+    """Counts results and drops them."""
 
 
 class Output(Model):
-    """Exactly one place that results go to."""
+    """Exactly one destination of results."""
 
     model_config = ConfigDict(json_schema_extra=one_of(*SINKS))
 
     mode: Literal["append", "changelog"] = Field(
         default="append",
-        description="append: rows are final; changelog: one row per changed group and batch.",
+        description="append: rows are final. changelog: one row for each group that a batch has changed.",
     )
     files: OutputFiles | None = Field(default=None, description="Files in a folder.")
     kafka: KafkaOutput | None = Field(default=None, description="A Kafka topic.")
     console: Console | None = Field(default=None, description="The terminal.")
-    noop: Noop | None = Field(default=None, description="Nowhere; for measurements.")
+    noop: Noop | None = Field(default=None, description="Results are dropped, for measurements.")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -1,4 +1,4 @@
-"""How does a PostgreSQL server prove who it is, and a client? The names of modes and their meaning are libpq's."""
+"""How a PostgreSQL server and a client authenticate. The names of modes and their meaning are libpq's."""
 
 from pathlib import Path
 from typing import Literal, Self
@@ -15,19 +15,21 @@ class PostgresSecurity(Model):
 
     mode: Literal["disable", "require", "verify-ca", "verify-full"] = Field(
         default="require",
-        description="disable: all goes in clear, passwords and rows; require: encrypted, with whoever answers; verify-ca: with"
-        " a server whose certificate caFile has signed; verify-full: and which is for this host.",
+        description="disable: no encryption, also of passwords; require: encrypted, without checking "
+        "the server; verify-ca: the server's certificate must be signed by caFile; verify- "
+        "full: and it must be for this host.",
     )
     ca_file: Folder | None = Field(
         default=None,
-        description="PEM file of the authority that signed the server's certificate; for verify-ca and verify-full.",
+        description="PEM file of the authority that signed the server's certificate. For verify-ca and "
+        "verify-full.",
     )
     cert_file: Folder | None = Field(default=None, description="PEM file of the client's certificate.")
     key_file: Folder | None = Field(default=None, description="PEM file of the client's key.")
 
     @property
     def files(self) -> dict[str, Path]:
-        """The files that are named, by field."""
+        """The named files, by field."""
         given = {"caFile": self.ca_file, "certFile": self.cert_file, "keyFile": self.key_file}
         return {name: path for name, path in given.items() if path is not None}
 

@@ -1,4 +1,4 @@
-"""Which rules over the whole spec does it break? Each problem says where and how to mend it."""
+"""The rules over the whole spec. Each problem says where it is and how to fix it."""
 
 import os.path
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ Place = tuple[str | int, ...]
 
 
 def problems(spec: "Spec") -> Iterator[Problem]:
-    """All of them, in the order of the rules."""
+    """Yield all problems, in the order of the rules."""
     yield from _names(spec)
     yield from _retention(spec)
     yield from _units(spec)
@@ -24,14 +24,14 @@ def problems(spec: "Spec") -> Iterator[Problem]:
 
 
 def _names(spec: "Spec") -> Iterator[Problem]:
-    """SQL does not tell `orders` from `Orders`."""
+    """Reject names that differ only in case: SQL does not distinguish `orders` from `Orders`."""
     for left, right in combinations(spec.inputs, 2):
         if left.casefold() == right.casefold():
             yield Problem(("inputs", right), f"is the same name as {left!r} in SQL; rename one")
 
 
 def _retention(spec: "Spec") -> Iterator[Problem]:
-    """Retention compares event times, so every stream needs one."""
+    """Demand an event time on every stream if there is a retention, which compares event times."""
     if spec.join.retention_us is None:
         return
     for name, source in spec.inputs.items():
@@ -43,7 +43,7 @@ def _retention(spec: "Spec") -> Iterator[Problem]:
 
 
 def _units(spec: "Spec") -> Iterator[Problem]:
-    """A core without a unit would idle for the life of the checkpoint."""
+    """Demand a unit for each core: a core without one would idle for the life of the checkpoint."""
     if spec.executors is None:
         return
     cores = spec.executors.max * spec.executors.cores
@@ -53,7 +53,7 @@ def _units(spec: "Spec") -> Iterator[Problem]:
 
 
 def _paths(spec: "Spec") -> Iterator[Problem]:
-    """Nothing may be written where something else is read or written. Two inputs may read one folder."""
+    """Reject overlapping folders if one is written. Two inputs may read the same folder."""
     inputs: list[tuple[Place, str]] = [
         (("inputs", name, "files", "path"), _normal(source.files.path))
         for name, source in spec.inputs.items()
@@ -83,7 +83,7 @@ def _paths(spec: "Spec") -> Iterator[Problem]:
 
 
 def _done(spec: "Spec") -> Iterator[Problem]:
-    """A file that one input has read must stay for another that reads the folder too."""
+    """Demand done: keep of an input whose folder another input reads too."""
     given = [(name, source.files) for name, source in spec.inputs.items() if source.files is not None]
     for (left, one), (right, other) in permutations(given, 2):
         if one.done != "keep" and _normal(one.path) == _normal(other.path):
@@ -102,5 +102,5 @@ def _contains(outer: str, inner: str) -> bool:
 
 
 def next_power_of_two(value: int) -> int:
-    """The smallest power of two that is at least `value`."""
+    """Return the smallest power of two that is at least `value`."""
     return 1 << (value - 1).bit_length()

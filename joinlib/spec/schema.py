@@ -1,4 +1,4 @@
-"""How do editors and Kubernetes know the kind? By its JSON schema, made from the models, never by hand."""
+"""Generates the JSON schema of the kind from the models, for editors and Kubernetes."""
 
 from functools import cache
 from typing import Any
@@ -9,17 +9,17 @@ Node = dict[str, Any]
 
 
 def json_schema() -> Node:
-    """JSON schema (2020-12) of the kind StreamJoin, with a description on every field."""
+    """Return the JSON schema (2020-12) of the kind StreamJoin, with a description of every field."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_generated()}
 
 
 def fields(place: tuple[str | int, ...]) -> list[str]:
-    """Names of the fields that the object at `place` may have."""
+    """Return the names of the fields that the object at `place` may have."""
     return list(_at(place).get("properties", ()))
 
 
 def describe(place: tuple[str | int, ...]) -> str:
-    """What the field at `place` is for."""
+    """Return the description of the field at `place`."""
     field = _at(place[:-1]).get("properties", {}).get(place[-1], {})
     return str(field.get("description") or _resolve(field).get("description", ""))
 
@@ -30,7 +30,7 @@ def _generated() -> Node:
 
 
 def _at(place: tuple[str | int, ...]) -> Node:
-    """The schema of the object at `place`; empty where the kind has none."""
+    """Return the schema of the object at `place`; empty where the kind has none."""
     node = _generated()
     for step in place:
         node = _resolve(
@@ -40,7 +40,7 @@ def _at(place: tuple[str | int, ...]) -> Node:
 
 
 def _resolve(node: Node | bool) -> Node:
-    """Behind references and behind "or null"."""
+    """Resolve references and "or null"."""
     if not isinstance(node, dict):
         return {}
     if "$ref" in node:

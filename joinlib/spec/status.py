@@ -1,8 +1,8 @@
-"""What does the cluster say of a StreamJoin? The shape of `.status`; the operator writes it, users read it.
+"""The shape of a StreamJoin's `.status`, which the operator writes and users read.
 
-Everything is optional: what is not known is absent, never zero. Loads and skews are text, such as "0.42", since
-Kubernetes advises against fractions in an API. Values have types but no limits: one odd figure must not keep all the
-rest from being shown.
+Everything is optional: what is unknown is absent, never zero. Loads and skews are text, such as "0.42", since
+Kubernetes advises against fractions in an API. Values have types but no limits, so that one odd value does
+not keep all others from being shown.
 """
 
 from typing import Literal
@@ -19,26 +19,27 @@ class Condition(Model):
     """One aspect of the job, in the form that kubectl wait knows."""
 
     type: str = Field(description=f"Which aspect: {', '.join(CONDITIONS)}.")
-    status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
-    reason: str = Field(description="Why, as one word for programs.")
-    message: str = Field(default="", description="Why, in a sentence with the field and the fix.")
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether the condition holds.")
+    reason: str = Field(description="Reason, as one word for programs.")
+    message: str = Field(default="", description="Reason, in a sentence with the field and the fix.")
     last_transition_time: str | None = Field(
         default=None,
         description="When status last changed.",
         json_schema_extra={"format": "date-time"},
     )
     observed_generation: int | None = Field(
-        default=None, description="Generation of the spec that this was said of."
+        default=None, description="Generation of the spec that this refers to."
     )
 
 
 class StatusExecutors(Model):
     """The executors of the job."""
 
-    ready: int | None = Field(default=None, description="Executors that work.")
-    wanted: int | None = Field(default=None, description="Executors asked for.")
+    ready: int | None = Field(default=None, description="Executors that are ready.")
+    wanted: int | None = Field(default=None, description="Executors that are wanted.")
     partitions: int | None = Field(
-        default=None, description="Partitions of a batch: tasks that join at once, over all executors."
+        default=None,
+        description="Partitions of a batch: tasks that join at the same time, over all executors.",
     )
     selector: str | None = Field(default=None, description="Label selector of the executors' pods.")
 
@@ -46,44 +47,52 @@ class StatusExecutors(Model):
 class StatusCheckpoint(Model):
     """The checkpoint in use, fixed once a driver has started."""
 
-    folder: str | None = Field(default=None, description="The folder in which it lies.")
+    folder: str | None = Field(default=None, description="Folder of the checkpoint.")
     fingerprint: str | None = Field(
         default=None,
-        description="What of the plan its state depends on, as JSON; a change of it needs a new one.",
+        description="The part of the plan that the state depends on, as JSON. A change of it needs a "
+        "new checkpoint.",
     )
 
 
 class StatusDriver(Model):
     """The driver of the job."""
 
-    pod: str | None = Field(default=None, description="Name of its pod.")
+    pod: str | None = Field(default=None, description="Name of the driver's pod.")
     config_hash: str | None = Field(
         default=None, description="Hash of what the driver cannot take over without a restart."
     )
     restarts: int | None = Field(
         default=None,
-        description="How often it has ended by itself since it last worked for ten minutes; counted anew after a change.",
+        description="How often the driver has ended by itself since it last worked for ten minutes. The "
+        "count starts again after a change.",
     )
-    last_words: str | None = Field(default=None, description="What was said of the last end.")
+    last_words: str | None = Field(default=None, description="The driver's last message when it ended.")
     generation: int | None = Field(
-        default=None, description="Generation of the spec that restarts are counted of."
+        default=None, description="Generation of the spec for which restarts are counted."
     )
-    image: str | None = Field(default=None, description="Image that they are counted of.")
-    uid: str | None = Field(default=None, description="Its pod that was seen last.")
-    ended: int | None = Field(default=None, description="How often that pod had ended by then.")
+    image: str | None = Field(default=None, description="Image for which restarts are counted.")
+    uid: str | None = Field(default=None, description="The driver's pod that was seen last.")
+    ended: int | None = Field(
+        default=None, description="How often that pod's container had restarted by then."
+    )
 
 
 class StatusDecision(Model):
-    """What came of a period of scaling, and of what."""
+    """The decision of one period of scaling, with its inputs."""
 
-    at: str | None = Field(default=None, description="When.", json_schema_extra={"format": "date-time"})
-    verdict: str | None = Field(default=None, description="What came of it, in one word.")
-    wanted: int | None = Field(default=None, description="Executors wanted afterwards.")
-    ready: int | None = Field(default=None, description="Executors that worked.")
-    load: str | None = Field(default=None, description="Their memory load; absent: it was not known.")
-    votes: int | None = Field(default=None, description="Periods in a row that agreed.")
-    reason: str | None = Field(default=None, description="Why, in a sentence.")
-    times: int | None = Field(default=None, description="Periods in a row in which it was the same.")
+    at: str | None = Field(
+        default=None, description="Time of the decision.", json_schema_extra={"format": "date-time"}
+    )
+    verdict: str | None = Field(default=None, description="Verdict, in one word.")
+    wanted: int | None = Field(default=None, description="Executors wanted after the decision.")
+    ready: int | None = Field(default=None, description="Executors that were ready.")
+    load: str | None = Field(
+        default=None, description="Memory load of the executors. Absent: it was not known."
+    )
+    votes: int | None = Field(default=None, description="Consecutive periods that agreed.")
+    reason: str | None = Field(default=None, description="Reason, in a sentence.")
+    times: int | None = Field(default=None, description="Consecutive periods with the same decision.")
 
 
 class StatusScaling(Model):
@@ -91,41 +100,46 @@ class StatusScaling(Model):
 
     wanted: int | None = Field(default=None, description="Executors that scaling wants.")
     phase: Literal["Idle", "Growing", "Shrinking"] | None = Field(
-        default=None, description="Whether a change is on its way."
+        default=None, description="Whether a change is in progress."
     )
     before: int | None = Field(default=None, description="Executors before that change.")
     deadline: str | None = Field(
         default=None,
-        description="Until when it may take; then it is rolled back to what has come.",
+        description="Deadline of the change. After it, the change is rolled back to the executors that "
+        "have come.",
         json_schema_extra={"format": "date-time"},
     )
-    direction: Literal["out", "in"] | None = Field(default=None, description="What the votes are for.")
-    votes: int | None = Field(default=None, description="Periods in a row that agreed.")
-    most: int | None = Field(default=None, description="Executors that any of these votes asked for.")
+    direction: Literal["out", "in"] | None = Field(default=None, description="Direction of the votes.")
+    votes: int | None = Field(default=None, description="Consecutive periods that agreed.")
+    most: int | None = Field(
+        default=None, description="Largest number of executors that any of these votes asked for."
+    )
     cool_until: str | None = Field(
         default=None,
-        description="Until when nothing is decided after a change.",
+        description="End of the time after a change in which nothing is decided.",
         json_schema_extra={"format": "date-time"},
     )
     at: str | None = Field(
-        default=None, description="The last period.", json_schema_extra={"format": "date-time"}
+        default=None, description="Time of the last period.", json_schema_extra={"format": "date-time"}
     )
     load: str | None = Field(default=None, description="Memory load of the last period.")
-    blind: bool | None = Field(default=None, description="Whether its figures were incomplete.")
+    blind: bool | None = Field(
+        default=None, description="Whether the metrics of the last period were incomplete."
+    )
     decisions: tuple[StatusDecision, ...] = Field(
         default=(), description="The last twenty decisions, the newest last."
     )
 
 
 class Status(Model):
-    """What the operator found; absent until it has looked."""
+    """What the operator found; absent before its first reconciliation."""
 
     observed_generation: int | None = Field(
-        default=None, description="Generation of the spec that this was said of."
+        default=None, description="Generation of the spec that this refers to."
     )
     phase: Phase | None = Field(default=None, description="The job's state in one word.")
     message: str | None = Field(
-        default=None, description="What is going on, or what is wrong and how to mend it."
+        default=None, description="What is going on, or what is wrong and how to fix it."
     )
     conditions: tuple[Condition, ...] = Field(
         default=(), description="Aspects of the job, each with its reason."
@@ -135,18 +149,20 @@ class Status(Model):
         default=None, description="Bytes of state and indexes over the executors' budget for them; 1 is full."
     )
     skew: str | None = Field(
-        default=None, description="Rows of the fullest unit over the mean of all units, less 1; 0 is even."
+        default=None, description="Rows of the fullest unit over the mean of all units, minus 1; 0 is even."
     )
     lag: int | None = Field(
-        default=None, description="Rows that are there but not read yet, over all inputs."
+        default=None, description="Rows that are known but not read yet, over all inputs."
     )
     batch: int | None = Field(default=None, description="Number of the last batch.")
     rate: float | None = Field(default=None, description="Rows read per second over the last batches.")
-    plan: str | None = Field(default=None, description="How the query runs, as `streamjoin plan` says it.")
+    plan: str | None = Field(
+        default=None, description="How the query runs, as `streamjoin plan` describes it."
+    )
     checkpoint: StatusCheckpoint | None = Field(
         default=None, description="The checkpoint in use, fixed once a driver has started."
     )
     driver: StatusDriver | None = Field(default=None, description="The driver of the job.")
     scaling: StatusScaling | None = Field(
-        default=None, description="What scaling does, and its last decisions with what they were made of."
+        default=None, description="What scaling does, and its last decisions with their inputs."
     )

@@ -1,7 +1,9 @@
-"""GROUP BY, DISTINCT, HAVING and aggregate functions. Law: an output column is made of groups and aggregates only.
+"""Analyses GROUP BY, DISTINCT, HAVING and aggregate functions.
 
-SELECT DISTINCT a, b is GROUP BY a, b. Without GROUP BY all rows are one group. Types are Spark's:
-count BIGINT, sum of whole numbers BIGINT, of DECIMAL(p,s) DECIMAL(p+10,s), avg DOUBLE or DECIMAL(p+4,s+4).
+Law: an output column is computed from groups and aggregates only.
+
+SELECT DISTINCT a, b is GROUP BY a, b. Without GROUP BY all rows are one group. Types are Spark's: count
+BIGINT, sum of whole numbers BIGINT, of DECIMAL(p,s) DECIMAL(p+10,s), avg DOUBLE or DECIMAL(p+4,s+4).
 """
 
 from collections.abc import Iterator
@@ -10,13 +12,13 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from joinlib.aggregate.config import DELETED, Call, Function, Grouping, Key
 from joinlib.errors import SpecError, SqlError
 from joinlib.expr import Expr, Ref
 from joinlib.expr import types as t
 from joinlib.expr.functions import AGGREGATES
 from joinlib.expr.logic import Junction
 from joinlib.expr.nodes import constant
+from joinlib.model.grouping import DELETED, AggregateCall, Function, Grouping, GroupKey
 from joinlib.sql.compile import compile
 from joinlib.sql.parse import place
 from joinlib.sql.scope import Scope
@@ -34,14 +36,18 @@ _KNOWN: dict[str, Function] = {
 
 @dataclass(frozen=True)
 class Grouped:
-    """What the groups are, and which columns of joined rows they are made of."""
+    """A grouping, and the columns of joined rows that it is computed from."""
 
-    rows: tuple[Named, ...]  # $g and $x
+    rows: tuple[Named, ...]  # group keys $g0, $g1, ... and arguments of aggregates $x0, $x1, ...
     grouping: Grouping
 
 
 def aggregated(select: exp.Select, scope: Scope) -> Grouped | None:
-    """The groups that a SELECT asks for; None if it asks for none."""
+    """Return the groups that a SELECT asks for; None if it asks for none.
+
+    Raises:
+        SqlError: if GROUP BY, HAVING, DISTINCT or an aggregate is used in an unsupported way.
+    """
     group, having, distinct = (select.args.get(n) for n in ("group", "having", "distinct"))
     calls = [c for item in select.expressions for c in aggregates(item)]
     if not (group or having or distinct or calls):
@@ -65,14 +71,14 @@ def _distinct(select: exp.Select, scope: Scope, other: exp.Expr | None) -> Group
             "DISTINCT with GROUP BY or aggregates is not supported; the groups are distinct", other
         )
     columns = select_list(select, scope)
-    keys = tuple(Key(f"$g{i}", _groupable(v, scope, at).type, v.sql) for i, (_, v) in enumerate(columns))
+    keys = tuple(GroupKey(f"$g{i}", _groupable(v, scope, at).type, v.sql) for i, (_, v) in enumerate(columns))
     names = tuple((name, _column(k.name, k.type, k.sql)) for (name, _), k in zip(columns, keys, strict=True))
     rows = tuple((k.name, v) for k, (_, v) in zip(keys, columns, strict=True))
     return Grouped(rows, Grouping(keys, (), None, names))
 
 
 def _items(group: exp.Group | None, select: exp.Select, scope: Scope) -> list[exp.Expr]:
-    """The expressions of GROUP BY; numbers and names of output columns stand for what these are."""
+    """The expressions of GROUP BY, with numbers and names of output columns replaced by their expressions."""
     if group is None:
         return []
     if group.args.get("all") and group.expressions:
@@ -100,7 +106,7 @@ def _meant(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
 
 
 def aggregates(node: exp.Expr) -> Iterator[exp.Anonymous]:
-    """The outermost calls of aggregate functions, from left to right."""
+    """Find the outermost calls of aggregate functions, from left to right."""
     todo = [node]
     while todo:
         found = todo.pop()
@@ -112,33 +118,35 @@ def aggregates(node: exp.Expr) -> Iterator[exp.Anonymous]:
 
 @dataclass
 class _Groups(Scope):
-    """What select list and HAVING can name: groups and aggregates, which become columns."""
+    """The scope of select list and HAVING: group keys and aggregates, which become columns."""
 
     rows: Scope = field(default_factory=lambda: Scope(""))
-    keys: dict[str, Key] = field(default_factory=dict)  # by the text of what is grouped by
-    calls: dict[str, Call] = field(default_factory=dict)
+    keys: dict[str, GroupKey] = field(default_factory=dict)  # by the text of the grouped expression
+    calls: dict[str, AggregateCall] = field(default_factory=dict)
     values: dict[str, tuple[str, Expr]] = field(default_factory=dict)  # columns of joined rows, by their text
     outputs: dict[str, Expr] = field(default_factory=dict)  # in HAVING: by lower-case name
 
     def key(self, node: exp.Expr) -> None:
-        """One expression of GROUP BY."""
+        """Add one expression of GROUP BY."""
         if inner := next(aggregates(node), None):
             raise self.error(
                 "GROUP BY is decided before aggregates are; group by what they are made of", inner
             )
         value = _groupable(compile(node, self.rows), self.rows, node)
-        if value.columns:  # a constant splits nothing
-            self.keys.setdefault(value.sql, Key(f"$g{len(self.keys)}", value.type, value.sql))
+        if value.columns:  # grouping by a constant splits nothing
+            self.keys.setdefault(value.sql, GroupKey(f"$g{len(self.keys)}", value.type, value.sql))
             self.values.setdefault(f"GROUP {value.sql}", (self.keys[value.sql].name, value))
 
     def given(self, node: exp.Expr) -> Expr | None:
-        """A group or an aggregate as a column; None: it is made of parts that may be."""
+        """Return a group key or an aggregate as a column; None if the
+        expression must be compiled from its parts.
+        """
         if isinstance(node, exp.Anonymous) and str(node.name).lower() in AGGREGATES:
             return self._call(node)
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in self.outputs:
             return self.outputs[node.name.lower()]
         if isinstance(node, exp.And | exp.Or) and not self._conditions():
-            return None  # a long chain need not be read again from each of its parts
+            return None  # avoids compiling a long chain again from each of its parts
         if isinstance(node, exp.Literal | exp.Interval | exp.Dot) or next(aggregates(node), None):
             return None
         try:
@@ -158,7 +166,7 @@ class _Groups(Scope):
         return None
 
     def _conditions(self) -> bool:
-        """Is there a group by a condition made of others?"""
+        """Whether a group key is a condition that combines others by AND or OR."""
         return any(isinstance(value.node, Junction) for _, value in self.values.values())
 
     def _call(self, node: exp.Anonymous) -> Expr:
@@ -194,7 +202,7 @@ class _Groups(Scope):
                 raise self.error(f"{sql}: {error}", node) from error
             column = None if value is None else self._column(value)
             source = pa.null() if value is None else value.type
-            self.calls[sql] = Call(f"$a{len(self.calls)}", function, column, source, kind, sql)
+            self.calls[sql] = AggregateCall(f"$a{len(self.calls)}", function, column, source, kind, sql)
         found = self.calls[sql]
         return _column(found.name, found.type, found.sql)
 
@@ -202,7 +210,7 @@ class _Groups(Scope):
         return self.values.setdefault(value.sql, (f"$x{len(self.values)}", value))[0]
 
     def condition(self, node: exp.Expr, columns: dict[str, Expr]) -> Expr:
-        """HAVING; names of output columns may stand for what they are."""
+        """Compile HAVING, where names of output columns may stand for their expressions."""
         self.outputs = {name.lower(): value for name, value in columns.items()}
         value = compile(node, self)
         if value.type not in (t.BOOLEAN, t.NULL):
@@ -215,7 +223,7 @@ class _Groups(Scope):
 
 
 def _column(name: str, kind: pa.DataType, sql: str) -> Expr:
-    """A column of finished groups, which errors call what it is."""
+    """A column of finished groups; error messages show its SQL text."""
     return Expr(sql, (name,), kind, Ref(name))
 
 
@@ -228,7 +236,11 @@ def _groupable(value: Expr, scope: Scope, at: exp.Expr) -> Expr:
 
 
 def result_type(function: Function, kind: pa.DataType) -> pa.DataType:
-    """Spark's type of an aggregate over values of a type. Raises SpecError where there is none."""
+    """Return Spark's type of an aggregate over values of type `kind`.
+
+    Raises:
+        SpecError: if the aggregate is not defined for that type.
+    """
     if function == "count":
         return t.BIGINT
     if function in ("min", "max"):
@@ -244,7 +256,11 @@ def result_type(function: Function, kind: pa.DataType) -> pa.DataType:
 
 
 def in_mode(grouping: Grouping, changelog: bool, sql: str, select: exp.Select) -> Grouping:
-    """The groups as the output wants them. A changelog needs all that names a group."""
+    """Return the groups for the output mode; a changelog must contain all group keys.
+
+    Raises:
+        SqlError: if a changelog lacks a group key, or has a column with the name that marks deletions.
+    """
     if not changelog:
         return grouping
     out = {value.column for _, value in grouping.select}

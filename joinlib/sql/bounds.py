@@ -1,6 +1,8 @@
-"""Which clauses bound the time between two inputs? `s.t <= o.t + INTERVAL 2 HOURS` does: s.t - o.t <= 2 h.
+"""Finds the clauses that bound the time between two inputs: `s.t <= o.t +
+INTERVAL 2 HOURS` means s.t - o.t <= 2 h.
 
-Law: a bound says exactly what its clause says, so the clause can go; `<` is `<=` less one microsecond.
+Law: a bound means exactly what its clause means, so the clause can be dropped; `<` is `<=` less one
+microsecond.
 """
 
 from collections.abc import Iterable
@@ -14,11 +16,14 @@ from joinlib.expr.nodes import Call, Literal, compute
 from joinlib.expr.time import Interval, add_micros
 from joinlib.sql.graph import Clause
 
-Sum = tuple[dict[str, int], int]  # signs of columns, and microseconds
+Sum = tuple[dict[str, int], int]  # the sign of each column, and a constant in microseconds
 
 
 def time_bound(clause: Clause, order: dict[str, int]) -> Bound | None:
-    """The bound a clause means; `order` numbers the event-time columns: the lower is the bound's left."""
+    """Return the bound that a clause means, or None.
+
+    `order` numbers the event-time columns: the column with the lower number is the left one of the bound.
+    """
     node = clause.value.node
     if not isinstance(node, Comparison) or node.sign in ("<>", "<=>"):
         return None
@@ -33,7 +38,7 @@ def time_bound(clause: Clause, order: dict[str, int]) -> Bound | None:
 
 
 def _oriented(sign: str, plus: str, minus: str, limit: int, order: dict[str, int]) -> Bound:
-    """plus - minus `sign` limit."""
+    """The bound that `plus - minus sign limit` means, with its columns in order."""
     low = {"=": limit, ">=": limit, ">": limit + 1}.get(sign)
     high = {"=": limit, "<=": limit, "<": limit - 1}.get(sign)
     if order[minus] < order[plus]:
@@ -69,7 +74,7 @@ def _minus(left: Sum, right: Sum) -> Sum:
 
 
 def intersect(bounds: Iterable[Bound]) -> tuple[Bound, ...]:
-    """One bound for each pair of columns."""
+    """Merge the bounds of each pair of columns into one."""
     found: dict[tuple[str, str], Bound] = {}
     for b in bounds:
         known = found.get((b.left, b.right), Bound(b.left, b.right, None, None))

@@ -1,4 +1,7 @@
-"""Syntax to typed expressions. Law: what is not in the table below is refused at its place, never guessed."""
+"""Compiles syntax to typed expressions.
+
+Law: what is not in the table below is rejected at its place, never guessed.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -25,7 +28,11 @@ _NULL = constant(pa.scalar(None), "NULL")
 
 
 def compile(node: exp.Expr, scope: Scope) -> Expr:
-    """The expression a syntax tree means; errors point at the innermost part that is wrong."""
+    """Compile a syntax tree to a typed expression.
+
+    Raises:
+        SqlError: at the innermost part that is wrong.
+    """
     value = _compiled(node, scope)
     try:
         check(value.node)
@@ -63,7 +70,9 @@ def _one(build: Callable[[Expr], Expr]) -> Callable[[exp.Expr, Scope], Expr]:
 
 
 def _chain(build: Callable[..., Expr]) -> Callable[[exp.Expr, Scope], Expr]:
-    """a OR b OR c is read as (a OR b) OR c, however long: all parts at once."""
+    """Compile a OR b OR c, which is parsed as (a OR b) OR c, from all its
+    parts at once, however many there are.
+    """
 
     def built(node: exp.Expr, scope: Scope) -> Expr:
         parts, left = [], node
@@ -101,14 +110,14 @@ def _literal(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _negative(node: exp.Expr, scope: Scope) -> Expr:
-    """-2147483648 is one INT, not the negative of a BIGINT."""
+    """Compile a minus sign: -2147483648 is one INT, not the negative of a BIGINT."""
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return number_of("-" + node.this.name)
     return minus(_compiled(node.this, scope))
 
 
 def _adjacent(node: exp.Expr, scope: Scope) -> Expr:
-    """'a' 'b' is one text."""
+    """Compile adjacent strings: 'a' 'b' is one text."""
     return concat(*[_compiled(e, scope) for e in node.expressions])
 
 
@@ -169,7 +178,7 @@ def _between(node: exp.Expr, scope: Scope) -> Expr:
 
 def _call(node: exp.Expr, scope: Scope) -> Expr:
     name = str(node.name)
-    check_call(name, len(node.expressions))  # before its arguments, which may be nothing to us
+    check_call(name, len(node.expressions))  # before its arguments, which may be unsupported themselves
     if name.lower() == "extract" or any(isinstance(e, exp.Star | exp.Distinct) for e in node.expressions):
         raise scope.error(f"{name} is not supported in this form", node)
     return function(name, [_compiled(e, scope) for e in node.expressions])

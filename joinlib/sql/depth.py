@@ -1,7 +1,10 @@
-"""How deep may the text nest? Law: a chain of AND or OR is flat, however long; all else is refused below a fixed depth.
+"""Limits how deeply the text may nest.
 
-What is refused here would fail later without a word of the text: Python recurses, and so does what pickles an expression
-for the workers. The text itself is read with room to spare, so that it can be refused at its place.
+Law: a chain of AND or OR is flat, however long; everything else is rejected beyond a fixed depth.
+
+Text that is rejected here would otherwise fail later with an error that does not point at it: Python
+recurses, and so does the pickling of expressions for the workers. The parser runs with stack to spare, so
+that text that is too deep can be rejected at its place.
 """
 
 import sys
@@ -16,13 +19,13 @@ from joinlib.errors import SqlError
 from joinlib.sql.parse import place
 
 T = TypeVar("T")
-DEEPEST = 150  # levels of the syntax tree; cloudpickle follows 200 at Python's usual limit of 1000 frames
-_FRAMES, _STACK = 20_000, 256 << 20  # for the parser, which takes some 20 frames a level; bytes
-_ROOM = threading.Lock()  # limits are of the process
+DEEPEST = 150  # levels of the syntax tree; cloudpickle manages 200 at Python's default limit of 1000 frames
+_FRAMES, _STACK = 20_000, 256 << 20  # frames and bytes for the parser, which takes some 20 frames a level
+_ROOM = threading.Lock()  # both limits belong to the whole process
 
 
 def check_depth(sql: str, select: exp.Select) -> None:
-    """Raise at the first part that lies too deep."""
+    """Raise SqlError at the first part that is nested too deeply."""
     todo: list[tuple[exp.Expr, int]] = [(select, 0)]
     while todo:
         node, depth = todo.pop()
@@ -34,7 +37,11 @@ def check_depth(sql: str, select: exp.Select) -> None:
 
 
 def with_room(work: Callable[[], T]) -> T:
-    """What `work` gives, with a stack for text that is nested some hundred levels deep; SqlError below that."""
+    """Run `work` with a stack for text that is nested some hundred levels deep, and return its result.
+
+    Raises:
+        SqlError: if even that stack is too small.
+    """
     with _ROOM:
         frames, stack = sys.getrecursionlimit(), threading.stack_size(_STACK)
         sys.setrecursionlimit(max(frames, _FRAMES))

@@ -1,4 +1,4 @@
-"""The join graph: what SQL says, before anything is decided about running it. Frozen values."""
+"""The join graph: the meaning of the SQL before any decision about how to run it. All values are frozen."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -6,18 +6,20 @@ from typing import Literal
 
 import pyarrow as pa
 
-from joinlib.aggregate.config import Grouping
 from joinlib.expr import Expr
 from joinlib.expr.bound import Bound
+from joinlib.model.grouping import Grouping
 
 Kind = Literal["inner", "left", "full", "semi", "anti"]
 LookupKind = Literal["inner", "left", "semi", "anti"]
 Place = tuple[int, int]  # line, column
+Right = Literal["keyed", "everywhere", "apart"]
+"""Where the second input of an anti join goes: by its key; to every unit; to the first's `apart` rows."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """An input as the text may name it."""
+    """An input as the SQL text may name it."""
 
     name: str
     schema: pa.Schema
@@ -27,20 +29,20 @@ class Table:
 
 @dataclass(frozen=True)
 class Clause:
-    """A condition that must be true, and where it was written."""
+    """A condition that must be true, and the place where it was written."""
 
     value: Expr
     place: Place
 
     @property
     def aliases(self) -> frozenset[str]:
-        """The inputs it speaks of."""
+        """The inputs whose columns the clause reads."""
         return aliases(self.value)
 
 
 @dataclass(frozen=True)
 class Scan:
-    """Rows of one input that pass all of `filter`."""
+    """The rows of one input that pass all clauses of `filter`."""
 
     alias: str  # unique in the query
     table: Table
@@ -56,13 +58,15 @@ At = Callable[[Scan], Place]  # where the text names an input
 
 @dataclass(frozen=True)
 class Joined:
-    """A join as written: `on` decides what matches, `where` what comes out."""
+    """A join as written: `on` decides which rows match, `where` which results are emitted."""
 
     kind: Kind
     children: tuple["Joined | Scan", ...]
     on: tuple[Clause, ...]
     where: tuple[Clause, ...]
     place: Place
+    right: Right = "keyed"
+    apart: Expr | None = None  # selects rows of the first input that all go to one unit, whatever their key
 
     @property
     def aliases(self) -> frozenset[str]:
@@ -74,7 +78,10 @@ Tree = Joined | Scan
 
 @dataclass(frozen=True, kw_only=True)
 class Result(Scan):
-    """The rows of an earlier stage, which joins what is `below`. Columns keep their names, so it goes by all its aliases."""
+    """The rows of an earlier stage, which computes the join `below`.
+
+    Its columns keep their names, so it answers to all aliases of that join.
+    """
 
     below: Joined
     stage: int
@@ -86,25 +93,27 @@ class Result(Scan):
 
 @dataclass(frozen=True)
 class KeyClass:
-    """Equal expressions, one for each input: rows match only if these are equal. All are of one type."""
+    """One expression for each input, all of one type: rows match only if all of these are equal."""
 
     members: dict[str, Expr]  # by alias
     type: pa.DataType
 
 
 @dataclass(frozen=True)
-class Node:
-    """A join with its clauses told apart.
+class JoinNode:
+    """A join whose clauses are classified as keys, time bounds and the rest.
 
     `holders[i][k]`: the input whose member of class k is the key of every row of child i.
     """
 
     kind: Kind
-    children: tuple["Node | Scan", ...]
+    children: tuple["JoinNode | Scan", ...]
     holders: tuple[tuple[str, ...], ...]
     bounds: tuple[Bound, ...]
     predicate: tuple[Clause, ...]
     where: tuple[Clause, ...]
+    right: Right = "keyed"
+    apart: Expr | None = None
 
     @property
     def aliases(self) -> frozenset[str]:
@@ -113,7 +122,11 @@ class Node:
 
 @dataclass(frozen=True)
 class RangeEnd:
-    """`table` (its lower or upper end of a range) is compared with `point`, of what is known so far, in `type`."""
+    """One end of a lookup's range.
+
+    `table`, the lower or upper end by the table's columns, is compared with `point`, an expression over what
+    is already joined, in the common type `type`.
+    """
 
     table: Expr
     point: Expr
@@ -121,10 +134,10 @@ class RangeEnd:
 
 
 @dataclass(frozen=True)
-class Lookup:
-    """A table that is looked up: `probe` of what is known so far equals `keys` of the table, in `types`.
+class LookupJoin:
+    """A lookup: `probe`, over what is already joined, equals `keys` of the table, compared in `types`.
 
-    `low` and `high`: clauses among `predicate` say low <= point, and point <= high.
+    `low` and `high`: clauses among `predicate` mean low <= point, and point <= high.
     """
 
     kind: LookupKind
@@ -132,41 +145,43 @@ class Lookup:
     probe: tuple[Expr, ...]
     keys: tuple[Expr, ...]
     types: tuple[pa.DataType, ...]
-    predicate: tuple[Clause, ...]  # decides what matches
-    where: tuple[Clause, ...]  # decides what comes out
+    predicate: tuple[Clause, ...]  # decides which rows match
+    where: tuple[Clause, ...]  # decides which results are emitted
     low: RangeEnd | None = None
     high: RangeEnd | None = None
 
 
 @dataclass(frozen=True)
 class Query:
-    """All of it, or one stage. `scans`: the streams, in the order of the text; one alone is a tree, if it looks tables up."""
+    """A whole query, or one stage of it.
+
+    `scans`: the streams, in the order of the text. A single stream is a tree of its own if it has lookups.
+    """
 
     scans: tuple[Scan, ...]
-    tree: Node | Scan
+    tree: JoinNode | Scan
     classes: tuple[KeyClass, ...]
     select: tuple[tuple[str, Expr], ...]
-    lookups: tuple[Lookup, ...] = ()
+    lookups: tuple[LookupJoin, ...] = ()
     grouping: Grouping | None = None  # of the rows of `select`
-    waits: Place | None = (
-        None  # of the first join some of whose rows come out only when no partner can come any more
-    )
+    # The place of the first join that emits some rows only when no partner can arrive any more.
+    waits: Place | None = None
 
 
 def aliases(value: Expr) -> frozenset[str]:
-    """The inputs an expression reads; an alias has no dot."""
+    """The inputs that an expression reads; an alias has no dot."""
     return frozenset(c.partition(".")[0] for c in value.columns)
 
 
 def passing(tree: Tree, clauses: Iterable[Clause]) -> Tree:
-    """The rows of a tree that pass these clauses too."""
+    """Filter the rows of a tree by further clauses."""
     if isinstance(tree, Scan):
         return replace(tree, filter=(*tree.filter, *clauses))
     return replace(tree, where=(*tree.where, *clauses))
 
 
-def kept(tree: "Tree | Node") -> frozenset[str]:
-    """Inputs whose columns a join never fills with NULL."""
+def kept(tree: "Tree | JoinNode") -> frozenset[str]:
+    """The inputs whose columns a join never fills with NULL."""
     if isinstance(tree, Result):
         return kept(tree.below) | {tree.alias}
     if isinstance(tree, Scan):
@@ -179,7 +194,7 @@ def kept(tree: "Tree | Node") -> frozenset[str]:
 
 
 def certain(tree: Tree) -> list[Clause]:
-    """Clauses that are true of every row of a tree."""
+    """The clauses that are true for every output row of a tree."""
     if isinstance(tree, Scan):
         return list(tree.filter)
     on = tree.on if tree.kind in ("inner", "semi") else ()
@@ -187,13 +202,13 @@ def certain(tree: Tree) -> list[Clause]:
     return [*on, *tree.where, *(c for child in below for c in certain(child))]
 
 
-def scans(tree: "Tree | Node") -> list[Scan]:
-    """The leaves, left to right."""
+def scans(tree: "Tree | JoinNode") -> list[Scan]:
+    """The leaves from left to right; an earlier stage's result counts as one leaf."""
     return [tree] if isinstance(tree, Scan) else [s for c in tree.children for s in scans(c)]
 
 
-def inputs(tree: "Tree | Node") -> list[Scan]:
-    """The leaves, left to right, those below earlier stages too."""
+def inputs(tree: "Tree | JoinNode") -> list[Scan]:
+    """The leaves from left to right, including those below the results of earlier stages."""
     if isinstance(tree, Result):
         return inputs(tree.below)
     return [tree] if isinstance(tree, Scan) else [s for c in tree.children for s in inputs(c)]

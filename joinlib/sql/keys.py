@@ -1,10 +1,11 @@
-"""Which equalities tell the unit of a row? Those whose class has one expression of every input: the key classes.
+"""Finds the key classes: the equalities that have one expression of every
+input, and so can route rows to units.
 
-    a.k = b.k AND a.k = c.k     one class {a.k, b.k, c.k}: one n-way join, no exchange
-    a.k = b.k AND b.j = c.j     two classes, neither holds for all three: no one stage joins them (see `stages`)
+    a.k = b.k AND a.k = c.k   one class {a.k, b.k, c.k}: one n-way join, no exchange
+    a.k = b.k AND b.j = c.j   two classes, neither holds for all three: one stage is not enough (see `stages`)
 
-Law: rows of an n-tuple that matches agree in every class, also where an outer join fills in NULLs: above it only
-the kept side's member carries the key. Cost: quadratic in the number of equalities.
+Law: rows of an n-tuple that matches agree in every class, even where an outer join fills in NULLs: above it
+only the kept side's member carries the key. Cost: quadratic in the number of equalities.
 """
 
 from collections.abc import Iterator
@@ -20,17 +21,19 @@ from joinlib.sql.graph import Clause, Joined, Scan, Tree, aliases, inputs, kept
 
 
 class NoKey(SqlError):
-    """No key class holds for every input: one stage cannot join them."""
+    """Raised when no key class holds for every input, so that one stage cannot join them."""
 
 
 @dataclass(frozen=True)
 class Linked:
-    """A class below some node: how each input's rows are routed by it, and which expressions carry it in every row."""
+    """A key class below some node: how it routes each input's rows, and which
+    expressions have its value in every row.
+    """
 
     members: dict[str, Expr]
     carried: frozenset[str]  # texts of expressions
     parts: tuple["Linked", ...] = ()  # the same class in each child
-    edges: tuple[Clause, ...] = ()  # clauses that it makes redundant
+    edges: tuple[Clause, ...] = ()  # clauses that the class makes redundant
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,20 @@ class Edge:
 
 
 def link(tree: Tree, unusable: list[str]) -> list[Linked]:
-    """The classes that hold for every input of the tree, or NoKey; `unusable` gathers why equalities were of no use.
+    """Return the classes that hold for every input of the tree.
 
-    None for an inner join of two inputs that something else relates: any predicate will do.
+    The list is empty for an inner join of two inputs that some other predicate relates. `unusable` collects
+    why equalities could not be used.
+
+    Raises:
+        NoKey: if there is no class and the join needs one.
     """
     assert isinstance(tree, Joined)
-    below = [[] if isinstance(c, Scan) else link(c, unusable) for c in tree.children]
+    if tree.right != "keyed":
+        return _unkeyed(tree, unusable)
+    if tree.apart is not None and isinstance(tree.children[0], Joined):
+        raise _no_class(tree, [], unusable)  # a join's rows are already placed by its own key
+    below = [link(c, unusable) if _keyed(c) else [] for c in tree.children]
     edges = [e for c in tree.on if (e := _edge(c, tree, below, unusable))]
     found = list(_groups(edges, tree) if tree.kind == "inner" else _pairs(edges, tree))
     if not found and not _related(tree):
@@ -55,8 +66,25 @@ def link(tree: Tree, unusable: list[str]) -> list[Linked]:
     return found
 
 
+def _keyed(tree: Tree) -> bool:
+    """Whether this is a join whose rows are placed by their key."""
+    if isinstance(tree, Scan) or tree.apart is not None:
+        return False
+    return tree.right == "keyed" or _keyed(tree.children[0])
+
+
+def _unkeyed(tree: Joined, unusable: list[str]) -> list[Linked]:
+    """The classes of the first input. The second has none: its rows are sent to where those
+    of the first are.
+    """
+    left, right = tree.children
+    if isinstance(left, Scan) or isinstance(right, Joined):
+        raise _no_class(tree, [], unusable)
+    return [Linked(c.members, c.carried, (c, Linked({}, frozenset()))) for c in link(left, unusable)]
+
+
 def _related(tree: Joined) -> bool:
-    """Whether some condition speaks of both inputs of an inner join of two."""
+    """Whether this is an inner join of two inputs with a condition that reads both."""
     two = tree.kind == "inner" and len(tree.children) == 2 and all(isinstance(c, Scan) for c in tree.children)
     return two and any(clause.aliases == tree.aliases for clause in tree.on)
 
@@ -75,7 +103,7 @@ def _edge(clause: Clause, tree: Joined, below: list[list[Linked]], unusable: lis
 def _end(
     side: Expr, tree: Joined, below: list[list[Linked]], unusable: list[str]
 ) -> tuple[int, Linked] | None:
-    """The child an expression speaks of, and its class there."""
+    """The child that an expression reads, and its class there; None if it has none."""
     speaks = aliases(side)
     for number, child in enumerate(tree.children):
         if not speaks or not speaks <= child.aliases:
@@ -98,14 +126,14 @@ def _unusable(side: Expr, child: Tree, classes: list[Linked]) -> str:
 
 
 def _groups(edges: list[Edge], tree: Joined) -> Iterator[Linked]:
-    """Inner: everything that is equal, directly or over others, is one class."""
+    """The classes of an inner join: everything that is equal, directly or transitively, is one class."""
     groups: list[list[Edge]] = []
     for edge in edges:
         near = [g for g in groups if any(_names(edge) & _names(other) for other in g)]
         groups = [g for g in groups if g not in near] + [[*(e for g in near for e in g), edge]]
     for group in groups:
         sides = [end for edge in group for end in edge.ends]
-        chosen = dict(reversed(sides))  # the first that was written
+        chosen = dict(reversed(sides))  # for each child, the end that was written first
         if len(chosen) == len(tree.children):
             carried = frozenset(text for _, linked in sides for text in linked.carried)
             yield _linked([chosen[i] for i in range(len(chosen))], carried, group)
@@ -116,7 +144,9 @@ def _names(edge: Edge) -> set[tuple[int, str]]:
 
 
 def _pairs(edges: list[Edge], tree: Joined) -> Iterator[Linked]:
-    """Outer, semi, anti: the left's class goes on as it was, so every class of a side is used once."""
+    """The classes of an outer, semi or anti join: the left's class continues,
+    so each class of a side is used once.
+    """
     used: set[tuple[int, str]] = set()
     for edge in edges:
         if _names(edge) & used:
@@ -133,7 +163,12 @@ def _linked(parts: list[Linked], carried: frozenset[str], edges: list[Edge]) -> 
 
 
 def check_types(left: Expr, right: Expr, clause: Clause) -> None:
-    """Keys are equal in one type, found without reading strings or making midnights of dates."""
+    """Check that two keys can be compared in one type without parsing
+    strings or turning dates into midnights.
+
+    Raises:
+        SqlError: if they cannot.
+    """
     for side in (left, right):
         if t.is_nested(side.type) or side.type in (t.INTERVAL, t.NULL):
             kind = t.name(side.type)
@@ -151,7 +186,7 @@ def check_types(left: Expr, right: Expr, clause: Clause) -> None:
 
 
 def key_type(linked: Linked) -> pa.DataType:
-    """The one type all members are cast to."""
+    """The common type that all members of the class are cast to."""
     kind = t.NULL
     for member in linked.members.values():
         found = t.exact(kind, member.type)
@@ -161,7 +196,10 @@ def key_type(linked: Linked) -> pa.DataType:
 
 
 def lossless(clause: Clause, kind: pa.DataType) -> bool:
-    """Does equality in the key's type mean the clause? BIGINT and BIGINT meet in DOUBLE for a third one's sake."""
+    """Whether equality in the key's type means the same as the clause.
+
+    It does not where, for instance, two BIGINTs are compared as DOUBLE because a third member is a DOUBLE.
+    """
     node = clause.value.node
     assert isinstance(node, Comparison)
     met = t.exact(node.left.type, node.right.type)
@@ -189,7 +227,7 @@ def _no_class(tree: Joined, edges: list[Edge], unusable: list[str]) -> NoKey:
 
 
 def named(tree: Tree) -> list[str]:
-    """The inputs by the names that the text gives them."""
+    """The inputs below the tree by their names in the text."""
     return [s.alias for s in inputs(tree)]
 
 

@@ -1,4 +1,4 @@
-"""Numbers, intervals and type names as they are written in the text."""
+"""Reads numbers, intervals and type names of the text."""
 
 import re
 from decimal import Decimal
@@ -30,7 +30,11 @@ _ORDER, _MONTH_ORDER = ("DAY", "HOUR", "MINUTE", "SECOND"), ("YEAR", "MONTH")
 
 
 def number_of(text: str) -> Expr:
-    """1 is INT (or BIGINT), 1.5 is DECIMAL, 1e3 is DOUBLE."""
+    """Read a number: 1 is INT (or BIGINT), 1.5 is DECIMAL, 1e3 is DOUBLE.
+
+    Raises:
+        SpecError: if it has too many digits.
+    """
     if re.fullmatch(r"-?\d+", text):
         number = int(text)
         for kind in (t.INT, t.BIGINT):
@@ -52,7 +56,13 @@ def _decimal(text: str) -> Expr:
 
 
 def interval_of(node: exp.Expr) -> Expr:
-    """INTERVAL 2 HOURS, INTERVAL '5' MINUTES, INTERVAL '1 12' DAY TO HOUR, INTERVAL '1 hour 5 minutes'."""
+    """Read an interval.
+
+    Forms: INTERVAL 2 HOURS, INTERVAL '5' MINUTES, INTERVAL '1 12' DAY TO HOUR, INTERVAL '1 hour 5 minutes'.
+
+    Raises:
+        SpecError: if it cannot be read, or mixes months with days or less.
+    """
     text, unit = _amount(node.this), node.args.get("unit")
     if isinstance(unit, exp.IntervalSpan):
         return _span(text, unit.this.name.upper(), unit.expression.name.upper())
@@ -107,7 +117,11 @@ _TYPES = {
 
 
 def type_of(node: exp.DataType) -> pa.DataType:
-    """The type a CAST names."""
+    """Return the type that a CAST names.
+
+    Raises:
+        SpecError: if it is not supported.
+    """
     name = node.this.name if hasattr(node.this, "name") else str(node.this)
     if name == "DECIMAL":
         sizes = [int(p.name) for p in node.expressions] or [10, 0]

@@ -1,4 +1,7 @@
-"""Can a condition be true where some columns are NULL? Law: "rejects" is said only if certain."""
+"""Decides whether a condition can be true where some columns are NULL.
+
+Law: the answer "rejects" is given only if it is certain.
+"""
 
 from collections.abc import Callable
 
@@ -11,7 +14,7 @@ Null = Callable[[str], bool]  # is the column of this name NULL?
 
 
 def rejects_null(value: Expr, null: Null) -> bool:
-    """True: the condition is false or NULL wherever those columns are NULL."""
+    """Whether the condition is certainly false or NULL wherever those columns are NULL."""
     node = value.node
     if isinstance(node, Junction):
         parts = (rejects_null(part, null) for part in node.parts)
@@ -27,7 +30,7 @@ def _is_not_null(node: Node, null: Null) -> bool:
 
 
 def _strict(node: Node, null: Null) -> bool:
-    """NULL whenever the columns are: kernels are, but for IS NULL; choices are not asked."""
+    """Whether a node is NULL whenever the columns are: all kernels but IS NULL are; choices count as not."""
     if isinstance(node, Ref):
         return null(node.name)
     if isinstance(node, Comparison):

@@ -1,4 +1,7 @@
-"""Text to syntax tree. Law: Spark's grammar; functions keep the names they were written with."""
+"""Parses text to a syntax tree.
+
+Law: Spark's grammar; functions keep the names they were written with.
+"""
 
 import re
 from typing import Any, ClassVar
@@ -14,7 +17,7 @@ _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
 
 
 class Dialect(Spark):
-    """Spark without sqlglot's rewriting of functions: a call stays a call, with its place."""
+    """Spark's dialect without sqlglot's rewriting of functions: a call stays a call, with its place."""
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'"]
@@ -29,7 +32,11 @@ class Dialect(Spark):
 
 
 def parse(sql: str) -> exp.Select:
-    """The one SELECT of the text."""
+    """Parse the text, which must be one SELECT.
+
+    Raises:
+        SqlError: if it is not, with line and column.
+    """
     try:
         statements = [s for s in sqlglot.parse(sql, dialect=Dialect) if s is not None]
     except ParseError as e:
@@ -50,7 +57,7 @@ def parse(sql: str) -> exp.Select:
     return statements[0]
 
 
-_UNKNOWN = {  # what the parser takes for something else
+_UNKNOWN = {  # syntax that the parser mistakes for something else
     r"\bGROUP\s+BY\b.*?\b(window)\s*\(": "time windows are not supported; group by date_trunc('hour', ...), whose units are"
     " windows of a fixed length",
     r"\b(MATCH_CONDITION)\b": "ASOF JOIN is not supported; join by a range of time, and keep the last by NOT EXISTS",
@@ -62,19 +69,22 @@ def _token_error(sql: str) -> str:
 
 
 def _quote(sql: str) -> tuple[int, int]:
-    """Place of the last quote that may be the open one."""
+    """Place of the last quote character, which may be the one that is not closed."""
     start = max(sql.rfind(q) for q in "'\"`")
     return place_of(sql, start) if start >= 0 else (1, 1)
 
 
 def place_of(sql: str, start: int) -> tuple[int, int]:
-    """Line and column, from 1, of an offset."""
+    """Convert an offset to line and column, which start at 1."""
     before = sql[:start]
     return before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
 
 
 def place(sql: str, node: exp.Expr | None) -> tuple[int, int]:
-    """Where a node begins: its own mark, or the leftmost mark below it, or that of what holds it; (0, 0) if unknown."""
+    """Return where a node begins, as line and column; (0, 0) if unknown.
+
+    That is its own mark, else the leftmost mark below it, else that of its parent.
+    """
     while node is not None:
         starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
         if starts:

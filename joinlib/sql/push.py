@@ -1,11 +1,16 @@
-"""Where is a clause decided? Law: as near to the input as gives the same rows; nested inner joins melt into one.
+"""Moves each clause to where it is decided: as near to the input as gives the same rows.
+
+Nested inner joins become one.
 
     clause on        | WHERE above a LEFT        | ON of a LEFT        | ON of a SEMI / ANTI
-    the left only    | goes down to the left     | stays: what matches | goes down / stays
-    the right only   | stays: sees NULLs         | goes down           | goes down / goes down
+    the left only    | moves to the left         | stays: what matches | moves / stays
+    the right only   | stays: sees NULLs         | moves               | moves / moves
 
-FULL keeps everything where it is. A condition above that no NULL-filled row passes makes LEFT inner, and FULL LEFT.
+FULL keeps everything in place. A condition above that no NULL-filled row passes turns LEFT into an inner
+join, and FULL into LEFT.
 """
+
+from dataclasses import replace
 
 from joinlib.sql.graph import Clause, Joined, Scan, Tree, passing
 from joinlib.sql.nulls import rejects_null
@@ -14,7 +19,10 @@ Clauses = list[Clause]
 
 
 def push(tree: Tree, above: Clauses, needed: Clauses) -> Tree:
-    """The tree under a WHERE of `above`. `needed`: all that rows must pass later, to see which NULLs never come out."""
+    """Return the tree filtered by the clauses `above`, each moved as far down as possible.
+
+    `needed`: everything that rows must pass later; it shows which NULL-filled rows are never emitted.
+    """
     if isinstance(tree, Scan):
         return passing(tree, above)
     above = [*tree.where, *above]
@@ -33,12 +41,12 @@ def _no_nulls(tree: Tree, needed: Clauses) -> bool:
 
 
 def _inner(tree: Joined, above: Clauses, needed: Clauses) -> Tree:
-    """One n-way join; a join of one child is just that child."""
+    """Make one n-way join; a join of a single child is just that child."""
     children, clauses = _melt(tree, above)
     pushed = [push(c, [x for x in clauses if _within(x, c)], needed + clauses) for c in children]
     rest = [x for x in clauses if not any(_within(x, c) for c in children)]
     if len(pushed) > 1:
-        # A child may have become an inner join by what was pushed into it.
+        # The clauses pushed into a child may have made it an inner join.
         again = any(isinstance(c, Joined) and c.kind == "inner" for c in pushed)
         melted = Joined("inner", tuple(pushed), tuple(rest), (), tree.place)
         return _inner(melted, [], needed) if again else melted
@@ -72,11 +80,11 @@ def _one_sided(tree: Joined, above: Clauses, needed: Clauses) -> Tree:
     stay = tuple(c for c in on if c not in to_right and c not in to_left)
     always = needed + (on if tree.kind == "semi" else [])
     children = (push(left, down + to_left, always), push(right, to_right, on))
-    return Joined(tree.kind, children, stay, tuple(where), tree.place)
+    return replace(tree, children=children, on=stay, where=tuple(where))
 
 
 def _full(tree: Joined, above: Clauses, needed: Clauses) -> Tree:
-    """FULL with a WHERE that one side's NULLs fail is a LEFT join from that side."""
+    """A FULL join with a WHERE that one side's NULLs fail is a LEFT join from that side."""
     left, right = tree.children
     for keep, fill in ((left, right), (right, left)):
         if _no_nulls(keep, needed):

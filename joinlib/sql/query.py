@@ -1,13 +1,13 @@
-"""The text as a join graph. Everything about running it is left to the planner."""
+"""Analyses the text to a join graph. All decisions about how to run it are left to the planner."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from joinlib.aggregate.config import Grouping
 from joinlib.errors import SqlError
 from joinlib.expr import Expr
+from joinlib.model.grouping import Grouping
 from joinlib.sql.aggregate import aggregated, in_mode
 from joinlib.sql.bounds import intersect, time_bound
 from joinlib.sql.depth import check_depth, with_room
@@ -15,9 +15,9 @@ from joinlib.sql.graph import (
     At,
     Clause,
     Joined,
+    JoinNode,
     KeyClass,
-    Lookup,
-    Node,
+    LookupJoin,
     Place,
     Query,
     Scan,
@@ -38,15 +38,22 @@ from joinlib.sql.tree import Builder
 
 
 def analyse(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> Query:
-    """The join graph of one SELECT whose inputs share a key; SqlError where it cannot be one."""
+    """Return the join graph of one SELECT whose inputs share a key.
+
+    Raises:
+        SqlError: if the text is not such a query.
+    """
     asked = _read(sql, tables, changelog)
     return _whole(asked, link(asked.tree, []) if isinstance(asked.tree, Joined) else [])
 
 
 def analyse_stages(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> tuple[Query, ...]:
-    """The join graphs of its stages, in order: one where the inputs share a key. The last has select list and lookups.
+    """Return the join graphs of the query's stages, in order; there is one where the inputs share a key.
 
-    `changelog`: groups come out whenever they change.
+    The last one has the select list and the lookups. `changelog`: emit groups whenever they change.
+
+    Raises:
+        SqlError: if the text is not a query that can be run.
     """
     asked = _read(sql, tables, changelog)
     if isinstance(asked.tree, Scan):
@@ -63,21 +70,21 @@ def analyse_stages(sql: str, tables: Mapping[str, Table], changelog: bool = Fals
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The text, with its clauses where they are decided."""
+class _Parsed:
+    """A parsed query, with each clause where it is decided."""
 
     tree: Tree
-    lookups: tuple[Lookup, ...]
+    lookups: tuple[LookupJoin, ...]
     columns: tuple[Named, ...]
     grouping: Grouping | None  # of the rows of `columns`
     at: At
 
 
-def _read(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Asked:
+def _read(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Parsed:
     return with_room(lambda: _asked(sql, tables, changelog))
 
 
-def _asked(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Asked:
+def _asked(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Parsed:
     select = parse(sql)
     check_depth(sql, select)
     check(sql, select)
@@ -99,11 +106,11 @@ def _asked(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Asked:
         raise SqlError(
             f"{tree.alias} alone is no join: a query joins two or more inputs", *place(sql, select)
         )
-    return _Asked(tree, lookups, columns, grouping, at)
+    return _Parsed(tree, lookups, columns, grouping, at)
 
 
-def _whole(asked: _Asked, classes: list[Linked]) -> Query:
-    """The query, or its last stage."""
+def _whole(asked: _Parsed, classes: list[Linked]) -> Query:
+    """Build the graph of the whole query, or of its last stage."""
     if isinstance(asked.tree, Scan):
         routed = _routed(asked.tree, asked.lookups[0])
         return Query((asked.tree,), asked.tree, routed, asked.columns, asked.lookups, asked.grouping)
@@ -112,7 +119,7 @@ def _whole(asked: _Asked, classes: list[Linked]) -> Query:
 
 
 def _query(tree: Joined, classes: list[Linked]) -> Query:
-    """What a stage joins."""
+    """Build the graph of what one stage joins."""
     found = tuple(KeyClass(_in_order(c, tree), key_type(c)) for c in classes)
     return Query(tuple(scans(tree)), _node(tree, classes, found), found, (), waits=_waits(tree))
 
@@ -125,23 +132,25 @@ def _waits(tree: Tree) -> Place | None:
 
 
 def _named(select: exp.Select, scan: Scan) -> exp.Expr:
-    """Where the text names an input; a subquery's input may have been renamed."""
+    """Find where the text names an input; a subquery's input may have been renamed."""
     tables = list(select.find_all(exp.Table))
     by_alias = (x for x in tables if (x.alias or x.name).lower() == scan.alias.lower())
     return next(by_alias, None) or next(x for x in tables if x.name.lower() == scan.table.name.lower())
 
 
-def _routed(scan: Scan, first: Lookup) -> tuple[KeyClass, ...]:
-    """A stream alone goes to units by the key of its first lookup: a row of a table is wanted by one unit only."""
+def _routed(scan: Scan, first: LookupJoin) -> tuple[KeyClass, ...]:
+    """Route a single stream by the key of its first lookup, so that each row
+    of the table is needed by one unit only.
+    """
     return tuple(KeyClass({scan.alias: e}, kind) for e, kind in zip(first.probe, first.types, strict=True))
 
 
 def _in_order(linked: Linked, tree: Tree) -> dict[str, Expr]:
-    return {s.alias: linked.members[s.alias] for s in scans(tree)}
+    return {s.alias: linked.members[s.alias] for s in scans(tree) if s.alias in linked.members}
 
 
-def _node(tree: Joined, classes: list[Linked], types: tuple[KeyClass, ...]) -> Node:
-    """The node with its clauses told apart: keys, bounds, the rest."""
+def _node(tree: Joined, classes: list[Linked], types: tuple[KeyClass, ...]) -> JoinNode:
+    """Build a node with its clauses classified as keys, bounds and the rest."""
     redundant = [e for c, k in zip(classes, types, strict=True) for e in c.edges if lossless(e, k.type)]
     order = _event_times(tree)
     rest: list[Clause] = []
@@ -152,28 +161,33 @@ def _node(tree: Joined, classes: list[Linked], types: tuple[KeyClass, ...]) -> N
             bounds.append(bound)
         if bound is None and not any(clause is e for e in redundant):
             rest.append(clause)
-    children: list[Node | Scan] = []
+    children: list[JoinNode | Scan] = []
     for number, child in enumerate(tree.children):
         below = [c.parts[number] for c in classes]
         children.append(child if isinstance(child, Scan) else _node(child, below, types))
     holders = tuple(
-        tuple(_holder(child, c.parts[i]) for c in classes) for i, child in enumerate(tree.children)
+        tuple(_holder(child, c.parts[i]) for c in classes if tree.right == "keyed")
+        for i, child in enumerate(tree.children)
     )
-    return Node(tree.kind, tuple(children), holders, intersect(bounds), tuple(rest), tree.where)
+    times, predicate = intersect(bounds), tuple(rest)
+    return JoinNode(tree.kind, tuple(children), holders, times, predicate, tree.where, tree.right, tree.apart)
 
 
 def _within_a_child(clause: Clause, tree: Joined) -> bool:
-    """Such a clause in the ON of an outer join decides what matches, and says nothing of the child's own rows."""
+    """Whether a clause reads one child only.
+
+    In the ON of an outer join it decides what matches, and is no statement about the child's own rows.
+    """
     return any(clause.aliases <= child.aliases for child in tree.children)
 
 
 def _holder(child: Tree, part: Linked) -> str:
-    """An input below the child whose member is the key of every row of the child."""
+    """An input below the child whose member of the class is the key of every row of the child."""
     return next(a for a, member in part.members.items() if member.sql in part.carried and a in kept(child))
 
 
 def _event_times(tree: Tree) -> dict[str, int]:
-    """Event-time columns that are never filled with NULL among the node's inputs, numbered in the text's order."""
+    """Number, in the text's order, the event-time columns of the inputs that are never filled with NULL."""
     assert isinstance(tree, Joined)
     alive = frozenset().union(*(kept(c) for c in tree.children))
     named = [f"{s.alias}.{s.table.time}" for s in inputs(tree) if s.table.time and s.alias in alive]

@@ -1,4 +1,4 @@
-"""Which column does a name mean? Law: as Spark, names ignore case, and a name that fits twice is an error."""
+"""Resolves names to columns. Law: as in Spark, names ignore case, and a name that fits twice is an error."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -25,7 +25,11 @@ class Scope:
     outer: "Scope | None" = None
 
     def resolve(self, column: exp.Column) -> Expr:
-        """The column, or the field of a STRUCT column, that dotted names mean."""
+        """Return the column, or the field of a STRUCT column, that a dotted name means.
+
+        Raises:
+            SqlError: if it is unknown or ambiguous.
+        """
         parts = [p for p in column.parts if isinstance(p, exp.Identifier)]
         found = self._find([p.name for p in parts], column)
         if found is not None:
@@ -35,7 +39,7 @@ class Scope:
         )
 
     def given(self, node: exp.Expr) -> Expr | None:
-        """What a whole expression is known to be; None: what its parts say."""
+        """Return what a whole expression is known to be; None if it must be compiled from its parts."""
         return None
 
     def _find(self, names: list[str], at: exp.Expr) -> Expr | None:
@@ -69,7 +73,7 @@ class Scope:
         return self.error(f"column {name} is in no input{nearest(name, known)}", at)
 
     def names(self) -> list[str]:
-        """Every input that can be named, outer ones too."""
+        """All inputs that can be named, including those of outer scopes."""
         return list(self.visible) + (self.outer.names() if self.outer else [])
 
     def error(self, message: str, at: exp.Expr | None) -> SqlError:
@@ -77,7 +81,7 @@ class Scope:
 
 
 def column_of(scan: Scan, name: str) -> Expr | None:
-    """The scan's column of that name, whatever its case; an exact match first."""
+    """Return the scan's column of that name in any case, preferring an exact match; None if there is none."""
     names = scan.table.schema.names
     exact = [n for n in names if n == name] or [n for n in names if n.lower() == name.lower()]
     if not exact:
@@ -102,5 +106,5 @@ def _fields(value: Expr, names: list[str], scope: Scope, at: exp.Expr) -> Expr:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an error: which name may be meant, or what names there are."""
+    """The end of an error message: the name that was probably meant, or the names there are."""
     return "; " + hint(name, list(dict.fromkeys(known)), "there is")

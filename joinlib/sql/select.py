@@ -1,4 +1,4 @@
-"""The select list. Law: every output column has one name, written or taken from the column."""
+"""Reads the select list. Law: every output column has one name, written or taken from the column."""
 
 from sqlglot import exp
 
@@ -13,7 +13,11 @@ Named = tuple[str, Expr]
 
 
 def select_list(select: exp.Select, scope: Scope) -> tuple[Named, ...]:
-    """Names and values of the output, stars written out."""
+    """Return names and values of the output columns, with stars expanded.
+
+    Raises:
+        SqlError: if a column has no name or no type, or two have the same name.
+    """
     found: list[Named] = []
     seen: dict[str, str] = {}
     for item in select.expressions:
@@ -47,7 +51,7 @@ def _named(item: exp.Expr, scope: Scope) -> list[Named]:
 
 
 def starred(item: exp.Expr, scope: Scope) -> list[Named] | None:
-    """The columns that * or input.* stands for; None of anything else."""
+    """The columns that * or input.* stands for; None for any other item."""
     if isinstance(item, exp.Star):
         return _everything(item, scope)
     if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
@@ -60,7 +64,7 @@ def _columns(scan: Scan) -> list[Named]:
 
 
 def _all_of(item: exp.Column, scope: Scope) -> list[Named]:
-    """a.*: all columns of one input."""
+    """Expand a.*: all columns of one input."""
     scan = scope.visible.get(item.table.lower())
     if scan is None:
         why = scope.hidden.get(item.table.lower())
@@ -71,14 +75,14 @@ def _all_of(item: exp.Column, scope: Scope) -> list[Named]:
 
 
 def _everything(item: exp.Star, scope: Scope) -> list[Named]:
-    """USING columns first and once, then the columns of every input in the order of FROM."""
+    """Expand *: USING columns first and once, then the columns of every input in the order of FROM."""
     merged = [(_spelled(name, scope), value) for name, value in scope.merged.items()]
     plain = [c for scan in scope.visible.values() for c in _columns(scan) if c[0].lower() not in scope.merged]
     return _but(item, merged + plain, scope)
 
 
 def _but(star: exp.Expr, columns: list[Named], scope: Scope) -> list[Named]:
-    """The columns of a star less those of its EXCEPT, each of which must be there."""
+    """Return the columns of a star without those of its EXCEPT, each of which must exist."""
     less = set()
     for name in star.args.get("except_") or []:
         value = compile(name, scope)

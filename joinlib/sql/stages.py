@@ -1,14 +1,17 @@
-"""Where inputs share no key: which are joined first? The rows of a finished stage are an input of a later one.
+"""Splits a join whose inputs share no key into stages; the rows of a
+finished stage are an input of a later one.
 
     a.k = b.k AND b.j = c.j AND a.k = d.k     stage 0 joins a, b, d by k; stage 1 joins its rows with c by j
 
-Inputs are taken in the order of the text, as far as equalities relate them. Before another key begins a stage takes what else
-has its key, unless that costs: no class of a composite key is given up for a further input, and none is taken before the text
-has it if a condition with an input in between would have held it back.
+Inputs are taken in the order of the text, as far as equalities relate them. Before a stage with another key
+begins, a stage takes the remaining inputs that have its key, unless that has a cost: no class of a composite
+key is given up for a further input, and no input is taken out of order if a condition with an input in
+between would have reduced it.
 
-    n.k = s.k AND s.j = l.j AND l.i = o.i AND o.h = c.h AND c.k = s.k     c waits for o: by k alone it would multiply
+    n.k = s.k AND s.j = l.j AND l.i = o.i AND o.h = c.h AND c.k = s.k   c waits for o: k alone multiplies it
 
-Law: every clause is decided in the earliest stage that sees its inputs. Cost: quartic in the number of inputs.
+Law: every clause is decided in the earliest stage that sees its inputs. Cost: quartic in the number of
+inputs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,9 +26,12 @@ from joinlib.sql.keys import NoKey, link
 
 
 def staged(tree: Joined, at: At) -> tuple[Joined, ...]:
-    """The trees of the stages, in order, each with a class of its own; SqlError where nothing relates some inputs.
+    """Return the trees of the stages, in order, each with a class of its own.
 
-    `at`: where the text names an input.
+    `at` returns the place where the text names an input.
+
+    Raises:
+        SqlError: if nothing relates some inputs, or an alias begins with $.
     """
     for scan in inputs(tree):
         if scan.alias.startswith("$"):
@@ -43,14 +49,14 @@ class _Stages:
         self.at, self.done = at, list[Joined]()
 
     def below(self, tree: Tree) -> Tree:
-        """The tree with a Result wherever a class ends: what is left has one class, or is an input."""
+        """Put a Result wherever a class ends: the remaining tree has one class, or is an input."""
         if isinstance(tree, Scan):
             return tree
         children = [self.below(c) for c in tree.children]
         return self._inner(tree, children) if tree.kind == "inner" else self._two_sided(tree, children)
 
     def _two_sided(self, tree: Joined, children: list[Tree]) -> Joined:
-        """An outer, semi or anti join: as few of its sides are finished first as will do."""
+        """Finish as few sides of an outer, semi or anti join first as possible."""
         trees = [i for i, c in enumerate(children) if isinstance(c, Joined)]
         for ends in ([], *([i] for i in trees), trees):
             before = len(self.done)
@@ -73,7 +79,10 @@ class _Stages:
         return replace(tree, children=tuple(parts), on=clauses)
 
     def _one_finished(self, parts: list[Tree], clauses: Sequence[Clause]) -> list[Tree]:
-        """No two parts have a key in common; but what is known of an outer join's rows is less than of a stage's."""
+        """Finish a part that is an outer join where no two parts share a key.
+
+        More is known of a stage's rows than of an outer join's within a stage, so a key may then be found.
+        """
         at = next((i for i, p in enumerate(parts) if isinstance(p, Joined)), None)
         if at is None:
             raise self._unrelated(parts, clauses)
@@ -103,7 +112,9 @@ class _Stages:
 
 
 def _group(parts: Sequence[Tree], clauses: Sequence[Clause]) -> list[int] | None:
-    """The first part that has a key in common with another, and those that share it, by position; None: there is none."""
+    """The positions of the first part that shares a key with another, and of
+    those that share it; None if there are none.
+    """
     for start in range(len(parts)):
         members = [start]
         while (more := _next(members, parts, clauses)) is not None:
@@ -124,7 +135,9 @@ def _next(members: list[int], parts: Sequence[Tree], clauses: Sequence[Clause]) 
 
 
 def _held_back(at: int, members: list[int], parts: Sequence[Tree], clauses: Sequence[Clause]) -> bool:
-    """Is there a part before it in the text that is equal to it in something, and will be joined without it too?"""
+    """Whether an earlier part in the text is equated with this part, and will
+    be joined to the members without it too.
+    """
     outside = [i for i in range(len(parts)) if i not in members and i != at]
     reached = [i for m in members for i in outside if _equated(parts[m], parts[i], clauses)]
     for one in reached:
@@ -143,7 +156,7 @@ def _joined(parts: Sequence[Tree], clauses: Iterable[Clause]) -> Joined:
 
 
 def _classes(tree: Joined) -> int:
-    """How many key classes hold for all its inputs."""
+    """The number of key classes that hold for all inputs of the tree."""
     if len(tree.children) == 1:
         return 0
     try:

@@ -1,7 +1,9 @@
-"""Which parts of the text are read? Law: a part that nobody reads is refused at its place, with what to write instead.
+"""Lists which parts of the syntax are read.
 
-The parser knows much more than Spark's SELECT, and this product less. `READ` says of each kind of node which of its parts
-somebody reads; any other that is set, and any other kind of node, ends the reading.
+Law: a part that no code reads is rejected at its place, with what to write instead.
+
+The parser knows much more than Spark's SELECT, and this product less. `READ` lists for each kind of node
+which of its parts are read; any other part that is set, and any other kind of node, is an error.
 """
 
 from sqlglot import exp
@@ -14,7 +16,8 @@ _TWO = (
     exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Is, exp.Escape, exp.Extract, exp.Dot, exp.IntervalSpan,
 )  # fmt: skip
 _ONE = (
-    exp.From, exp.Where, exp.Having, exp.Paren, exp.Neg, exp.Not, exp.Exists, exp.Var, exp.Boolean, exp.DataTypeParam,
+    exp.From, exp.Where, exp.Having, exp.Paren, exp.Neg, exp.Not, exp.Exists, exp.All, exp.Any, exp.Var, exp.Boolean,
+    exp.DataTypeParam,
 )  # fmt: skip
 READ: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys(_TWO, frozenset(("this", "expression"))),
@@ -40,7 +43,7 @@ READ: dict[type[exp.Expr], frozenset[str]] = {
             exp.Cast: "this to",
             exp.TryCast: "this to safe",
             exp.DataType: "this expressions nested",
-            exp.Div: "this expression typed safe",  # the last two say how other dialects would write it
+            exp.Div: "this expression typed safe",  # the last two matter only for other dialects
             exp.DPipe: "this expression safe",
             exp.Concat: "expressions safe coalesce",
             exp.Between: "this low high",
@@ -112,14 +115,23 @@ _KINDS: dict[type[exp.Expr], str] = {
     exp.Intersect: "INTERSECT is not supported",
     exp.Except: "EXCEPT between queries is not supported",
     **dict.fromkeys(
+        (exp.All, exp.Any),
+        "this is not supported; ALL and ANY stand as x <> ALL (SELECT ...) or x = ANY (SELECT ...) among the ANDs of WHERE",
+    ),
+    **dict.fromkeys(
         (exp.Subquery, exp.Select, exp.Exists),
         "a subquery stands only as [NOT] EXISTS (...) or x [NOT] IN (...) among the ANDs of WHERE",
     ),
 }
 
 
+def refusals() -> list[str]:
+    """Return the messages of all parts and kinds of nodes that are known and rejected, each once."""
+    return sorted({*_SET.values(), *_KINDS.values()})
+
+
 def check(sql: str, select: exp.Select) -> None:
-    """Raise for the first part of the text that nobody reads."""
+    """Raise SqlError for the first part of the text that no code reads."""
     for node in select.walk(bfs=False):
         read = READ.get(type(node))
         if read is None:
@@ -131,7 +143,7 @@ def check(sql: str, select: exp.Select) -> None:
 
 
 def refusal(node: exp.Expr) -> str:
-    """Why a node stands nowhere, or not where it does."""
+    """Explain why a node is not supported, or not where it stands."""
     return _KINDS.get(type(node)) or f"{written(node)} is not supported"
 
 
@@ -140,7 +152,7 @@ def _unread(name: str, node: exp.Expr) -> str:
 
 
 def written(node: exp.Expr) -> str:
-    """The node in SQL, cut where it gets long."""
+    """The node in SQL, cut to 80 characters."""
     text = node.sql(dialect="spark", normalize_functions=False)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -154,7 +166,7 @@ _JOINS = {
 
 
 def check_join(sql: str, join: exp.Join) -> None:
-    """Raise for a kind of join that is not supported."""
+    """Raise SqlError for a kind of join that is not supported."""
     method, side, kind = (join.method or "").upper(), join.side.upper(), join.kind.upper()
     where = place(sql, join.this)
     if method == "NATURAL":
@@ -171,7 +183,7 @@ def check_join(sql: str, join: exp.Join) -> None:
 
 
 def check_subquery(sql: str, query: exp.Select) -> None:
-    """Raise unless EXISTS or IN holds a plain SELECT."""
+    """Raise SqlError unless EXISTS or IN holds a plain SELECT."""
     for name in ("group", "having"):
         if part := query.args.get(name):
             raise SqlError(f"{name.upper()} in a subquery is not supported", *place(sql, part))

@@ -1,11 +1,13 @@
-"""Which inputs are looked up, not streamed? Law: lookups come last: streams are joined first, tables afterwards, in order.
+"""Separates lookups from joins of streams.
+
+Law: streams are joined first, then tables are looked up, in order.
 
     orders o JOIN customers c ON o.customer = c.id LEFT JOIN ships s ON o.id = s.order_id
         = (orders o LEFT JOIN ships s ON o.id = s.order_id), then customers by o.customer
 
-That gives the same rows, because a lookup reads only what it is given: it commutes with every join to whose condition its
-columns are nothing. So a table stands on the right of INNER, LEFT, SEMI or ANTI joins ([NOT] EXISTS, IN), and no join of
-streams may ask for its columns.
+That gives the same rows, because a lookup reads only the rows that it is given: it commutes with every join
+whose condition does not use its columns. So a table is allowed on the right of INNER, LEFT, SEMI or ANTI
+joins ([NOT] EXISTS, IN), and no join of streams may use its columns.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +20,7 @@ from joinlib.sql.graph import (
     At,
     Clause,
     Joined,
-    Lookup,
+    LookupJoin,
     LookupKind,
     RangeEnd,
     Scan,
@@ -33,8 +35,8 @@ Aliases = frozenset[str]
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A table that is to be looked up, with the clauses of its join and those above it."""
+class _TableRef:
+    """A table to look up, with the clauses of its join and those above it."""
 
     kind: LookupKind
     scan: Scan
@@ -42,8 +44,13 @@ class _Asked:
     where: tuple[Clause, ...] = ()
 
 
-def take_out(tree: Tree, at: At) -> tuple[Tree, tuple[Lookup, ...]]:
-    """The tree of streams, and the lookups that follow it, in an order in which each finds what it asks for."""
+def take_out(tree: Tree, at: At) -> tuple[Tree, tuple[LookupJoin, ...]]:
+    """Return the tree of streams, and the lookups that follow it, in an order in
+    which each finds the columns it needs.
+
+    Raises:
+        SqlError: if a table is where it cannot be looked up.
+    """
     streams, asked = _out(tree, at)
     known = streams.aliases
     found = []
@@ -61,7 +68,7 @@ def _tables(tree: Tree) -> list[Scan]:
     return [s for s in scans(tree) if not s.table.stream]
 
 
-def _out(tree: Tree, at: At) -> tuple[Tree, list[_Asked]]:
+def _out(tree: Tree, at: At) -> tuple[Tree, list[_TableRef]]:
     if isinstance(tree, Scan):
         if _is_table(tree):
             raise SqlError(
@@ -75,7 +82,7 @@ def _out(tree: Tree, at: At) -> tuple[Tree, list[_Asked]]:
     left, right = tree.children
     if tree.kind != "full" and isinstance(right, Scan) and _is_table(right):
         streams, asked = _out(left, at)
-        return streams, [*asked, _Asked(tree.kind, right, tree.on, tree.where)]
+        return streams, [*asked, _TableRef(tree.kind, right, tree.on, tree.where)]
     if tree.kind == "full" or _tables(right):
         for table in (*_tables(right), *_tables(left)):
             raise SqlError(
@@ -88,8 +95,8 @@ def _out(tree: Tree, at: At) -> tuple[Tree, list[_Asked]]:
     return _above(replace(tree, children=(streams, right)), asked)
 
 
-def _above(tree: Joined, asked: list[_Asked]) -> tuple[Tree, list[_Asked]]:
-    """A join of streams above lookups: they move above it."""
+def _above(tree: Joined, asked: list[_TableRef]) -> tuple[Tree, list[_TableRef]]:
+    """Move lookups from below a join of streams to above it."""
     tables = frozenset().union(*(a.scan.aliases for a in asked))
     _not_on(tree, tables)
     late = [c for c in tree.where if c.aliases & tables]
@@ -106,8 +113,8 @@ def _not_on(tree: Joined, tables: Aliases) -> None:
             )
 
 
-def _attached(asked: list[_Asked], late: list[Clause]) -> list[_Asked]:
-    """Each late clause is decided after the first lookup that has all its tables."""
+def _attached(asked: list[_TableRef], late: list[Clause]) -> list[_TableRef]:
+    """Attach each late clause to the first lookup after which all its tables are known."""
     result, seen = [], frozenset[str]()
     tables = frozenset().union(*(a.scan.aliases for a in asked))
     for one in asked:
@@ -118,7 +125,7 @@ def _attached(asked: list[_Asked], late: list[Clause]) -> list[_Asked]:
     return result
 
 
-def _inner(tree: Joined, at: At) -> tuple[Tree, list[_Asked]]:
+def _inner(tree: Joined, at: At) -> tuple[Tree, list[_TableRef]]:
     own = [c for c in tree.children if isinstance(c, Scan) and _is_table(c)]
     below = [_out(c, at) for c in tree.children if c not in own]
     if not below:
@@ -140,12 +147,12 @@ def _inner(tree: Joined, at: At) -> tuple[Tree, list[_Asked]]:
         known |= chosen.aliases
         mine = tuple(c for c in late if chosen.alias in c.aliases and c.aliases <= known)
         late = [c for c in late if c not in mine]
-        asked.append(_Asked("inner", chosen, mine))
+        asked.append(_TableRef("inner", chosen, mine))
     return rest, asked
 
 
 def _pair(clause: Clause, table: str, known: Aliases) -> tuple[Expr, Expr] | None:
-    """(of what is known, of the table) if the clause says that they are equal."""
+    """Split an equality into the value over known columns and that of the table; None for other clauses."""
     node = clause.value.node
     if not isinstance(node, Comparison) or node.sign != "=":
         return None
@@ -155,7 +162,7 @@ def _pair(clause: Clause, table: str, known: Aliases) -> tuple[Expr, Expr] | Non
     return None
 
 
-def _lookup(asked: _Asked, known: Aliases, at: At) -> Lookup:
+def _lookup(asked: _TableRef, known: Aliases, at: At) -> LookupJoin:
     pairs, rest = [], []
     for clause in asked.on:
         pair = _pair(clause, asked.scan.alias, known)
@@ -174,7 +181,7 @@ def _lookup(asked: _Asked, known: Aliases, at: At) -> Lookup:
             *at(asked.scan),
         )
     types = tuple(t.exact(one.type, two.type) for one, two in pairs)
-    return Lookup(
+    return LookupJoin(
         asked.kind,
         asked.scan,
         tuple(one for one, _ in pairs),
@@ -188,7 +195,7 @@ def _lookup(asked: _Asked, known: Aliases, at: At) -> Lookup:
 
 
 def _end(clause: Clause, table: str, known: Aliases) -> tuple[str, RangeEnd] | None:
-    """The end of a range that a clause speaks of: `t.low <= o.x` is its low end."""
+    """The end of a range that a clause defines: `t.low <= o.x` is its low end; None for other clauses."""
     node = clause.value.node
     if not isinstance(node, Comparison) or node.sign not in ("<", "<=", ">", ">="):
         return None

@@ -1,7 +1,9 @@
-"""FROM, JOIN, WHERE to a tree of joins. Law: left-deep, as written; RIGHT is LEFT with its sides exchanged.
+"""Builds a tree of joins from FROM, JOIN and WHERE.
 
-`WHERE [NOT] EXISTS (SELECT ... FROM s WHERE s.k = o.k)` and `WHERE o.k [NOT] IN (SELECT s.k FROM s)` are semi and anti
-joins, on top of the rest.
+Law: left-deep, as written; RIGHT is LEFT with its sides exchanged.
+
+`WHERE [NOT] EXISTS (SELECT ... FROM s WHERE s.k = o.k)` and `WHERE o.k [NOT] IN (SELECT s.k FROM s)` become
+semi and anti joins on top of the rest.
 """
 
 from collections.abc import Mapping
@@ -16,9 +18,10 @@ from joinlib.expr.functions import coalesce
 from joinlib.expr.logic import conjuncts
 from joinlib.sql.compile import compile
 from joinlib.sql.graph import Clause, Joined, Kind, Scan, Table, Tree
+from joinlib.sql.not_in import excluded
 from joinlib.sql.parse import place
 from joinlib.sql.scope import Scope, column_of, nearest
-from joinlib.sql.subquery import Known, Test, asked, check_list, membership
+from joinlib.sql.subquery import Reading, Test, asked, check_list, included
 from joinlib.sql.supported import INNER, check_join, check_subquery, written
 
 _KINDS: dict[str, Kind] = {"": "inner", "LEFT": "left", "RIGHT": "left", "FULL": "full"}
@@ -26,14 +29,17 @@ _KINDS: dict[str, Kind] = {"": "inner", "LEFT": "left", "RIGHT": "left", "FULL":
 
 @dataclass
 class Builder:
-    """Names are unique over the whole query, so the inputs of subqueries may have to be renamed."""
+    """Builds the tree.
+
+    Names are unique over the whole query, so the inputs of subqueries may have to be renamed.
+    """
 
     sql: str
     tables: Mapping[str, Table]
     aliases: set[str] = field(default_factory=set)
 
     def select(self, select: exp.Select) -> tuple[Tree, Scope]:
-        """The tree of FROM and WHERE, and what its select list can name."""
+        """Return the tree of FROM and WHERE, and the scope of the select list."""
         scope = Scope(self.sql)
         tree = self._from(select, scope)
         where = select.args.get("where")
@@ -95,7 +101,7 @@ class Builder:
         return Joined(joined, children, tuple(on), (), place(self.sql, join.this))
 
     def _using(self, join: exp.Join, left: Scope, right: Scan, scope: Scope) -> list[Clause]:
-        """USING (k): left.k = right.k, and an unqualified k from now on means the one that is not NULL."""
+        """Translate USING (k) to left.k = right.k; an unqualified k then means the one that is not NULL."""
         equal = []
         for at in join.args.get("using") or []:
             one, two = left.resolve(exp.Column(this=at.copy())), column_of(right, at.name)
@@ -114,7 +120,7 @@ class Builder:
         return equal
 
     def clauses(self, node: exp.Expr, scope: Scope) -> list[Clause]:
-        """The conjuncts of a condition, each with its place."""
+        """Compile the conjuncts of a condition, each with its place."""
         found = []
         for part in ands(node):
             value = compile(part, scope)
@@ -133,10 +139,16 @@ class Builder:
         return Joined("inner", (tree,), tuple(plain), (), where) if plain else tree
 
     def _tested(self, tree: Tree, test: Test, scope: Scope, plain: list[Clause]) -> Tree:
-        """The rows of a tree that pass EXISTS or IN; `plain` is the rest of the WHERE."""
+        """Join the tree with the rows of EXISTS or IN that it must pass; `plain` is the rest of the WHERE."""
+        if test.negated and test.value is not None:
+            return excluded(tree, test, scope, lambda: self._read(test, scope), plain)
+        return included(tree, test, scope, self._read(test, scope))
+
+    def _read(self, test: Test, scope: Scope) -> Reading:
+        """Read the subquery with an input of its own."""
         check_subquery(self.sql, test.query)
         inner = Scope(self.sql, outer=scope)
-        right = self._from(test.query, inner)
+        right = self._scan(test.query.args["from_"].this, inner)
         check_list(test, inner)
         where = test.query.args.get("where")
         parts = ands(where.this) if where else []
@@ -145,16 +157,11 @@ class Builder:
                 "EXISTS and IN within a subquery are not supported; join its inputs, or write both tests in the outer WHERE",
                 nested,
             )
-        on = [c for part in parts for c in self.clauses(part, inner)]
-        if test.value is not None:
-            on += membership(test, scope, inner, tree, right, Known(plain, on))
-        return Joined(
-            "anti" if test.negated else "semi", (tree, right), tuple(on), (), place(self.sql, test.at)
-        )
+        return Reading(inner, right, tuple(c for part in parts for c in self.clauses(part, inner)))
 
 
 def ands(node: exp.Expr | None) -> list[exp.Expr]:
-    """The conditions that AND joins, in their order, without the parentheses around them."""
+    """Split a condition at its ANDs, in order, without surrounding parentheses."""
     found, todo = [], [] if node is None else [node]
     while todo:
         part = todo.pop().unnest()

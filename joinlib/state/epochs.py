@@ -1,10 +1,10 @@
-"""Which run has the checkpoint? Each takes the next number, the *epoch*, and what an older one still does is told by its own.
+"""Decides which run owns the checkpoint: each run takes the next number, the *epoch*.
 
-    STATES/epochs/00000007      the epoch of the latest run: an empty file, made by whoever could make it
+    STATES/epochs/00000007      the epoch of the latest run: an empty file, created exclusively
 
-Law: no two runs have one epoch, even if both believe that the checkpoint is theirs alone. Tasks and drivers of an older run
-stop where they look (`check`); what they write all the same does not count: their manifests are named by their epoch, and
-Spark's logs take no second file of a name.
+Law: no two runs have the same epoch, even if both believe that they own the checkpoint. Tasks and drivers
+of an older run stop at the next `check`. What they still write does not count: their manifests are named by
+their epoch, and Spark's logs do not accept a second file of the same name.
 """
 
 import contextlib
@@ -13,15 +13,18 @@ from pathlib import Path
 from joinlib.errors import NotReady
 from joinlib.files import sync
 
-NONE = 0  # of what is no run of the command line: nobody looks after it
+NONE = 0  # epoch of runs that the command line did not start; it is never checked
 
 
 def take(states: Path, synced: bool) -> int:
-    """The next epoch. `synced`: no run gets it again, not after a power cut either."""
+    """Return the next epoch and delete older ones.
+
+    synced: make the epoch durable, so that no run takes it again after a power failure.
+    """
     folder = _folder(states)
     folder.mkdir(parents=True, exist_ok=True)
     epoch = _made(folder)
-    while epoch < _latest(folder):  # of a run that came between, and may have swept one that had this number
+    while epoch < _latest(folder):  # another run came between; it may have deleted a file of this number
         epoch = _made(folder)
     if synced:
         sync([folder, states, states.parent])
@@ -32,7 +35,11 @@ def take(states: Path, synced: bool) -> int:
 
 
 def check(states: Path, epoch: int) -> None:
-    """Returns only if no later run has begun."""
+    """Return only if no later run has begun; the epoch NONE is never checked.
+
+    Raises:
+        NotReady: a later run has taken over the checkpoint.
+    """
     if epoch != NONE and (latest := _latest(_folder(states))) > epoch:
         raise NotReady(
             f"checkpoint {states.parent}: another run has taken over (its {latest}th, this is the {epoch}th); this one ends"
@@ -40,7 +47,7 @@ def check(states: Path, epoch: int) -> None:
 
 
 def _made(folder: Path) -> int:
-    """The number behind the latest, as a file that was not there."""
+    """Create a file for the number after the latest epoch, and return the number."""
     while True:
         epoch = _latest(folder) + 1
         with contextlib.suppress(FileExistsError):

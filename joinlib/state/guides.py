@@ -1,15 +1,15 @@
-"""What tells where the hashes of sorted segments are found, in files of the executor's local folder.
+"""Guides of sorted segments, which locate hashes in them, in files of the executor's local folder.
 
-A segment never changes, so neither does its guide. The file is named by the segment and says which file the segment was when
-it was read whole and compared with the manifest: the same one need not be read again, which would cost more than memory
-holds. A cache: one that is missing, cut off or of another file is made anew.
+A segment never changes, so neither does its guide. The guide's file is named after the segment and
+identifies (by inode, time and size) the segment file that was read whole and compared with the manifest.
+The same file need not be read again, which would be expensive for state larger than memory. The file is a
+cache: if it is missing, truncated or belongs to another segment file, it is rebuilt.
 """
 
 import os
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from joinlib.files import whole
@@ -17,22 +17,24 @@ from joinlib.index.ascending import Guide, guide, restored
 from joinlib.state import segment
 from joinlib.state.manifest import Segment
 
-I64 = npt.NDArray[np.int64]
-
-_FENCES, _WORDS, _LAST, _KEYS, _STAMP = 0, 1, 2, 3, 4  # of the header
+_FENCES, _WORDS, _LAST, _KEYS, _STAMP = 0, 1, 2, 3, 4  # positions in the header
 _HEADER = 8
 
 
 class Guides:
-    """Those of one side of one join."""
+    """The guides of one side of one join."""
 
     def __init__(self, segments: Path, indexes: Path, number: int) -> None:
         self.segments, self.indexes = segments, indexes
         self._prefix = f"g{number}-"
-        self.names: set[str] = set()  # of the segments whose guides this process has seen in a file
+        self.names: set[str] = set()  # segments whose guide files this process has read or written
 
     def open(self, piece: Segment, schema: pa.Schema) -> tuple[pa.RecordBatch, Guide]:
-        """The rows of a sorted segment, mapped, and their guide. A segment that is damaged is named."""
+        """Return the memory-mapped rows of a sorted segment, and its guide.
+
+        Raises:
+            StateError: the segment is damaged; it is only verified where no guide of it is cached.
+        """
         found = None if piece.content is not None else self._read(piece)
         if found is None:
             segment.verify(self.segments, piece)
@@ -42,7 +44,7 @@ class Guides:
         return rows, found or self.make(piece, rows)
 
     def make(self, piece: Segment, rows: pa.RecordBatch) -> Guide:
-        """The guide of a segment that is known to be whole. O(rows)."""
+        """Build the guide of a segment that is known to be whole, and cache it. O(rows)."""
         made = guide(rows.column(0).to_numpy())
         if piece.content is None:
             self._write(piece, made)
@@ -50,7 +52,7 @@ class Guides:
         return made
 
     def keep(self, alive: set[str]) -> None:
-        """Deletes all but those of these segments. O(files)."""
+        """Delete all guides but those of the segments `alive`. O(files)."""
         self.names &= alive
         for path in self.indexes.glob(f"{self._prefix}*"):
             if path.name.removeprefix(self._prefix) not in alive:
@@ -82,6 +84,6 @@ class Guides:
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    """What a file is, as far as the file system tells."""
+    """Return what identifies a file: inode, modification time (ns) and size (bytes)."""
     found = os.stat(path)
     return found.st_ino, found.st_mtime_ns, found.st_size

@@ -1,12 +1,13 @@
-"""Sealed runs become few: one by one they are put in the order of their hashes, then ten of a level become one of the next.
+"""Keeps sealed runs few: each is sorted by hash, then ten runs of a level are merged into one of the next.
 
-    level 0   a head that is sealed, rows as they came          ┐ sorted, alone
-    level 1   1 1 1 1 1 1 1 1 1 1                               ┘ ┐ ten become one (UMJoin, section 3.1.2: a factor of 10)
-    level 2   10 10 10                                            ┘
+    level 0   a sealed head, rows in arrival order   ┐ sorted, alone
+    level 1   1 1 1 1 1 1 1 1 1 1                    ┘ ┐ ten become one (UMJoin, section 3.1.2: factor 10)
+    level 2   10 10 10                                 ┘
 
-A merge writes a *piece* a batch: the rows whose hashes lie in the next of equal parts. Until the last one is written the old
-runs are searched and nobody sees the new one, so a task that dies loses nothing and does nothing twice. Each row is written
-once a level: log10(runs) times. Pieces are pure functions of (manifest, rows).
+A merge writes one *piece* per batch: the rows whose hashes lie in the next of several equal ranges. Until
+the last piece is written, the old runs are searched and the new one is not visible, so a task that fails
+loses nothing and repeats nothing. Each row is written once per level: log10(runs) times. Pieces are pure
+functions of (manifest, rows).
 """
 
 import math
@@ -15,27 +16,28 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from joinlib import fault
-from joinlib.state.manifest import NEVER, Merge, Run
+from joinlib.model.time import NEVER
+from joinlib.state.manifest import Merge, Run
 from joinlib.state.marks import Marks
 from joinlib.state.pieces import Piece, ends, pieces
 from joinlib.state.run import LiveRun
 from joinlib.state.runs import Runs
 
-# Of pieces from level to level: large state is many files otherwise, small merges much in one batch.
+# Growth of pieces per level: otherwise large state has many files, or small merges write much in one batch.
 _GROWTH = 4
-_PARTS_OF_HOLD = 3  # a merged run, dropped whole, spans no more than this part of the time a row is kept
+_PARTS_OF_HOLD = 3  # a merged run, which is dropped whole, spans at most 1/3 of the time a row is kept
 
 
 class Came(NamedTuple):
-    """What a batch has brought, and let go."""
+    """What a batch added and expired."""
 
     batch: int
-    bytes: int = 0  # of the rows that were inserted
-    horizon: int = NEVER  # rows that are no later are not needed
+    bytes: int = 0  # size of the inserted rows
+    horizon: int = NEVER  # event time, µs; rows up to it are no longer needed
 
 
 class Levels:
-    """The merges of one side's `runs` that go on; at most one of each level."""
+    """The unfinished merges of one side's `runs`, at most one per level."""
 
     def __init__(self, runs: Runs, marks: Marks) -> None:
         self.runs, self.marks = runs, marks
@@ -43,20 +45,23 @@ class Levels:
 
     @property
     def busy(self) -> set[int]:
-        """The runs that are being merged, by number."""
+        """The numbers of the runs that are being merged."""
         return {number for merge in self.merges for number in merge.runs}
 
     def expire(self) -> None:
-        """Gives up merges none of whose runs is left."""
+        """Cancel merges whose input runs have all been dropped."""
         for merge in self.merges:
             if not self.runs.among(merge.runs):
                 self._end(merge)
                 self.runs.retired.extend(merge.output.segments)
 
     def advance(self, came: Came, level: int, begin: bool) -> None:
-        """Goes on with the merge of a level: a piece, and as much as came in, so that runs do not heap up.
+        """Continue the merge of a level, or begin one.
 
-        `begin`: or begins one that is due.
+        Each call writes one piece, and more if the batch was larger than a piece, so that runs do not pile
+        up.
+
+        begin: whether a merge that is due may begin.
         """
         tuning, hold = self.runs.tuning, self.runs.config.hold_us
         size = min(tuning.piece_bytes, tuning.seal_bytes * _GROWTH**level)
@@ -69,7 +74,7 @@ class Levels:
                 self._go_on(came, merge, size)
 
     def _go_on(self, came: Came, merge: Merge, size: int) -> None:
-        """The next part of a merge; after the last one the old runs make room for the new one."""
+        """Write the next piece of a merge; after the last one, replace the old runs by the new one."""
         self.merges = tuple(m for m in self.merges if m is not merge)
         old, time = self.runs.among(merge.runs), self.runs.config.time
         for piece in pieces(merge, old, time, came.horizon, size):
@@ -82,7 +87,7 @@ class Levels:
             fault.point("merged", came.batch)
 
     def _with(self, batch: int, merge: Merge, piece: Piece) -> Merge:
-        """The merge, once the piece is written."""
+        """Write a piece and return the merge with it."""
         output = merge.output
         added = self.runs.behind(output, self.runs.write(batch, "-sorted", piece.rows), piece.rows)
         self.runs.guides.make(added, piece.rows)
@@ -94,7 +99,7 @@ class Levels:
         return merge
 
     def _finish(self, batch: int, merge: Merge, old: list[LiveRun]) -> None:
-        """The new run takes the place of the old ones; their marks follow their rows."""
+        """Replace the old runs by the new one; their marks follow their rows."""
         if merge.output.rows:
             live = self.runs.add(merge.output, before=old[0])
             self.marks.move(merge.origins, old, live)
@@ -104,7 +109,7 @@ class Levels:
         self.marks.renumber(batch)
 
     def _end(self, merge: Merge) -> None:
-        """Nothing of it goes on."""
+        """Remove the merge and retire its origin segments."""
         self.merges = tuple(m for m in self.merges if m is not merge)
         self.runs.retired.extend(merge.origins)
 
@@ -112,9 +117,12 @@ class Levels:
 def due(
     runs: Sequence[Run], merges: Sequence[Merge], level: int, fanout: int, hold_us: int | None
 ) -> list[Run]:
-    """The runs of `level` whose merge begins now; none while another of that level goes on.
+    """Return the runs of `level` whose merge begins now; an empty list while the level has an unfinished
+    merge.
 
-    Runs that are wide alone, by a row with a wrong clock perhaps, hold nobody up: they are merged with each other.
+    fanout: the number of runs that are merged. hold_us: how long rows are kept, µs; None is forever. Runs
+    that span much time by themselves, perhaps due to a row with a wrong clock, do not block the others:
+    they are merged with each other.
     """
     if any(m.output.level == level + 1 for m in merges):
         return []
@@ -130,14 +138,18 @@ def due(
 
 
 def _span(runs: Sequence[Run]) -> int:
-    """From the earliest event time to the latest, µs; 0 where rows have none."""
+    """Return the time from the earliest event to the latest, µs; 0 where rows have no event time."""
     return max(r.high for r in runs) - min(r.low for r in runs)
 
 
 def begun(number: int, level: int, old: Sequence[LiveRun], piece_bytes: int) -> Merge:
-    """The merge of these runs of a level into run `number`, before its first piece. O(rows) where they are not sorted."""
+    """Return the merge of these runs into run `number`, without a piece so far. O(rows) if they are not
+    sorted.
+
+    piece_bytes: the target size of a piece.
+    """
     lows, highs = zip(*(ends(live) for live in old))
     low, high, size = min(lows), max(highs), sum(live.run.bytes for live in old)
-    parts = min(-(-size // piece_bytes), high - low + 1)  # of one hash at least
+    parts = min(-(-size // piece_bytes), high - low + 1)  # each covers at least one hash
     numbers = tuple(live.run.number for live in old)
     return Merge(numbers, Run(number, True, (), level + 1), low, high, parts)

@@ -1,11 +1,11 @@
-"""The manifest: all that a unit's state is, as one small value. It is saved with the batch.
+"""The manifest: the complete state of a unit as one small value, saved with each batch.
 
     Manifest ─ sides ─ runs ─ segments (name, rows, digest, …)
              ├ watermark, highest event time of each input, rows read and late
              └ retired segments, with the batch that retired them
 
-Its size depends on the number of live segments, never on the number of batches. Encoding: a line of JSON, a version first,
-and behind it the rows of segments that are too small for files.
+Its size depends on the number of live segments, never on the number of batches. Encoding: a line of JSON that
+begins with a version, followed by the rows of segments that are too small for files.
 """
 
 from dataclasses import dataclass
@@ -16,35 +16,37 @@ import orjson
 
 from joinlib.errors import StateError
 from joinlib.formats import MANIFEST
+from joinlib.model.time import ALWAYS, NEVER
 
-Content = bytes  # a batch of rows as Arrow sends it
-NEVER = -(2**63) + 1  # µs: before every event time
-ALWAYS = 2**63 - 1  # µs: after every event time
+Content = bytes  # a record batch in Arrow's IPC encoding
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Immutable rows: a file of the unit's folder, or `content`."""
+    """Immutable rows: a file in the unit's folder, or `content`."""
 
     name: str
     rows: int
     bytes: int
     digest: str  # xxh3-128 of the file, hexadecimal
-    token: int  # chained hash of the run's rows up to here; a merge keeps it
-    level: int  # how many times its rows were merged
+    token: int  # chained hash of the run's rows up to and including these; a merge keeps it
+    level: int  # how many times the rows were merged
     low: int = ALWAYS  # lowest and highest event time, µs
     high: int = NEVER
-    content: Content | None = None  # the rows, where a file would cost more than they do
+    content: Content | None = None  # the rows themselves, if they are too small for a file
 
 
 @dataclass(frozen=True)
 class Run:
-    """Consecutive segments under one index. Row numbers count through them and never change."""
+    """Consecutive segments under one index.
+
+    Rows are numbered through all segments; their numbers never change.
+    """
 
     number: int  # unique in its side
     sealed: bool
     segments: tuple[Segment, ...]
-    level: int = 0  # 0: rows as they came; n: after n merges, by hash through all segments
+    level: int = 0  # 0: rows in arrival order; n: after n merges, sorted by hash through all segments
 
     @property
     def rows(self) -> int:
@@ -69,25 +71,28 @@ class Run:
 
 @dataclass(frozen=True)
 class Merge:
-    """Runs that become one, a piece a batch: until that is whole they are searched, and nobody sees it."""
+    """Runs that are being merged into one, a piece per batch.
 
-    runs: tuple[int, ...]  # their numbers
-    output: Run  # as far as it is written
+    Until the last piece is written, the old runs are searched and the new one is not visible.
+    """
+
+    runs: tuple[int, ...]  # numbers of the old runs
+    output: Run  # the pieces written so far
     low: int  # least and greatest hash
     high: int
-    pieces: int  # into so many parts of equal width all hashes between them are cut
-    done: int = 0  # of these, those that are written
-    origins: tuple[Segment, ...] = ()  # of rows that may be marked, where each was: columns run, row
+    pieces: int  # number of ranges of equal width into which [low, high] is divided
+    done: int = 0  # number of ranges already written
+    origins: tuple[Segment, ...] = ()  # where each row was before, if rows may be marked: columns run, row
 
 
 @dataclass(frozen=True)
 class SideManifest:
-    """One input of one join."""
+    """The state of one input of one join."""
 
     runs: tuple[Run, ...] = ()
     marks: tuple[Segment, ...] = ()  # which rows have been matched: columns run, row
     next_run: int = 0
-    merges: tuple[Merge, ...] = ()  # at most one of each level
+    merges: tuple[Merge, ...] = ()  # at most one per level
 
     @property
     def rows(self) -> int:
@@ -95,12 +100,12 @@ class SideManifest:
 
     @property
     def beside(self) -> tuple[Segment, ...]:
-        """Those of no run: marks, and what merges have written so far."""
+        """The segments outside runs: marks, and the output of unfinished merges."""
         return self.marks + tuple(s for m in self.merges for s in (*m.output.segments, *m.origins))
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """All that live."""
+        """All live segments."""
         return tuple(s for r in self.runs for s in r.segments) + self.beside
 
 
@@ -112,26 +117,26 @@ class Manifest:
     sides: tuple[SideManifest, ...]
     watermark: int = NEVER  # µs; decides lateness from the next batch on; ALWAYS: the inputs are closed
     highest: tuple[int, ...] = ()  # highest event time of each input, µs
-    rows: tuple[int, ...] = ()  # read so far, by input; late rows are not among them
-    late: tuple[int, ...] = ()  # left out so far because they were behind the watermark, by input
-    bad: tuple[int, ...] = ()  # messages left out so far because they could not be decoded, by input
+    rows: tuple[int, ...] = ()  # rows read so far, by input, without late ones
+    late: tuple[int, ...] = ()  # rows dropped so far because they were behind the watermark, by input
+    bad: tuple[int, ...] = ()  # messages dropped so far because they could not be decoded, by input
     retired: tuple[tuple[int, str, int], ...] = ()  # (batch, name, bytes)
-    probes: tuple[Any, ...] = ()  # probe orders of joins of three inputs or more, as `join.order` writes them
+    probes: tuple[Any, ...] = ()  # probe orders of joins of three or more inputs, encoded by `join.order`
 
     @property
     def files(self) -> set[str]:
-        """Those of the segments that live."""
+        """The names of the files of live segments."""
         return {s.name for side in self.sides for s in side.segments if s.content is None}
 
     @property
     def names(self) -> set[str]:
-        """Every file that must stay."""
+        """The names of all files that must be kept."""
         return self.files | {name for _, name, _ in self.retired}
 
     def encode(self) -> bytes:
         contents: list[bytes] = []
 
-        def aside(content: bytes) -> int:  # all that orjson does not know, in the order of the fields
+        def aside(content: bytes) -> int:  # called for bytes, which orjson cannot encode, in field order
             contents.append(content)
             return len(content)
 
@@ -139,7 +144,7 @@ class Manifest:
 
 
 def empty(sides: int, inputs: int) -> Manifest:
-    """The state before the first batch."""
+    """Return the state before the first batch."""
     zeros = (0,) * inputs
     return Manifest(
         -1, (SideManifest(),) * sides, highest=(NEVER,) * inputs, rows=zeros, late=zeros, bad=zeros
@@ -147,13 +152,17 @@ def empty(sides: int, inputs: int) -> Manifest:
 
 
 def decode(data: bytes) -> Manifest:
-    """Inverse of `Manifest.encode`."""
+    """Return the manifest encoded in `data`; the inverse of `Manifest.encode`.
+
+    Raises:
+        StateError: the version or a field is unknown, or a field is missing.
+    """
     head, _, contents = data.partition(b"\n")
     raw: dict[str, Any] = orjson.loads(head)
     MANIFEST.check(raw.pop("v"), _PLACE)
     try:
         return _manifest(raw, BytesIO(contents))
-    except TypeError as e:  # a field more, or one less
+    except TypeError as e:  # an unknown or a missing field
         why = MANIFEST.strange([str(e).rpartition(" ")[2]], (), _PLACE)
         raise StateError(str(why)) from e
 
@@ -189,7 +198,7 @@ def _run(raw: dict[str, Any], contents: BytesIO) -> Run:
 
 def _merge(raw: dict[str, Any], contents: BytesIO) -> Merge:
     output = _run(raw["output"], contents)
-    origins = _segments(raw["origins"], contents)  # behind the output, as they were written
+    origins = _segments(raw["origins"], contents)  # decoded after the output, in the order of encoding
     return Merge(**{**raw, "runs": tuple(raw["runs"]), "output": output, "origins": origins})
 
 

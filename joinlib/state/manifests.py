@@ -1,13 +1,15 @@
-"""The manifests of all units after each batch, as files: what a task begins with, and what makes its batch count.
+"""The manifests of all units after each batch, as files; a batch counts once they are written.
 
-    STATES/manifests/00000041/0-3-of-8-by-7      after batch 41: of those units of stage 0 that partition 3 of 8 has,
-                                                 as the run of epoch 7 found them
+    STATES/manifests/00000041/0-3-of-8-by-7      after batch 41: the units of stage 0 in partition 3 of 8,
+                                                 written by the run of epoch 7
 
-Laws: the files of a batch are made from those of the batch before and its input alone, and written aside and renamed. So
-attempts of a run write the same, whoever comes last changes nothing, and a batch that is cut off runs again as if it had
-never begun. Where several runs have written one, the latest counts: a task of an older run that comes late changes nothing
-either. What a manifest names is on the disk before its own name is, if that matters (`synced`).
-Unit u is in partition u mod n: the number of partitions may be another in each batch.
+Laws: the files of a batch are made from those of the previous batch and the batch's input alone, and are
+written aside and renamed. So attempts of a run write the same files, in any order, and an interrupted batch
+runs again as if it had never begun. Where several runs have written a file, that of the latest run counts:
+a late task of an older run changes nothing. With `synced`, everything that a manifest names is on disk
+before the manifest itself.
+
+Unit u is in partition u mod n; the number of partitions may differ from batch to batch.
 """
 
 import re
@@ -23,23 +25,27 @@ from joinlib.errors import WAY_BACK, StateError
 from joinlib.files import sync, whole
 from joinlib.state.epochs import NONE
 
-_DIGEST = 8  # bytes, in front
-_NAME = re.compile(r"(\d+)-(\d+)-of-(\d+)(?:-by-(\d+))?")  # an earlier version knew no epoch
+_DIGEST = 8  # bytes at the start of a file
+_NAME = re.compile(r"(\d+)-(\d+)-of-(\d+)(?:-by-(\d+))?")  # an earlier version had no epochs
 
 
 @dataclass(frozen=True)
 class Manifests:
-    """Those of one stage and partition."""
+    """The manifests of one stage and partition."""
 
     states: Path
     stage: int
     partition: int
     partitions: int
-    epoch: int = NONE  # of the run
+    epoch: int = NONE  # epoch of the run
     synced: bool = False
 
     def after(self, batch: int) -> dict[int, bytes]:
-        """Of each unit that has been seen so far. Nothing was before batch 0."""
+        """Return the manifest of each unit of this partition that has state after `batch`; {} before batch 0.
+
+        Raises:
+            StateError: a manifest file is missing or damaged.
+        """
         if batch < 0:
             return {}
         files = _files(self.states, batch, self.stage)
@@ -48,9 +54,10 @@ class Manifests:
         return {unit: known[unit] for unit in known if unit % self.partitions == self.partition}
 
     def write(self, batch: int, manifests: Mapping[int, bytes], fresh: Collection[Path] = ()) -> None:
-        """The batch counts once all partitions have done this and Spark has noted it.
+        """Write the manifests after a batch. The batch counts once all partitions have written and Spark
+        has noted it.
 
-        fresh: the files that these manifests name and those of the batch before do not.
+        fresh: the files that these manifests name and those of the previous batch do not.
         """
         file = self._file(batch)
         sizes = orjson.dumps([(unit, len(manifest)) for unit, manifest in manifests.items()])
@@ -65,7 +72,10 @@ class Manifests:
             sync([file.parent, file.parent.parent, self.states])
 
     def sweep(self, batch: int, retained: int) -> None:
-        """Deletes, while `batch` runs, those of all but the `retained` batches before it. One task does it for all."""
+        """Delete the manifests of all but the `retained` batches before `batch`, the current one.
+
+        The task of stage 0 and partition 0 does it for all.
+        """
         if (self.stage, self.partition) == (0, 0):
             for old in kept(self.states):
                 if old < batch - retained:
@@ -77,23 +87,30 @@ class Manifests:
 
 
 def kept(states: Path) -> list[int]:
-    """The batches of which there are manifests."""
+    """Return the batches that have manifests, ascending."""
     found = (states / "manifests").glob("*")
     return sorted(int(f.name) for f in found if f.name.isdigit())
 
 
 def folder(states: Path, batch: int) -> Path:
-    """Where the manifests of a batch lie."""
+    """Return the folder of the manifests of a batch."""
     return states / "manifests" / f"{batch:08d}"
 
 
 def everything(states: Path, batch: int, stage: int) -> dict[int, bytes]:
-    """The manifests of all units of a stage after a batch; a file that is missing or damaged is named."""
+    """Return the manifests of all units of a stage after a batch, by unit.
+
+    Raises:
+        StateError: a manifest file is missing or damaged.
+    """
     return {u: m for file in _files(states, batch, stage) for u, m in _read(file).items()}
 
 
 def _files(states: Path, batch: int, stage: int) -> list[Path]:
-    """By partition: of the numbers of partitions whose files are all there the one that was written last."""
+    """Return the manifest files of a stage, by partition.
+
+    If there are complete sets for several numbers of partitions, the one written last is taken.
+    """
     by_count: dict[int, dict[int, tuple[int, Path]]] = {}
     for file in folder(states, batch).glob(f"{stage}-*"):
         if name := _NAME.fullmatch(file.name):

@@ -1,16 +1,18 @@
-"""Which rows of a side have been matched: bytes in the indexes, which are caches, and a log of segments, which is the truth.
+"""Marks of rows that have been matched: bytes in the indexes (a cache), and a log of segments (the truth).
 
-    mark ─► index        a batch ─► a segment (run, row)        too many, or runs that became one ─► one segment of all
+    mark ─► index        a batch ─► a segment (run, row)        too many, or runs merged ─► one segment of all
 
-A row is named by its run and its number there. Where a run is made of others its marks are moved, and all are logged anew.
+A row is identified by its run and its number there. When runs are merged, their marks are moved and the log
+is rewritten.
 """
 
 import numpy as np
 import pyarrow as pa
 
+from joinlib.arrays import I32
 from joinlib.state import segment
 from joinlib.state.manifest import Segment
-from joinlib.state.run import I32, LiveRun
+from joinlib.state.run import LiveRun
 from joinlib.state.runs import Runs
 
 _SCHEMA = pa.schema([pa.field("run", pa.int32()), pa.field("row", pa.int32())])
@@ -18,7 +20,10 @@ _NONE = np.zeros(0, np.int32)
 
 
 class Marks:
-    """Those of the rows of `runs`; `log` holds what batches before this one have marked, and this one once it is written."""
+    """The marks of the rows of `runs`.
+
+    `log` holds the marks of previous batches and, after `write`, those of the current one.
+    """
 
     def __init__(self, runs: Runs) -> None:
         self.runs = runs
@@ -26,7 +31,7 @@ class Marks:
         self._fresh: list[tuple[int, I32]] = []
 
     def open(self, log: tuple[Segment, ...]) -> None:
-        """Makes the marks be those of `log`: read only if an index has others."""
+        """Set the marks to those of `log`, which is read only if an index has other marks."""
         self.log, self._fresh = log, []
         token = self.token
         if all(live.index.marks_token == token for live in self.runs.live):
@@ -40,7 +45,7 @@ class Marks:
             live.index.finish(live.run.token, token)
 
     def mark(self, live: LiveRun, rows: I32) -> I32:
-        """Marks rows; returns those that were not marked before, each once."""
+        """Mark rows; return those that were not marked before, each once."""
         live.index.begin()
         fresh = live.index.mark(rows)
         if len(fresh):
@@ -49,30 +54,30 @@ class Marks:
 
     @property
     def token(self) -> int:
-        """Hash of the whole log; 0: there is none."""
+        """A hash of the whole log; 0 if it is empty."""
         token = 0
         for s in self.log:
             token = segment.chained(token, s.digest)
         return token
 
     def write(self, batch: int) -> None:
-        """Logs the batch's marks."""
+        """Log the batch's marks."""
         if self._fresh:
             self.log += (self._logged(batch, self._fresh),)
         if len(self.log) > self.runs.tuning.marks_segments:
             self._rewrite(batch)
 
     def renumber(self, batch: int) -> None:
-        """Rows have got other runs and numbers, and the indexes know: the log says so too."""
+        """Rewrite the log after rows got new runs and numbers, which the indexes already have."""
         if self.log:
             self._rewrite(batch)
 
     def origin(self, batch: int, runs: I32, rows: I32) -> Segment:
-        """Where each row of a merge's piece was."""
+        """Write the previous run and number of each row of a merge's piece."""
         return self._write(batch, "-origin", runs, rows)
 
     def move(self, origins: tuple[Segment, ...], old: list[LiveRun], new: LiveRun) -> None:
-        """Marks follow their rows into the run that a merge has made of others."""
+        """Move the marks of the `old` runs to their rows in `new`, the result of a merge."""
         new.index.begin()
         new.index.clear_marks()
         first = 0
@@ -84,7 +89,7 @@ class Marks:
             first += origin.rows
 
     def _rewrite(self, batch: int) -> None:
-        """All live marks as one file."""
+        """Write all live marks as one segment."""
         alive = [
             (live.run.number, np.flatnonzero(live.index.marks).astype(np.int32)) for live in self.runs.live
         ]

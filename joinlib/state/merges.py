@@ -1,15 +1,17 @@
-"""Which runs and segments of a side become one after a batch? There are two ways for sealed runs; which one is decided here.
+"""Decides which runs and segments of a side are merged after a batch. Sealed runs are merged in one of two
+ways:
 
-                        where                                               sealed runs
-    levels.py           `join.memory` is set, rows are found by hash        are sorted by hash, ten of a level become one
-    neighbours.py       everywhere else                                     keep their chains; one segment each, few runs
+                     where                                      sealed runs
+    levels.py        `join.memory` is set, rows found by hash   are sorted by hash, ten per level become one
+    neighbours.py    everywhere else                            keep their chains; one segment each, few runs
 
-Sorted runs take 1.3 bytes a row of the executor's memory, and chains 19, so state may be larger than memory; but all rows are
-sorted and written once a level: within memory chains need two thirds of the time. Where rows are not found by their hashes
-an order by hash helps nobody. The head's newest segments become one either way.
+Sorted runs take 1.3 bytes of the executor's memory per row and chains 19, so state may be larger than
+memory. But all rows are sorted and written once per level: while state fits in memory, chains need two
+thirds of the time. Where rows are not found by their hashes, an order by hash is useless. The head's newest
+segments are merged in either case.
 
-`join.memory` may be set or taken away at any restart: runs that are sorted stay so and go on in levels, and what has
-begun to be sorted is finished.
+`join.memory` may be set or removed at any restart: sorted runs remain sorted and continue in levels, and
+unfinished sorts are completed.
 """
 
 from joinlib.state.levels import Came, Levels
@@ -21,7 +23,7 @@ from joinlib.state.runs import Runs
 
 
 class Merges:
-    """Those of one side's `runs`."""
+    """The merges of one side's `runs`."""
 
     def __init__(self, runs: Runs, marks: Marks) -> None:
         self.runs = runs
@@ -29,24 +31,24 @@ class Merges:
 
     @property
     def levelled(self) -> bool:
-        """Are sealed runs sorted, and merged in levels?"""
+        """Whether sealed runs are sorted and merged in levels."""
         return self.runs.tuning.levelled and self.runs.config.chained
 
     @property
     def going(self) -> tuple[Merge, ...]:
-        """The merges that are not done."""
+        """The unfinished merges."""
         return self._levels.merges
 
     def open(self, going: tuple[Merge, ...]) -> None:
-        """Makes the merges be those of a manifest."""
+        """Set the unfinished merges to those of a manifest."""
         self._levels.merges = going
 
     def expire(self) -> None:
-        """Gives up merges none of whose runs is left."""
+        """Cancel merges whose input runs have all been dropped."""
         self._levels.expire()
 
     def advance(self, came: Came) -> None:
-        """Merges what is due after a batch."""
+        """Do the merges that are due after a batch."""
         if self.levelled:
             self._newest(came.batch, others=1)
             self._advance(came)
@@ -69,7 +71,7 @@ class Merges:
             self._levels.advance(came, level, begin=level > 0 or self.levelled)
 
     def _loose(self) -> list[UnsortedRun]:
-        """Sealed runs whose rows are as they came, and stay so."""
+        """Return the sealed runs whose rows are, and stay, in arrival order."""
         busy = self._levels.busy
         unsorted = [live for live in self.runs.live if isinstance(live, UnsortedRun)]
         return [live for live in unsorted if live.run.sealed and live.run.number not in busy]

@@ -1,9 +1,10 @@
-"""Neighbours become one: segments of a run, so that a gather visits few, and sealed runs, so that a probe asks few.
+"""Merges neighbouring segments of a run, so that a gather reads few, and sealed runs, so that a probe
+visits few.
 
-    a run     9 4 2 2 1  ─► 9 9       rows, their numbers and the index stay
-    two runs  9 4 | 9 3  ─► 25        one index for both, and the rows have other numbers
+    a run     9 4 2 2 1  ─► 9 9       rows, their numbers and the index do not change
+    two runs  9 4 | 9 3  ─► 25        one index for both, and the rows get new numbers
 
-Rows stay in the order in which they came, so nothing is sorted, and a merge is done in the batch that begins it.
+Rows stay in arrival order, so nothing is sorted, and a merge is completed in the batch that begins it.
 """
 
 from collections.abc import Sequence
@@ -27,16 +28,16 @@ class Neighbours:
         self.runs, self.marks = runs, marks
 
     def whole(self, batch: int, live: UnsortedRun) -> None:
-        """All segments of a run become one."""
+        """Merge all segments of a run into one."""
         if len(live.run.segments) > 1:
             self._merge(batch, live, 0)
 
     def newest(self, batch: int, head: UnsortedRun, others: int) -> None:
-        """While there are too many segments, the newest become one: O(log rows) rewrites of each row.
+        """While the head has too many segments, merge the newest; each row is rewritten O(log rows) times.
 
-        Lazy, so that a short run of large batches merges nothing; but where each is small a gather from many costs more
-        than the merge. Units begin at different batches, so that they do not all merge in one. `others`: segments that
-        take of the room of the head's.
+        others: the number of other segments that count toward the side's limit. This is lazy, so that a
+        short query with large batches merges nothing; but gathering from many small segments costs more
+        than merging them. Units begin at different batches, so that they do not all merge in the same one.
         """
         tuning = self.runs.tuning
         marks = tuning.marks_segments
@@ -46,22 +47,25 @@ class Neighbours:
             self._merge(batch, head, _worth([s.rows for s in head.run.segments]))
 
     def lightest(self, batch: int, runs: Sequence[UnsortedRun]) -> bool:
-        """The two neighbours with the fewest rows become one, with an index of its own; False: none may."""
+        """Merge the two neighbouring runs with the fewest rows, with a new index.
+
+        Return False if no two neighbours are small enough to be merged.
+        """
         most = self.runs.tuning.merged_bytes
         pairs = [p for p in pairwise(runs) if p[0].run.bytes + p[1].run.bytes <= most]
-        if not pairs:  # an Arrow array of strings ends at 2 GiB: then there are more runs to search
+        if not pairs:  # an Arrow array of strings is limited to 2 GiB, so more runs remain
             return False
         first, second = min(pairs, key=lambda p: p[0].run.rows + p[1].run.rows)
         self._join(batch, first, second)
         return True
 
     def _small(self, head: UnsortedRun) -> int:
-        """How many of the newest segments are small."""
+        """Return how many of the newest segments, counted back from the last, are small."""
         small = self.runs.tuning.small_bytes
         return sum(1 for _ in takewhile(lambda s: s.bytes < small, reversed(head.run.segments)))
 
     def _merge(self, batch: int, live: UnsortedRun, start: int) -> None:
-        """The segments from `start` on become one; row numbers and index stay."""
+        """Merge the segments from index `start` on; row numbers and the index do not change."""
         kept, old = live.run.segments[:start], live.run.segments[start:]
         merged = replace(self._written(batch, live.batches[start:], old), token=old[-1].token)
         self.runs.retired.extend(old)
@@ -80,7 +84,7 @@ class Neighbours:
         self.marks.renumber(batch)
 
     def _written(self, batch: int, rows: list[pa.RecordBatch], old: tuple[Segment, ...]) -> Segment:
-        """The rows of these segments as one, one behind the other; without a token."""
+        """Write the concatenated rows of these segments as one segment, still without a token."""
         table = pa.concat_batches(rows)
         name, size, digest, content = self.runs.write(batch, "-merged", table)
         self.runs.merged += size
@@ -89,10 +93,11 @@ class Neighbours:
 
 
 def _worth(rows: list[int]) -> int:
-    """From which segment on a merge pays: the first that holds no more rows than all behind it together.
+    """Return the first segment from which a merge pays.
 
-    A row is then in a segment twice as large after each merge. 9 4 2 2 1: from the 4 on (4 <= 2 + 2 + 1). Where each
-    segment holds more than all behind it there are few of them, and the newest two are merged.
+    This is the first that holds no more rows than all segments after it together, so each merge puts a row
+    into a segment at least twice as large. 9 4 2 2 1: from the 4 on (4 <= 2 + 2 + 1). Where each segment
+    holds more rows than all after it, there are few of them, and the newest two are merged.
     """
     behind = 0
     start = max(0, len(rows) - 2)

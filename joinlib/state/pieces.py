@@ -1,20 +1,18 @@
-"""The rows of a merge that puts runs in the order of their hashes, a piece at a time.
+"""Produces the rows of a merge that sorts runs by hash, one piece at a time.
 
-All hashes between the least and the greatest are cut into parts of equal width; a piece has the rows of the next part, of all
-runs. A pure function of (manifest, rows).
+The range from the least to the greatest hash is divided into parts of equal width; a piece has the rows of
+the next part, of all runs. A pure function of (manifest, rows).
 """
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from joinlib.arrays import I32, I64, U64
 from joinlib.state.manifest import Merge
-from joinlib.state.run import I32, I64, LiveRun, time_values
-
-U64 = npt.NDArray[np.uint64]
+from joinlib.state.run import LiveRun, time_values
 
 _NONE = np.zeros(0, np.uint64)
 
@@ -23,13 +21,13 @@ class _Source(NamedTuple):
     """Some rows of one segment of a run."""
 
     live: LiveRun
-    at: int  # which segment
+    at: int  # index of the segment
     batch: pa.RecordBatch  # all its rows
-    chosen: I64  # which of them, ascending
+    chosen: I64  # positions of the chosen rows in `batch`, ascending
 
 
 class Piece(NamedTuple):
-    """Rows in the order of their hashes; and of each row the number of its old run, and its number there."""
+    """Rows sorted by hash, and for each row the number of its old run and its number there."""
 
     rows: pa.RecordBatch
     runs: I32
@@ -37,7 +35,7 @@ class Piece(NamedTuple):
 
 
 def ends(live: LiveRun) -> tuple[int, int]:
-    """The least and the greatest hash of a run. O(rows) where they are not sorted."""
+    """Return the least and the greatest hash of a run. O(rows) if it is not sorted."""
     columns = [b.column(0).to_numpy() for b in live.batches if b.num_rows]
     if live.run.level:
         return int(columns[0][0]), int(columns[-1][-1])
@@ -47,9 +45,10 @@ def ends(live: LiveRun) -> tuple[int, int]:
 def pieces(
     merge: Merge, old: Sequence[LiveRun], time: str | None, horizon: int, piece_bytes: int
 ) -> Iterator[Piece]:
-    """The next part of a merge: one piece, or several where many rows have one hash, or none. O(rows of the part).
+    """Yield the next part of a merge: usually one piece, several where many rows share a hash, or none.
 
-    Rows that are no later than `horizon` are left out. Where runs are not sorted, all their hashes are looked at.
+    time: the column of event times. horizon: rows up to this event time, µs, are left out.
+    Cost: O(rows of the part); where runs are not sorted, all their hashes are read.
     """
     width = merge.high - merge.low + 1
     low = merge.low + width * merge.done // merge.pieces
@@ -69,7 +68,7 @@ def pieces(
 
 
 def _gathered(sources: list[_Source], chosen: I64) -> Piece:
-    """Those of the sources' rows, counted through all of them, that are chosen, in this order."""
+    """Return the rows `chosen`, numbered through all sources, in this order."""
     ends = np.cumsum([len(source.chosen) for source in sources])
     whole = len(chosen) == ends[-1]
     there = np.arange(len(chosen)) if whole else np.sort(chosen)
@@ -86,14 +85,14 @@ def _gathered(sources: list[_Source], chosen: I64) -> Piece:
 
 
 def _take(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
-    """Rows by ascending numbers; neighbours without a copy."""
+    """Return rows by ascending numbers; consecutive rows are not copied."""
     if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
         return batch.slice(int(rows[0]), len(rows))
     return batch.take(pa.array(rows))
 
 
 def _between(live: LiveRun, at: int, low: int, high: int, time: str | None, horizon: int) -> I64:
-    """Which rows of a segment have a hash from `low` to `high`, and are needed."""
+    """Return the positions of a segment's rows with a hash in [low, high] that are later than `horizon`."""
     batch = live.batches[at]
     hashes: U64 = batch.column(0).to_numpy()
     if live.run.level:

@@ -1,9 +1,9 @@
-"""A run that is open in this process: its index and its segments, mapped.
+"""Open runs: the index of a run and its memory-mapped segments.
 
-    UnsortedRun   rows as they came, behind hash chains; the only kind that takes rows
-    SortedRun     rows in the order of their hashes, found by guides
+    UnsortedRun   rows in arrival order, with hash chains; the only kind that takes inserts
+    SortedRun     rows sorted by hash, located by guides
 
-Row numbers count through the segments. A merge of neighbouring segments changes neither numbers nor index.
+Rows are numbered through all segments. A merge of neighbouring segments changes neither numbers nor index.
 """
 
 from abc import ABC, abstractmethod
@@ -12,33 +12,30 @@ from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.arrays import I32, I64, U64
 from joinlib.index.chains import Chains
 from joinlib.index.kernels import group
-from joinlib.index.sealed import Asked, Sealed
+from joinlib.index.sealed import HashProbes, Sealed
 from joinlib.index.unchained import Unchained
+from joinlib.model.time import ALWAYS
 from joinlib.state import segment
 from joinlib.state.guides import Guides
-from joinlib.state.manifest import ALWAYS, Run, Segment
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
+from joinlib.state.manifest import Run, Segment
 
 _NONE = np.zeros(0, np.uint64)
 
 
 class LiveRun(ABC):
-    """One run: `index` finds rows, `batches` hold them (one for each segment of `run`)."""
+    """One run: `index` finds rows, and `batches` holds them, one for each segment of `run`."""
 
     index: Chains | Unchained | Sealed
     run: Run
     batches: list[pa.RecordBatch]
-    starts: I32  # the number of each segment's first row, and of the row behind the last
-    scattered = False  # are pages of `batches` read one by one?
+    starts: I32  # the number of each segment's first row, and the number of all rows
+    scattered = False  # whether pages of `batches` are read one by one
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -46,18 +43,22 @@ class LiveRun(ABC):
 
     @abstractmethod
     def open(self, run: Run) -> None:
-        """Makes index and rows be those of `run`, with as little work as possible."""
+        """Make index and rows those of `run`, with as little work as possible."""
 
     @abstractmethod
-    def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32, I64]]:
-        """Pairs (position, row) of equal hash, grouped by segment, and the position behind each group; O(pairs)."""
+    def probe(self, asked: HashProbes, limit: int) -> Iterator[tuple[I32, I32, I64]]:
+        """Yield pairs of equal hash as (positions, rows, ends); O(pairs).
+
+        positions: positions in `asked`. rows: row numbers, grouped by segment.
+        ends: the end of each segment's pairs. limit: the maximum number of pairs per chunk.
+        """
 
     def in_order(self, at: int) -> pa.RecordBatch:
-        """The rows of a segment, for one that reads many of them in their order."""
+        """Return the rows of a segment for a reader that reads many of them sequentially."""
         return self.batches[at]
 
     def grouped(self, positions: I32, rows: I32) -> tuple[I32, I32, I64]:
-        """Pairs by segment, and the position behind each group."""
+        """Group pairs by segment; also return the end of each group."""
         if len(self.batches) == 1:
             return positions, rows, np.array([len(rows)])
         grouped, other = np.empty_like(rows), np.empty_like(positions)
@@ -65,12 +66,12 @@ class LiveRun(ABC):
         return other, grouped, ends
 
     def times(self, column: str) -> I64:
-        """Event time of every row, µs; a row without one never expires."""
+        """Return the event time of every row, µs; a row without one never expires."""
         every = map(self.in_order, range(len(self.batches)))
         return np.concatenate([time_values(batch.column(column)) for batch in every])
 
     def check(self) -> None:
-        """Every invariant, O(rows)."""
+        """Check every invariant, O(rows)."""
         # The index holds the rows of the segments.
         assert self.index.rows == self.run.rows
 
@@ -80,20 +81,24 @@ class LiveRun(ABC):
 
 
 class UnsortedRun(LiveRun):
-    """A run whose rows are as they came. While it is not sealed it takes more."""
+    """A run whose rows are in arrival order. Until it is sealed, it takes inserts."""
 
     index: Chains | Unchained
 
     def __init__(
         self, folder: Path, schema: pa.Schema, path: Path, skip_bits: int, chained: bool = True
     ) -> None:
-        """`chained`: its rows are looked for by their hashes."""
+        """Create a run without rows.
+
+        folder: the folder of the segments. path: the file of the index.
+        skip_bits: top bits that are equal in all hashes. chained: whether rows are searched by hash.
+        """
         super().__init__(schema)
         self.folder = folder
         self.index = (Chains if chained else Unchained)(path, skip_bits)
 
     def open(self, run: Run) -> None:
-        """Makes index and rows be those of `run`, with as little work as possible."""
+        """Make index and rows those of `run`, with as little work as possible."""
         if run != self.run:
             known = {s.name: b for s, b in zip(self.run.segments, self.batches, strict=True)}
             for s in run.segments:
@@ -104,7 +109,7 @@ class UnsortedRun(LiveRun):
         self._catch_up()
 
     def append(self, added: Segment, batch: pa.RecordBatch) -> I64:
-        """Takes the rows of a segment that is there and whole into rows and index; returns their numbers."""
+        """Add the rows of a segment that is already stored to rows and index; return their numbers."""
         start = self.run.rows
         self._set(Run(self.run.number, False, (*self.run.segments, added)), [*self.batches, batch])
         self.index.begin()
@@ -112,22 +117,22 @@ class UnsortedRun(LiveRun):
         return np.arange(start, start + added.rows)
 
     def replace(self, run: Run) -> None:
-        """The same rows in other segments (after a merge)."""
+        """Replace the segments by others with the same rows, after a merge."""
         known = {s.name: b for s, b in zip(self.run.segments, self.batches, strict=True)}
         self._set(run, [known.get(s.name) or self._read(s) for s in run.segments])
 
-    def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32, I64]]:
-        """As of any run."""
+    def probe(self, asked: HashProbes, limit: int) -> Iterator[tuple[I32, I32, I64]]:
+        """Yield pairs of equal hash, as described in `LiveRun.probe`."""
         assert isinstance(self.index, Chains), "rows without chains are not found by their hashes"
         for positions, rows in self.index.probe(asked.hashes, limit):
             yield self.grouped(positions, rows)
 
     def check(self) -> None:
-        """Every invariant, O(rows)."""
+        """Check every invariant, O(rows)."""
         super().check()
         if isinstance(self.index, Chains):
             self.index.check()
-            # In their order.
+            # The index has the rows in the order of the segments.
             assert np.array_equal(self.index.hashes, np.concatenate([_NONE, *map(_hashes, self.batches)]))
 
     def _read(self, s: Segment) -> pa.RecordBatch:
@@ -160,7 +165,7 @@ class UnsortedRun(LiveRun):
 
 
 class SortedRun(LiveRun):
-    """A run whose rows ascend by hash, through all its segments: `index` only tells where they are."""
+    """A run whose rows ascend by hash through all its segments; `index` only locates them."""
 
     index: Sealed
     scattered = True
@@ -171,7 +176,7 @@ class SortedRun(LiveRun):
         self.index = Sealed(path, marked)
 
     def open(self, run: Run) -> None:
-        """As of any run; pages of rows and index are read when they are touched."""
+        """Make index and rows those of `run`; pages of both are read on access."""
         if run != self.run:
             pieces = [self.guides.open(s, self.schema) for s in run.segments]
             self._set(run, [rows for rows, _ in pieces])
@@ -179,22 +184,22 @@ class SortedRun(LiveRun):
         self.index.reopen()
 
     def in_order(self, at: int) -> pa.RecordBatch:
-        """As of any run: `batches` are mapped for few rows here and there."""
+        """Return the rows of a segment from a second map: that of `batches` is for scattered reads."""
         return segment.read(self.guides.segments, self.run.segments[at], self.schema)
 
-    def probe(self, asked: Asked, limit: int) -> Iterator[tuple[I32, I32, I64]]:
-        """As of any run; rows ascend, so they are grouped by segment already."""
+    def probe(self, asked: HashProbes, limit: int) -> Iterator[tuple[I32, I32, I64]]:
+        """Yield pairs of equal hash, as described in `LiveRun.probe`; ascending rows are already grouped."""
         for positions, rows in self.index.probe(asked, limit):
             yield positions, rows, np.searchsorted(rows, self.starts[1:])
 
     def check(self) -> None:
-        """Every invariant, O(rows)."""
+        """Check every invariant, O(rows)."""
         super().check()
         self.index.check()
 
 
 def time_values(column: pa.Array) -> I64:
-    """Event times as µs, shape (rows,); NULL becomes ALWAYS."""
+    """Return event times in µs, shape (rows,); NULL becomes ALWAYS."""
     values = column.view(pa.int64()) if column.type.bit_width == 64 else pc.cast(column, pa.int64())
     if values.null_count:
         values = pc.fill_null(values, ALWAYS)

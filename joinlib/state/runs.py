@@ -1,7 +1,8 @@
-"""The runs of one side that are open in this process, oldest first: opened, made and dropped here, and nowhere else.
+"""The open runs of one side, oldest first; the only module that opens, creates and drops runs.
 
-What is dropped is *retired*: its files stay until no batch can come back that needs them. Indexes, guides and sorted indexes
-are caches in the executor's folder, and go when nothing alive needs them.
+Segments of a dropped run are *retired*: their files are kept while an earlier batch that needs them may run
+again. Indexes, guides and sorted indexes are caches in the executor's folder, and are deleted when nothing
+live needs them.
 """
 
 from collections.abc import Callable
@@ -11,21 +12,26 @@ from typing import TypeVar
 import pyarrow as pa
 
 from joinlib.index.neighbours import shared
+from joinlib.model.side import SideConfig
+from joinlib.model.time import ALWAYS
+from joinlib.model.tuning import Tuning
 from joinlib.state import segment
-from joinlib.state.config import Place, SideConfig
 from joinlib.state.guides import Guides
-from joinlib.state.manifest import ALWAYS, Run, Segment, SideManifest
+from joinlib.state.location import Location
+from joinlib.state.manifest import Run, Segment, SideManifest
 from joinlib.state.run import LiveRun, SortedRun, UnsortedRun, time_values
 from joinlib.state.sorted import SortedIndexes, named
-from joinlib.state.tuning import Tuning
 
 _L = TypeVar("_L", bound=LiveRun)
 
 
 class Runs:
-    """Those of one side; `retired`, and `merged`, the bytes that merges wrote, since it was opened."""
+    """The runs of one side.
 
-    def __init__(self, config: SideConfig, place: Place, tuning: Tuning) -> None:
+    retired: segments dropped since `open`. merged: bytes written by merges since `open`.
+    """
+
+    def __init__(self, config: SideConfig, place: Location, tuning: Tuning) -> None:
         self.config, self.place, self.tuning = config, place, tuning
         self.live: list[LiveRun] = []
         self.retired: list[Segment] = []
@@ -35,10 +41,10 @@ class Runs:
         self.merged = 0
         self._known: dict[int, LiveRun] = {}
 
-    # --- the runs ----------------------------------------------------------------------------------------------------
+    # --- the runs ---------------------------------------------------------------------------------
 
     def open(self, manifest: SideManifest) -> None:
-        """Makes them be those of `manifest`; what is open already is kept where it is the same."""
+        """Make the runs those of `manifest`; runs that are already open are reused."""
         known, self._known = self._known, {}
         self.live, self.retired, self.next, self.merged = [], [], manifest.next_run, 0
         for run in manifest.runs:
@@ -58,20 +64,20 @@ class Runs:
         return last if isinstance(last, UnsortedRun) and not last.run.sealed else None
 
     def number(self) -> int:
-        """That of a new run: no other has it, nor had."""
+        """Return a run number that was never used before."""
         self.next += 1
         return self.next - 1
 
     def begin(self) -> UnsortedRun:
-        """A new head: the last run, without rows."""
+        """Add a new head, without rows, as the last run."""
         return self._added(self._unsorted, Run(self.number(), False, ()), len(self.live))
 
     def add(self, run: Run, before: LiveRun) -> LiveRun:
-        """Opens a run that this batch has made of others, `before` one of them."""
+        """Open a run that this batch has merged from others, and insert it before the run `before`."""
         return self._added(self._live, run, self.live.index(before))
 
     def _added(self, make: Callable[[Run], _L], run: Run, at: int) -> _L:
-        self._path(run).unlink(missing_ok=True)  # of another attempt: its marks may be of a later batch
+        self._path(run).unlink(missing_ok=True)  # from another attempt: its marks may be of a later batch
         live = make(run)
         live.open(run)
         self._known[run.number] = live
@@ -79,14 +85,14 @@ class Runs:
         return live
 
     def drop(self, live: LiveRun) -> None:
-        """Its segments are retired; its index goes."""
+        """Remove a run: retire its segments and delete its index."""
         self.retired.extend(live.run.segments)
         self.live.remove(live)
         self._known.pop(live.run.number)
         live.index.path.unlink(missing_ok=True)
 
     def among(self, numbers: tuple[int, ...]) -> list[LiveRun]:
-        """Those of these runs that are still there."""
+        """Return the runs with these numbers that still exist."""
         return [self._known[number] for number in numbers if number in self._known]
 
     def _live(self, run: Run) -> LiveRun:
@@ -101,15 +107,15 @@ class Runs:
     def _path(self, run: Run) -> Path:
         return self.place.indexes / f"{self.config.number}-{run.number}.{'marks' if run.level else 'index'}"
 
-    # --- their segments ----------------------------------------------------------------------------------------------
+    # --- their segments ---------------------------------------------------------------------------
 
     def write(self, batch: int, kind: str, rows: pa.RecordBatch) -> segment.Written:
-        """A segment of this side, named SIDE-BATCH-KIND-DIGEST."""
+        """Write a segment of this side, named SIDE-BATCH-KIND-DIGEST."""
         prefix = f"{self.config.number}-{batch:08d}{kind}"
         return segment.write(self.place.segments, prefix, rows, self.tuning.file_bytes)
 
     def behind(self, run: Run, written: segment.Written, rows: pa.RecordBatch) -> Segment:
-        """What was written, as the segment that comes behind those of `run`."""
+        """Return what was written as a segment that follows those of `run`."""
         name, size, digest, content = written
         token, (low, high) = segment.chained(run.token, digest), self._span(rows)
         return Segment(name, rows.num_rows, size, digest, token, run.level, low, high, content)
@@ -120,10 +126,10 @@ class Runs:
         times = time_values(rows.column(self.config.time))
         return int(times.min()), int(times.max())
 
-    # --- caches ------------------------------------------------------------------------------------------------------
+    # --- caches -----------------------------------------------------------------------------------
 
     def forget(self, manifest: SideManifest) -> None:
-        """Deletes the caches of what this batch has retired."""
+        """Delete the caches of segments that this batch has retired."""
         if self.config.compared:
             self._forget_sorted()
         alive = {s.name for s in manifest.segments}
@@ -131,7 +137,7 @@ class Runs:
             self.guides.keep(alive)
 
     def _forget_indexes(self, manifest: SideManifest) -> None:
-        """All that is not of `manifest`, whoever has made it."""
+        """Delete all caches that do not belong to `manifest`, including those of other processes."""
         if self.config.compared:
             self._forget_sorted(at_all_events=True)
         self.guides.keep({s.name for s in manifest.segments})

@@ -1,14 +1,15 @@
-"""One segment: rows that arrived together, immutable, named by what they are. Few stand in the manifest, others in a file.
+"""Segments: immutable rows that arrived together, named by their content.
 
-A file holds an Arrow IPC stream of one record batch; the manifest only the batch.
+Small segments are stored in the manifest (a record batch), others in a file (an Arrow IPC stream of one
+record batch). It is a stream and not an IPC file because Arrow reads the footer of a file in a separate
+thread, which takes a millisecond on a busy machine.
 
-A stream and not an IPC file: Arrow reads the footer of a file in a thread of its own, a millisecond on a busy machine.
+A file is written aside and renamed into place, so a name never shows half a file, and two attempts write
+the same bytes under the same name. A whole file of that name is kept, because it may already be on disk,
+whereas a new one is only durable once `Manifests` has synced it.
 
-A file is written aside and renamed into place, so a name never shows half a file, and two attempts that write the same
-bytes agree: one that is there and whole stays, for it may be on the disk already, and a new one is not before `Manifests`
-has seen to that.
-Read through a memory map, after its length and digest were compared with the manifest: a damaged segment is named,
-never joined.
+A segment is read through a memory map after its length and digest have been compared with the manifest: a
+damaged segment raises an error that names it and is never joined.
 """
 
 import mmap
@@ -26,11 +27,11 @@ from joinlib.errors import StateError
 from joinlib.files import mappable
 from joinlib.state.manifest import Content, Segment
 
-_AT_ONCE = 1 << 20  # bytes; Arrow writes a dozen small pieces, which costs more than one copy of so little
+_AT_ONCE = 1 << 20  # bytes; below this, one copy is cheaper than Arrow's dozen small writes
 
 
 class Written(NamedTuple):
-    """A segment, as its writer knows it."""
+    """A segment as returned by `write`."""
 
     name: str
     bytes: int
@@ -39,7 +40,10 @@ class Written(NamedTuple):
 
 
 def write(folder: Path, prefix: str, batch: pa.RecordBatch, file_from: int = 0) -> Written:
-    """Writes `batch` as `folder/PREFIX-DIGEST.arrow`, if it has `file_from` bytes. O(bytes), no copy of a large one."""
+    """Write `batch` as `folder/PREFIX-DIGEST.arrow`, or return it as content if it is small.
+
+    file_from: size in bytes from which a file is written. Cost: O(bytes), without copying a large batch.
+    """
     if batch.nbytes < file_from:
         content = batch.serialize().to_pybytes()
         digest = xxhash.xxh3_128_hexdigest(content)
@@ -48,7 +52,7 @@ def write(folder: Path, prefix: str, batch: pa.RecordBatch, file_from: int = 0) 
 
 
 def _write_file(folder: Path, prefix: str, batch: pa.RecordBatch) -> Written:
-    aside = folder / f".{prefix}.{uuid.uuid4().hex[:8]}"  # the file's name says what was written
+    aside = folder / f".{prefix}.{uuid.uuid4().hex[:8]}"  # the final name has the digest
     try:
         content = _write_at_once(aside, batch) if batch.nbytes < _AT_ONCE else _write_through(aside, batch)
         digest = xxhash.xxh3_128_hexdigest(content)
@@ -64,7 +68,7 @@ def _write_file(folder: Path, prefix: str, batch: pa.RecordBatch) -> Written:
 
 
 def _is_there(folder: Path, written: Written) -> bool:
-    """Has another attempt written it, and has it not been damaged since?"""
+    """Return whether another attempt has written the file and it is undamaged."""
     if not (folder / written.name).exists():
         return False
     try:
@@ -75,7 +79,11 @@ def _is_there(folder: Path, written: Written) -> bool:
 
 
 def verify(folder: Path, segment: Segment | Written) -> None:
-    """Compares the file with what the manifest says of it. O(bytes), about 10 GB/s."""
+    """Compare the segment with its length and digest in the manifest. O(bytes), about 10 GB/s.
+
+    Raises:
+        StateError: the segment is damaged.
+    """
     inline = segment.content is not None
     content = pa.py_buffer(segment.content) if inline else _map(folder, segment).read_buffer()
     if content.size != segment.bytes:
@@ -91,10 +99,12 @@ def verify(folder: Path, segment: Segment | Written) -> None:
 def read(
     folder: Path, segment: Segment | Written, schema: pa.Schema, scattered: bool = False
 ) -> pa.RecordBatch:
-    """The segment's rows, mapped, not copied. Pages are read when they are touched. `schema`: of the rows.
+    """Return the segment's rows, memory-mapped; pages are read on access.
 
-    `scattered`: few rows are looked at, here and there, so a page is read without its neighbours. Where memory is less than
-    state the kernel would read 32 pages for each that is needed, and let go of others for them.
+    schema: the schema of the rows.
+    scattered: whether few rows are read, at random, so that a page is read without its neighbours.
+    Where memory is smaller than state, the kernel would read 32 pages for each one needed, and evict
+    others for them.
     """
     if segment.content is not None:
         return pa.ipc.read_record_batch(pa.py_buffer(segment.content), schema)
@@ -104,7 +114,7 @@ def read(
 
 
 def chained(token: int, digest: str) -> int:
-    """Hash of everything before and one digest more, as a positive int64, never 0."""
+    """Return a hash of the token and one more digest, as a positive int64, never 0."""
     return xxhash.xxh3_64_intdigest(f"{token}:{digest}".encode()) >> 1 | 1
 
 
@@ -138,7 +148,7 @@ def _map_scattered(folder: Path, segment: Segment | Written) -> pa.Buffer:
 
 @contextmanager
 def _opened(folder: Path, segment: Segment | Written) -> Iterator[None]:
-    """Names the segment that cannot be."""
+    """Raise a StateError that names the segment if it cannot be opened."""
     try:
         with mappable(folder / segment.name):
             yield

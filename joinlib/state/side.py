@@ -1,4 +1,5 @@
-"""The rows of one input of one join in one unit: a chain of runs, the newest of which, the head, takes inserts.
+"""The rows of one input of one join in one unit: a sequence of runs, the newest of which, the head, takes
+inserts.
 
     open(manifest) ─► probe / insert / mark / unmatched ─► expire ─► commit ─► manifest
 
@@ -12,44 +13,50 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib import fault
+from joinlib.arrays import I32
+from joinlib.model.side import SideConfig
+from joinlib.model.time import NEVER
+from joinlib.model.tuning import Tuning
 from joinlib.state import segment
-from joinlib.state.config import Place, SideConfig
 from joinlib.state.levels import Came
-from joinlib.state.manifest import NEVER, Run, Segment, SideManifest
+from joinlib.state.location import Location
+from joinlib.state.manifest import Run, Segment, SideManifest
 from joinlib.state.marks import Marks
 from joinlib.state.merges import Merges
-from joinlib.state.run import I32, LiveRun
+from joinlib.state.run import LiveRun
 from joinlib.state.runs import Runs
-from joinlib.state.tuning import Tuning
 
-INDEX_BYTES = 21  # of a row in `Chains`, at most
+INDEX_BYTES = 21  # maximum size of a row in `Chains`
 
 
 @dataclass(frozen=True)
-class Part:
-    """Rows that arrive together. `written`: the segment that holds just these rows, if a map task has written one."""
+class Arrival:
+    """Rows that arrive together.
+
+    written: the segment that holds exactly these rows, if a map task has written one.
+    """
 
     rows: pa.RecordBatch
     written: segment.Written | None = None
-    stored: bool = True  # False: they only look for partners
-    probing: bool = True  # False: they are only stored, and look for partners in other units
+    stored: bool = True  # False: the rows only probe
+    probing: bool = True  # False: the rows are only stored here; they probe in other units
 
 
 class Side:
     """The state of one side, open in this process."""
 
-    def __init__(self, config: SideConfig, place: Place, tuning: Tuning) -> None:
+    def __init__(self, config: SideConfig, place: Location, tuning: Tuning) -> None:
         self.config, self.tuning = config, tuning
         self._runs = Runs(config, place, tuning)
         self._marks = Marks(self._runs)
         self._merges = Merges(self._runs, self._marks)
         self.sorted = self._runs.sorted
-        self._inserted: dict[int, int] = {}  # the first row of this batch in each run that took some
-        self._came = 0  # bytes that were inserted in this batch
+        self._inserted: dict[int, int] = {}  # the first row of this batch in each run that took inserts
+        self._came = 0  # bytes inserted in this batch
         self._horizon = NEVER
 
     def open(self, manifest: SideManifest) -> None:
-        """Makes index and rows be those of `manifest`."""
+        """Make index and rows those of `manifest`."""
         self._inserted, self._came, self._horizon = {}, 0, NEVER
         self._runs.open(manifest)
         self._merges.open(manifest.merges)
@@ -57,7 +64,7 @@ class Side:
 
     @property
     def runs(self) -> list[LiveRun]:
-        """Oldest first."""
+        """The runs, oldest first."""
         return self._runs.live
 
     @property
@@ -65,8 +72,8 @@ class Side:
         """The run that `insert` last wrote to."""
         return self.runs[-1]
 
-    def insert(self, batch: int, part: Part) -> I32:
-        """Logs rows as a segment, unless they are one, then indexes them; returns their numbers in the head."""
+    def insert(self, batch: int, part: Arrival) -> I32:
+        """Store rows as a segment, unless they are one, and index them; return their numbers in the head."""
         head = self._runs.head or self._runs.begin()
         rows, written = part.rows, part.written or self._runs.write(batch, "", part.rows)
         fault.point("segment", batch)
@@ -80,11 +87,15 @@ class Side:
         return numbers.astype(np.int32)
 
     def mark(self, live: LiveRun, rows: I32) -> I32:
-        """Marks rows as matched; returns those that were not before, each once."""
+        """Mark rows as matched; return those that were not marked before, each once."""
         return self._marks.mark(live, rows)
 
     def unmatched(self, before: int, after: int) -> Iterator[tuple[LiveRun, I32]]:
-        """Rows without a match whose last possible partner is now late: before < time <= after, or new and <= after."""
+        """Yield unmatched rows whose last possible partner is now late.
+
+        These are rows with before < time <= after, and rows of this batch with time <= after; both limits
+        in µs.
+        """
         for live in self.runs:
             fresh_from = self._inserted.get(live.run.number, live.run.rows)
             if live.run.low > after or (live.run.high <= before and fresh_from == live.run.rows):
@@ -99,14 +110,17 @@ class Side:
                 yield live, rows
 
     def expire(self, horizon: int) -> None:
-        """Drops runs in which no row is later than `horizon`, which never goes back: a merge may have left rows out already."""
+        """Drop runs in which no row is later than `horizon`, µs.
+
+        The horizon never decreases: a merge may already have left rows out.
+        """
         self._horizon = horizon
         for live in [r for r in self.runs if r.run.high <= horizon]:
             self._runs.drop(live)
         self._merges.expire()
 
     def commit(self, batch: int) -> tuple[SideManifest, list[Segment]]:
-        """Merges what should be merged; returns the new manifest and the segments it no longer needs."""
+        """Do the merges that are due; return the new manifest and the segments it no longer needs."""
         self._marks.write(batch)
         self._seal(batch)
         self._merges.advance(Came(batch, self._came, self._horizon))
@@ -117,7 +131,7 @@ class Side:
         manifest = SideManifest(runs, self._marks.log, self._runs.next, self._merges.going)
         self._runs.forget(manifest)
         alive = {s.name for s in manifest.segments}
-        # A merge that changed nothing makes the name it started from.
+        # A merge that changed nothing writes a segment of the same name as its input.
         return manifest, [s for s in self._runs.retired if s.name not in alive]
 
     def _seal(self, batch: int) -> None:
@@ -135,7 +149,7 @@ class Side:
         return hold is not None and head.low > NEVER and head.high - head.low > hold // self.tuning.spans
 
     def check(self) -> None:
-        """Every invariant, O(rows)."""
+        """Check every invariant, O(rows)."""
         for live in self.runs:
             live.check()
         # Only the newest run takes inserts.
@@ -145,12 +159,12 @@ class Side:
 
     @property
     def merged_bytes(self) -> int:
-        """What merges have written in this batch; of marks nothing."""
+        """The bytes written by merges in this batch, without marks."""
         return self._runs.merged
 
     @property
     def index_bytes(self) -> int:
-        """What the indexes take on the executor."""
+        """The size of the indexes on the executor, in bytes."""
         return sum([live.index.allocated_bytes for live in self.runs]) + (
             self.sorted.bytes if self.config.compared else 0
         )

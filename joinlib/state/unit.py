@@ -1,7 +1,8 @@
 """One unit's state in this process: its sides, its folder in the checkpoint, its lock.
 
-A task calls `hold` (locks the files), which opens the manifest, and at the end `commit`. Any worker process of the executor
-may do so: what a process keeps between batches (open maps) is checked against the manifest each time.
+A task calls `hold`, which locks the unit and opens the manifest, and finally `commit`. Any worker process
+of the executor may do so: what a process keeps between batches (open maps) is checked against the manifest
+each time.
 """
 
 import fcntl
@@ -13,14 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from joinlib.state.config import Place, SideConfig
-from joinlib.state.manifest import ALWAYS, Manifest
+from joinlib.model.side import SideConfig
+from joinlib.model.time import ALWAYS
+from joinlib.model.tuning import Tuning
+from joinlib.state.location import Location
+from joinlib.state.manifest import Manifest
 from joinlib.state.segment import Written
 from joinlib.state.side import Side
-from joinlib.state.tuning import Tuning
 
 Retired = tuple[tuple[int, str, int], ...]  # (batch, name, bytes)
-# By folders, with its run. A cache: losing it costs the time to map the files again.
+# Open units and their runs, by folders. A cache: losing it costs the time to map the files again.
 _open: dict[tuple[Path, Path], tuple[str, "Unit"]] = {}
 
 
@@ -34,23 +37,24 @@ class Unit:
         indexes.mkdir(parents=True, exist_ok=True)
         self.segments, self.tuning = segments, tuning
         self.sides = [
-            Side(c, Place(segments, indexes, skip_bits, _stagger(segments, c)), tuning) for c in configs
+            Side(c, Location(segments, indexes, skip_bits, _stagger(segments, c)), tuning) for c in configs
         ]
 
     def open(self, manifest: Manifest) -> None:
-        """Makes every side be that of `manifest`; sweeps what attempts that died have left.
+        """Make every side that of `manifest`; delete files left behind by failed attempts.
 
-        Each time: a task that died may be run again by a process that has long been here, and what it left of the very
-        batch that runs again can only be told apart once that batch is over.
+        Files are swept on every call: a batch that failed may be retried in a process that has been open
+        for long, and files of the failed attempt can only be recognised once the batch is over.
         """
         sweep(self.segments, manifest)
         for side, saved in zip(self.sides, manifest.sides, strict=True):
             side.open(saved)
 
     def commit(self, manifest: Manifest, batch: int, offered: Iterable[Written] = ()) -> Manifest:
-        """The manifest after `batch`, with the sides as they are now; deletes files retired long enough ago.
+        """Return the manifest after `batch`, with the current sides; delete files that were retired long
+        enough ago.
 
-        `offered`: files that map tasks have written for this batch; those that no side has taken are retired.
+        offered: files that map tasks wrote for this batch; those that no side has taken are retired.
         """
         kept = retire(self.segments, manifest.retired, batch - self.tuning.retain_batches)
         sides = []
@@ -64,27 +68,31 @@ class Unit:
 
     @property
     def merged_bytes(self) -> int:
-        """What merges have written in this batch."""
+        """The bytes written by merges in this batch."""
         return sum([side.merged_bytes for side in self.sides])
 
     @property
     def index_bytes(self) -> int:
-        """What the indexes take on the executor."""
+        """The size of the indexes on the executor, in bytes."""
         return sum([side.index_bytes for side in self.sides])
 
 
 class Held(NamedTuple):
-    """What lives of a unit's state."""
+    """The size of a unit's live state."""
 
     rows: int
     bytes: int
     segments: int
-    runs: tuple[int, ...]  # heads, then the runs of level 0, 1, …, as far as there are any
-    run_bytes: tuple[int, ...]  # likewise
+    runs: tuple[int, ...]  # number of heads, then of runs of level 0, 1, …
+    run_bytes: tuple[int, ...]  # bytes, in the same order
 
 
 def held(manifest: Manifest) -> Held:
-    """O(segments), and in one pass: every unit asks in every batch, and properties of runs would cost five times as much."""
+    """Return the size of a unit's live state. O(segments).
+
+    It is computed in one pass, because every unit calls it in every batch and the properties of runs would
+    take five times as long.
+    """
     beside = [s for side in manifest.sides for s in side.beside]
     rows, segments, size = 0, len(beside), sum([s.bytes for s in beside])
     runs: list[int] = []
@@ -112,9 +120,10 @@ def hold(
     manifest: Manifest,
     run: str = "",
 ) -> Iterator[Unit]:
-    """The unit as `manifest` says, locked against other tasks of this executor.
+    """Open the unit with the state of `manifest`, locked against other tasks of this executor.
 
-    run: whose process this is; what another has left open may have been damaged since, and is compared with the manifest anew.
+    run: identifies the run this process belongs to. Files that another run left open may have been damaged
+    since, and are compared with the manifest again.
     """
     key = (segments, indexes)
     opened, unit = _open.get(key, ("", None))
@@ -128,14 +137,20 @@ def hold(
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Locked against other tasks of this executor. Opened anew each time: a process holds hundreds of units."""
+    """Hold an exclusive lock against other tasks of this executor.
+
+    The file is opened on every call: a process handles hundreds of units.
+    """
     with open(file, "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _batch(name: str) -> int:
-    """The batch that wrote a segment SIDE-BATCH-…, also one that was only written aside; other files: never swept."""
+    """Return the batch that wrote a segment named SIDE-BATCH-…, also one written aside but not renamed.
+
+    For other files, return ALWAYS: they are never swept.
+    """
     found = re.match(r"\.?\w+-(\d+)", name)
     return int(found[1]) if found else ALWAYS
 
@@ -145,9 +160,9 @@ def _stagger(segments: Path, config: SideConfig) -> int:
 
 
 def sweep(folder: Path, manifest: Manifest) -> None:
-    """Deletes files that no manifest names, but for those of later batches than the manifest's; O(files).
+    """Delete files that no manifest names, except those of batches later than the manifest's; O(files).
 
-    They may be alive: Spark may have given this task up for lost, and another have gone on.
+    Later files may be live: Spark may have given this task up, and another attempt may have continued.
     """
     names = manifest.names
     for name in os.listdir(folder):
@@ -156,7 +171,7 @@ def sweep(folder: Path, manifest: Manifest) -> None:
 
 
 def retire(folder: Path, retired: Retired, before: int) -> Retired:
-    """Deletes what was retired up to the batch `before`; what is left."""
+    """Delete the files that were retired up to batch `before`; return the remaining entries."""
     for batch, name, _ in retired:
         if batch <= before:
             (folder / name).unlink(missing_ok=True)

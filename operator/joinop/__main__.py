@@ -1,4 +1,4 @@
-"""`python -m joinop` runs the operator until it is told to stop."""
+"""`python -m joinop` runs the operator until it receives SIGTERM."""
 
 import logging
 import os
@@ -7,7 +7,7 @@ from joinop.lean import lean
 
 
 def main() -> None:
-    """The operator, with settings from the environment."""
+    """Run the operator with settings from the environment."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("kopf").setLevel(logging.WARNING)
     lean()

@@ -1,8 +1,8 @@
-"""What may the author of a StreamJoin name who may do nothing else in the cluster?
+"""Allow lists: what authors of StreamJoins may name.
 
-A StreamJoin runs pods in its author's name: they mount what its volumes say, run its image, and send what its Secrets hold to
-the hosts that it names. In a cluster where authors may not do that themselves, these lists are what stands between.
-An entry is a name, or a pattern in which `*` stands for any characters.
+A StreamJoin runs pods on behalf of its author: they mount its volumes, run its image, and send the contents
+of its Secrets to the hosts that it names. Where authors may not do that themselves, only these lists hold
+them back. An entry is a name, or a pattern in which `*` stands for any characters.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ ANY = ("*",)
 
 @dataclass(frozen=True)
 class Allow:
-    """The lists, as the chart's values `jobs.allow` give them."""
+    """The lists of the chart's value `jobs.allow`."""
 
     volumes: tuple[str, ...] = ("claim", "secret")  # kinds; without hostPath a job sees nothing of its node
     images: tuple[str, ...] = ()  # besides the default image in any version
@@ -26,17 +26,17 @@ class Allow:
     hosts: tuple[str, ...] = ANY  # of databases and brokers
 
     @staticmethod
-    def of(said: dict[str, Any]) -> "Allow":
-        """From what stands in the values; a list that is not there keeps its default."""
-        return Allow(**{name: tuple(map(str, entries)) for name, entries in said.items()})
+    def of(values: dict[str, Any]) -> "Allow":
+        """Read the lists from the chart's value; a missing list keeps its default."""
+        return Allow(**{name: tuple(map(str, entries)) for name, entries in values.items()})
 
     def problems(self, spec: Spec, default_image: str) -> Iterator[str]:
-        """What the spec names and may not."""
+        """Yield everything that the spec names and may not."""
         for number, volume in enumerate(spec.volumes):
             if (kind := _kind(volume)) not in self.volumes:
                 yield (
                     f"spec.volumes.{number}.{kind}: volumes of this kind are not allowed here ({_listed(self.volumes)} are);"
-                    " use a claim, or ask whoever runs the operator for jobs.allow.volumes"
+                    " use a claim, or ask your administrator for jobs.allow.volumes"
                 )
         yield from self._image(spec.image, default_image)
         for place, secret in _secrets(spec):
@@ -45,7 +45,9 @@ class Allow:
             yield from self._hosts(spec)
 
     def _image(self, image: str | None, default: str) -> Iterator[str]:
-        """The default image is compared, not matched: behind its name and a colon there may be another registry's port."""
+        """The default image is compared, not matched: behind its name and a colon there may be another
+        registry's port.
+        """
         own = _repository(default)
         if image is not None and _repository(image) != own and not _matches(image, self.images):
             yield _refusal("spec.image", "image", image, (f"{own}:*", *self.images), "images")
@@ -72,7 +74,7 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 def _refusal(place: str, what: str, name: str, allowed: tuple[str, ...], value: str) -> str:
     return (
-        f"{place}: {what} {name} is not allowed here ({_listed(allowed)}); use another, or ask whoever runs the operator"
+        f"{place}: {what} {name} is not allowed here ({_listed(allowed)}); use another, or ask your administrator"
         f" for jobs.allow.{value}"
     )
 
@@ -86,7 +88,7 @@ def _kind(volume: Volume) -> str:
 
 
 def _repository(image: str) -> str:
-    """Without its tag and digest; a port of the registry is no tag."""
+    """The image without its tag and digest. The port of a registry is not a tag."""
     name = image.partition("@")[0]
     head, _, last = name.rpartition("/")
     return "/".join(filter(None, (head, last.partition(":")[0])))
@@ -101,7 +103,7 @@ def _secrets(spec: Spec) -> Iterator[tuple[str, str]]:
 
 
 def _dialled(spec: Spec) -> Iterator[tuple[str, str | None]]:
-    """Whom the job's pods talk to; None where only a variable knows."""
+    """Yield the hosts that the job's pods connect to; None where the host is hidden in a variable."""
     for name, given in spec.inputs.items():
         if given.postgres is not None:
             hosts = given.postgres.host

@@ -1,36 +1,51 @@
-"""The API server, over HTTP: the few requests that the operator makes, each safe to make again.
+"""The API server, through the official client: the few requests that the operator makes, each safe to
+repeat.
 
-Writing is server-side apply with our own field manager: what others set is left alone, what we no longer ask for goes.
+Writing is server-side apply with a field manager of our own: fields that others set are left alone, and
+fields that are no longer asked for are removed.
+
+Of `kubernetes` this uses the dynamic client: objects stay plain dictionaries. Its generated classes would
+turn each of the ten thousand objects of a thousand jobs into a tree of models.
 """
 
 import asyncio
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import aiohttp
+import orjson
+from kubernetes.aio import dynamic
+from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
-from joinop import login
-from joinop.kinds import BY_NAME, EVENT, STREAMJOIN, Kind
-from joinop.names import API_VERSION, KIND, MANAGER, Object
+from joinlib.deploy import API_VERSION, KIND, MANAGER
+from joinop.credentials import async_client
+from joinop.names import Object
+from joinop.resources import BY_KIND, EVENT, STREAMJOIN, Resource
 
-_APPLY = {"fieldManager": MANAGER, "force": "true"}
-_FRESH_S = 60.0  # credentials are read again after this
-_PAUSES_S = (0.5, 2.0)  # before asking again when the server is busy, unless it says how long
+_PAUSES_S = (
+    0.5,
+    2.0,
+)  # before a request is repeated when the server is busy, unless the server says how long
 _LONGEST_S = 30.0  # pause that the server may ask for
-_BUSY = {429, 500, 502, 503, 504}
 _PAGE = 500  # objects of a listing in one answer
+_APPLY = {"field_manager": MANAGER, "force_conflicts": True}
+_MERGE = "application/merge-patch+json"
+Verb = Callable[..., Awaitable[Any]]  # of the client
 FORBIDDEN, NOT_FOUND, CONFLICT, EXPIRED = 403, 404, 409, 410
+_UNREACHABLE = 0
+_BUSY = {_UNREACHABLE, 429, 500, 502, 503, 504}
+_PARALLEL = 16  # requests at a time
 
 
-def anybody() -> None:
-    """May act: there is no other operator."""
+def always() -> None:
+    """The check of an operator that has no rival: it may act at any time."""
 
 
 class ApiError(Exception):
-    """The API server said no."""
+    """The API server refused a request, or could not be reached (status 0)."""
 
     def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -39,81 +54,104 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class Listing:
-    """All objects of a kind, with the kind written into each, as of a version."""
+    """All objects of a resource, with the kind written into each, as of a version."""
 
     items: list[Object]
     version: int
 
 
 class Api:
-    """A session with the API server. `check` is called right before each request that changes something."""
+    """A session with the API server.
+
+    Args:
+        client: connected to it.
+        check: called right before each request that changes something.
+        parallel: requests at a time.
+        timeout_s: of one request.
+    """
 
     def __init__(
-        self, check: Callable[[], None] = anybody, parallel: int = 16, timeout_s: float = 30.0
+        self,
+        client: dynamic.DynamicClient,
+        check: Callable[[], None] = always,
+        parallel: int = _PARALLEL,
+        timeout_s: float = 30.0,
     ) -> None:
-        self._check = check
-        self._info, self._read_at = login.connection(), time.monotonic()
+        self._client, self._check = client, check
         self._gate = asyncio.Semaphore(parallel)
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._info.as_ssl_context(), limit=parallel),
-            timeout=aiohttp.ClientTimeout(total=timeout_s),
-        )
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+
+    @staticmethod
+    async def connected(check: Callable[[], None] = always) -> "Api":
+        """A session with the API server that the environment names."""
+        return Api(await async_client(_PARALLEL), check)
 
     async def close(self) -> None:
-        await self._session.close()
+        await self._client.client.close()
 
-    async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
+    async def get(self, resource: Resource, namespace: str | None, name: str) -> Object | None:
         """The object; None if there is none."""
         try:
-            return await self._ask("GET", kind.path(namespace, name))
+            found: Object = await self._read(
+                self._client.get, _known(resource), name=name, namespace=namespace
+            )
         except ApiError as error:
             if error.status == NOT_FOUND:
                 return None
             raise
+        return found
 
     async def events(self, namespace: str, kind: str, name: str) -> list[Object]:
-        """What was told of an object within the last hour."""
-        chosen = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}"}
-        found: list[Object] = (await self._ask("GET", EVENT.path(namespace), chosen))["items"]
+        """The events of an object, of the last hour."""
+        chosen = f"involvedObject.kind={kind},involvedObject.name={name}"
+        answer = await self._read(self._client.get, _known(EVENT), namespace=namespace, field_selector=chosen)
+        found: list[Object] = answer["items"]
         return found
 
     async def list(
-        self, kind: Kind, namespace: str | None, selector: str = "", *, cached: bool = False
+        self, resource: Resource, namespace: str | None, selector: str = "", *, cached: bool = False
     ) -> Listing:
-        """All objects of a kind, a page at a time. `cached`: what the API server has in memory, which may be a little old."""
-        asked = {"limit": str(_PAGE)} | ({"resourceVersion": "0"} if cached else {})
-        asked |= {"labelSelector": selector} if selector else {}
+        """All objects of a resource, a page at a time.
+
+        `cached`: from the API server's memory, which may be a little old.
+        """
+        query: dict[str, Any] = {"namespace": namespace, "limit": _PAGE}
+        query |= {"resource_version": "0"} if cached else {}
+        query |= {"label_selector": selector} if selector else {}
         try:
-            return await self._pages(kind, kind.path(namespace), asked)
+            return await self._pages(resource, query)
         except ApiError as error:
             if error.status != EXPIRED:
                 raise
-        del asked["limit"]  # the server has forgotten the version of the first page
-        return await self._pages(kind, kind.path(namespace), asked)
+        del query["limit"]  # the server has forgotten the version of the first page
+        return await self._pages(resource, query)
 
-    async def _pages(self, kind: Kind, path: str, asked: Mapping[str, str]) -> Listing:
-        page = await self._ask("GET", path, asked)
+    async def _pages(self, resource: Resource, query: dict[str, Any]) -> Listing:
+        page = await self._read(self._client.get, _known(resource), **query)
         found, version = page["items"], page["metadata"]["resourceVersion"]
-        while token := page["metadata"].get("continue"):
-            page = await self._ask("GET", path, _more(asked, token))
+        following = {name: value for name, value in query.items() if name != "resource_version"}
+        while token := page["metadata"].get("continue"):  # which names the version of the first page
+            page = await self._read(self._client.get, _known(resource), **following, _continue=token)
             found += page["items"]
-        items = [{**item, "kind": kind.kind, "apiVersion": kind.api_version} for item in found]
+        items = [{**item, "kind": resource.kind, "apiVersion": resource.api_version} for item in found]
         return Listing(items, int(version))
 
-    async def serves(self, kind: Kind) -> bool:
-        """Does the cluster have this kind?"""
+    async def serves(self, resource: Resource) -> bool:
+        """Does the cluster have this resource?"""
         try:
-            found = await self._ask("GET", kind.root)
+            found = await self._read(self._client.request, "get", resource.root)
         except ApiError as error:
             if error.status == NOT_FOUND:
                 return False
             raise
-        return any(item["name"] == kind.plural for item in found["resources"])
+        return any(item["name"] == resource.plural for item in found["resources"])
 
-    async def apply(self, thing: Object) -> Object:
-        """Make it so, whether it is there or not."""
-        kind, metadata = BY_NAME[thing["kind"]], thing["metadata"]
-        return await self._ask("PATCH", kind.path(metadata["namespace"], metadata["name"]), _APPLY, thing)
+    async def apply(self, obj: Object) -> Object:
+        """Make the object as it is given, whether it exists or not."""
+        found: Object = await self._write(
+            self._client.server_side_apply, _known(BY_KIND[obj["kind"]]), body=obj, **_APPLY
+        )
+        return found
 
     async def apply_status(self, namespace: str, name: str, status: Object) -> Object:
         """Make this the whole status of a StreamJoin, as far as it is ours."""
@@ -123,98 +161,101 @@ class Api:
             "metadata": {"name": name, "namespace": namespace},
             "status": status,
         }
-        return await self._ask("PATCH", STREAMJOIN.path(namespace, name, "status"), _APPLY, body)
+        below = _known(STREAMJOIN).subresources["status"]
+        found: Object = await self._write(self._client.server_side_apply, below, body=body, **_APPLY)
+        return found
 
-    async def create(self, thing: Object) -> bool:
-        """Make it unless there is one of that name; whether it was made."""
+    async def create(self, obj: Object) -> bool:
+        """Create the object unless there is one of its name; whether it was created."""
         try:
-            await self._ask("POST", BY_NAME[thing["kind"]].path(thing["metadata"]["namespace"]), None, thing)
+            await self._write(self._client.create, _known(BY_KIND[obj["kind"]]), body=obj)
         except ApiError as error:
             if error.status == CONFLICT:
                 return False
             raise
         return True
 
-    async def told_again(self, event: Object) -> None:
-        """An event that is there happened again; how often is not counted."""
-        metadata = event["metadata"]
+    async def repeat_event(self, event: Object) -> None:
+        """Note that an event happened again; how often is not counted."""
         body = {"lastTimestamp": event["lastTimestamp"]}
-        await self._ask("PATCH", EVENT.path(metadata["namespace"], metadata["name"]), None, body)
+        await self._write(self._client.patch, _known(EVENT), body=body, content_type=_MERGE, **_where(event))
 
-    async def delete(self, thing: Object, *, at_once: bool = False) -> None:
-        """Remove this very object, not a later one of the same name. `at_once`: without a word of a pod's node."""
-        kind, metadata = BY_NAME[thing["kind"]], thing["metadata"]
-        body: Object = {"preconditions": {"uid": metadata["uid"]}}
+    async def delete(self, obj: Object, *, at_once: bool = False) -> None:
+        """Delete this very object, not a later one of its name.
+
+        `at_once`: without waiting for a pod's node.
+        """
+        body: Object = {"preconditions": {"uid": obj["metadata"]["uid"]}}
         if at_once:
             body["gracePeriodSeconds"] = 0
         try:
-            await self._ask("DELETE", kind.path(metadata["namespace"], metadata["name"]), None, body)
+            await self._write(self._client.delete, _known(BY_KIND[obj["kind"]]), body=body, **_where(obj))
         except ApiError as error:
             if error.status not in (NOT_FOUND, CONFLICT):
                 raise
 
-    async def _ask(
-        self, method: str, path: str, params: Mapping[str, str] | None = None, body: Object | None = None
-    ) -> Any:
+    async def _read(self, verb: Verb, *what: Any, **query: Any) -> Any:
+        return await self._repeated(always, verb, *what, **query)
+
+    async def _write(self, verb: Verb, *what: Any, **query: Any) -> Any:
+        return await self._repeated(self._check, verb, *what, **query)
+
+    async def _repeated(self, check: Callable[[], None], verb: Verb, *what: Any, **query: Any) -> Any:
+        """Send a request, and repeat it while the server is busy or cannot be reached."""
         for pause_s in _PAUSES_S:
             try:
-                return await self._once(method, path, params, body)
+                return await self._once(check, verb, *what, **query)
             except ApiError as error:
                 if error.status not in _BUSY:
                     raise
                 pause_s = error.retry_after_s or pause_s
-            except (aiohttp.ClientConnectionError, TimeoutError):
-                pass
             await asyncio.sleep(pause_s)
-        try:
-            return await self._once(method, path, params, body)
-        except (aiohttp.ClientConnectionError, TimeoutError) as error:
-            raise ApiError(0, "Unreachable", f"the API server cannot be reached: {error}") from error
+        return await self._once(check, verb, *what, **query)
 
-    async def _once(
-        self, method: str, path: str, params: Mapping[str, str] | None, body: Object | None
-    ) -> Any:
-        headers = self._headers() | {"Accept": "application/json", "Content-Type": _content(method, params)}
-        data = None if body is None else json.dumps(body)
-        url = self._info.server.rstrip("/") + path
+    async def _once(self, check: Callable[[], None], verb: Verb, *what: Any, **query: Any) -> Any:
         async with self._gate:
-            if method != "GET":
-                self._check()
-            async with self._session.request(
-                method, url, params=params, data=data, headers=headers
-            ) as answer:
-                if answer.status < 400:
-                    return await answer.json()
-                raise await _error(answer)
-
-    def _headers(self) -> dict[str, str]:
-        if time.monotonic() - self._read_at > _FRESH_S:
-            self._info, self._read_at = login.connection(), time.monotonic()
-        return dict(self._info.as_http_headers())
+            check()
+            try:
+                answer = await verb(*what, serialize=False, _request_timeout=self._timeout, **query)
+                return orjson.loads(await answer.read())
+            except DynamicApiError as error:
+                raise _refusal(error) from error
+            except (aiohttp.ClientError, TimeoutError) as error:
+                message = f"the API server cannot be reached: {str(error) or type(error).__name__}"
+                raise ApiError(_UNREACHABLE, "Unreachable", message) from error
 
 
-def _more(asked: Mapping[str, str], token: str) -> dict[str, str]:
-    """The next page: of the version of the first one, which the token names."""
-    return {name: value for name, value in asked.items() if name != "resourceVersion"} | {"continue": token}
+@cache
+def _known(resource: Resource) -> dynamic.Resource:
+    """The resource as the client has it: what discovery would find."""
+    status = {"kind": resource.kind, "name": f"{resource.plural}/status", "namespaced": True}
+    return dynamic.Resource(
+        prefix="apis" if resource.group else "api",
+        group=resource.group,
+        api_version=resource.version,
+        kind=resource.kind,
+        name=resource.plural,
+        namespaced=True,
+        subresources={"status": status},
+    )
 
 
-def _content(method: str, params: Mapping[str, str] | None) -> str:
-    if method != "PATCH":
-        return "application/json"
-    return "application/apply-patch+yaml" if params else "application/merge-patch+json"
+def _where(obj: Object) -> dict[str, str]:
+    metadata = obj["metadata"]
+    return {"name": metadata["name"], "namespace": metadata["namespace"]}
 
 
-async def _error(answer: aiohttp.ClientResponse) -> ApiError:
-    """The server's own words, if it has some."""
-    pause_s = _pause_s(answer.headers.get("Retry-After", ""))
+def _refusal(error: DynamicApiError) -> ApiError:
+    """With the server's own message, if it has one."""
+    pause_s = _pause_s((error.headers or {}).get("Retry-After", ""))
     try:
-        said = json.loads(await answer.text())
-        return ApiError(answer.status, str(said.get("reason", "")), str(said.get("message", "")), pause_s)
-    except (ValueError, AttributeError):
-        message = f"the API server answered {answer.status}"
-        return ApiError(answer.status, answer.reason or "", message, pause_s)
+        said = json.loads(error.body or "")
+        return ApiError(error.status, str(said.get("reason", "")), str(said.get("message", "")), pause_s)
+    except (ValueError, TypeError, AttributeError):
+        message = f"the API server answered {error.status}"
+        return ApiError(error.status, error.reason or "", message, pause_s)
 
 
-def _pause_s(said: str) -> float | None:
-    """What Retry-After asks for; the API server says seconds."""
-    return min(float(said), _LONGEST_S) if said.isdecimal() else None
+def _pause_s(header: str) -> float | None:
+    """What Retry-After asks for; the API server writes seconds."""
+    return min(float(header), _LONGEST_S) if header.isdecimal() else None

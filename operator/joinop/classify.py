@@ -1,7 +1,9 @@
-"""What does a change of the spec cost? Law: equal specs cost nothing, and every field has exactly one class.
+"""Classify what a change of the spec costs.
+
+Law: equal specs cost nothing, and every field has exactly one class.
 
 nothing      the same
-live         the running driver takes it over: executors, scaling, suspend
+live         the running driver adopts it: executors, scaling, suspend
 restart      another driver goes on from the checkpoint: image, resources, batches, output, …
 checkpoint   stored state would not fit the query: refused, unless checkpoint.path or reset changed too
 """
@@ -11,15 +13,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from joinlib.plan import compare
-from joinop.judge import Accepted
-from joinop.leaves import LIVE
+from joinlib.model.fingerprint import compare
+from joinop.admission import Admitted
+from joinop.flatten import LIVE
 
 _SHOWN = 60  # characters of a value
 
 
 class Cost(StrEnum):
-    """What it costs to follow a change."""
+    """The cost of following a change."""
 
     NOTHING = "nothing"
     LIVE = "live"
@@ -29,7 +31,7 @@ class Cost(StrEnum):
 
 @dataclass(frozen=True)
 class Pinned:
-    """The checkpoint that a driver has worked on."""
+    """The checkpoint that a driver of the job has worked on."""
 
     folder: str
     fingerprint: dict[str, Any]
@@ -37,21 +39,21 @@ class Pinned:
 
 @dataclass(frozen=True)
 class Change:
-    """From the accepted document to a new one."""
+    """The change from the accepted document to a new one."""
 
     cost: Cost
     reasons: tuple[str, ...] = ()
     refused: bool = False
 
 
-def classify(old: Accepted | None, new: Accepted, pinned: Pinned | None) -> Change:
-    """The class of a change, with what has changed. Without `old` nothing runs: everything is new."""
+def classify(old: Admitted | None, new: Admitted, pinned: Pinned | None) -> Change:
+    """Return the class of a change and what has changed. Without `old` nothing runs yet."""
     same = pinned is not None and pinned.folder == new.folder
     if pinned is not None and same and (reasons := tuple(compare(pinned.fingerprint, new.fingerprint))):
         return Change(Cost.CHECKPOINT, reasons, refused=True)
     if old is None:
         return Change(Cost.NOTHING)
-    changed = {place: _said(place, old, new) for place in _changed(old.leaves, new.leaves)}
+    changed = {place: _said(place, old, new) for place in _changed(old.fields, new.fields)}
     if pinned is not None and not same:
         return Change(Cost.CHECKPOINT, (f"a new checkpoint begins in {new.folder}", *changed.values()))
     return Change(
@@ -61,7 +63,7 @@ def classify(old: Accepted | None, new: Accepted, pinned: Pinned | None) -> Chan
 
 
 def cost(place: str) -> Cost:
-    """What a change of this field costs, the state apart."""
+    """The cost of changing this field, apart from its effect on stored state."""
     return Cost.LIVE if LIVE.match(place) else Cost.RESTART
 
 
@@ -71,7 +73,7 @@ def _changed(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
             yield place
 
 
-def _said(place: str, old: Accepted, new: Accepted) -> str:
-    was, now = (str(each.leaves.get(place, "the default")) for each in (old, new))
+def _said(place: str, old: Admitted, new: Admitted) -> str:
+    was, now = (str(each.fields.get(place, "the default")) for each in (old, new))
     short = max(len(was), len(now)) <= _SHOWN and "\n" not in was + now
     return f"spec.{place}: {was} -> {now}" if short else f"spec.{place} changed"

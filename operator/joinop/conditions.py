@@ -1,4 +1,4 @@
-"""What is true of a job, since when? Law: to say the same again changes nothing, also not the times."""
+"""Status conditions. Law: stating the same condition again changes nothing, not even its times."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ _MESSAGE_MAX = 4_000  # characters; the API takes 32768
 
 
 @dataclass(frozen=True)
-class Condition:
-    """One aspect of a job."""
+class StatusCondition:
+    """One condition of a job's status."""
 
     type: str
     status: Truth
@@ -24,13 +24,15 @@ def truth(value: bool) -> Truth:
     return "True" if value else "False"
 
 
-def merged(before: Iterable[Object], now: Iterable[Condition], generation: int, at: str) -> list[Object]:
-    """The conditions as the API shows them. The time is that of the last change of `status`."""
+def merged(
+    before: Iterable[Object], now: Iterable[StatusCondition], generation: int, at: str
+) -> list[Object]:
+    """Return the conditions as the API shows them, each with the time of its last transition."""
     known = {condition["type"]: condition for condition in before}
     return [_shown(condition, known.get(condition.type, {}), generation, at) for condition in now]
 
 
-def _shown(condition: Condition, before: Object, generation: int, at: str) -> Object:
+def _shown(condition: StatusCondition, before: Object, generation: int, at: str) -> Object:
     same = before.get("status") == condition.status
     return {
         "type": condition.type,

@@ -1,4 +1,4 @@
-"""What is the operator told by its environment?"""
+"""Settings of the operator, from its environment."""
 
 import json
 import os
@@ -18,35 +18,33 @@ DEFAULT_IMAGE = "streamjoin:latest"
 class Config:
     """Settings of the operator; the defaults fit a cluster."""
 
-    image: str = DEFAULT_IMAGE  # of jobs that name none
+    image: str = DEFAULT_IMAGE  # of jobs whose spec names none
     pull_policy: str = "IfNotPresent"
-    namespaces: tuple[str, ...] = ()  # none: all
+    namespaces: tuple[str, ...] = ()  # empty: all
     cpu_request: str | None = None  # of driver and executors; None: the cores of the spec
     pods: Pods = field(default_factory=Pods)  # what a spec leaves out
-    node_loss_s: int = 30  # pods stay on a node that is lost for so long
-    http_secret: str | None = None  # with the certificate of drivers' HTTP; None: it is in clear
+    node_loss_s: int = 30  # how long pods stay bound to a lost node
+    http_secret: str | None = None  # Secret with the certificate of drivers' HTTP; None: plain HTTP
     port: int = 8080  # of /healthz and /metrics
-    lease: str | None = (
-        None  # NAMESPACE/NAME: of several operators only its holder acts; None: there is no other
-    )
-    identity: str = ""  # the holder's name
-    workers: int = 8  # jobs looked at side by side
+    lease: str | None = None  # NAMESPACE/NAME: only its holder acts; None: this is the only operator
+    identity: str = ""  # this operator's name in the Lease
+    workers: int = 8  # jobs reconciled concurrently
     resync_s: float = 600.0
     round_s: float = 30.0
     poll_s: float = 5.0
-    stale_s: float = 30.0  # a driver that was silent for so long has no figures
+    stale_s: float = 30.0  # the last scrape of a silent driver is used for this long
     prometheus: str | None = None  # URL; None: drivers are asked for their figures
     prometheus_token: Path | None = None  # file
     prometheus_ca: Path | None = None  # file
-    figures_s: float = 10.0  # figures alone are written to the status this often at most
+    figures_s: float = 10.0  # pause between status updates of one job that change figures only
     allow: Allow = field(default_factory=Allow)  # what authors of StreamJoins may name
     scrapers: tuple[Any, ...] = ()  # peers, as in a NetworkPolicy, that may read the drivers' figures
     namespace: str | None = None  # the operator's own; None: it runs outside the cluster
-    figures_rate: float = 20.0  # and of all jobs together, so many times a second
+    figures_rate: float = 20.0  # such updates of all jobs together, per second
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> "Config":
-        """From JOINOP_… variables."""
+        """Read the JOINOP_… variables."""
         given = {
             name: value for name, value in environment.items() if name.startswith("JOINOP_") and value.strip()
         }

@@ -1,176 +1,190 @@
-"""What is to be done for a job? Pure: what was seen goes in, what is to be written comes out.
+"""Decide the desired state of a job from its observed state. Pure.
 
-Law: once done, nothing is left to do.
+Law: once the desired state is written, the next decision writes nothing.
 
-A refused document changes nothing of what runs: the ConfigMap holds the last accepted one, and its objects are kept as
-they should be. Only `suspend` is always obeyed.
+A rejected document changes nothing that runs: the ConfigMap holds the last accepted one, and the job's
+objects are kept as that document wants them. Only `suspend` is always obeyed.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from joinlib import deploy
 from joinlib.scale import Observed
-from joinop import build, lost, names, status
+from joinop import build, names, node_loss, status
+from joinop.admission import Admitted, Rejected, document, validate
 from joinop.build.settings import accepted
 from joinop.classify import Change, Cost, classify
-from joinop.compare import covers, stamped
 from joinop.config import Config
+from joinop.degradation import Degradation
+from joinop.drift import covers, stamped
 from joinop.events import Event, between
-from joinop.judge import Accepted, Refused, document, judge
-from joinop.names import Key, Object
-from joinop.problem import Problem
-from joinop.reading import Reading
-from joinop.status import View, pinned
+from joinop.names import JobKey, Object
+from joinop.scrape import Scrape
+from joinop.status import JobView, pinned
 
 Child = tuple[str, str]  # kind and name
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Everything that a decision may depend on."""
+class ObservedState:
+    """Everything that a decision depends on."""
 
-    thing: Object
+    stream_join: Object
     children: Mapping[Child, Object]
     pods: tuple[Object, ...] = ()
-    claims: Mapping[str, bool] | None = None  # which are there
-    rival: Key | None = None
-    reading: Reading | None = None  # None: nobody to ask, or the answer is too old
+    claims: Mapping[str, bool] | None = None  # which of them exist
+    checkpoint_owner: JobKey | None = None
+    scrape: Scrape | None = None  # None: no driver, or its last answer is too old
     monitored: bool = False
-    trouble: Problem | None = None  # what could not be written
-    unheard: str = ""  # why the driver did not take a number of executors
-    observed: Observed | None = None  # what executors hold, where a period of scaling is over
-    nodes: Mapping[str, lost.Node] = field(default_factory=dict)  # those of pods that do not work
-    lapsed: bool = False  # nobody has renewed the driver's Lease for as long as it lasts
-    unmade: Problem | None = None  # why there is no driver's pod, or why it does not start
+    write_error: Degradation | None = None  # why the last write failed
+    unacknowledged: str = ""  # why the driver has not accepted a number of executors
+    scaling_input: Observed | None = None  # load of the executors; None: no scaling period has ended
+    # Nodes of pods that are not ready.
+    nodes: Mapping[str, node_loss.NodeHealth] = field(default_factory=dict)
+    lapsed: bool = False  # the driver's Lease has expired
+    pod_problem: Degradation | None = None  # why the driver's pod is not created, or does not start
     now: float = 0.0  # seconds since 1970
     at: str = ""  # now, for the status
 
 
 @dataclass(frozen=True)
-class Decision:
-    """What is to be written."""
+class DesiredState:
+    """What has to be written for a job."""
 
-    job: build.Job | None  # None: nothing was ever accepted
+    job: build.JobBlueprint | None  # None: no document was ever accepted
     apply: tuple[Object, ...]
     prune: tuple[Object, ...]
     status: Object
     events: tuple[Event, ...]
-    executors: int | None = None  # to be asked of the driver
-    remove: tuple[Object, ...] = ()  # pods that go without a word of their node
+    executors: int | None = None  # to request from the driver
+    remove: tuple[Object, ...] = ()  # pods to delete without waiting for their node
 
     @property
     def starting(self) -> bool:
-        """Is a driver awaited? Then time alone may change what is to be said."""
+        """Is a driver starting? Then the passing of time alone may change the status."""
         conditions = self.status["conditions"]
         return any(c["type"] == "Progressing" and c["status"] == "True" for c in conditions)
 
     def follows(self, before: Object) -> bool:
-        """Has scaling changed its mind? Then there is something to do, once it is written down."""
+        """Has scaling decided on another number of executors? It is acted upon once the status holds it."""
         return (before.get("scaling") or {}).get("wanted") != (self.status.get("scaling") or {}).get("wanted")
 
 
-def decide(seen: Seen, config: Config) -> Decision:
-    """The decision. It costs a few milliseconds for a document not seen before."""
-    view, change = _viewed(seen, config)
+def decide(observed: ObservedState, config: Config) -> DesiredState:
+    """Return the desired state. Takes a few milliseconds for a document that was not validated before."""
+    view, change = _viewed(observed, config)
     runs = view.runs
     resting = view.suspended or view.exhausted
-    job = _job(seen, runs, config, view.image, suspended=resting) if runs is not None else None
-    wanted = build.children(job, monitored=seen.monitored) if job is not None else ()
-    after = status.of(view, seen.at)
-    remove = lost.removable(seen.pods, seen.nodes, lapsed=seen.lapsed, now=seen.now)
-    return Decision(
+    job = _job(observed, runs, config, view.image, suspended=resting) if runs is not None else None
+    desired = build.children(job, monitored=observed.monitored) if job is not None else ()
+    after = status.of(view, observed.at)
+    remove = node_loss.removable(observed.pods, observed.nodes, lapsed=observed.lapsed, now=observed.now)
+    return DesiredState(
         job=job,
         apply=tuple(
-            child for child in map(stamped, wanted) if not covers(seen.children.get(_child(child)), child)
+            child
+            for child in map(stamped, desired)
+            if not covers(observed.children.get(_child(child)), child)
         ),
-        prune=tuple(_extra(seen, wanted)) if job is not None else (),
+        prune=tuple(_extra(observed, desired)) if job is not None else (),
         status=after,
-        events=(*between(seen.thing.get("status", {}), after, change), *_removed(remove, seen.nodes)),
-        executors=status.to_ask(view),
+        events=(
+            *between(observed.stream_join.get("status", {}), after, change),
+            *_removed(remove, observed.nodes),
+        ),
+        executors=status.executors_to_request(view),
         remove=tuple(remove),
     )
 
 
-def view_of(seen: Seen, config: Config) -> View:
-    """What a status is made of."""
-    return _viewed(seen, config)[0]
+def view_of(observed: ObservedState, config: Config) -> JobView:
+    """Return what the status is derived from."""
+    return _viewed(observed, config)[0]
 
 
-def _removed(pods: list[Object], nodes: Mapping[str, lost.Node]) -> Iterator[Event]:
+def _removed(pods: list[Object], nodes: Mapping[str, node_loss.NodeHealth]) -> Iterator[Event]:
     for pod in pods:
-        message = (
-            f"pod {pod['metadata']['name']} is removed without a word of its node: {lost.words(pod, nodes)}"
-        )
+        message = f"pod {pod['metadata']['name']} is deleted without waiting for its node: {node_loss.description(pod, nodes)}"
         yield Event("Warning", "Replaced", message)
 
 
-def _viewed(seen: Seen, config: Config) -> tuple[View, Change]:
-    held = _held(seen, config)
-    verdict = _allowed(judge(document(seen.thing)), config)
-    problem, change = _refusal(seen, verdict, held)
-    runs = held if problem is not None or not isinstance(verdict, Accepted) else verdict
-    view = View(
-        thing=seen.thing,
+def _viewed(observed: ObservedState, config: Config) -> tuple[JobView, Change]:
+    held = _held(observed, config)
+    verdict = _allowed(validate(document(observed.stream_join)), config)
+    problem, change = _refusal(observed, verdict, held)
+    runs = held if problem is not None or not isinstance(verdict, Admitted) else verdict
+    view = JobView(
+        stream_join=observed.stream_join,
         runs=runs,
-        suspended=seen.thing.get("spec", {}).get("suspend") is True or seen.rival is not None,
-        pods=seen.pods,
-        reading=seen.reading,
-        refusal=problem or seen.trouble,
-        unheard=seen.unheard,
-        observed=seen.observed,
-        now=seen.now,
-        nodes=seen.nodes,
-        unmade=seen.unmade,
-        image="" if runs is None else runs.model.spec.image or _kept_image(seen, runs) or config.image,
+        suspended=observed.stream_join.get("spec", {}).get("suspend") is True
+        or observed.checkpoint_owner is not None,
+        pods=observed.pods,
+        scrape=observed.scrape,
+        refusal=problem or observed.write_error,
+        unacknowledged=observed.unacknowledged,
+        scaling_input=observed.scaling_input,
+        now=observed.now,
+        nodes=observed.nodes,
+        pod_problem=observed.pod_problem,
+        image=""
+        if runs is None
+        else runs.model.spec.image or _retained_image(observed, runs) or config.image,
     )
     return view, change
 
 
-def _held(seen: Seen, config: Config) -> Accepted | None:
-    """The document that was accepted last."""
-    found = accepted(seen.children.get(("ConfigMap", names.spec(seen.thing["metadata"]["name"]))))
+def _held(observed: ObservedState, config: Config) -> Admitted | None:
+    """The document that was accepted last, from the ConfigMap."""
+    found = accepted(
+        observed.children.get(("ConfigMap", names.spec(observed.stream_join["metadata"]["name"])))
+    )
     if found is None or "metadata" not in found:
         return None
-    verdict = _allowed(judge(found), config)  # the lists may be stricter now
-    return verdict if isinstance(verdict, Accepted) else None
+    verdict = _allowed(validate(found), config)  # the allow lists may be stricter by now
+    return verdict if isinstance(verdict, Admitted) else None
 
 
-def _allowed(verdict: Accepted | Refused, config: Config) -> Accepted | Refused:
-    """Refuses what this cluster lets no author name."""
-    if isinstance(verdict, Refused):
+def _allowed(verdict: Admitted | Rejected, config: Config) -> Admitted | Rejected:
+    """Reject what the allow lists of this cluster do not permit."""
+    if isinstance(verdict, Rejected):
         return verdict
     problems = tuple(config.allow.problems(verdict.model.spec, config.image))
-    return Refused(problems) if problems else verdict
+    return Rejected(problems) if problems else verdict
 
 
-def _refusal(seen: Seen, verdict: Accepted | Refused, held: Accepted | None) -> tuple[Problem | None, Change]:
-    """Why the document is not followed, and what its change would cost."""
-    if isinstance(verdict, Refused):
-        return Problem("SpecRefused", "\n".join(verdict.problems)), Change(Cost.NOTHING)
-    change = classify(held, verdict, pinned(seen.thing))
-    if seen.rival is not None:
+def _refusal(
+    observed: ObservedState, verdict: Admitted | Rejected, held: Admitted | None
+) -> tuple[Degradation | None, Change]:
+    """Return why the document is not followed, if so, and what its change would cost."""
+    if isinstance(verdict, Rejected):
+        return Degradation("SpecRefused", "\n".join(verdict.problems)), Change(Cost.NOTHING)
+    change = classify(held, verdict, pinned(observed.stream_join))
+    if observed.checkpoint_owner is not None:
         owner = (
-            seen.rival.name
-            if seen.rival.namespace == seen.thing["metadata"]["namespace"]
+            observed.checkpoint_owner.name
+            if observed.checkpoint_owner.namespace == observed.stream_join["metadata"]["namespace"]
             else "of another namespace"
         )
         message = f"spec.checkpoint.path: checkpoint {verdict.folder} belongs to StreamJoin {owner}; use another folder"
-        return Problem("CheckpointTaken", message), replace(change, refused=True)
+        return Degradation("CheckpointTaken", message), replace(change, refused=True)
     if change.refused:
         fix = "set it back, or begin a new checkpoint: change spec.checkpoint.path, or spec.checkpoint.reset"
-        return Problem("NewCheckpointNeeded", f"{'; '.join(change.reasons)}. {fix}"), change
-    missing = [claim for claim, there in (seen.claims or {}).items() if not there]
+        return Degradation("NewCheckpointNeeded", f"{'; '.join(change.reasons)}. {fix}"), change
+    missing = [claim for claim, existing in (observed.claims or {}).items() if not existing]
     if missing:
         message = (
             f"spec.volumes: PersistentVolumeClaim {', '.join(missing)} is not in this namespace; create it"
         )
-        return Problem("ClaimMissing", message), replace(change, refused=True)
+        return Degradation("ClaimMissing", message), replace(change, refused=True)
     return None, change
 
 
-def _job(seen: Seen, runs: Accepted, config: Config, image: str, *, suspended: bool) -> build.Job:
-    metadata = seen.thing["metadata"]
-    return build.Job(
+def _job(
+    observed: ObservedState, runs: Admitted, config: Config, image: str, *, suspended: bool
+) -> build.JobBlueprint:
+    metadata = observed.stream_join["metadata"]
+    return build.JobBlueprint(
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
@@ -189,9 +203,11 @@ def _job(seen: Seen, runs: Accepted, config: Config, image: str, *, suspended: b
     )
 
 
-def _kept_image(seen: Seen, runs: Accepted) -> str | None:
-    """A driver that needs no restart keeps its image, also when the operator's default is another by now."""
-    found = seen.children.get(("StatefulSet", names.driver(seen.thing["metadata"]["name"])), {})
+def _retained_image(observed: ObservedState, runs: Admitted) -> str | None:
+    """The image of a driver that needs no restart: it stays even when the operator's default has changed."""
+    found = observed.children.get(
+        ("StatefulSet", deploy.driver(observed.stream_join["metadata"]["name"])), {}
+    )
     spec = found.get("spec", {})
     annotations = spec.get("template", {}).get("metadata", {}).get("annotations") or {}
     if not spec.get("replicas") or annotations.get(names.CONFIG_HASH) != runs.config_hash:
@@ -200,11 +216,11 @@ def _kept_image(seen: Seen, runs: Accepted) -> str | None:
     return image
 
 
-def _child(thing: Object) -> Child:
-    return thing["kind"], thing["metadata"]["name"]
+def _child(obj: Object) -> Child:
+    return obj["kind"], obj["metadata"]["name"]
 
 
-def _extra(seen: Seen, wanted: tuple[Object, ...]) -> list[Object]:
-    """Objects of this job that it should not have."""
-    kept, uid = set(map(_child, wanted)), seen.thing["metadata"]["uid"]
-    return [thing for child, thing in seen.children.items() if child not in kept and names.owned(thing, uid)]
+def _extra(observed: ObservedState, desired: tuple[Object, ...]) -> list[Object]:
+    """Objects of this job that are not desired."""
+    kept, uid = set(map(_child, desired)), observed.stream_join["metadata"]["uid"]
+    return [obj for child, obj in observed.children.items() if child not in kept and names.owned(obj, uid)]

@@ -1,11 +1,11 @@
-"""What is worth telling of a change? Events from one status to the next, and none twice within half an hour."""
+"""Kubernetes events: derived from one status to the next, and none repeated within half an hour."""
 
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from joinop import names
+from joinlib import deploy
 from joinop.classify import Change, Cost
 from joinop.names import Object
 
@@ -27,7 +27,7 @@ _COSTS = {
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a job."""
+    """An event of a job."""
 
     type: Literal["Normal", "Warning"]
     reason: str
@@ -35,7 +35,7 @@ class Event:
 
 
 def between(before: Object, after: Object, change: Change) -> Iterator[Event]:
-    """Events of a step from one status to the next."""
+    """Yield the events between two statuses."""
     if change.cost in _TITLES and not change.refused and not _suspends(change):
         yield Event("Normal", _TITLES[change.cost], f"{'; '.join(change.reasons)}: {_COSTS[change.cost]}")
     old, new = _conditions(before), _conditions(after)
@@ -57,7 +57,7 @@ def between(before: Object, after: Object, change: Change) -> Iterator[Event]:
 
 
 def _scaled(before: Object, after: Object) -> Iterator[Event]:
-    """What scaling has decided."""
+    """Yield the decision of scaling, if there is a new one."""
     old, new = (((status.get("scaling") or {}).get("decisions") or [{}])[-1] for status in (before, after))
     if new.get("at") == old.get("at") or new.get("verdict") not in _SCALED:
         return
@@ -66,14 +66,14 @@ def _scaled(before: Object, after: Object) -> Iterator[Event]:
 
 
 def _repartitioned(before: Object, after: Object) -> Iterator[Event]:
-    """Batches have another number of partitions than before."""
+    """Yield an event when the number of partitions has changed."""
     old, new = ((status.get("executors") or {}).get("partitions") for status in (before, after))
     if old and new and old != new:
         yield Event("Normal", "Repartitioned", f"{old} -> {new} partitions, tasks that join at once")
 
 
 def _suspends(change: Change) -> bool:
-    """That has an event of its own."""
+    """Does the change concern only `suspend`, which has an event of its own?"""
     return all(reason.startswith("spec.suspend:") for reason in change.reasons)
 
 
@@ -87,38 +87,42 @@ def _said(condition: Object | None) -> tuple[object, ...]:
 
 @dataclass
 class Recorder:
-    """Which events are new? Memory: one entry per kind of event within the quiet time."""
+    """Suppresses repeated events. Memory: one entry for each event of the quiet time."""
 
-    told: dict[tuple[str, Event], float] = field(default_factory=dict)  # when, in this order
+    # When it was recorded, oldest first.
+    recorded: dict[tuple[str, Event], float] = field(default_factory=dict)
 
-    def fresh(self, uid: str, event: Event, now: float) -> bool:
-        """Whether to tell it; if so, it counts as told."""
-        while self.told and now - next(iter(self.told.values())) >= QUIET_S:
-            del self.told[next(iter(self.told))]
-        if (uid, event) in self.told:
+    def is_new(self, uid: str, event: Event, now: float) -> bool:
+        """Is the event new? If so, it is recorded."""
+        while self.recorded and now - next(iter(self.recorded.values())) >= QUIET_S:
+            del self.recorded[next(iter(self.recorded))]
+        if (uid, event) in self.recorded:
             return False
-        self.told[uid, event] = now
+        self.recorded[uid, event] = now
         return True
 
 
-def body(thing: Object, event: Event, at: str) -> Object:
-    """The event as the API wants it. One name for one text: told again, it is the same object."""
-    metadata = thing["metadata"]
+def body(obj: Object, event: Event, at: str) -> Object:
+    """Return the event as an API object.
+
+    Its name depends on its text: a repeated event is the same object.
+    """
+    metadata = obj["metadata"]
     mark = hashlib.sha256(f"{metadata['uid']} {event}".encode()).hexdigest()[:16]
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": f"{metadata['name']}.{mark}", "namespace": metadata["namespace"]},
         "involvedObject": {
-            "apiVersion": names.API_VERSION,
-            "kind": names.KIND,
+            "apiVersion": deploy.API_VERSION,
+            "kind": deploy.KIND,
             **{part: metadata[part] for part in ("name", "namespace", "uid")},
         },
         "type": event.type,
         "reason": event.reason,
         "message": event.message[:_MESSAGE_MAX],
-        "source": {"component": names.MANAGER},
-        "reportingComponent": names.MANAGER,
+        "source": {"component": deploy.MANAGER},
+        "reportingComponent": deploy.MANAGER,
         "firstTimestamp": at,
         "lastTimestamp": at,
         "count": 1,

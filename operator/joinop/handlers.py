@@ -1,7 +1,9 @@
-"""What does kopf do for us? It watches, signs in, handles signals. Its handlers only say what to look at.
+"""kopf's handlers: it watches, signs in and handles signals.
 
-Only `on.event`: other handlers write annotations, timers and daemons add finalizers, and a StreamJoin must be deletable
-while no operator runs.
+Each event only queues the job that it concerns.
+
+`on.event` is the only handler of objects here: other handlers write annotations, timers and daemons add
+finalizers, and a StreamJoin must be deletable while no operator runs.
 """
 
 import time
@@ -10,24 +12,25 @@ from typing import Any
 import kopf
 from aiohttp import web
 
-from joinop import login, names
-from joinop.api import Api, anybody
-from joinop.cache import Cache
+from joinlib import deploy
+from joinop.api import Api, always
+from joinop.cache import ObjectCache
 from joinop.config import Config
-from joinop.driver import Drivers
-from joinop.kinds import POD, STREAMJOIN, WATCHED, Kind
+from joinop.controller import MANAGED, Controller
+from joinop.credentials import sign_in
+from joinop.driver_client import DriverClient
 from joinop.leader import leader
-from joinop.look import Looker
-from joinop.meters import Meters
+from joinop.liveness import Liveness
+from joinop.metrics import OperatorMetrics
 from joinop.prometheus import Prometheus
-from joinop.pulse import Pulse
-from joinop.reach import Reach
-from joinop.run import MANAGED, Operator
+from joinop.reconcile import Reconciler
+from joinop.resources import POD, STREAMJOIN, WATCHED, Resource
 from joinop.serve import serve
+from joinop.transport import DriverTransport
 
 
 def registry(config: Config) -> kopf.OperatorRegistry:
-    """The handlers of an operator."""
+    """Return the handlers of an operator."""
     found = kopf.OperatorRegistry()
     _lifecycle(found, config)
     for kind in (STREAMJOIN, POD, *WATCHED):
@@ -36,14 +39,13 @@ def registry(config: Config) -> kopf.OperatorRegistry:
 
 
 def settings() -> kopf.OperatorSettings:
-    """What must not be left to defaults."""
+    """Return kopf's settings, where its defaults do not fit."""
     found = kopf.OperatorSettings()
-    found.scanning.disabled = (
-        True  # the kinds are known; to list CRDs would need rights over the whole cluster
-    )
-    found.posting.enabled = False  # our events are few, and de-duplicated
-    found.peering.standalone = True  # who leads is told by a Lease
-    found.persistence.finalizer = f"{names.GROUP}/unused"
+    # The kinds are known, and listing CRDs would need rights over the whole cluster.
+    found.scanning.disabled = True
+    found.posting.enabled = False  # joinop.events does it, without repetitions
+    found.peering.standalone = True  # a Lease decides which operator leads
+    found.persistence.finalizer = f"{deploy.GROUP}/unused"
     found.networking.request_timeout = 30
     found.watching.server_timeout = 300
     found.watching.client_timeout = 330
@@ -55,35 +57,35 @@ def settings() -> kopf.OperatorSettings:
 
 
 def _lifecycle(found: kopf.OperatorRegistry, config: Config) -> None:
-    running: list[Operator] = []
+    running: list[Controller] = []
     servers: list[web.AppRunner] = []
     candidate = None if config.lease is None else leader(config.lease, config.identity)
 
     @kopf.on.login(registry=found)
-    def sign_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo:
-        return login.connection(settings)
+    def login(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo:
+        return sign_in(settings)
 
     @kopf.on.startup(registry=found)
     async def start(memo: Any, **_: Any) -> None:
-        pulse, meters = Pulse(), Meters()
-        servers.append(await serve(pulse, meters, config.port))
+        liveness, metrics = Liveness(), OperatorMetrics()
+        servers.append(await serve(liveness, metrics, config.port))
         if candidate is not None:
             await candidate.elected()
-        meters.leader.set(1)
-        pulse.begin(time.monotonic())
-        check = anybody if candidate is None else candidate.check
-        api = Api(check)
-        drivers = Drivers(check=check, reach=Reach(api, config.http_secret))
-        looker = Looker(config, Cache(), api, drivers, meters, pulse, _prometheus(config))
-        operator = Operator(looker, pulse)
-        operator.start()
-        running.append(operator)
-        memo.operator = operator
+        metrics.leader.set(1)
+        liveness.begin(time.monotonic())
+        check = always if candidate is None else candidate.check
+        api = await Api.connected(check)
+        drivers = DriverClient(check=check, reach=DriverTransport(api, config.http_secret))
+        reconciler = Reconciler(config, ObjectCache(), api, drivers, metrics, liveness, _prometheus(config))
+        controller = Controller(reconciler, liveness)
+        controller.start()
+        running.append(controller)
+        memo.controller = controller
 
     @kopf.on.cleanup(registry=found)
     async def stop(**_: Any) -> None:
-        for operator in running:
-            await operator.stop()
+        for controller in running:
+            await controller.stop()
         if candidate is not None:
             await candidate.resign()
         for server in servers:
@@ -96,11 +98,11 @@ def _prometheus(config: Config) -> Prometheus | None:
     return Prometheus(config.prometheus, config.prometheus_token, config.prometheus_ca)
 
 
-def _watch(found: kopf.OperatorRegistry, kind: Kind) -> None:
+def _watch(found: kopf.OperatorRegistry, kind: Resource) -> None:
     @kopf.on.event(*_selector(kind), registry=found, id=f"on-{kind.plural}")
-    async def told(memo: Any, event: Any, **_: Any) -> None:
-        memo.operator.told(kind, dict(event["object"]), gone=event["type"] == "DELETED")
+    async def notify(memo: Any, event: Any, **_: Any) -> None:
+        memo.controller.on_event(kind, dict(event["object"]), gone=event["type"] == "DELETED")
 
 
-def _selector(kind: Kind) -> tuple[str, str]:
+def _selector(kind: Resource) -> tuple[str, str]:
     return kind.api_version, kind.plural

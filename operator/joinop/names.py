@@ -1,28 +1,24 @@
-"""What is everything called? Names, labels and owner references of the objects of one StreamJoin."""
+"""Names, annotations and owner references that only the operator knows; `joinlib.deploy` has those that the
+driver shares.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from joinlib.deploy import API_VERSION, GROUP, KIND, LABEL, MANAGER, driver, match
+
 Object = dict[str, Any]
 
-GROUP, VERSION, KIND, PLURAL = "streamjoin.dev", "v1alpha1", "StreamJoin", "streamjoins"
-API_VERSION = f"{GROUP}/{VERSION}"
-MANAGER = "streamjoin-operator"  # field manager, and value of the label managed-by
-NAME_MAX = 40  # what is added to it must still be a label
+CONFIG_HASH = f"{GROUP}/config-hash"  # on the driver's pods: hash of the fields that need a restart
+IMAGE = f"{GROUP}/image"  # on the StatefulSet: the image of this job
+APPLIED = f"{GROUP}/applied"  # on every object: hash of what was desired
 
-CONFIG_HASH = f"{GROUP}/config-hash"  # on the driver's pods: hash of what needs a restart
-IMAGE = f"{GROUP}/image"  # on the StatefulSet: the image that was chosen for this job
-APPLIED = f"{GROUP}/applied"  # on every object: hash of what was asked for
-
-_LABEL = "app.kubernetes.io/"
-INSTANCE = _LABEL + "instance"
-COMPONENT = _LABEL + "component"
-MANAGED = {_LABEL + "managed-by": MANAGER}
-OPERATOR = {_LABEL + "name": MANAGER}
+MANAGED = {LABEL + "managed-by": MANAGER}
+OPERATOR = {LABEL + "name": MANAGER}
 
 
-class Key(NamedTuple):
-    """Which StreamJoin."""
+class JobKey(NamedTuple):
+    """Namespace and name of a StreamJoin."""
 
     namespace: str
     name: str
@@ -31,15 +27,9 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-def key(thing: Mapping[str, Any]) -> Key:
+def key(obj: Mapping[str, Any]) -> JobKey:
     """The key of a StreamJoin as the API server shows it."""
-    return Key(thing["metadata"]["namespace"], thing["metadata"]["name"])
-
-
-def match(name: str, component: str | None = None) -> dict[str, str]:
-    """Labels that choose the pods of a job, or those of one component."""
-    chosen = {_LABEL + "name": "streamjoin", INSTANCE: name}
-    return chosen | ({COMPONENT: component} if component else {})
+    return JobKey(obj["metadata"]["namespace"], obj["metadata"]["name"])
 
 
 def labels(name: str, component: str) -> dict[str, str]:
@@ -48,47 +38,32 @@ def labels(name: str, component: str) -> dict[str, str]:
 
 
 def client(name: str) -> dict[str, str]:
-    """Labels of a pod that may talk to the driver of a job."""
+    """Labels of a pod that may connect to the driver of a job."""
     return {f"{GROUP}/client": name}
 
 
-def text(chosen: Mapping[str, str]) -> str:
-    """Labels as a selector in text."""
-    return ",".join(f"{name}={value}" for name, value in chosen.items())
-
-
-def driver(name: str) -> str:
-    """ServiceAccount, Role, RoleBinding, Service, StatefulSet and Lease."""
-    return f"{name}-driver"
-
-
 def host(name: str, namespace: str) -> str:
-    """What the driver's Service is called."""
+    """DNS name of the driver's Service."""
     return f"{driver(name)}.{namespace}.svc"
 
 
-def pod(name: str) -> str:
-    """The driver's pod."""
-    return f"{name}-driver-0"
-
-
 def spec(name: str) -> str:
-    """The ConfigMap."""
+    """Name of the ConfigMap."""
     return f"{name}-spec"
 
 
 def token(name: str) -> str:
-    """The Secret by which the driver knows the operator."""
+    """Name of the Secret that authenticates the operator to the driver."""
     return f"{name}-token"
 
 
 def rpc(name: str) -> str:
-    """The Secret by which driver and executors know each other."""
+    """Name of the Secret that driver and executors share."""
     return f"{name}-rpc"
 
 
 def owner(name: str, uid: str) -> Object:
-    """The reference by which an object goes when its StreamJoin goes."""
+    """Return the owner reference by which an object is deleted with its StreamJoin."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -99,6 +74,6 @@ def owner(name: str, uid: str) -> Object:
     }
 
 
-def owned(thing: Mapping[str, Any], uid: str) -> bool:
+def owned(obj: Mapping[str, Any], uid: str) -> bool:
     """Does this object belong to the StreamJoin with this uid?"""
-    return any(owner.get("uid") == uid for owner in thing["metadata"].get("ownerReferences", ()))
+    return any(owner.get("uid") == uid for owner in obj["metadata"].get("ownerReferences", ()))

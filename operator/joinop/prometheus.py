@@ -1,7 +1,7 @@
-"""What does Prometheus know of a job? One query; any server that speaks its API will do.
+"""Read a job's metrics from Prometheus, by one query. Any server with its HTTP API will do.
 
-Token and certificate are files, such as a mounted Secret has. They are read again for each query: they may be replaced, and
-each may be missing.
+Token and certificate are files, as of a mounted Secret. They are read for each query, because they may be
+replaced, and each may be missing.
 """
 
 import ssl
@@ -13,12 +13,12 @@ import aiohttp
 import orjson
 
 from joinlib.scale import Load
-from joinop import measure
-from joinop.body import whole
-from joinop.names import Key
+from joinop import load_metrics
+from joinop.bounded_read import read_bounded
+from joinop.names import JobKey
 
 _TIMEOUT_S = 10.0
-_BODY_MAX = 1 << 20  # ten series for each driver that has been within some minutes
+_BODY_MAX = 1 << 20  # ten series for each driver of the last minutes
 
 
 class Prometheus:
@@ -31,11 +31,14 @@ class Prometheus:
     async def close(self) -> None:
         await self._session.close()
 
-    async def load(self, job: Key, fresh_s: float) -> Load | str:
-        """The loads of a job's executors, as of a scrape in the last seconds, or why they are not known. Never raises."""
+    async def load(self, job: JobKey, fresh_s: float) -> Load | str:
+        """Return the load of a job's executors from a scrape that is recent enough, or why it is unknown.
+
+        Never raises.
+        """
         try:
-            answer, now = await self._ask(measure.query(job))
-            figures = measure.of_prometheus(answer)
+            answer, now = await self._ask(load_metrics.query(job))
+            figures = load_metrics.from_prometheus(answer)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             return f"Prometheus cannot be asked: {str(error) or type(error).__name__}"
         at = figures.get("at")
@@ -43,15 +46,15 @@ class Prometheus:
             return "Prometheus has no figures of this job: it must scrape its driver, with the labels namespace and streamjoin"
         if now - at > fresh_s:
             return f"Prometheus' figures are {now - at:.0f} s old: it must scrape every {fresh_s / 2:.0f} s"
-        return measure.load(figures)
+        return load_metrics.load(figures)
 
     async def _ask(self, query: str) -> tuple[dict[str, object], float]:
-        """The answer, and the server's time."""
+        """Return the answer and the server's time."""
         token = self._token.read_text().strip() if self._token and self._token.exists() else ""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         tls = ssl.create_default_context(cafile=self._ca) if self._ca and self._ca.exists() else True
         async with self._session.post(self._url, data={"query": query}, headers=headers, ssl=tls) as answer:
-            said = await whole(answer, _BODY_MAX)
+            said = await read_bounded(answer, _BODY_MAX)
             if answer.status >= 500 or (answer.status >= 400 and not _json(said)):
                 answer.raise_for_status()
             return _json(said), _time(answer.headers.get("Date"))
@@ -66,7 +69,7 @@ def _json(text: bytes) -> dict[str, object]:
 
 
 def _time(date: str | None) -> float:
-    """The server's, if it says so: its clock set the times of the samples."""
+    """Return the server's time if it says it: its clock dated the samples."""
     try:
         return parsedate_to_datetime(date).timestamp() if date else time.time()
     except (TypeError, ValueError):

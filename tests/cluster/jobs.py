@@ -17,8 +17,8 @@ import duckdb
 import pyarrow as pa
 import yaml
 
+from joinlib.compiled import compiled
 from joinlib.source import make, reader
-from joinlib.spark.compiled import compiled
 from joinlib.spec import parse
 from tests.cluster.kube import Kube, Object
 from tests.spark.trial import Rows, rows_of

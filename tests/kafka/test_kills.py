@@ -97,7 +97,15 @@ class Sink:
             "TMPDIR": str(self.folder),
         }
         spec = str(self.folder / "spec.yaml")
-        command = [sys.executable, "-c", "from jobs.cli import main; main()", "run", spec, "--plain", *more]
+        command = [
+            sys.executable,
+            "-c",
+            "from jobs.cli.commands import main; main()",
+            "run",
+            spec,
+            "--plain",
+            *more,
+        ]
         self.runs.append(Run(command, environment, self.folder / "stderr.txt"))
         return self.runs[-1]
 

@@ -1,6 +1,5 @@
 """A batch is in the topic once, whoever dies, freezes or is away; and what cannot be written is named. Without Spark."""
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -14,32 +13,31 @@ import pytest
 from confluent_kafka import KafkaError
 
 from joinlib.errors import NotReady, SpecError, StateError
-from joinlib.spark import outbox
-from joinlib.spark.channel import Channel
-from joinlib.spark.outbox import Outbox
-from joinlib.spark.task import KafkaTarget
-from joinlib.spark.topic import reached
+from joinlib.sink.config import KafkaSinkConfig
+from joinlib.sink.kafka import sink as kafka_sink
+from joinlib.sink.kafka.producer import TransactionalProducer
+from joinlib.sink.kafka.sink import KafkaSink
+from joinlib.sink.kafka.topic import reached
 from joinlib.spec.kafka import KafkaConnection
 from tests.kafka.broker import PASSWORD, USER, Broker, _free_ports
 
 pytestmark = pytest.mark.timeout(120)
-NOWHERE = Path("/nonexistent")
 
 
 @pytest.fixture(autouse=True)
 def _new_process() -> Iterator[None]:
     """Channels are kept by process; a test is one."""
-    outbox._kept.clear()
+    kafka_sink._kept.clear()
     yield
-    outbox._kept.clear()
+    kafka_sink._kept.clear()
 
 
 def rows(*values: int) -> pa.RecordBatch:
     return pa.record_batch({"v": pa.array(values, pa.int64())})
 
 
-def target(broker: Broker, topic: str, **more: Any) -> KafkaTarget:
-    return KafkaTarget(KafkaConnection(bootstrap_servers=broker.servers), topic, job=topic, **more)
+def target(broker: Broker, topic: str, **more: Any) -> KafkaSinkConfig:
+    return KafkaSinkConfig(KafkaConnection(bootstrap_servers=broker.servers), topic, job=topic, **more)
 
 
 def values(broker: Broker, topic: str) -> list[int]:
@@ -47,11 +45,11 @@ def values(broker: Broker, topic: str) -> list[int]:
     return sorted(orjson.loads(s.value or b"")["v"] for s in broker.read(topic))
 
 
-def send(to: KafkaTarget, batch: int, *numbers: int) -> None:
+def send(to: KafkaSinkConfig, batch: int, *numbers: int) -> None:
     """A task that lives."""
-    box = Outbox(to, 0, batch)
-    box.send(rows(*numbers))
-    box.commit()
+    box = KafkaSink(to, 0, batch)
+    box.write(rows(*numbers))
+    box.close()
 
 
 def test_a_batch_that_runs_again_is_skipped(broker: Broker) -> None:
@@ -59,7 +57,7 @@ def test_a_batch_that_runs_again_is_skipped(broker: Broker) -> None:
     to = target(broker, broker.topic("sent-again", 2))
     send(to, 0, 1, 2)
     send(to, 0, 1, 2)
-    outbox._kept.clear()
+    kafka_sink._kept.clear()
     send(to, 0, 1, 2)
     send(to, 5, 3)
     send(to, 5, 3)
@@ -70,8 +68,8 @@ def test_nothing_is_there_before_the_commit(broker: Broker) -> None:
     """A task that dies leaves nothing that a reader sees; the next attempt writes all of it."""
     to = target(broker, broker.topic("died"))
     send(to, 0, 1)
-    dies = Outbox(to, 0, 1)
-    dies.send(rows(2, 3))
+    dies = KafkaSink(to, 0, 1)
+    dies.write(rows(2, 3))
     assert dies._channel is not None
     dies._channel.flush()
     send(to, 1, 2, 3)
@@ -80,8 +78,8 @@ def test_nothing_is_there_before_the_commit(broker: Broker) -> None:
 
 def test_who_never_began_was_not_too_slow() -> None:
     """While it opens a channel, whoever is fenced is so by another."""
-    to = KafkaTarget(KafkaConnection(bootstrap_servers=f"127.0.0.1:{_free_ports()[0]}"), "t")
-    error = Channel(to, 0).error("beginning transactions", KafkaError(KafkaError._FENCED))
+    to = KafkaSinkConfig(KafkaConnection(bootstrap_servers=f"127.0.0.1:{_free_ports()[0]}"), "t")
+    error = TransactionalProducer(to, 0).error("beginning transactions", KafkaError(KafkaError._FENCED))
     assert isinstance(error, NotReady)
     assert "another run" in str(error)
 
@@ -89,11 +87,11 @@ def test_who_never_began_was_not_too_slow() -> None:
 def test_a_task_that_takes_too_long_is_told_so(broker: Broker) -> None:
     """The broker aborts its transaction as if another had taken over: the error says what it was, and what to change."""
     to = target(broker, broker.topic("slow-task"), transaction_us=1_000_000)
-    slow = Outbox(to, 0, 0)
-    slow.send(rows(1))
+    slow = KafkaSink(to, 0, 0)
+    slow.write(rows(1))
     time.sleep(4)  # the broker looks once a second
     with pytest.raises(SpecError, match=r"longer than output\.kafka\.transactionTimeout, 1s, .* raise that"):
-        slow.commit()
+        slow.close()
     assert values(broker, to.topic) == []
     send(replace(to, transaction_us=60_000_000), 0, 1)
     assert values(broker, to.topic) == [1]
@@ -102,14 +100,14 @@ def test_a_task_that_takes_too_long_is_told_so(broker: Broker) -> None:
 def test_a_frozen_attempt_does_no_harm(broker: Broker) -> None:
     """It finds that another has taken over; also one that wakes before it has begun."""
     to = target(broker, broker.topic("frozen"))
-    frozen, asleep = Outbox(to, 0, 0), Outbox(to, 0, 0)
-    frozen.send(rows(1))
+    frozen, asleep = KafkaSink(to, 0, 0), KafkaSink(to, 0, 0)
+    frozen.write(rows(1))
     send(to, 0, 1)
     with pytest.raises(NotReady, match="another run of this checkpoint has taken over"):
-        frozen.commit()
-    outbox._kept.clear()
-    asleep.send(rows(1))
-    asleep.commit()
+        frozen.close()
+    kafka_sink._kept.clear()
+    asleep.write(rows(1))
+    asleep.close()
     assert values(broker, to.topic) == [1]
 
 
@@ -118,10 +116,10 @@ def test_two_processes_take_turns(broker: Broker) -> None:
     to = target(broker, broker.topic("turns"))
     processes: list[dict[Any, Any]] = [{}, {}]
     for batch in range(6):
-        outbox._kept.clear()
-        outbox._kept.update(processes[batch % 2])
+        kafka_sink._kept.clear()
+        kafka_sink._kept.update(processes[batch % 2])
         send(to, batch, batch)
-        processes[batch % 2] = dict(outbox._kept)
+        processes[batch % 2] = dict(kafka_sink._kept)
     assert values(broker, to.topic) == list(range(6))
 
 
@@ -129,36 +127,30 @@ def test_an_old_copy_of_a_checkpoint_is_refused(broker: Broker) -> None:
     """Its batches are not those that are in the topic."""
     to = target(broker, broker.topic("old"))
     send(to, 7, 1)
-    outbox._kept.clear()
+    kafka_sink._kept.clear()
     with pytest.raises(
         StateError, match="holds batch 7 of this checkpoint, which is at batch 3: it is an old copy"
     ):
-        Outbox(to, 0, 3).send(rows(1))
+        KafkaSink(to, 0, 3).write(rows(1))
     assert values(broker, to.topic) == [1]
 
 
-def test_what_kafka_may_have_forgotten_is_refused(broker: Broker, tmp_path: Path) -> None:
+def test_what_kafka_may_have_forgotten_is_refused(broker: Broker) -> None:
     """A batch that was cut off longer ago than offsets are kept; not a younger one, and not one whose marker is there."""
     to = target(broker, broker.topic("forgotten"))
-    for log in ("offsets", "commits"):
-        (tmp_path / "spark" / log).mkdir(parents=True)
-        (tmp_path / "spark" / log / "2").touch()
-    assert reached(to, to.job, tmp_path, repeat=False).doubtful == -1
-    begun = tmp_path / "spark" / "offsets" / "3"
-    begun.touch()
-    assert reached(to, to.job, tmp_path, repeat=False).doubtful == -1
-    long_ago = time.time() - 8 * 24 * 3600
-    os.utime(begun, (long_ago, long_ago))
-    assert reached(to, to.job, tmp_path, repeat=True).doubtful == -1
-    doubtful = reached(to, to.job, tmp_path, repeat=False)
+    week = 7 * 24 * 3600.0
+    assert reached(to, to.job, None, repeat=False).doubtful == -1
+    assert reached(to, to.job, (3, 1.0), repeat=False).doubtful == -1
+    assert reached(to, to.job, (3, week + 3600), repeat=True).doubtful == -1
+    doubtful = reached(to, to.job, (3, week + 3600), repeat=False)
     assert doubtful.doubtful == 3
 
     with pytest.raises(StateError, match=r"Kafka has forgotten whether its results are in topic forgotten"):
-        Outbox(doubtful, 0, 3).send(rows(1))
+        KafkaSink(doubtful, 0, 3).write(rows(1))
     send(to, 2, 1)
-    outbox._kept.clear()
+    kafka_sink._kept.clear()
     send(doubtful, 3, 2)
-    outbox._kept.clear()
+    kafka_sink._kept.clear()
     send(doubtful, 3, 2)
     assert values(broker, to.topic) == [1, 2]
 
@@ -167,15 +159,15 @@ def test_a_broker_that_restarts_in_mid_batch(own_broker: Broker) -> None:
     """Killed between two frames, and away when the task would commit: it waits, nothing is lost."""
     to = target(own_broker, own_broker.topic("restart", 2))
     send(to, 0, 0)
-    box = Outbox(to, 0, 1)
-    box.send(rows(*range(1, 20_000)))
+    box = KafkaSink(to, 0, 1)
+    box.write(rows(*range(1, 20_000)))
     own_broker.kill()
     own_broker.start()
-    box.send(rows(*range(20_000, 40_000)))
+    box.write(rows(*range(20_000, 40_000)))
     own_broker.kill()
     back = threading.Timer(1.0, own_broker.start)
     back.start()
-    box.commit()
+    box.close()
     back.join()
     send(to, 2, 40_000)
     assert values(own_broker, to.topic) == list(range(40_001))
@@ -187,30 +179,30 @@ def test_a_row_too_large_for_a_message(broker: Broker, format: Any) -> None:
     small = broker.topic(f"small-{format}", max_message_bytes="20000")
     large = broker.topic(f"large-{format}", max_message_bytes="3000000")
     row = pa.record_batch({"s": ["x" * 18_000]})
-    to = reached(target(broker, small, format=format), small, NOWHERE, repeat=False)
-    box = Outbox(to, 0, 0)
-    box.send(row)
+    to = reached(target(broker, small, format=format), small, None, repeat=False)
+    box = KafkaSink(to, 0, 0)
+    box.write(row)
     with pytest.raises(
         SpecError, match=rf"takes 2\d{{4}} bytes, a message of topic {small} at most 19488; raise"
     ):
-        box.send(pa.record_batch({"s": ["x" * 24_000]}))
+        box.write(pa.record_batch({"s": ["x" * 24_000]}))
     send(to, 1, 5)
     assert len(broker.read(small)) == 1
-    to = reached(target(broker, large, format=format), large, NOWHERE, repeat=False)
-    box = Outbox(to, 0, 0)
-    box.send(pa.record_batch({"s": ["x" * 2_500_000]}))
-    box.send(pa.record_batch({"s": ["y" * 1_900_000] * 3}))
-    box.commit()
+    to = reached(target(broker, large, format=format), large, None, repeat=False)
+    box = KafkaSink(to, 0, 0)
+    box.write(pa.record_batch({"s": ["x" * 2_500_000]}))
+    box.write(pa.record_batch({"s": ["y" * 1_900_000] * 3}))
+    box.close()
     assert len(broker.read(large)) == 4
 
 
 # --- before Spark starts -----------------------------------------------------------------------------------------------
 
 
-def refused(error: type[Exception], to: KafkaTarget) -> str:
+def refused(error: type[Exception], to: KafkaSinkConfig) -> str:
     """What it says, within the time that a user waits for it."""
     with pytest.raises(error) as said:
-        reached(to, "job", NOWHERE, repeat=False)
+        reached(to, "job", None, repeat=False)
     assert PASSWORD not in str(said.value)
     return str(said.value)
 
@@ -224,7 +216,7 @@ def test_a_topic_that_is_not_there(broker: Broker) -> None:
 def test_a_broker_that_is_not_there() -> None:
     """Its address is named."""
     port = _free_ports()[0]
-    to = KafkaTarget(KafkaConnection(bootstrap_servers=f"127.0.0.1:{port}"), "t")
+    to = KafkaSinkConfig(KafkaConnection(bootstrap_servers=f"127.0.0.1:{port}"), "t")
     assert f"127.0.0.1:{port}" in refused(NotReady, to)
 
 
@@ -242,7 +234,7 @@ def test_tls_with_scram(broker: Broker, tmp_path: Path, monkeypatch: pytest.Monk
         "ca_file": broker.certificate("ca.crt"),
     }
     login = KafkaConnection.model_validate({"bootstrap_servers": broker.login, "security": security})
-    to = reached(KafkaTarget(login, topic), "secured", NOWHERE, repeat=False)
+    to = reached(KafkaSinkConfig(login, topic), "secured", None, repeat=False)
     send(to, 0, 1, 2)
     assert values(broker, topic) == [1, 2]
 

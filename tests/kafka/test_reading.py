@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from joinlib.errors import InputError
-from joinlib.source import Input, Slice, make
+from joinlib.source import Slice, StreamInput, make
 from joinlib.source.kafka import KafkaConfig
 from joinlib.spec import ddl
 from joinlib.spec.kafka import KafkaConnection
@@ -19,17 +19,17 @@ SCHEMA = ddl.parse("a BIGINT")
 Rows = list[int | None]
 
 
-def opened(folder: Path, servers: str, *topics: str, schema: Any = SCHEMA, **more: Any) -> Input:
+def opened(folder: Path, servers: str, *topics: str, schema: Any = SCHEMA, **more: Any) -> StreamInput:
     """An input over topics; opened again over the same folder it goes on where it was."""
     config = KafkaConfig(KafkaConnection(bootstrap_servers=servers), topics, name="i", **more)
     return make("i", config, schema, folder)
 
 
-def read(input: Input, slices: list[Slice]) -> Rows:
+def read(input: StreamInput, slices: list[Slice]) -> Rows:
     return [a for batch in input.reader.read_many(slices, ["a"]) for a in batch.column("a").to_pylist()]
 
 
-def rest(input: Input, start: int = 0) -> Rows:
+def rest(input: StreamInput, start: int = 0) -> Rows:
     """All that is there from a slice on."""
     return read(input, input.slices(start, input.discover()))
 

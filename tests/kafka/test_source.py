@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from joinlib.errors import InputError
-from joinlib.spark.job import Job, Report
+from joinlib.spark.job import Report, RunningJob
 from tests.kafka.broker import Broker
 from tests.kafka.topics import as_json, read_from, spread
 from tests.spark.trial import Trial, plain, until
@@ -115,7 +115,7 @@ def test_a_broker_that_restarts_and_a_topic_that_grows(own_broker: Broker, trial
     spread(own_broker, topics["orders"], as_json(TWO["orders"], orders), 2)
     spread(own_broker, topics["payments"], as_json(TWO["payments"], payments[:2_000]), 2)
 
-    def act(job: Job, reports: list[Report]) -> None:
+    def act(job: RunningJob, reports: list[Report]) -> None:
         until(job, lambda: sum(r.rows_in for r in reports) > 2_000)
         own_broker.kill()
         own_broker.start()

@@ -12,11 +12,12 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from joinlib.join.stage import Stage
+from joinlib.model.stage import Stage
+from joinlib.model.tuning import Tuning
 from joinlib.plan.build import build
+from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from joinlib.route.biclique import Rules
-from joinlib.state.tuning import Tuning
 from tests.laws.harness import Batch, Flow, Trouble, cut
 from tests.laws.oracle import Condition, Query, Row, Tree, apart, differ, missing, same
 
@@ -65,7 +66,9 @@ class Case:
         source = SourceInput(self.schema, "t", self.delay_s * SECOND)
         inputs = dict.fromkeys(self.rows, source)
         return build(
-            self.query.sql, inputs, units=self.units, strategy=self.strategy, subgroups=self.subgroups
+            self.query.sql,
+            inputs,
+            JoinOptions(units=self.units, strategy=self.strategy, subgroups=self.subgroups),
         )
 
     def batches(self) -> list[Batch]:
@@ -87,7 +90,7 @@ class Case:
 
     def punctual(self, stage: Stage) -> tuple[dict[str, list[tuple[object, ...]]], dict[str, int]]:
         """The rows that are not late, batch by batch, and how many are: the watermark once more, in its plainest form."""
-        timed = [i.alias for i in stage.inputs if i.time is not None]
+        timed = [i.alias for i in stage.inputs if i.time is not None and i.alias in self.rows]
         keys = {i.alias: () if i.keep_null_keys else tuple(k[2:] for k in i.keys) for i in stage.inputs}
         keys = {n: (*k, *self.query.compared.get(n, ())) for n, k in keys.items()}
         taken: dict[str, list[tuple[object, ...]]] = {name: [] for name in self.rows}

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from joinlib.join.stage import Pipeline, Stage
 from joinlib.join.watermark import Tick
-from joinlib.state.manifest import ALWAYS, NEVER
-from joinlib.state.tuning import Tuning
+from joinlib.model.stage import Pipeline, Stage
+from joinlib.model.time import ALWAYS, NEVER
+from joinlib.model.tuning import Tuning
 from tests.laws.harness import CALM, SMALL, Batch, Flow, Running, Trouble
 
 

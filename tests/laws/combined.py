@@ -27,6 +27,7 @@ from tests.laws.oracle import (
     next_to,
     odd,
     same,
+    unsure,
 )
 
 STREAMS, TABLES = "abcd", "pq"
@@ -45,6 +46,7 @@ ASKED_OF = {
     "exists": "semi",
     "in": "semi",
     "not exists": "anti",
+    "not in": "anti",
 }  # subqueries in WHERE, and the joins that they are
 
 
@@ -92,9 +94,11 @@ class Subquery:
 
     @property
     def sql(self) -> str:
-        if self.kind == "in":
-            left, right = self.on[0].sql.split(" = ")
-            return f"{left} IN (SELECT {right} FROM {self.name})"
+        if self.kind in ("in", "not in"):
+            equality = self.on[0].sql.removeprefix("coalesce(").removesuffix(", TRUE)")
+            left, right = equality.split(" = ")
+            where = f" WHERE {' AND '.join(c.sql for c in self.on[1:])}" if self.on[1:] else ""
+            return f"{left} {self.kind.upper()} (SELECT {right} FROM {self.name}{where})"
         return f"{self.kind.upper()} (SELECT 1 FROM {self.name} WHERE {' AND '.join(c.sql for c in self.on)})"
 
 
@@ -228,6 +232,16 @@ def _lookups(draw: st.DrawFn, seen: str, tables: str, name: str) -> tuple[Condit
     return tuple(on)
 
 
+@st.composite
+def _memberships(draw: st.DrawFn, seen: str, name: str, kind: str) -> tuple[Condition, ...]:
+    """What IN and NOT IN ask: of NULLs in a table only where it is asked by a key."""
+    column, test = draw(st.sampled_from("kkjv")), {"in": same, "not in": unsure}[kind]
+    on = [test(f"{draw(st.sampled_from(seen))}.{column}", f"{name}.{column}")]
+    if kind == "not in" and (name in TABLES or draw(st.integers(0, 3)) == 0):
+        on.append(draw(_equality(draw(st.sampled_from(seen)), name)))
+    return tuple(on)
+
+
 @dataclass(frozen=True)
 class Joined:
     """Joins as they are drawn: the tree, and the inputs whose columns can be named."""
@@ -289,8 +303,8 @@ def _of_two(draw: st.DrawFn) -> Joined:
 
 
 @st.composite
-def questions(draw: st.DrawFn, two: bool = False, inner: bool = False) -> Question:
-    """`two`: the INNER join of two streams; `inner`: streams are joined by INNER JOIN only."""
+def questions(draw: st.DrawFn, two: bool = False, inner: bool = False, kinds: Sequence[str] = ()) -> Question:
+    """`two`: the INNER join of two streams; `inner`: streams are joined by INNER JOIN only; `kinds`: of subqueries, one at least."""
     found = draw(_of_two() if two else _of_streams(INNER if inner else ANY, 2 if inner else 1))
     tree, named = found.tree, "".join(_leaves(found.tree))
     where: list[Condition] = []
@@ -301,14 +315,15 @@ def questions(draw: st.DrawFn, two: bool = False, inner: bool = False) -> Questi
     asked: list[Subquery] = []
     rest = [n for n in STREAMS[1:3] + TABLES if n not in named]
     alone = named == "a"  # nothing is joined yet
-    if not two and not inner and rest and (alone or draw(st.integers(0, 2)) == 0):
-        name = draw(st.sampled_from(rest))
+    one = not (two or inner) and (alone or draw(st.integers(0, 2)) == 0)
+    wanted = draw(st.integers(1, 2)) if kinds else int(one)
+    for name in draw(st.permutations(rest))[:wanted]:
         on = draw(
             _lookups(found.streams, "", name) if name in TABLES else _streams(found.streams, name, False)
         )
-        kind = draw(st.sampled_from(list(ASKED_OF)))
-        if kind == "in":
-            on = (draw(_same(draw(st.sampled_from(found.streams)), name)),)
+        kind = draw(st.sampled_from(list(kinds or ASKED_OF)))
+        if kind in ("in", "not in"):
+            on = draw(_memberships(found.streams, name, kind))
         asked.append(Subquery(kind, name, on))
     joins = Query((), tree, tuple(where))
     return draw(_asked(Question(joins, tuple(asked), ()), found))

@@ -15,20 +15,21 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.join.layout import layout
+from joinlib.engine.splitter import with_numbers
 from joinlib.join.rows import flat
-from joinlib.join.stage import Stage
 from joinlib.join.unit import Blocks, UnitJoin
 from joinlib.join.watermark import Tick
+from joinlib.model.inputs import ORDINAL, InputPlan
+from joinlib.model.stage import Stage
+from joinlib.model.time import NEVER
+from joinlib.model.tuning import Tuning
+from joinlib.plan.layout import layout
 from joinlib.route.biclique import BOTH, PROBE, Rules, routed
-from joinlib.route.config import ORDINAL, InputPlan
 from joinlib.route.split import block_schema, prepare, split
-from joinlib.spark.splitter import with_numbers
 from joinlib.state import segment
 from joinlib.state import unit as units
-from joinlib.state.manifest import NEVER, Manifest, decode, empty
+from joinlib.state.manifest import Manifest, decode, empty
 from joinlib.state.segment import Written
-from joinlib.state.tuning import Tuning
 
 Batch = Mapping[str, pa.RecordBatch]  # source -> its rows
 Block = tuple[int, int, bytes | Written, int]  # input, sequence, the rows or the file that holds them, role
@@ -92,7 +93,7 @@ class Flow(Running):
         spooled_rows: int = 1000,
         rules: Sequence[Rules] = (Rules(),),
     ) -> None:
-        """`spooled_rows`: so large a block is written as a segment where it is made. `rules`: of each batch, the last for ever."""
+        """`spooled_rows`: so large a block is written as a segment where it is made. `rules`: of each batch, the last forever."""
         self.rules = rules
         self.stage, self.folder, self.tuning, self.trouble, self.spooled_rows = (
             stage,
@@ -102,7 +103,7 @@ class Flow(Running):
             spooled_rows,
         )
         select = tuple(c.value for c in stage.select)
-        self.root = layout(stage.tree, stage.inputs, select, tuning.hash_bits, stage.index)
+        self.root = layout(stage.tree, stage.inputs, select, stage.index)
         self.sides = [s for op in self.root.operators() for s in op.sides]
         self.units = {u: empty(len(self.sides), len(stage.inputs)).encode() for u in range(stage.units)}
         self.done = 0

@@ -136,6 +136,16 @@ def same(left: str, right: str) -> Condition:
     return Condition(f"{left} = {right}", test, keyed=True)
 
 
+def unsure(left: str, right: str) -> Condition:
+    """Equality is TRUE or NULL."""
+    equal = same(left, right)
+
+    def test(row: Row) -> bool | None:
+        return row.get(left) is None or row.get(right) is None or equal.test(row)
+
+    return Condition(f"coalesce({left} = {right}, TRUE)", test)
+
+
 def next_to(left: str, right: str) -> Condition:
     """An equality of an expression: `right` is one more than `left`."""
 

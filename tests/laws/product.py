@@ -1,6 +1,6 @@
 """Runs a spec on the product's own path, in this process: what Spark does between its tasks is played, and nothing else.
 
-    spec ─► compiled ─► Reader: offsets, parts, exchange rows ─► by slot to partitions ─► operator tasks ─► receipts ─► publish
+    spec ─► compiled ─► Composer: offsets, parts ─► exchange rows ─► by slot to partitions ─► turns ─► receipts ─► publish
 
 Tables, tables' versions, stages, groups, manifests, staged files: all are made by what makes them in a job. Played are the
 shuffle (rows come in any order), the number of the batch that a task is told, the log of offsets, and trouble on request.
@@ -10,26 +10,29 @@ import random
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import orjson
 import pyarrow as pa
 
 from jobs.figures import Figures, beginning
+from joinlib.compiled import compiled, with_tables
+from joinlib.engine import checks as inputs
+from joinlib.engine import receipt
+from joinlib.engine.composer import Composer, Offset
+from joinlib.engine.operators import forwarded, receipts
+from joinlib.engine.reading import read
+from joinlib.engine.task import JoinTask
+from joinlib.engine.turn import Turn
+from joinlib.model.tuning import Tuning
 from joinlib.route.slots import slots
+from joinlib.sink.publish import publish
 from joinlib.source.files import FileInput
-from joinlib.spark import inputs, operator, receipt
-from joinlib.spark.compiled import compiled, with_tables
 from joinlib.spark.job import Report
-from joinlib.spark.publish import publish
-from joinlib.spark.source import Offset, Reader
-from joinlib.spark.task import local_folder
 from joinlib.spec.model import StreamJoin
 from joinlib.state import unit as units
+from joinlib.state.location import local_folder
 from joinlib.state.manifests import Manifests
-from joinlib.state.tuning import Tuning
 from tests.laws.harness import state_of
 
 Rows = list[pa.RecordBatch]
@@ -39,7 +42,7 @@ Rows = list[pa.RecordBatch]
 class Course:
     """How the batches of a run are run."""
 
-    partitions: tuple[int, ...] = (1,)  # of each batch, the last for ever
+    partitions: tuple[int, ...] = (1,)  # of each batch, the last forever
     twice: frozenset[int] = (
         frozenset()
     )  # all tasks of the batch run, what they say is lost, and they run again
@@ -49,27 +52,6 @@ class Course:
     seed: int = 0  # of the order in which rows arrive
 
 
-@dataclass(frozen=True)
-class Task:
-    """What Spark tells a task of itself."""
-
-    batch: int
-    partition: int
-
-    def get(self) -> "Task":
-        return self
-
-    def taskAttemptId(self) -> int:  # noqa: N802 - Spark's names
-        return 0
-
-    def partitionId(self) -> int:  # noqa: N802
-        return self.partition
-
-    def getLocalProperty(self, name: str) -> str:  # noqa: N802
-        assert name == "streaming.sql.batchId"
-        return str(self.batch)
-
-
 class Product:
     """A run to the end of its inputs. `figures`: what its receipts come to."""
 
@@ -77,8 +59,8 @@ class Product:
         plan = compiled(document, 2, tuning)
         self.plan = with_tables(plan, inputs.tables(plan.source.tables))
         self.course, self.draw = course, random.Random(course.seed)
-        self.reader = self._reader()
-        self.offset: Offset = self.reader.initialOffset()
+        self.composer = self._composer()
+        self.offset: Offset = self.composer.initial()
         self.batch = 0
         self.figures: Figures = beginning(len(self.plan.pipeline.inputs), 0.0)
 
@@ -92,10 +74,10 @@ class Product:
                 before, told = (told, self._states()), self._run(end)
                 assert _rows_out(before[0]) == _rows_out(told), "two attempts of one batch differ"
                 assert before[1] == self._states(), "two attempts of one batch leave other states"
-            folder, names = self.plan.join.emit.folder, [name for r in told for name in r.files]
+            folder, names = self.plan.join.sink.folder, [name for r in told for name in r.files]
             assert folder is not None
             publish(folder, self.batch, names, mark=f"{self.batch:016x}")
-            self.reader.commit(end)
+            self.composer.commit(end)
             self.figures = self.figures.after(Report(self.batch, told, None), float(self.batch))
             self.offset = end
             yield self.batch
@@ -103,43 +85,48 @@ class Product:
 
     def read(self, source: str) -> int:
         """Rows of a stream that have been read so far."""
-        known = self.reader.inputs[source]
+        known = self.composer.inputs[source]
         assert isinstance(known, FileInput)
         return known.rows_before(self.offset["inputs"][source])
 
-    def _reader(self) -> Reader:
-        reader = Reader(self.plan.source)
-        reader.prepareForTriggerAvailableNow()
-        return reader
+    def _composer(self) -> Composer:
+        composer = Composer(self.plan.source)
+        composer.bound()
+        return composer
 
     def _next(self) -> Offset | None:
-        end = self.reader.latestOffset(self.offset)
+        end = self.composer.after(self.offset)
         return None if end == self.offset else orjson.loads(orjson.dumps(end))
 
     def _restart(self) -> None:
         units._open.clear()
         for task in self.plan.join.chain():
             shutil.rmtree(local_folder(task.state), ignore_errors=True)
-        self.reader = self._reader()
+        self.composer = self._composer()
 
     @property
     def _partitions(self) -> int:
         return self.course.partitions[min(self.batch, len(self.course.partitions) - 1)]
 
     def _run(self, end: Offset) -> tuple[receipt.Receipt, ...]:
-        parts, count = self.reader.partitions(self.offset, end), self._partitions
-        rows = [sent for part in parts for sent in Reader(self.plan.source).read(part)]
+        parts = self.composer.parts(self.offset, end)
+        rows = [sent for part in parts for sent in read(self.plan.source, part, self.batch)]
         *links, last = self.plan.join.chain()
         for link in links:
-            rows = self._stage(partial(operator._link, link, count), rows)
-        told = self._stage(partial(operator._receipts, last, count), rows)
+            rows = self._stage(link, forwarded, rows)
+        told = self._stage(last, lambda turn, own: receipts(turn, 0, own), rows)
         return tuple(receipt.decode(row["receipt"]) for some in told for row in some.to_pylist())
 
-    def _stage(self, run: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]], rows: Rows) -> Rows:
+    def _stage(
+        self,
+        task: JoinTask,
+        run: Callable[[Turn, Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        rows: Rows,
+    ) -> Rows:
         made: Rows = []
         for partition, own in self._shuffled(rows).items():
-            with patch.object(operator, "TaskContext", Task(self.batch, partition)):
-                made += run(iter(own))
+            turn = Turn(task, partition=partition, partitions=self._partitions, batch=self.batch)
+            made += run(turn, iter(own))
         return made
 
     def _shuffled(self, rows: Rows) -> Mapping[int, Rows]:

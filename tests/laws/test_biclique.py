@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from joinlib.join import inner, theta
 from joinlib.join.probe import Prober
-from joinlib.plan import SourceInput, build
+from joinlib.model.tuning import Tuning
+from joinlib.plan import JoinOptions, SourceInput, build
 from joinlib.route.biclique import Rules
 from joinlib.route.hash import key_hash
-from joinlib.state.side import Part
-from joinlib.state.tuning import Tuning
+from joinlib.state.side import Arrival
 from tests.laws.cases import DAY, KEYS, UTC, Case, bounds, cases, holds
 from tests.laws.harness import Flow, Trouble, counted, cut
 from tests.laws.oracle import Condition, Query, compared, near, odd, same
@@ -66,6 +66,7 @@ def runs(draw: st.DrawFn) -> Case:
     return replace(case, rows=rows, tuning=tuning, strategy=draw(st.sampled_from(["auto", "biclique"])))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(runs())
 def test_any_predicate(case: Case) -> None:
@@ -90,6 +91,7 @@ def skewed(draw: st.DrawFn) -> Case:
     return replace(case, strategy="biclique", subgroups=subgroups, rules=tuple(rules))
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(skewed())
 def test_contrand_under_any_sequence_of_rules(case: Case) -> None:
@@ -108,6 +110,7 @@ def keyed(draw: st.DrawFn) -> Case:
     return replace(draw(cases(st.just(query), units=(1, 4))), strategy="inequality")
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(keyed())
 def test_comparisons_within_a_key(case: Case) -> None:
@@ -144,7 +147,7 @@ def test_bands_of_doubles_are_rounded_outwards(by: str, tmp_path: Path) -> None:
     expected = counted([(x, y) for x in values for y in values if abs(x - y) <= float(by)])
 
     for strategy in ("inequality", "biclique"):
-        stage = build(sql, {"a": source, "b": source}, units=4, strategy=strategy)
+        stage = build(sql, {"a": source, "b": source}, JoinOptions(units=4, strategy=strategy))
         assert Flow(stage, tmp_path / strategy).run([{"a": table, "b": table}]) == expected
 
 
@@ -164,14 +167,14 @@ def test_shifted_columns_miss_nothing_at_the_ends_of_64_bits(sign: str, by: int,
     for first in ({"a": tables["a"]}, {"b": tables["b"]}):
         folder = tmp_path / "-".join(first)
         rest = {n: table for n, table in tables.items() if n not in first}
-        assert Flow(build(sql, sources, units=1), folder).run([first, rest]) == expected
+        assert Flow(build(sql, sources, JoinOptions(units=1)), folder).run([first, rest]) == expected
 
 
 def test_a_self_join_reads_its_input_twice(tmp_path: Path) -> None:
     """Every row meets every other, and itself, as the condition says."""
     rows = pa.record_batch([pa.array([1, 2, 2, 3, None])], pa.schema([("v", pa.int64())]))
     sql = "SELECT l.v AS lv, r.v AS rv FROM a AS l JOIN a AS r ON l.v <= r.v"
-    stage = build(sql, {"a": SourceInput(rows.schema)}, units=4)
+    stage = build(sql, {"a": SourceInput(rows.schema)}, JoinOptions(units=4))
     expected = counted([(x, y) for x in (1, 2, 2, 3) for y in (1, 2, 2, 3) if x <= y])
 
     assert Flow(stage, tmp_path).run([{"a": rows.slice(0, 2)}, {"a": rows.slice(2)}]) == expected
@@ -181,7 +184,9 @@ def test_each_row_is_stored_once(tmp_path: Path) -> None:
     """Join-biclique makes no replica: all units together hold each row once (equation 1), half of them no row of an input."""
     rows = pa.record_batch([pa.array(range(100))], pa.schema([("v", pa.int64())]))
     source = SourceInput(rows.schema)
-    stage = build("SELECT a.v AS av FROM a JOIN b ON a.v < b.v", {"a": source, "b": source}, units=8)
+    stage = build(
+        "SELECT a.v AS av FROM a JOIN b ON a.v < b.v", {"a": source, "b": source}, JoinOptions(units=8)
+    )
     flow = Flow(stage, tmp_path)
     flow.run([{"a": rows, "b": rows}])
     held = [[side.rows for side in m.sides] for m in flow.manifests]
@@ -197,7 +202,7 @@ def test_without_a_key_no_hash_chains_are_filled(strategy: str, tmp_path: Path) 
     rows = pa.record_batch([pa.array(range(100))], pa.schema([("v", pa.int64())]))
     source = SourceInput(rows.schema)
     sql = "SELECT a.v AS av FROM a JOIN b ON a.v < b.v"
-    stage = build(sql, {"a": source, "b": source}, units=2, strategy=strategy)
+    stage = build(sql, {"a": source, "b": source}, JoinOptions(units=2, strategy=strategy))
     flow = Flow(stage, tmp_path)
     found = flow.run([{"a": rows, "b": rows}, {"b": rows}])
 
@@ -212,7 +217,9 @@ def test_a_large_result_comes_in_bounded_frames(tmp_path: Path) -> None:
     rows = pa.record_batch([pa.array([0] * 200)], pa.schema([("v", pa.int64())]))
     source = SourceInput(rows.schema)
     for sql in ("a.v <= b.v", "a.v + b.v = 0"):
-        stage = build(f"SELECT a.v AS av FROM a JOIN b ON {sql}", {"a": source, "b": source}, units=2)
+        stage = build(
+            f"SELECT a.v AS av FROM a JOIN b ON {sql}", {"a": source, "b": source}, JoinOptions(units=2)
+        )
         flow = Flow(stage, tmp_path / sql.replace(" ", ""), replace(SEALS, probe_pairs=64))
         found = flow.run([{"a": rows, "b": rows}])
 
@@ -238,8 +245,7 @@ def test_a_reader_that_waits_is_waited_for(tmp_path: Path, monkeypatch: pytest.M
         stage = build(
             "SELECT a.v AS av FROM a JOIN b ON a.v <= b.v",
             {"a": source, "b": source},
-            units=1,
-            strategy=strategy,
+            JoinOptions(units=1, strategy=strategy),
         )
         taken.clear()
         flow = Flow(stage, tmp_path / strategy, replace(SEALS, probe_pairs=64), Trouble(dies={0: 1}))
@@ -259,11 +265,13 @@ def test_the_order_of_inputs_is_one_for_all_units(
     """Figure 4: rows of one batch meet once; were the order another in each unit, pairs would be missed, or made twice."""
     row = pa.record_batch([pa.array([1])], pa.schema([("v", pa.int64())]))
     source = SourceInput(row.schema)
-    stage = build("SELECT a.v AS av FROM a JOIN b ON a.v <= b.v", {"a": source, "b": source}, units=2)
+    stage = build(
+        "SELECT a.v AS av FROM a JOIN b ON a.v <= b.v", {"a": source, "b": source}, JoinOptions(units=2)
+    )
     if broken is not None:
         first = ANOMALIES[broken]
 
-        def disordered(prober: Prober, batch: int, arrived: list[list[Part]], orders: None) -> object:
+        def disordered(prober: Prober, batch: int, arrived: list[list[Arrival]], orders: None) -> object:
             """The input that is stored here comes first in the one anomaly, the one that looks for partners in the other."""
             stored = 0 if any(part.stored for part in arrived[0]) else 1
             for me in (stored, 1 - stored) if first == "stored" else (1 - stored, stored):
@@ -277,6 +285,7 @@ def test_the_order_of_inputs_is_one_for_all_units(
     assert found.total() == {None: 1, "missed": 0, "duplicated": 2}[broken]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(data=st.data())
 def test_windows_of_rows(data: st.DataObject) -> None:
@@ -293,7 +302,9 @@ def test_windows_of_rows(data: st.DataObject) -> None:
     source = SourceInput(pa.schema([("v", pa.int64())]), numbered=True)
     sql = f"SELECT a.v AS av, b.v AS bv FROM a JOIN b ON {on}"
     stage = build(
-        sql, {"a": source, "b": source}, units=data.draw(st.sampled_from([1, 4])), window_rows=window
+        sql,
+        {"a": source, "b": source},
+        JoinOptions(units=data.draw(st.sampled_from([1, 4])), window_rows=window),
     )
     tables = [pa.record_batch([pa.array(v, pa.int64())], source.schema) for v in values]
     parts = [cut(t, c) for t, c in zip(tables, cuts)]
@@ -319,7 +330,9 @@ def test_rows_that_have_left_the_window_are_dropped(tmp_path: Path) -> None:
     """However much has flowed, no more is stored than the window and what is not yet sealed."""
     source = SourceInput(pa.schema([("v", pa.int64())]), numbered=True)
     stage = build(
-        "SELECT a.v AS av FROM a JOIN b ON a.v < b.v", {"a": source, "b": source}, units=2, window_rows=20
+        "SELECT a.v AS av FROM a JOIN b ON a.v < b.v",
+        {"a": source, "b": source},
+        JoinOptions(units=2, window_rows=20),
     )
     flow = Flow(stage, tmp_path, replace(SEALS, seal_rows=7))
     rows = pa.record_batch([pa.array(range(10))], source.schema)

@@ -18,15 +18,17 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import event, given, reject, settings
 from hypothesis import strategies as st
 
 from joinlib.errors import SpecError
-from joinlib.plan import cautions, compare, fingerprint, pipeline_of
-from joinlib.plan.formats import told
-from joinlib.plan.told import explain
+from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.tuning import Tuning
+from joinlib.plan import pipeline_of
+from joinlib.plan.explain import cautions, explain
+from joinlib.plan.explain.formats import told
 from joinlib.spec import StreamJoin, parse
-from joinlib.state.tuning import Tuning
 from tests.laws.cases import differences, tunings
 from tests.laws.combined import KEYS, STREAMS, TABLES, Question, questions
 from tests.laws.harness import plain
@@ -251,6 +253,7 @@ def cases(
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(cases(questions(), ("auto", "auto", "binary", "multiway")))
 def test_joins_by_equality(case: Case) -> None:
@@ -258,6 +261,7 @@ def test_joins_by_equality(case: Case) -> None:
     holds(case)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES // 2)
 @given(cases(questions(two=True), ("auto", "auto", "binary", "biclique", "inequality")))
 def test_two_streams_by_any_strategy(case: Case) -> None:
@@ -265,6 +269,15 @@ def test_two_streams_by_any_strategy(case: Case) -> None:
     holds(case)
 
 
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES // 2)
+@given(cases(questions(kinds=("not in", "not in", "in")), ("auto",)))
+def test_not_in(case: Case) -> None:
+    """A NULL on either side decides about rows of every unit, in whichever stage they meet."""
+    holds(case)
+
+
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES // 4)
 @given(cases(questions(inner=True), ("auto", "binary"), retained=True))
 def test_retention(case: Case) -> None:

@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def graphs(draw: st.DrawFn, kinds: tuple[str, ...], least: int = 2, most: int = 
     return Query(tuple(f"{x}.{c}" for x in seen for c in "vt"), tree, tuple(where))
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(cases(graphs(INNER, 3), cuts=(2, 5), units=(1, 4), most=8, least=3))
 def test_inner_joins(case: Case) -> None:
@@ -53,6 +55,7 @@ def test_inner_joins(case: Case) -> None:
     holds(case, planned(case))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(cases(graphs(MIXED), cuts=(1, 3), units=(1, 4), most=6, least=2))
 def test_joins_of_every_kind(case: Case) -> None:

@@ -6,24 +6,27 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from joinlib.state.tuning import Tuning
+from joinlib.model.tuning import Tuning
 from tests.laws.cases import KEYS, UTC, Case, cases, holds, pairs, stars, trees
 from tests.laws.harness import CALM
 from tests.laws.oracle import Query, same
 
 
+@pytest.mark.slow
 @given(cases(pairs()))
 def test_pairs(case: Case) -> None:
     """Every kind of join of two inputs agrees with a nested loop and with DuckDB."""
     holds(case)
 
 
+@pytest.mark.slow
 @given(cases(trees(), most=12))
 def test_trees(case: Case) -> None:
     """Joins of joins agree, whatever is bounded in time by what."""
     holds(case)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(cases(stars(), cuts=(2, 7), units=(1, 4), most=8))
 def test_chains(case: Case) -> None:

@@ -17,10 +17,11 @@ from joinlib.join.order.orders import Orders
 from joinlib.join.order.policy import RULES
 from joinlib.join.order.watch import Watch
 from joinlib.join.watermark import Tick
+from joinlib.model.tuning import Tuning
 from joinlib.plan.build import build
+from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from joinlib.state.manifest import decode
-from joinlib.state.tuning import Tuning
 from tests.laws.cases import Case, cases, holds, stars, trees
 from tests.laws.harness import Batch, Flow
 
@@ -46,6 +47,7 @@ class Shuffled(Flow):
         return [self.random.sample(order, len(order)) for order in orders]
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     cases(st.one_of(stars(), stars(timed=False)), cuts=(2, 7), units=(1, 2), most=8, least=4),
@@ -57,6 +59,7 @@ def test_any_order(case: Case, random: Random) -> None:
     holds(case, runs=Shuffled)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     cases(st.one_of(stars(), stars(timed=False)), cuts=(2, 7), units=(1, 2), most=8, least=4),
@@ -74,7 +77,7 @@ def test_results_whatever_the_order(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     rows = [{n: [random.randint(0, 1) for _ in range(2)] for n in "abcd"} for _ in range(5)]
     sql = STAR.replace("c.v AS cv", "c.v AS cv, d.v AS dv") + " JOIN d ON a.k = d.k"
-    stage = build(sql, dict.fromkeys("abcd", SOURCE), units=1)
+    stage = build(sql, dict.fromkeys("abcd", SOURCE), JoinOptions(units=1))
     Shuffled.random = random
     fixed = Flow(stage, tmp_path / "1", Tuning(probe_order="fixed")).run([batch(**r) for r in rows])
 
@@ -83,6 +86,7 @@ def test_results_whatever_the_order(seed: int, tmp_path: Path) -> None:
     assert [fixed.total()] == keys and keys[0] > 100
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(cases(trees(), most=8))
 def test_two_inputs_pay_nothing(case: Case) -> None:
@@ -103,7 +107,7 @@ def batch(**keys: Sequence[int]) -> Batch:
 
 
 def flow(folder: Path, **tuning: Any) -> Flow:
-    stage = build(STAR, dict.fromkeys("abc", SOURCE), units=1)
+    stage = build(STAR, dict.fromkeys("abc", SOURCE), JoinOptions(units=1))
     return Flow(stage, folder, Tuning(**tuning))
 
 
@@ -216,7 +220,7 @@ def test_an_input_of_every_second_batch_is_counted(tmp_path: Path) -> None:
 
 def test_what_many_runs_hold_is_probed_together(tmp_path: Path) -> None:
     """Twelve runs of each input hold a partner: one chunk asks the next input, not twelve; one comes out, not 144."""
-    stage = build(STAR, dict.fromkeys("abc", SOURCE), units=1)
+    stage = build(STAR, dict.fromkeys("abc", SOURCE), JoinOptions(units=1))
     flow = Flow(stage, tmp_path, Tuning(file_bytes=0, seal_rows=1, max_runs=12))
     row = pa.record_batch([pa.array([7]), pa.array([0])], SOURCE.schema)
     for _ in range(12):

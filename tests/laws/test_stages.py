@@ -6,12 +6,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joinlib.join.stage import Pipeline
-from joinlib.plan import SourceInput, pipeline
-from joinlib.state.tuning import Tuning
+from joinlib.model.stage import Pipeline
+from joinlib.model.tuning import Tuning
+from joinlib.plan import JoinOptions, SourceInput, pipeline
 from tests.laws.cases import SECOND, UTC, Case, bounds, cases, differences
 from tests.laws.chain import Chain
 from tests.laws.harness import CALM
@@ -24,7 +25,9 @@ def planned(case: Case, retention_s: int | None = None) -> Pipeline:
     source = SourceInput(case.schema, "t", case.delay_s * SECOND)
     retention_us = None if retention_s is None else retention_s * SECOND
     return pipeline(
-        case.query.sql, dict.fromkeys(case.rows, source), units=case.units, retention_us=retention_us
+        case.query.sql,
+        dict.fromkeys(case.rows, source),
+        JoinOptions(units=case.units, retention_us=retention_us),
     )
 
 
@@ -95,6 +98,7 @@ SOME = ("inner", "inner", "semi")
 ANY = ("inner", "left", "right", "full", "semi", "anti")
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(cases(graphs(SOME, SOME), cuts=(1, 2, 5), units=(1, 4), most=8))
 def test_inner_and_semi_joins(case: Case) -> None:
@@ -102,6 +106,7 @@ def test_inner_and_semi_joins(case: Case) -> None:
     holds(case, planned(case))
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(cases(graphs(timed=False), cuts=(2, 5), units=(1, 4), most=8), st.integers(1, 4))
 def test_retention(case: Case, retention_s: int) -> None:
@@ -112,6 +117,7 @@ def test_retention(case: Case, retention_s: int) -> None:
     holds(case, planned(case, retention_s), further)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(cases(graphs(ANY, ANY), cuts=(1, 2, 5), units=(1, 4), most=8))
 def test_any_join_anywhere(case: Case) -> None:
@@ -119,6 +125,7 @@ def test_any_join_anywhere(case: Case) -> None:
     holds(case, planned(case))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(cases(graphs(ANY, ANY, timed=False), cuts=(1, 3), units=(1, 4), most=6))
 def test_any_join_anywhere_without_times(case: Case) -> None:

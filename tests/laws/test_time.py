@@ -6,12 +6,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from joinlib.join.stage import Stage
 from joinlib.join.watermark import Tick
+from joinlib.model.stage import Stage
+from joinlib.model.time import ALWAYS, NEVER
+from joinlib.model.tuning import Tuning
 from joinlib.plan.build import build
+from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
-from joinlib.state.manifest import ALWAYS, NEVER
-from joinlib.state.tuning import Tuning
 from tests.laws.harness import Flow
 
 UTC = pa.timestamp("us", "UTC")
@@ -27,7 +28,9 @@ PLAIN = "SELECT a.k, b.k AS bk FROM a LEFT JOIN b ON a.k = b.k"
 
 def stage(sql: str, units: int = 2, delay_s: int = 0, names: str = "ab", **more: int) -> Stage:
     return build(
-        sql, dict.fromkeys(names, SourceInput(SCHEMA, "t", delay_s * 1_000_000)), units=units, **more
+        sql,
+        dict.fromkeys(names, SourceInput(SCHEMA, "t", delay_s * 1_000_000)),
+        JoinOptions(units=units, **more),
     )
 
 

@@ -22,7 +22,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from joinlib.spark import home, session
+from joinlib.spark import session
+from joinlib.spark.boot import home
 
 _ENTRY = Path(__file__).parents[2] / "docker" / "entrypoint"
 _CONF = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from joinlib.model.tuning import Tuning
 from joinlib.route.biclique import decode
-from joinlib.state.tuning import Tuning
 from tests.spark.trial import Trial
 
 pytestmark = pytest.mark.spark

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs import restore
+from jobs.cli import restore
+from joinlib.checkpoint import batches
 from joinlib.errors import InputError, NotReady, StateError
-from joinlib.spark import batches, job
-from joinlib.state.tuning import Tuning
+from joinlib.model.tuning import Tuning
+from joinlib.spark import job
 from tests.spark.trial import Ran, Trial, plain
 
 pytestmark = pytest.mark.spark

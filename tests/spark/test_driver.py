@@ -188,7 +188,7 @@ def test_a_mistake_of_the_user_is_one_line(drivers: Drivers, spec: str, says: st
 
 def test_asked_to_stop_while_it_waits(drivers: Drivers) -> None:
     """Nothing has begun that must be brought to an end."""
-    from joinlib.spark.lock import Lock
+    from joinlib.checkpoint.lock import Lock
 
     lock = Lock(drivers.folder / "checkpoint")
     driver = drivers.start()

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark import TaskContext
 
+from joinlib.engine.task import JoinTask
 from joinlib.errors import SpecError
-from joinlib.spark.job import Job, Report
-from joinlib.spark.task import JoinTask
+from joinlib.spark.job import Report, RunningJob
 from tests.spark.trial import Trial, plain, rows_of, until
 
 pytestmark = pytest.mark.spark
@@ -51,7 +51,7 @@ def test_a_folder_grows_backwards_and_the_job_goes_on(trial: Trial) -> None:
     trial.write("orders", "m", rows(0, 9))
     trial.write("payments", "m", rows(3, 5))
 
-    def grow(job: Job, reports: list[Report]) -> None:
+    def grow(job: RunningJob, reports: list[Report]) -> None:
         until(job, lambda: read(reports) == 14)
         trial.write("payments", "f", rows(20, 6))
         until(job, lambda: read(reports) == 20)
@@ -136,7 +136,7 @@ def test_late_rows_are_counted_by_input_and_left_out(trial: Trial) -> None:
     trial.write("payments", "b", [(1, at(5)), (3, at(42)), (4, at(50))])
     plan = trial.compiled(NEAR)
 
-    def both(job: Job, reports: list[Report]) -> None:
+    def both(job: RunningJob, reports: list[Report]) -> None:
         until(job, lambda: bool(reports) and reports[-1].late() == (2, 1))
 
     trial.watch(plan, both)
@@ -157,7 +157,7 @@ def test_a_silent_input_is_not_waited_for(trial: Trial) -> None:
     trial.write("orders", "a", [(k, at(k)) for k in range(60)])
     plan = trial.compiled(NEAR)
 
-    def alone(job: Job, reports: list[Report]) -> None:
+    def alone(job: RunningJob, reports: list[Report]) -> None:
         until(job, lambda: sum(r.rows_out for r in reports) == 49)  # watermark at 59 minutes: those before 49
         trial.write("payments", "a", [(50, at(52)), (3, at(59)), (58, at(62))])  # late; alone; a match
         until(job, lambda: reports[-1].late() == (0, 1))

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from joinlib.state.tuning import Tuning
+from joinlib.model.tuning import Tuning
 from tests.spark.trial import Trial
 
 pytestmark = pytest.mark.spark

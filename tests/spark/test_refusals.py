@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from joinlib.compiled import Compiled
 from joinlib.errors import NotReady, SpecError, SqlError, StateError
-from joinlib.spark.compiled import Compiled
 from tests.spark.trial import Trial, plain
 
 pytestmark = pytest.mark.spark
@@ -143,7 +143,7 @@ def test_checkpoint_without_its_identity(done: Trial) -> None:
 
 def test_two_runs_on_one_checkpoint(done: Trial) -> None:
     """The second is refused while the first lives, and names it; the lock dies with its holder."""
-    holder = "import sys; from pathlib import Path; from joinlib.spark.lock import Lock;"
+    holder = "import sys; from pathlib import Path; from joinlib.checkpoint.lock import Lock;"
     holder += "lock = Lock(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", holder, str(done.folder / "checkpoint")]
     with subprocess.Popen(

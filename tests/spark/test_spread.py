@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from joinlib.checkpoint import batches
+from joinlib.compiled import Compiled
 from joinlib.errors import SpecError
-from joinlib.spark import batches
-from joinlib.spark.compiled import Compiled
-from joinlib.spark.job import Job, Report
+from joinlib.spark.job import Report, RunningJob
 from tests.spark.faults.scenario import QUERIES, Scenario, scenario
 from tests.spark.trial import Trial, until
 
@@ -61,7 +61,7 @@ def test_a_query_that_runs_goes_on(trial: Trial) -> None:
     pour(trial, 0)
     plan = trial.compiled(SQL, join=UNITS)
 
-    def act(job: Job, reports: list[Report]) -> None:
+    def act(job: RunningJob, reports: list[Report]) -> None:
         until(job, lambda: bool(reports))
         query = job.query.runId
         for number, partitions in enumerate((8, 1, 4), start=1):
@@ -100,7 +100,8 @@ def test_killed_and_gone_on_with_others(job: Scenario) -> None:
 
 _ASK = """
 import json, os, re
-from joinlib.spark import home, session
+from joinlib.spark import session
+from joinlib.spark.boot import home
 from joinlib.spark.spread import Spread
 
 home.use()

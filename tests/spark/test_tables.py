@@ -10,7 +10,7 @@ import pyarrow.dataset as pad
 import pytest
 
 from joinlib.errors import NotReady, SpecError
-from joinlib.spark.job import Job, Report
+from joinlib.spark.job import Report, RunningJob
 from tests.postgres.database import PASSWORD, Database
 from tests.spark.trial import Trial, plain, table_of, until
 
@@ -155,7 +155,7 @@ def test_one_query_a_batch_and_none_when_warm(trial: Trial, database: Database) 
     plan = trial.compiled(LEFT, join={"units": 1})
     before = database.log.count("ANY($1)")
 
-    def more(job: Job, reports: list[Report]) -> None:
+    def more(job: RunningJob, reports: list[Report]) -> None:
         until(job, lambda: len(reports) == 1)
         for n in range(3):
             trial.write("orders", f"9{n}", orders(0, 300))
@@ -181,7 +181,7 @@ def test_the_database_is_killed_and_comes_back(trial: Trial, database: Database)
     )
     plan = trial.compiled(LEFT)
 
-    def outage(job: Job, reports: list[Report]) -> None:
+    def outage(job: RunningJob, reports: list[Report]) -> None:
         until(job, lambda: len(reports) == 1)
         database.crash()
         trial.write("orders", "91", orders(300, 200))
@@ -217,7 +217,7 @@ def test_a_table_is_reloaded_while_the_job_runs(trial: Trial, database: Database
         found = pad.dataset(str(trial.out / f"batch={batch}")).to_table()
         return set(found.column("name").to_pylist())
 
-    def change(job: Job, reports: list[Report]) -> None:
+    def change(job: RunningJob, reports: list[Report]) -> None:
         def batch(file: str) -> set[str]:
             seen = len(reports)
             trial.write("orders", file, orders(0, 300))
@@ -268,7 +268,7 @@ def test_slow_queries(trial: Trial, database: Database) -> None:
     plan = trial.compiled(LEFT)
     asked: list[int] = []
 
-    def act(job: Job, reports: list[Report]) -> None:
+    def act(job: RunningJob, reports: list[Report]) -> None:
         until(job, lambda: len(reports) == 1)
         with database.connected() as connection, connection.cursor() as cursor:
             cursor.execute("BEGIN")

@@ -13,8 +13,9 @@ pytestmark = pytest.mark.spark
 _ASK = """
 import json, os
 from pathlib import Path
-from joinlib.spark import home, jar, session
-from joinlib.spark.executors import Executors
+from joinlib.spark import session
+from joinlib.spark.boot import home, jar
+from joinlib.spark.executors import ExecutorPool
 
 home.use()
 conf = {"spark.master": "local-cluster[1,1,1024]", "spark.executor.memory": "512m", "spark.executor.cores": "1",
@@ -35,7 +36,7 @@ def daemons(batches):
 
 count = [row.id for row in spark.range(0, 1, 1, 1).mapInArrow(daemons, "id BIGINT").collect()]
 plugin = spark._jvm.dev.streamjoin.WarmExecutor
-print(json.dumps({"daemons": count, "ready": Executors(spark, 1, 1).ready(), "known": [plugin.has("0"), plugin.has("1")]}))
+print(json.dumps({"daemons": count, "ready": ExecutorPool(spark, 1, 1).ready(), "known": [plugin.has("0"), plugin.has("1")]}))
 spark.stop()
 """
 

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 import sqlglot
 from pyspark.sql import SparkSession
 
+from joinlib.compiled import Compiled, compiled
 from joinlib.errors import NotReady
-from joinlib.spark.compiled import Compiled, compiled
-from joinlib.spark.job import Job, Report, started
+from joinlib.model.tuning import Tuning
+from joinlib.spark.job import Report, RunningJob, started
 from joinlib.spark.spread import Spread
 from joinlib.spec import StreamJoin, parse
-from joinlib.state.tuning import Tuning
 
 CORES = 2
 Rows = Counter[tuple[Any, ...]]
@@ -137,7 +137,7 @@ class Trial:
                     raise
         raise AssertionError
 
-    def watch(self, plan: Compiled, act: "Callable[[Job, list[Report]], None]") -> Ran:
+    def watch(self, plan: Compiled, act: "Callable[[RunningJob, list[Report]], None]") -> Ran:
         """A run without an end, stopped when `act` returns."""
         reports: list[Report] = []
         with started(plan, reports.append, until_done=False, cores=CORES, spark=self.session()) as job:
@@ -236,7 +236,7 @@ _WRITE: dict[str, Callable[[pa.Table, Path], None]] = {
 }
 
 
-def until(job: Job, true: Callable[[], bool], seconds: float = 100.0) -> None:
+def until(job: RunningJob, true: Callable[[], bool], seconds: float = 100.0) -> None:
     """Waits while the job runs."""
     end = time.monotonic() + seconds
     while not true():

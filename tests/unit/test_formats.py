@@ -10,11 +10,11 @@ import orjson
 import pytest
 
 from joinlib import formats
+from joinlib.checkpoint.identity import READERS, identify
+from joinlib.compiled import Compiled, compiled
 from joinlib.errors import SpecError, StateError
-from joinlib.plan import compare, fingerprint
-from joinlib.spark.compiled import Compiled, compiled
-from joinlib.spark.identity import READERS, identify
-from joinlib.spark.source import Reader
+from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.spark.source import StreamReader
 from joinlib.spec import parse
 from joinlib.state.manifest import Run, Segment, SideManifest, decode, empty
 
@@ -110,7 +110,7 @@ def test_a_plan_of_another_version(plan: Compiled) -> None:
 
 def test_an_offset_of_another_version(plan: Compiled) -> None:
     """Also of the batch that was cut off, whose end is read before anything else is."""
-    reader = Reader(plan.source)
+    reader = StreamReader(plan.source)
     start = reader.initialOffset()
     for offset in ({**start, "v": 3}, {**start, "weights": True}):
         for ask in (partial(reader.latestOffset, offset), partial(reader.partitions, start, offset)):

@@ -16,19 +16,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from joinlib.aggregate.config import Grouping, Key
 from joinlib.aggregate.partial import _comparable, partial
 from joinlib.index.bloom import bloom
-from joinlib.plan import fingerprint, pipeline_of
+from joinlib.model.fingerprint import fingerprint
+from joinlib.model.grouping import Grouping, GroupKey
+from joinlib.plan import pipeline_of
 from joinlib.route.biclique import Group, homes
 from joinlib.route.hash import key_hash, spread
 from joinlib.route.slots import slots
 from joinlib.route.split import split
-from joinlib.source.kafka.ranges import Ranges
-from joinlib.source.known import Known
+from joinlib.sink.config import KafkaSinkConfig
+from joinlib.sink.kafka.messages import messages
+from joinlib.source.kafka.ranges import OffsetRanges
+from joinlib.source.known import KnownFiles
 from joinlib.source.log import Log
-from joinlib.spark.messages import messages
-from joinlib.spark.task import KafkaTarget
 from joinlib.spec import parse
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.state import segment
@@ -67,7 +68,7 @@ def composite() -> list[pa.Array]:
 
 def grouped(keys: list[pa.Array]) -> list[int]:
     """The hashes of groups, NULLs among their keys."""
-    grouping = Grouping(tuple(Key(f"$g{n}", k.type, "") for n, k in enumerate(keys)), (), None, ())
+    grouping = Grouping(tuple(GroupKey(f"$g{n}", k.type, "") for n, k in enumerate(keys)), (), None, ())
     rows = pa.record_batch(keys, [f"$g{n}" for n in range(len(keys))])
     return partial(rows, grouping).column(0).to_pylist()
 
@@ -400,14 +401,14 @@ def test_a_stored_segment(tmp_path: Path) -> None:
 def test_key_of_a_message(name: str) -> None:
     """Kafka chooses the partition by these bytes: others would put later changes of a key where the earlier ones are not."""
     connection = KafkaConnection(bootstrap_servers="kafka:9092")
-    target = KafkaTarget(connection, "t", key=("k",))
+    target = KafkaSinkConfig(connection, "t", key=("k",))
     batch = pa.record_batch([column(name)], ["k"])
     assert [key for key, _ in messages(batch, target)] == KEYS[name]
 
 
 def test_composite_key_of_a_message() -> None:
     """A JSON array."""
-    target = KafkaTarget(KafkaConnection(bootstrap_servers="kafka:9092"), "t", key=("a", "b", "c"))
+    target = KafkaSinkConfig(KafkaConnection(bootstrap_servers="kafka:9092"), "t", key=("a", "b", "c"))
     batch = pa.record_batch([*composite()], ["a", "b", "c"])
     assert [key for key, _ in messages(batch, target)] == COMPOSITE_KEYS
 
@@ -422,7 +423,7 @@ def test_what_a_checkpoint_depends_on() -> None:
 def test_log_of_a_topic(tmp_path: Path) -> None:
     """Positions in it are what offsets of batches mean."""
     (tmp_path / "log").write_text(TOPIC_LOG)
-    known = Ranges("log", Log(tmp_path / "log").entries)
+    known = OffsetRanges("log", Log(tmp_path / "log").entries)
     assert [(s.path, s.group, s.start, s.stop) for s in known.between(7, known.slices)] == [
         ("t", 0, 40, 48),
         ("t", 0, 48, 50),
@@ -436,7 +437,7 @@ def test_log_of_a_topic(tmp_path: Path) -> None:
 def test_log_of_files(tmp_path: Path) -> None:
     """Likewise."""
     (tmp_path / "log").write_text(FILES_LOG)
-    known = Known(tmp_path / "log", exact=True)
+    known = KnownFiles(tmp_path / "log", exact=True)
     for entry in Log(tmp_path / "log").entries:
         known.add(entry)
     found = known.between(Path("/in"), 0, known.slices)

@@ -3,7 +3,7 @@
 {{- printf "%s-operator" .Release.Name | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* Name of what lies outside of it: two installations do not meet there. */}}
+{{/* Name of everything outside of it, so that two installations do not collide. */}}
 {{- define "streamjoin.qualified" -}}
 {{- printf "%s-%s" .Release.Namespace (include "streamjoin.name" .) -}}
 {{- end -}}
@@ -12,7 +12,7 @@
 {{- default (ternary (include "streamjoin.name" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name -}}
 {{- end -}}
 
-{{/* Drivers let in what carries this name, see the NetworkPolicy of a job. */}}
+{{/* Drivers accept connections from pods with this name, see the NetworkPolicy of a job. */}}
 {{- define "streamjoin.selector" -}}
 app.kubernetes.io/name: streamjoin-operator
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -1,5 +1,5 @@
-{{/* What the operator may do where it serves jobs. Nothing may be given that one does not hold, so the rules that it
-     gives to drivers (the last two) are here too. */}}
+{{/* Rights of the operator where it serves jobs. Nobody can grant a right without having it, so those that it grants
+     to drivers (the last two) are included. */}}
 {{- define "streamjoin.rules" -}}
 - apiGroups: [streamjoin.dev]
   resources: [streamjoins]

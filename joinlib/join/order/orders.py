@@ -1,11 +1,12 @@
-"""The probe orders of one operator: they ride in its unit's manifest, and are chosen anew when a cycle ends.
+"""The probe orders of one operator: saved in its unit's manifest and chosen again at the end of each cycle.
 
-    orders of the batch before ─► probes of this one ─► the last of a cycle? counted ─► statistics ─► orders of the next
+    orders of the last batch ─► probes of this one ─► end of a cycle? counted ─► statistics ─► next orders
 
-One batch of a cycle is counted: the last says most about those to come, and counting costs a tenth of what it counts. Where
-cycles would do as well with the orders they had, the next ones are longer.
+Only the last batch of a cycle is counted: it predicts the following ones best, and counting adds a tenth to
+the time of what it counts. Where the current orders would do as well as new ones, the next cycles are longer.
 
-So a batch that runs again has the orders that it had. Only seconds differ between two attempts: the answer hangs on none.
+A batch that runs again has the same orders. Only measured seconds differ between two attempts, and the result
+does not depend on them.
 """
 
 from collections.abc import Mapping
@@ -13,48 +14,52 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from joinlib.index.unchained import Unchained
-from joinlib.join.order.policy import Rule, star
-from joinlib.join.order.statistics import Size, Statistics, nothing, short
+from joinlib.join.order.policy import OrderPolicy, star
+from joinlib.join.order.statistics import StateSize, Statistics, nothing, short
 from joinlib.join.order.watch import Watch
 from joinlib.state.side import Side
 
-CALM = 2  # so many times at most the length of a cycle is doubled
-NEAR = 1.05  # orders that cost up to so much more than the best would do as well
+CALM = 2  # the length of a cycle is doubled at most this many times
+NEAR = 1.05  # orders whose cost is within this factor of the best are kept
 
 
 @dataclass(frozen=True)
 class Orders:
-    """After one batch. All values are as JSON has them: most batches only hand on what the manifest said."""
+    """The orders after one batch.
 
-    orders: list[list[int]]  # of each input, those that its rows ask, one after the other
+    All values are of JSON's types: most batches pass on what was in the manifest.
+    """
+
+    orders: list[list[int]]  # for each input, the inputs that its rows probe, in order
     known: list[Any]  # statistics, as `Statistics.plain` writes them
-    cycles: int = 0  # that have ended
-    batches: int = 0  # of the running cycle, those without rows left out
-    calm: int = 0  # cycles at whose end the orders that they had would have done as well, in a row
-    predicted: list[float | None] = field(default_factory=list)  # seconds a row, when the orders were chosen
-    measured: list[float | None] = field(default_factory=list)  # the same in the cycle before, as it was
+    cycles: int = 0  # completed cycles
+    batches: int = 0  # batches with rows in the current cycle
+    calm: int = 0  # consecutive cycles at whose end the current orders were good enough
+    predicted: list[float | None] = field(default_factory=list)  # seconds per row, by the model
+    measured: list[float | None] = field(default_factory=list)  # seconds per row, last cycle
 
     def watch(self, length: int) -> Watch | None:
-        """What counts the next batch, if it is the last of its cycle. The first cycles are short: 1, 2, 4, …
+        """Return a counter for the next batch if it is the last of its cycle, else None.
 
-        Each other one is a batch shorter: an input that has rows in every second batch only is counted too.
+        length: batches of a full cycle. The first cycles are short: 1, 2, 4, … Every other cycle is one
+        batch shorter, so that an input with rows in every second batch only is counted too.
         """
         most = min(length << min(self.calm, CALM), 1 << min(self.cycles, 30))
         last = self.batches + 1 >= most - self.cycles % 2
         return Watch(len(self.orders)) if last else None
 
-    def after(self, watch: Watch | None, sides: list[Side], rule: Rule) -> "Orders":
-        """One batch with rows later; the cycle has ended if it was counted."""
+    def after(self, watch: Watch | None, sides: list[Side], rule: OrderPolicy) -> "Orders":
+        """Return the orders after one more batch with rows; a batch that was counted ends the cycle."""
         if watch is None:
             return replace(self, batches=self.batches + 1)
         return self._next(watch, [size(side) for side in sides], rule)
 
     @property
     def statistics(self) -> Statistics:
-        """As the last cycle left them."""
+        """The statistics at the end of the last cycle."""
         return Statistics.read(self.known)
 
-    def _next(self, watch: Watch, sizes: list[Size], rule: Rule) -> "Orders":
+    def _next(self, watch: Watch, sizes: list[StateSize], rule: OrderPolicy) -> "Orders":
         known = self.statistics.after(watch, sizes, rule.smooth)
         model = known.model(sizes)
         chosen = [rule.choose(model, star(i, len(sizes)), i) for i in range(len(sizes))]
@@ -71,7 +76,7 @@ class Orders:
         )
 
     def figures(self) -> dict[str, Any]:
-        """For whoever watches: orders, statistics, and what rows were to cost and did."""
+        """Return orders, statistics, and predicted and measured costs, for monitoring."""
         return {
             "orders": self.orders,
             "known": self.known,
@@ -80,27 +85,30 @@ class Orders:
         }
 
     def plain(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Return the fields as saved in the manifest."""
         return vars(self)
 
 
-_FIELDS = [f.name for f in fields(Orders)]  # an older manifest may hold more
+_FIELDS = [f.name for f in fields(Orders)]  # an older manifest may have more fields
 
 
 def orders_of(saved: Mapping[str, Any] | None, inputs: int) -> Orders:
-    """Those that a manifest holds, or the first ones."""
+    """Return the orders saved in a manifest, or the initial ones."""
     if not saved or len(saved["orders"]) != inputs:
         return first(inputs)
     return Orders(**{name: saved[name] for name in _FIELDS if name in saved})
 
 
 def first(inputs: int) -> Orders:
-    """Before anything is known: in the order of the inputs."""
+    """Return the initial orders, before any statistics: in the order of the inputs."""
     orders = [[o for o in range(inputs) if o != i] for i in range(inputs)]
     return Orders(orders, nothing(inputs).plain())
 
 
-def size(side: Side) -> Size:
-    """What is searched when it is asked: by hashes, since only joins by a key have more than two inputs."""
+def size(side: Side) -> StateSize:
+    """Return the size of what a probe of `side` searches.
+
+    These are hash indexes: only joins by a key have more than two inputs.
+    """
     indexes = [live.index for live in side.runs if not isinstance(live.index, Unchained)]
-    return Size(sum(i.keys for i in indexes), sum(i.slots for i in indexes) or 1, max(len(indexes), 1))
+    return StateSize(sum(i.keys for i in indexes), sum(i.slots for i in indexes) or 1, max(len(indexes), 1))

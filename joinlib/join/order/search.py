@@ -1,19 +1,22 @@
-"""The cheapest sequence of probes (dpPick, algorithms 3 and 4).
+"""Finds the cheapest sequence of probes (dpPick, algorithms 3 and 4).
 
-The cost of the probes behind a step depends on which inputs are bound before them, not on the way there. So the best rest is
-found once for each set of bound inputs: O(2^n n²) steps instead of n! sequences.
+The cost of the probes after a step depends on which inputs are bound before them, not on their order. So the
+best remainder is found once for each set of bound inputs: O(2^n n²) steps instead of n! sequences.
 """
 
 from collections.abc import Collection, Iterator
 from functools import cache
 
-from joinlib.join.order.cost import Model, Pair
+from joinlib.join.order.cost import CostModel, Pair
 
 Sequence = tuple[Pair, ...]
 
 
 def sequences(edges: Collection[Pair], start: int) -> Iterator[Sequence]:
-    """Algorithm 4: every sequence that begins at `start` and reaches all inputs. For tests and small n."""
+    """Yield every sequence that begins at `start` and reaches all inputs (algorithm 4).
+
+    For tests and few inputs.
+    """
     inputs = {i for edge in edges for i in edge} | {start}
 
     def walk(bound: frozenset[int], done: Sequence) -> Iterator[Sequence]:
@@ -25,8 +28,8 @@ def sequences(edges: Collection[Pair], start: int) -> Iterator[Sequence]:
     return walk(frozenset([start]), ())
 
 
-def exact(model: Model, edges: Collection[Pair], start: int) -> Sequence:
-    """Algorithm 3 for one input: of all sequences the cheapest; of equal ones that with the lowest numbers first."""
+def exact(model: CostModel, edges: Collection[Pair], start: int) -> Sequence:
+    """Return the cheapest sequence for one input (algorithm 3); of equal ones the lexicographically first."""
 
     @cache
     def best(bound: frozenset[int]) -> tuple[float, Sequence]:
@@ -40,5 +43,5 @@ def exact(model: Model, edges: Collection[Pair], start: int) -> Sequence:
 
 
 def possible(edges: Collection[Pair], bound: Collection[int]) -> list[Pair]:
-    """The probes that can come next."""
+    """Return the probes that can come next."""
     return [edge for edge in edges if edge[0] in bound and edge[1] not in bound]

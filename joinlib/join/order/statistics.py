@@ -1,41 +1,47 @@
-"""What is known of the probes of one operator, from cycle to cycle (dpPick, section 4.3)."""
+"""Statistics of the probes of one operator, carried from cycle to cycle (dpPick, section 4.3)."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from joinlib.join.order.cost import Model, hashed
+from joinlib.join.order.cost import CostModel, hashed
 from joinlib.join.order.smoothing import DAMPING, LINEAR, Trend, followed
 from joinlib.join.order.watch import Watch
 
 Table = tuple[tuple[Trend | None, ...], ...]
-_NEW = 0.5  # of α, the part of the cycle that just ended
+_NEW = 0.5  # weight in α of the cycle that just ended
 
 
 @dataclass(frozen=True)
-class Size:
-    """What an input's state looks like to those that ask it."""
+class StateSize:
+    """The size of an input's state, as far as it decides the cost of probing it."""
 
-    keys: int  # κ; a key that is in two runs counts twice: both are searched
+    keys: int  # κ; a key in two runs counts twice, because both are searched
     slots: int  # m
     runs: int
 
     def weight(self, keys: float) -> float:
-        """f(κ), equation 5."""
+        """Return f(κ), equation 5."""
         return hashed(keys, self.slots, self.runs)
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Smoothed figures; None: nothing was seen. Tables have shape (n, n): the input whose rows ask, the one that is asked."""
+    """Smoothed figures; None where nothing was observed.
+
+    Tables have shape (n, n): by the input whose rows probe, then by the input that is probed.
+    """
 
     rate: Table  # γ, equation 9
     per_hit: Table  # μ, equation 10
     keys: tuple[Trend | None, ...]  # κ, equation 11
-    query_seconds: float | None = None  # αq: of a query, over f(κ)
-    match_seconds: float | None = None  # αm: of a tuple that was found
+    query_seconds: float | None = None  # αq: seconds per query, divided by f(κ)
+    match_seconds: float | None = None  # αm: seconds per tuple found
 
-    def after(self, seen: Watch, sizes: list[Size], smooth: bool = True) -> "Statistics":
-        """One cycle later, in which `seen` was counted and at whose end inputs had these sizes."""
+    def after(self, seen: Watch, sizes: list[StateSize], smooth: bool = True) -> "Statistics":
+        """Return the statistics one cycle later.
+
+        seen: the counters of the cycle. sizes: the sizes of the inputs at its end.
+        """
         n = len(sizes)
         weights = [size.weight(size.keys) for size in sizes]
         queries = sum(asked * weights[at % n] for at, asked in enumerate(seen.asked))
@@ -47,10 +53,13 @@ class Statistics:
             _settled(self.match_seconds, _share(sum(seen.spent) - seen.asking, sum(seen.found))),
         )
 
-    def model(self, sizes: list[Size]) -> Model:
-        """Costs in the next cycle. A probe that was never made is taken to find one partner each time."""
+    def model(self, sizes: list[StateSize]) -> CostModel:
+        """Return the costs in the next cycle.
+
+        A probe that was never made is assumed to find one partner each time.
+        """
         query, weights = self.query_seconds or 1.0, zip(sizes, self.keys, strict=True)
-        return Model(
+        return CostModel(
             tuple(query * size.weight(max(_ahead(keys, 0.0, LINEAR), 0.0)) for size, keys in weights),
             self.match_seconds or query,
             tuple(tuple(min(max(_ahead(t, 1.0, DAMPING), 0.0), 1.0) for t in line) for line in self.rate),
@@ -58,7 +67,7 @@ class Statistics:
         )
 
     def plain(self) -> list[Any]:
-        """As JSON has it, and short."""
+        """Return the statistics in JSON's types, rounded."""
         return [
             [[_pair(t) for t in line] for line in self.rate],
             [[_pair(t) for t in line] for line in self.per_hit],
@@ -69,20 +78,20 @@ class Statistics:
 
     @classmethod
     def read(cls, raw: list[Any]) -> "Statistics":
-        """Inverse of `plain`."""
+        """Return the inverse of `plain`."""
         rate, per_hit, keys, query, match = raw
         tables = [tuple(tuple(map(_trend, line)) for line in table) for table in (rate, per_hit)]
         return cls(tables[0], tables[1], tuple(map(_trend, keys)), query, match)
 
 
 def nothing(inputs: int) -> Statistics:
-    """Before the first cycle."""
+    """Return the statistics before the first cycle."""
     none = (None,) * inputs
     return Statistics((none,) * inputs, (none,) * inputs, none)
 
 
 def short(value: float | None) -> float | None:
-    """To four digits: manifests stay small."""
+    """Round to four digits, to keep manifests small."""
     return None if value is None else float(f"{value:.4g}")
 
 
@@ -107,7 +116,7 @@ def _line(
 
 
 def _after(before: Table, parts: list[int], wholes: list[int], damping: float, smooth: bool) -> Table:
-    """A table of shares, one cycle later."""
+    """Return a table of ratios, one cycle later."""
     n, shares = len(before), [*map(_share, parts, wholes)]
     return tuple(_line(line, shares[at * n : at * n + n], damping, smooth) for at, line in enumerate(before))
 

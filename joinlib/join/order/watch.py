@@ -1,4 +1,7 @@
-"""What do the probes of one batch do? Counted while they run: some additions a chunk, one write for each pair found."""
+"""Counts what the probes of one batch do, while they run.
+
+This costs some additions per chunk and one write per pair found.
+"""
 
 import time
 from collections.abc import Iterator
@@ -6,16 +9,19 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from joinlib.arrays import I32, I64
 from joinlib.expr import Column
 from joinlib.index.kernels import touch
 from joinlib.join.rows import Positions, Rows, Tuples
-from joinlib.state.run import I32, I64
 
 Candidates = Iterator[tuple[I32, I32, I64]]
 
 
 class Asker:
-    """Of each tuple, which of those that asked it came from; without columns, so that nobody else sees it."""
+    """For each tuple, the position of the tuple that it was extended from.
+
+    It has no columns, so other readers of the tuples are not affected.
+    """
 
     schema = pa.schema([])
 
@@ -33,10 +39,13 @@ class Asker:
 
 
 class Watch:
-    """Counters of one operator and batch. The pair <i, j> of n inputs, rows of i that ask j, is counted at i n + j.
+    """Counters of one operator and batch. The pair <i, j> of n inputs, rows of i probing j, is counted at i
+    n + j.
 
-    asked: tuples that asked (q of equation 9); hit: those that found something (m); found: what they found (s of equation 10).
-    spent: seconds, by the input whose rows ask; rows: how many those were. asking: of all seconds those in the index.
+    asked: tuples that probed (q of equation 9). hit: those that found something (m).
+    found: the tuples that they found (s of equation 10).
+    spent: seconds, by the input whose rows probe. rows: the number of these rows.
+    asking: the part of all seconds that was spent in the index.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -47,12 +56,12 @@ class Watch:
         self.origin = 0
 
     def begin(self, origin: int, rows: int) -> None:
-        """Rows of input `origin` begin to ask."""
+        """Start counting for `rows` rows of input `origin`, which probe next."""
         self.origin = origin
         self.rows[origin] += rows
 
     def searching(self, candidates: Candidates) -> Candidates:
-        """The same, with the time that each takes."""
+        """Yield the same candidates and measure the time that each takes."""
         started = time.perf_counter()
         for candidate in candidates:
             self.asking += time.perf_counter() - started
@@ -61,7 +70,10 @@ class Watch:
         self.asking += time.perf_counter() - started
 
     def probing(self, found: Iterator[Tuples], side: int, asked: int) -> Iterator[Tuples]:
-        """The same, without the askers behind each; counts them. Nothing is counted of a probe that was cut off."""
+        """Count the tuples found and yield them without their `Asker`.
+
+        A probe that is not exhausted is not counted.
+        """
         me, pairs, seconds = self.origin, 0, 0.0
         hit = np.zeros(asked, np.bool_)
         started = time.perf_counter()

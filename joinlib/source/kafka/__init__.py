@@ -1,6 +1,6 @@
 """How are Kafka topics an input? A slice is a range of offsets of one partition.
 
-brokers    how far every partition reaches            asked by the driver
+brokers    how far every partition reaches            called by the driver
 ranges     a log of that, cut into slices             pure
 consumer   the messages of a range                    in any process
 decode     messages -> rows, bad ones named           pure

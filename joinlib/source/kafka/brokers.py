@@ -1,4 +1,4 @@
-"""What do the brokers hold? Partitions, their offsets, the size of their messages. For the driver; asks, changes nothing."""
+"""What the brokers hold: partitions, their offsets, the size of their messages. For the driver; read-only."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,32 +23,36 @@ from joinlib.source.kafka.ranges import Partition
 from joinlib.spec.kafka import KafkaConnection
 
 _EARLIEST, _LATEST = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
-_ASK_S = 2.0  # for one answer; what the client says of itself is looked at in between
+_ASK_S = 2.0  # per request; the client's own errors are checked in between
 _REFRESH_S = 2.0  # new partitions are noticed after so long
 _SAMPLE = 64  # messages
 _SAMPLE_S = 2.0
-_UNKNOWN_BYTES = 1024  # of a message, where none could be had
-_OVERHEAD_BYTES = 128  # of a message in memory, besides key and value
+_UNKNOWN_BYTES = 1024  # assumed size of a message, if none could be sampled
+_OVERHEAD_BYTES = 128  # memory per message, besides key and value
 T = TypeVar("T")
 
 
 class Brokers:
-    """A cluster and the topics that are read. Makes no connection before it is asked something."""
+    """A cluster and the topics that are read. Connects on first use."""
 
     def __init__(self, connection: KafkaConnection, topics: Sequence[str]) -> None:
         self.connection, self.topics = connection, topics
         self._trouble = Trouble(connection)
         self._partitions: list[Partition] = []
-        self.ids: dict[str, str] = {}  # of each topic, as of the last look
+        self.ids: dict[str, str] = {}  # topic ids by name, as of the last refresh
         self._looked = 0.0
         self._met = False
 
     def ends(self) -> dict[Partition, tuple[int, int]]:
-        """The first offset of each partition, and the one that the next committed message will have."""
+        """Return the first offset of each partition, and the one that the next committed message will have.
+
+        Raises:
+            InputError: The brokers do not answer, or refuse.
+        """
         return self._patiently(f"offsets of {', '.join(self.topics)}", self._ends)
 
     def sizes(self, points: Mapping[str, Iterable[tuple[int, int]]]) -> dict[str, int]:
-        """Bytes of a message of each topic, from a few of them at (partition, offset)."""
+        """Return the mean bytes of a message by topic, sampled at a few points (partition, offset)."""
         found = {}
         for topic, places in points.items():
             means = [self._mean(topic, *place) for place in places]
@@ -67,7 +71,7 @@ class Brokers:
         return {p: (lows[p], highs[p]) for p in self._partitions}
 
     def _offsets(self, spec: OffsetSpec, seconds: float) -> dict[TopicPartition, "Future[Any]"]:
-        """Where transactions are still open, the latest is what lies before them."""
+        """Request offsets. Where transactions are still open, the latest offset is the one before them."""
         asked = {TopicPartition(*p): spec for p in self._partitions}
         found: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(
             asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=seconds
@@ -75,7 +79,7 @@ class Brokers:
         return found
 
     def _patiently(self, doing: str, ask: Callable[[float], T]) -> T:
-        """Tries again until an answer comes: for seconds at first, longer once the brokers were there."""
+        """Retry a request until it is answered: for seconds, or longer once the brokers have answered."""
         until = time.monotonic() + (RETRY_S if self._met else PATIENCE_S)
         while True:
             left = until - time.monotonic()
@@ -92,7 +96,7 @@ class Brokers:
                 return answer
 
     def _final(self, cause: KafkaError | None) -> bool:
-        """Before anything ever worked, what the broker itself refuses is the user's mistake."""
+        """Return whether to give up. Until a request has succeeded, a refusal is the user's mistake."""
         if self._trouble.hopeless:
             return True
         return not self._met and cause is not None and not cause.retriable() and cause.code() > 0
@@ -113,7 +117,7 @@ class Brokers:
         while time.monotonic() < until:
             found = self._consumer.consume(_SAMPLE, 0.02)
             messages = [m for m in found if m.error() is None]
-            if found:  # perhaps the end of the partition, and nothing else
+            if found:  # possibly only the end of the partition
                 return messages
         return []
 
@@ -128,13 +132,13 @@ class Brokers:
 
 
 def _id(id: Any) -> str:
-    """Of a `Uuid`, hexadecimal; empty where the broker knows none (before Kafka 2.8)."""
+    """Return a `Uuid` in hexadecimal; empty if the broker knows none (before Kafka 2.8)."""
     high, low = id.get_most_significant_bits(), id.get_least_significant_bits()
     return f"{high % 2**64:016x}{low % 2**64:016x}" if high or low else ""
 
 
 def _results(futures: dict[TopicPartition, "Future[Any]"], seconds: float) -> dict[Partition, int]:
-    """The offsets. A broker that is about to come back may answer without one, which is no answer."""
+    """Return the offsets. A broker that is coming back may answer without one, which counts as no answer."""
     found = {(p.topic, p.partition): int(f.result(seconds + 1).offset) for p, f in futures.items()}
     if min(found.values(), default=0) < 0:
         raise TimeoutError

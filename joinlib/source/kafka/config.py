@@ -25,12 +25,12 @@ class KafkaConfig:
     starting: Starting = "earliest"
     on_missing: OnMissing = "fail"
     on_bad: OnBad = "fail"
-    dead_letters: Path | None = None  # a folder; where deadLetter puts messages
-    metadata: tuple[tuple["About", str], ...] = ()  # what of a message fills which column
+    dead_letters: Path | None = None  # the folder for messages under onBadMessage: deadLetter
+    metadata: tuple[tuple["About", str], ...] = ()  # (a message's property, the column that it fills)
     csv: CsvFormat = field(default_factory=lambda: CsvFormat(header=False))
     name: str = ""  # of the input, for errors and files
 
     @property
     def filled(self) -> dict[str, "About"]:
-        """Columns that do not come from a message's value."""
+        """The columns that are filled from a message's metadata, not from its value."""
         return {column: about for about, column in self.metadata}

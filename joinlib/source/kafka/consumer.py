@@ -1,7 +1,7 @@
-"""Messages of one partition between two offsets, whoever holds them: a consumer for each worker process and cluster.
+"""Reads the messages of one partition between two offsets, with one consumer per worker process and cluster.
 
-Only committed messages come. Offsets have gaps where a topic is compacted and where transactions end, so the range is
-over when a message at or behind its end comes, or when the partition has no more.
+Only committed messages are read. Offsets have gaps where a topic is compacted and where transactions end, so
+a range is over when a message at or after its end arrives, or when the partition has no more.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from joinlib.errors import InputError, StreamJoinError
 from joinlib.spec.kafka import KafkaConnection
 
 _AT_ONCE = 10_000  # messages taken from the client at once
-_WAIT_S = 0.05  # for as many; a range that has gaps ends no sooner
+_WAIT_S = 0.05  # how long to wait for as many; a range with gaps takes at least so long
 _GONE = codes("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
 _FINAL = codes(
     "TOPIC_AUTHORIZATION_FAILED", "_SSL", "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_BAD_MSG"
@@ -25,10 +25,13 @@ _END = codes("_PARTITION_EOF")
 
 
 def consumer_settings(connection: KafkaConnection) -> Settings:
-    """A consumer that commits nothing and whose memory is bounded. Holds secrets."""
+    """Return the settings of a consumer that commits nothing and whose memory is bounded.
+
+    They hold secrets.
+    """
     return {
         **settings(connection),
-        "group.id": "streamjoin",  # asked for, and never joined
+        "group.id": "streamjoin",  # required by the client; the group is never joined
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
@@ -37,12 +40,12 @@ def consumer_settings(connection: KafkaConnection) -> Settings:
         "queued.min.messages": 100_000,
         "queued.max.messages.kbytes": 32 << 10,
         "fetch.message.max.bytes": 4 << 20,
-        "fetch.wait.max.ms": 10,  # at a partition's end, and so until another one can be asked for
+        "fetch.wait.max.ms": 10,  # at a partition's end, which delays the fetch from another one
         "fetch.error.backoff.ms": 100,
     }
 
 
-class Source:
+class SharedConsumer:
     """The consumer of this process for one cluster."""
 
     def __init__(self, connection: KafkaConnection) -> None:
@@ -53,7 +56,13 @@ class Source:
     def messages(
         self, topic: str, partition: int, start: int, stop: int, reset: bool
     ) -> Iterator[list[Message]]:
-        """Those at [start, stop), in lists. `reset`: what has expired is passed over, else an InputError."""
+        """Yield the messages at offsets [start, stop), in lists.
+
+        `reset` says whether expired messages are passed over.
+
+        Raises:
+            InputError: Messages have expired and `reset` is False, or the brokers fail.
+        """
         self.consumer.assign([TopicPartition(topic, partition, start)])
         try:
             yield from self._until(topic, partition, start, stop, reset)
@@ -89,12 +98,12 @@ class Source:
                 raise self._broken(f"{place} {at}: nothing came for {RETRY_S:.0f} s", last)
 
     def _broken(self, doing: str, error: KafkaError | None) -> StreamJoinError:
-        """The next reader begins anew, with secrets that may have been corrected."""
+        """Drop this consumer and return the error. The next one reads the secrets again."""
         _sources.pop((os.getpid(), self.connection), None)
         return self.trouble.error(doing, error)
 
     def _passed_over(self, topic: str, partition: int, at: int, stop: int, reset: bool) -> int:
-        """The next offset that there is, where those from `at` on are gone."""
+        """Return the next offset that exists, where those from `at` on have expired."""
         low, high = self.consumer.get_watermark_offsets(TopicPartition(topic, partition), RETRY_S)
         if not reset:
             raise InputError(
@@ -113,12 +122,12 @@ def _offset(message: Message) -> int:
     return offset
 
 
-_sources: dict[tuple[int, KafkaConnection], Source] = {}
+_sources: dict[tuple[int, KafkaConnection], SharedConsumer] = {}
 
 
-def source(connection: KafkaConnection) -> Source:
-    """This process's, made on first use."""
+def source(connection: KafkaConnection) -> SharedConsumer:
+    """Return this process's consumer for a cluster, made on first use."""
     key = os.getpid(), connection
     if key not in _sources:
-        _sources[key] = Source(connection)
+        _sources[key] = SharedConsumer(connection)
     return _sources[key]

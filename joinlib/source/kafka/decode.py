@@ -1,7 +1,8 @@
-"""Messages -> one record batch. Law: every message becomes its rows, or is named as bad; one parse for all the good ones.
+"""Decodes messages to one record batch, with one parse for all the good ones.
 
-The values are joined by line breaks and parsed at once. That each value is a row of its own is checked first (cheaply),
-for two halves of a row in two messages would make a row too. Where something does not parse, halving finds the bad ones.
+Law: every message becomes its rows, or is reported as bad. The values are joined by line breaks and parsed at
+once. A cheap check first makes sure that each value is a row of its own, because two halves of a row in two
+messages would parse too. If something does not parse, halving finds the bad messages.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ class Bad(Exception):
     """Messages that cannot be rows; the text says why, without their content."""
 
 
-class Refused(NamedTuple):
+class BadMessage(NamedTuple):
     """A message and why it cannot be decoded."""
 
     message: Any
@@ -34,14 +35,14 @@ class Refused(NamedTuple):
 
 @dataclass(frozen=True)
 class Decoder:
-    """For some columns of one input."""
+    """Decodes messages of one input to some of its columns."""
 
     config: KafkaConfig
     schema: pa.Schema  # as declared
-    columns: tuple[str, ...]  # those that are asked for
+    columns: tuple[str, ...]  # the columns to return
 
-    def decode(self, messages: Sequence[Any]) -> tuple[pa.RecordBatch | None, list[Refused]]:
-        """The rows of messages that have a value, in order, and those that cannot be decoded."""
+    def decode(self, messages: Sequence[Any]) -> tuple[pa.RecordBatch | None, list[BadMessage]]:
+        """Return the rows of messages with a value, in order, and the messages that cannot be decoded."""
         values = [m.value() for m in messages]
         if None in values:
             return self.decode([m for m, v in zip(messages, values, strict=True) if v is not None])
@@ -51,7 +52,7 @@ class Decoder:
             return self._decoded(messages, values), []
         except (Bad, InputError, *PARSE_ERRORS) as e:
             if len(messages) == 1:
-                return None, [Refused(messages[0], self._why(messages[0], e))]
+                return None, [BadMessage(messages[0], self._why(messages[0], e))]
         half = len(messages) // 2
         parts = [self.decode(part) for part in (messages[:half], messages[half:])]
         batches = [batch for batch, _ in parts if batch is not None]
@@ -67,7 +68,7 @@ class Decoder:
         return fitted(PLACE, batch, self._wanted)
 
     def _why(self, message: Any, error: Exception) -> str:
-        """Without a value of the message, which an error of the parser may hold."""
+        """Return why a message cannot be decoded, without its value, which the parser's error may hold."""
         if isinstance(error, (Bad, InputError)):
             return str(error)
         parser = _PARSERS[self.config.format]
@@ -87,7 +88,7 @@ class Decoder:
 
     @cached_property
     def _parsed(self) -> pa.Schema:
-        """What is parsed of a value; all of it where nothing of it is asked for, so that bad messages are still found."""
+        """The columns to parse from a value: all if none is wanted, so that bad messages are found."""
         own = [f for f in self.schema if f.name not in self.config.filled]
         return pa.schema([f for f in own if f.name in self.columns] or own)
 
@@ -150,12 +151,12 @@ def _each_a_row(table: pa.Table, count: int, otherwise: str) -> pa.Table:
 
 
 def about(what: About | Literal["value"], messages: Sequence[Any]) -> pa.Array:
-    """A column of what is known of each message."""
+    """Return a column with one property of each message."""
     return _ABOUT[what](messages)
 
 
 def _for_rows(messages: Sequence[Any], what: About, counts: list[int] | None) -> pa.Array:
-    """A column of what is known of each message, once for each of its rows."""
+    """Return a column with one property of each message, repeated for each of its rows."""
     column = about(what, messages)
     if counts is None:
         return column

@@ -1,7 +1,8 @@
-"""Topics that grow while the job runs, as an input.
+"""Kafka topics, which grow while the job runs, as an input.
 
-`discover` asks the brokers how far each partition reaches, cuts what is new into slices and logs it: positions are ours,
-there is no consumer group and nothing to rebalance. Only committed messages count.
+`discover` asks the brokers how far each partition reaches, cuts what is new into slices and logs it.
+Positions are kept in the checkpoint; there is no consumer group and nothing to rebalance. Only
+committed messages count.
 """
 
 import time
@@ -13,13 +14,13 @@ import pyarrow as pa
 from joinlib.errors import InputError
 from joinlib.source.kafka.brokers import Brokers
 from joinlib.source.kafka.config import KafkaConfig
-from joinlib.source.kafka.ranges import Partition, Ranges, advance
+from joinlib.source.kafka.ranges import OffsetRanges, Partition, advance
 from joinlib.source.kafka.reader import KafkaReader
 from joinlib.source.log import Log
 from joinlib.source.slices import Slice
 
 _RESAMPLE_S = 30.0
-_POINTS = 4  # of a topic, at which message sizes are looked at
+_POINTS = 4  # points per topic at which message sizes are sampled
 
 
 class KafkaInput:
@@ -61,11 +62,11 @@ class KafkaInput:
         return self._known.between(start, stop)
 
     def forget(self, before: int) -> None:
-        """Slices before this one are never asked for again."""
+        """Fold the log: slices below `before` will not be read again."""
         entries = self._known.folded(before)
         if entries is not None:
             self._log.replace(entries)
-            self._known = Ranges(str(self._log.path), entries)
+            self._known = OffsetRanges(str(self._log.path), entries)
 
     def lag(self, start: int = 0) -> dict[str, int]:
         known = self._known
@@ -76,11 +77,11 @@ class KafkaInput:
         }
 
     @cached_property
-    def _known(self) -> Ranges:
-        return Ranges(str(self._log.path), self._log.entries)
+    def _known(self) -> OffsetRanges:
+        return OffsetRanges(str(self._log.path), self._log.entries)
 
     def _measure(self, now: dict[Partition, tuple[int, int]]) -> None:
-        """Looks at the size of messages where there are new ones, not more often than it needs."""
+        """Sample the size of new messages, no more often than needed."""
         points: dict[str, list[tuple[int, int]]] = {}
         for topic in self._config.topics:
             if topic in self._sampled and self._clock() - self._sampled[topic] < _RESAMPLE_S:
@@ -97,7 +98,7 @@ class KafkaInput:
             self._sizes.setdefault(topic, 1)
 
     def _fresh(self, topic: str, now: dict[Partition, tuple[int, int]]) -> Iterable[tuple[int, int, int]]:
-        """(partition, start, high) where there is something to read."""
+        """Yield (partition, start, high) where there is something to read."""
         for (name, partition), (low, high) in now.items():
             start = max(self._known.at.get((name, partition), low), low)
             if name == topic and start < high:
@@ -115,7 +116,7 @@ class KafkaInput:
 
 
 def _spread(fresh: list[tuple[int, int, int]]) -> Iterable[tuple[int, int]]:
-    """A few (partition, offset) over the longest of (count, partition, start)."""
+    """Yield a few points (partition, offset) spread over the longest of `fresh` (count, partition, start)."""
     each = max(_POINTS // len(fresh), 1)
     for count, partition, start in fresh[:_POINTS]:
         yield from ((partition, start + count * i // each) for i in range(each))

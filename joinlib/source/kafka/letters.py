@@ -1,7 +1,8 @@
-"""Where messages end that cannot be decoded: one Parquet file for each slice that has some, exactly once.
+"""Dead letters: messages that cannot be decoded, in one Parquet file per slice that has some, exactly once.
 
-Its name is the slice's and its rows follow from the slice alone, so a batch that is run again writes the same file
-again, by a rename; readers see whole files only. It is on the disk before its batch counts, as inputs' logs are.
+The file's name is the slice's and its rows follow from the slice alone, so a batch that runs again replaces
+it by the same file, by a rename; readers see complete files only. It is on the disk before its batch
+counts, as are the inputs' logs.
 """
 
 import uuid
@@ -12,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from joinlib.files import sync
-from joinlib.source.kafka.decode import Refused, about
+from joinlib.source.kafka.decode import BadMessage, about
 from joinlib.source.slices import Slice
 
 
-def write(folder: Path, name: str, slice: Slice, refused: Sequence[Refused]) -> None:
-    """Keeps the messages of a slice of input `name`, with why each is here."""
+def write(folder: Path, name: str, slice: Slice, refused: Sequence[BadMessage]) -> None:
+    """Write the refused messages of a slice of input `name`, each with the reason."""
     messages = [m for m, _ in refused]
     table = pa.table(
         {

@@ -1,15 +1,16 @@
 """Which offsets does slice n stand for? A log of how far each partition was known, cut into slices; pure.
 
-    entry   {"at":  [[topic, partition, offset]],                        where partitions begin, or begin again
-             "cut": [[topic, partition, start, stop, rows, bytes]],      offsets seen since the entry before
-             "lost": n,                                                  messages that were gone before they were read
-             "ids": {topic: id}}                                         which topic of that name it is, from here on
+    entry   {"at":  [[topic, partition, offset]],                     where partitions begin, or begin again
+             "cut": [[topic, partition, start, stop, rows, bytes]],   offsets seen since the entry before
+             "lost": n,                                               messages that expired unread
+             "ids": {topic: id}}                                      the topic's id from here on
 
-Each cut makes slices of `rows` messages of about `bytes` bytes each. Those of an entry are interleaved by how far
-into their own cut they are, so that a backlog is read through all its partitions at once and event time advances
-evenly. A topic that was made again has the name and the offsets of the old one, but another id: what was known of its
-partitions means nothing any more. Entries of a log that was begun before ids were noted have none, and any id is theirs.
-Entries whose slices were all read are folded into one that begins the log: it does not grow with time.
+Each cut makes slices of `rows` messages of about `bytes` bytes each. The slices of an entry are interleaved
+by their relative position in their own cut, so that a backlog is read through all its partitions at once and
+event time advances evenly. A topic that was deleted and created again has the name and the offsets of the
+old one, but another id: what was known of its partitions no longer applies. Entries of logs older than the
+ids have none, and match any id. Entries whose slices were all read are folded into one that begins the log,
+so it does not grow with time.
 """
 
 from bisect import bisect_right
@@ -22,9 +23,9 @@ from joinlib.source.log import Entry
 from joinlib.source.slices import Slice
 
 Partition = tuple[str, int]
-SLICE_ROWS = 65_536  # messages of a slice at most
-SLICE_BYTES = 16 << 20  # of messages, as far as can be told
-_KEPT = 1024  # entries that stay, whatever was read: what Spark may run again is among the last few
+SLICE_ROWS = 65_536  # at most so many messages per slice
+SLICE_BYTES = 16 << 20  # estimated bytes of messages per slice
+_KEPT = 1024  # the newest entries always stay: Spark may run the last few batches again
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Cut:
     start: int
     stop: int
     rows: int
-    bytes: int  # of a message, about
+    bytes: int  # per message, about
 
     @property
     def slices(self) -> int:
@@ -44,20 +45,20 @@ class Cut:
 
 
 def cut(partition: Partition, start: int, stop: int, message_bytes: int) -> Cut:
-    """The offsets in slices that are bounded in messages and bytes."""
+    """Cut offsets into slices that are bounded in messages and bytes."""
     rows = min(max(SLICE_BYTES // max(message_bytes, 1), 1), SLICE_ROWS)
     return Cut(*partition, start, stop, rows, message_bytes)
 
 
-class Ranges:
-    """The entries of a log, ready to be looked up. O(log entries) and what is returned."""
+class OffsetRanges:
+    """The entries of a log, ready to be looked up. A look-up costs O(log entries) and what is returned."""
 
     def __init__(self, place: str, entries: Iterable[Entry]) -> None:
         self.place = place
         self.at: dict[Partition, int] = {}  # the next offset of each partition
-        self.ids: dict[str, str] = {}  # of topics
+        self.ids: dict[str, str] = {}  # topic ids by name
         self.slices = self.rows = self.lost = 0
-        self.base = 0  # slices that are known no more
+        self.base = 0  # the number of slices that were folded away
         self._seen: list[tuple[int, int, tuple[Cut, ...]]] = []  # (first slice, rows before, cuts)
         for entry in entries:
             self.add(entry)
@@ -81,7 +82,11 @@ class Ranges:
             self.rows += sum(c.stop - c.start for c in cuts)
 
     def between(self, start: int, stop: int) -> list[Slice]:
-        """Slices [start, stop)."""
+        """Return slices [start, stop).
+
+        Raises:
+            StateError: The log does not know them.
+        """
         if stop > self.slices or (start < stop and start < self.base):
             raise StateError(
                 f"{self.place}: knows slices {self.base} to {self.slices}, asked for {start} to {stop};"
@@ -96,14 +101,14 @@ class Ranges:
         return found
 
     def rows_before(self, start: int) -> int:
-        """Messages of slices [0, start)."""
+        """Return the number of messages in slices [0, start)."""
         if start >= self.slices or not self._seen:
             return self.rows
         first, rows, cuts = self._seen[self._position(start)]
         return rows + sum(s.weight for s in _slices(first, cuts)[: max(start - first, 0)])
 
     def folded(self, before: int) -> list[Entry] | None:
-        """A shorter log that still knows every slice from `before` on; None: it would not pay."""
+        """Return a shorter log that knows every slice from `before` on; None if folding does not pay."""
         keep = min(self._position(before), len(self._seen) - _KEPT)
         if keep < _KEPT:
             return None
@@ -116,7 +121,7 @@ class Ranges:
         return [base, *({"cut": [list(vars(c).values()) for c in cuts]} for _, _, cuts in self._seen[keep:])]
 
     def _position(self, start: int) -> int:
-        """The last entry that begins at or before the slice."""
+        """Return the last entry that begins at or before the slice."""
         return max(bisect_right(self._seen, start, key=lambda s: s[0]) - 1, 0)
 
 
@@ -127,11 +132,17 @@ def advance(
     message_bytes: Mapping[str, int],
     anew: Collection[str] = (),
 ) -> tuple[Entry, dict[Partition, tuple[int, int, int]]]:
-    """What the log shall say, given the (low, high) offsets of today; and partitions whose next offset is gone.
+    """Return the next log entry, and the partitions whose next offset is gone, as (next, low, high).
 
-    The latter as (next, low, high); they begin again at the lowest offset there is. A partition that appears later
-    than the first ones begins at its beginning, lest what was sent before it was noticed be lost. `anew`: topics that were
-    made again, so that nothing is left of the old ones.
+    The latter begin again at the lowest offset that exists. A partition that appears later than the first
+    ones begins at its beginning; otherwise messages sent before it was noticed would be lost.
+
+    Args:
+        at: The next offset to read, by partition.
+        now: The (low, high) offsets that the brokers report, by partition.
+        latest: Whether the input starts at the latest offsets.
+        message_bytes: The mean bytes of a message, by topic.
+        anew: Topics that were deleted and created again, so nothing of the old ones is left.
     """
     begun: list[list[object]] = []
     cuts: list[Cut] = []
@@ -155,7 +166,7 @@ def advance(
 
 @lru_cache(maxsize=64)
 def _slices(first: int, cuts: tuple[Cut, ...]) -> tuple[Slice, ...]:
-    """The slices of an entry, in order. Slice k of n is at (k + 1) / n of its cut."""
+    """Return the slices of an entry, in order. Slice k of n is at (k + 1) / n of its cut."""
     parts = sorted(((k + 1) / c.slices, number, k) for number, c in enumerate(cuts) for k in range(c.slices))
     return tuple(_slice(first + i, cuts[number], k) for i, (_, number, k) in enumerate(parts))
 

@@ -1,7 +1,10 @@
-"""Slices of topics -> rows, in any process. A slice is decoded as one block, or a few where its messages are large.
+"""Reads slices of topics as rows, in any process.
 
-A message without a value (a tombstone) is no row. What cannot be decoded stops the job, is left out and counted, or
-is kept as a dead letter as well, as the spec says. A null key is a NULL in the key's column and nothing else.
+A slice is decoded as one block, or a few if messages are large.
+
+A message without a value (a tombstone) is no row. A message that cannot be decoded stops the job, is
+left out and counted, or is also kept as a dead letter, as configured. A null key is a NULL in the
+key's column, nothing else.
 """
 
 from bisect import bisect_left
@@ -15,12 +18,12 @@ import pyarrow as pa
 from joinlib.errors import InputError
 from joinlib.source.kafka import consumer, letters
 from joinlib.source.kafka.config import KafkaConfig
-from joinlib.source.kafka.decode import Decoder, Refused
-from joinlib.source.slices import SLICE_ROWS, Reader, Slice
+from joinlib.source.kafka.decode import BadMessage, Decoder
+from joinlib.source.slices import SLICE_ROWS, Slice, SliceReader
 
 _CHUNK_ROWS = 8_192  # messages decoded at once: few enough to stay in the processor's cache
-_CHUNK_BYTES = 8 << 20  # of values, likewise
-_BLOCK_BYTES = 32 << 20  # of a record batch that is made of chunks
+_CHUNK_BYTES = 8 << 20  # bytes of values decoded at once
+_BLOCK_BYTES = 32 << 20  # bytes of a record batch that is made of chunks
 
 
 @dataclass
@@ -31,8 +34,8 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class KafkaReader(Reader):
-    """Reads slices of topics of one format and schema: those of a partition in order, partition after partition."""
+class KafkaReader(SliceReader):
+    """Reads slices of topics of one format and schema: partition by partition, each in order."""
 
     config: KafkaConfig
     schema: pa.Schema
@@ -40,7 +43,7 @@ class KafkaReader(Reader):
 
     @property
     def bad(self) -> int:
-        """Messages that could not be decoded, of all that was read."""
+        """The number of messages that could not be decoded, of all that was read."""
         return self.counts.bad
 
     def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -54,7 +57,7 @@ class KafkaReader(Reader):
                 yield from self._slice(decoder, run[at], (messages for _, messages in own))
 
     def _slice(self, decoder: Decoder, slice: Slice, lists: Iterator[list[Any]]) -> Iterator[pa.RecordBatch]:
-        refused: list[Refused] = []
+        refused: list[BadMessage] = []
         block: list[pa.RecordBatch] = []
         for chunk in _chunks(lists):
             rows, bad = decoder.decode(chunk)
@@ -74,7 +77,7 @@ class KafkaReader(Reader):
 
 
 def _runs(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
-    """Slices that follow each other without a gap are read in one go."""
+    """Group slices that follow each other without a gap, so that they are read in one go."""
     run: list[Slice] = []
     for s in slices:
         if run and (s.path, s.group, s.start) != (run[-1].path, run[-1].group, run[-1].stop):
@@ -86,7 +89,7 @@ def _runs(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
 
 
 def _cut(run: Sequence[Slice], lists: Iterator[list[Any]]) -> Iterator[tuple[int, list[Any]]]:
-    """Messages in the order of their offsets, with the position of the slice that each list is of."""
+    """Yield messages in the order of their offsets, each list with the position of its slice."""
     at = 0
     for messages in lists:
         while messages:
@@ -98,7 +101,7 @@ def _cut(run: Sequence[Slice], lists: Iterator[list[Any]]) -> Iterator[tuple[int
 
 
 def _chunks(lists: Iterator[list[Any]]) -> Iterator[list[Any]]:
-    """The same messages, cut by nothing but themselves: two attempts of a task make the same blocks."""
+    """Cut messages into chunks by nothing but their sizes, so two attempts of a task make the same blocks."""
     chunk: list[Any] = []
     size = 0
     for messages in lists:
@@ -118,7 +121,7 @@ def _chunks(lists: Iterator[list[Any]]) -> Iterator[list[Any]]:
 
 
 def _bounded(block: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """As few batches as may be. A message of the arrow format may hold any number of rows."""
+    """Yield as few batches as possible. One message in the Arrow format may hold any number of rows."""
     rows = [b for b in block if b.num_rows]
     if rows:
         whole = pa.concat_batches(rows) if len(rows) > 1 else rows[0]
@@ -126,7 +129,7 @@ def _bounded(block: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield whole.slice(start, SLICE_ROWS)
 
 
-def _refusal(refused: Refused) -> str:
+def _refusal(refused: BadMessage) -> str:
     m, reason = refused
     return (
         f"kafka topic {m.topic()}, partition {m.partition()}, offset {m.offset()}: {reason}; correct schema or format,"

@@ -1,21 +1,22 @@
-"""Which objects does a job need? Plain values: the same job gives the same objects, byte for byte.
+"""Builders of the objects that a job needs. Pure: the same job gives the same objects, byte for byte.
 
-Quantities are written as the API server writes them, so that what comes back can be compared with what was asked for.
+Quantities are written as the API server writes them, so that its answers can be compared with what
+is desired.
 """
 
 from joinop.build.access import role, role_binding, secret, service_account
-from joinop.build.job import Job
+from joinop.build.job import JobBlueprint
 from joinop.build.monitor import pod_monitor
 from joinop.build.network import driver_policy, executor_policy
 from joinop.build.settings import config_map
 from joinop.build.workload import budget, service, stateful_set
 from joinop.names import Object
 
-__all__ = ["Job", "children", "secret"]
+__all__ = ["JobBlueprint", "children", "secret"]
 
 
-def children(job: Job, *, monitored: bool) -> tuple[Object, ...]:
-    """All objects but the Secrets, which are made once; in the order in which they are applied."""
+def children(job: JobBlueprint, *, monitored: bool) -> tuple[Object, ...]:
+    """Return all objects except Secrets, which are created once, in the order in which they are applied."""
     found = (
         service_account(job),
         role(job),

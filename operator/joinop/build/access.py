@@ -1,38 +1,39 @@
-"""Who is the driver, what may it do, and how does it know the operator and its executors?"""
+"""Identity and rights of the driver, and the Secrets that it shares with the operator and its executors."""
 
 import base64
 
-from joinop import names
-from joinop.build.job import Job
+from joinlib import deploy
+from joinop.build.job import JobBlueprint
 from joinop.names import Object
 
 
-def service_account(job: Job) -> Object:
-    """The driver's identity. Its token is mounted by the driver's pod alone."""
-    return job.object("ServiceAccount", names.driver(job.name), automountServiceAccountToken=False)
+def service_account(job: JobBlueprint) -> Object:
+    """Return the driver's identity. Only the driver's pod mounts its token."""
+    return job.object("ServiceAccount", deploy.driver(job.name), automountServiceAccountToken=False)
 
 
-def role(job: Job) -> Object:
-    """What Spark and the lease need, and nothing else."""
+def role(job: JobBlueprint) -> Object:
+    """Return the rights that Spark and the Lease need, and no others."""
     rules = [
         # executors
         _rule("", "pods", "create", "get", "list", "watch", "delete", "deletecollection"),
-        # one driver at most; `create` cannot be narrowed to a name
+        # the driver's Lease; `create` cannot be restricted to a name
         _rule("coordination.k8s.io", "leases", "create"),
-        _rule("coordination.k8s.io", "leases", "get", "update") | {"resourceNames": [names.driver(job.name)]},
+        _rule("coordination.k8s.io", "leases", "get", "update")
+        | {"resourceNames": [deploy.driver(job.name)]},
     ]
-    return job.object("Role", names.driver(job.name), rules=rules)
+    return job.object("Role", deploy.driver(job.name), rules=rules)
 
 
-def role_binding(job: Job) -> Object:
-    name = names.driver(job.name)
+def role_binding(job: JobBlueprint) -> Object:
+    name = deploy.driver(job.name)
     subject = {"kind": "ServiceAccount", "name": name, "namespace": job.namespace}
     given = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
     return job.object("RoleBinding", name, roleRef=given, subjects=[subject])
 
 
-def secret(job: Job, name: str, word: str) -> Object:
-    """What only those know who mount it. It is made once: a new one would need a restart."""
+def secret(job: JobBlueprint, name: str, word: str) -> Object:
+    """Return a Secret with a random word. It is created once: a new word would need a restart."""
     return job.object("Secret", name, type="Opaque", data={"token": base64.b64encode(word.encode()).decode()})
 
 

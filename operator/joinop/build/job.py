@@ -1,17 +1,18 @@
-"""What do the builders know of a job?"""
+"""What the builders know of a job, and how they write it."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
+from joinlib.deploy import DRIVER
 from joinlib.spec.model import Executors, Spec, StreamJoin
 from joinlib.spec.pods import Pods
 from joinop import names
-from joinop.kinds import BY_NAME
 from joinop.names import Object
+from joinop.resources import BY_KIND
 
 
 @dataclass(frozen=True)
-class Job:
+class JobBlueprint:
     """An accepted StreamJoin, and what was chosen for it."""
 
     namespace: str
@@ -24,11 +25,11 @@ class Job:
     pull_policy: str = "IfNotPresent"
     cpu_request: str | None = None
     default_pods: Pods = field(default_factory=Pods)
-    node_loss_s: int = 30  # a pod stays on a node that is lost for so long
-    http_secret: str | None = None  # with the certificate of the driver's HTTP
+    node_loss_s: int = 30  # how long a pod stays bound to a lost node
+    http_secret: str | None = None  # Secret with the certificate of the driver's HTTP
     suspended: bool = False
     operator: str | None = None  # namespace of the operator; None: it runs outside the cluster
-    scrapers: tuple[Any, ...] = ()  # who else may read the driver's figures: peers as in a NetworkPolicy
+    scrapers: tuple[Any, ...] = ()  # NetworkPolicy peers that may read the driver's metrics
 
     @property
     def spec(self) -> Spec:
@@ -42,10 +43,10 @@ class Job:
     def pods(self) -> Pods:
         return self.spec.pods.over(self.default_pods)
 
-    def object(self, kind: str, name: str, component: str = "driver", **body: object) -> Object:
-        """An object of this job, with its labels and its owner."""
+    def object(self, kind: str, name: str, component: str = DRIVER, **body: object) -> Object:
+        """Return an object of this job, with its labels and its owner."""
         return {
-            "apiVersion": BY_NAME[kind].api_version,
+            "apiVersion": BY_KIND[kind].api_version,
             "kind": kind,
             "metadata": {
                 "name": name,
@@ -58,7 +59,7 @@ class Job:
 
 
 def quantity(amount: int) -> str:
-    """Bytes as Kubernetes writes them: 2147483648 is 2Gi, 2000000000 is 2G."""
+    """Write bytes as Kubernetes does: 2147483648 is 2Gi, 2000000000 is 2G."""
     step, suffixes = (1024, _BINARY) if amount % 1024 == 0 else (1000, _DECIMAL)
     power = 0
     while amount and amount % step == 0 and power + 1 < len(suffixes):

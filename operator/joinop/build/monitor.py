@@ -1,19 +1,21 @@
-"""Where does Prometheus find the driver's figures? Only on clusters that have its operator."""
+"""The PodMonitor by which Prometheus finds the driver, on clusters that have its operator."""
 
+from joinlib import deploy
+from joinlib.deploy import DRIVER
 from joinop import names
-from joinop.build.job import Job
+from joinop.build.job import JobBlueprint
 from joinop.names import Object
 
-_POD_LABEL = "__meta_kubernetes_pod_label_" + "".join(c if c.isalnum() else "_" for c in names.INSTANCE)
-_WHOSE = {"sourceLabels": [_POD_LABEL], "targetLabel": "streamjoin"}  # beside the namespace, which is there
+_POD_LABEL = "__meta_kubernetes_pod_label_" + "".join(c if c.isalnum() else "_" for c in deploy.INSTANCE)
+_WHOSE = {"sourceLabels": [_POD_LABEL], "targetLabel": "streamjoin"}  # the namespace is a label already
 
 
-def pod_monitor(job: Job) -> Object:
+def pod_monitor(job: JobBlueprint) -> Object:
     return job.object(
         "PodMonitor",
         job.name,
         spec={
-            "selector": {"matchLabels": names.match(job.name, "driver")},
+            "selector": {"matchLabels": deploy.match(job.name, DRIVER)},
             "podMetricsEndpoints": [
                 {"port": "http", "path": "/metrics", "relabelings": [_WHOSE], **_secured(job)}
             ],
@@ -21,8 +23,8 @@ def pod_monitor(job: Job) -> Object:
     )
 
 
-def _secured(job: Job) -> Object:
-    """As `joinop.reach` does it; Prometheus reads both Secrets itself."""
+def _secured(job: JobBlueprint) -> Object:
+    """As `joinop.transport` does it; Prometheus reads both Secrets itself."""
     if job.http_secret is None:
         return {}
     return {

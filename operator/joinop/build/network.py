@@ -1,34 +1,36 @@
-"""Who may dial whom? Executors reach their driver and each other, the operator and Prometheus reach the driver's HTTP.
+"""Network policies: executors reach their driver and each other, operator and Prometheus reach the driver's
+HTTP.
 
-A label may be written by whoever makes a pod, in any namespace of his own; the name of a namespace may not. So who comes from
-outside is known by both.
+Anybody who creates a pod chooses its labels, but not the name of its namespace. So peers from other
+namespaces must match both.
 """
 
+from joinlib import deploy
+from joinlib.deploy import DRIVER, EXECUTOR, PORTS
 from joinop import names
-from joinop.build.job import Job
-from joinop.build.workload import PORTS
+from joinop.build.job import JobBlueprint
 from joinop.names import Object
 
 
-def driver_policy(job: Job) -> Object:
-    """Pods of the own namespace come in with a label that names the job."""
+def driver_policy(job: JobBlueprint) -> Object:
+    """Return the policy of the driver. Other pods of the job's namespace need a label that names the job."""
     operator = [] if job.operator is None else [{**_namespace(job.operator), **_pods(names.OPERATOR)}]
     ingress = [
-        {"from": [_pods(names.match(job.name, "executor"))], "ports": _ports("rpc", "blocks")},
+        {"from": [_pods(deploy.match(job.name, EXECUTOR))], "ports": _ports("rpc", "blocks")},
         {"from": [*operator, *job.scrapers, _pods(names.client(job.name))], "ports": _ports("http")},
     ]
-    return _policy(job, "driver", ingress)
+    return _policy(job, DRIVER, ingress)
 
 
-def executor_policy(job: Job) -> Object:
-    """Nobody but this job's pods."""
-    return _policy(job, "executor", [{"from": [_pods(names.match(job.name))]}])
+def executor_policy(job: JobBlueprint) -> Object:
+    """Return the policy of the executors: only pods of this job may connect."""
+    return _policy(job, EXECUTOR, [{"from": [_pods(deploy.match(job.name))]}])
 
 
-def _policy(job: Job, component: str, ingress: list[Object]) -> Object:
-    """Both names have an ending: NAME alone could be the name and ending of another job."""
+def _policy(job: JobBlueprint, component: str, ingress: list[Object]) -> Object:
+    """Name a policy. Both have a suffix: NAME alone could be name and suffix of another job."""
     spec = {
-        "podSelector": {"matchLabels": names.match(job.name, component)},
+        "podSelector": {"matchLabels": deploy.match(job.name, component)},
         "policyTypes": ["Ingress"],
         "ingress": ingress,
     }
@@ -36,7 +38,7 @@ def _policy(job: Job, component: str, ingress: list[Object]) -> Object:
 
 
 def _namespace(name: str) -> Object:
-    """The API server gives each namespace this label, and lets nobody change it."""
+    """Select a namespace by the label that the API server sets, and that nobody can change."""
     return {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
 
 

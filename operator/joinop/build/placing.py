@@ -1,17 +1,17 @@
-"""Where do pods of a job run, and what of a node may they take? What driver and executors share, as Kubernetes writes it."""
+"""Scheduling and storage of a job's pods: what driver and executors share."""
 
+from joinlib import deploy
 from joinlib.spec.model import Driver, Executors
 from joinlib.spec.pods import Pods
-from joinop import names
-from joinop.build.job import Job, quantity
+from joinop.build.job import JobBlueprint, quantity
 from joinop.names import Object
 
 _LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 STORAGE = "ephemeral-storage"
 
 
-def placing(job: Job, component: str) -> Object:
-    """Fields of a pod's spec; those with nothing to say are left out."""
+def placing(job: JobBlueprint, component: str) -> Object:
+    """Return fields of a pod's spec. Empty ones are left out."""
     pods = job.pods
     found = {
         "imagePullSecrets": [{"name": name} for name in pods.image_pull_secrets],
@@ -20,7 +20,7 @@ def placing(job: Job, component: str) -> Object:
         "affinity": pods.affinity,
         "priorityClassName": pods.priority_class_name,
         "topologySpreadConstraints": [
-            {"labelSelector": {"matchLabels": names.match(job.name, component)}, **each}
+            {"labelSelector": {"matchLabels": deploy.match(job.name, component)}, **each}
             for each in pods.topology_spread_constraints
         ],
     }
@@ -28,12 +28,17 @@ def placing(job: Job, component: str) -> Object:
 
 
 def storage(part: Driver | Executors) -> dict[str, str]:
-    """What a pod may write to its node's disk, as a resource: asked for, and not exceeded. Empty: what there is."""
+    """What a pod may write to its node's disk, as a resource: asked for, and not exceeded.
+
+    Empty: what there is.
+    """
     return {} if part.storage_bytes is None else {STORAGE: quantity(part.storage_bytes)}
 
 
 def _tolerations(pods: Pods, node_loss_s: int) -> list[Object]:
-    """Kubernetes would leave a pod on a lost node for five minutes; who names these taints has the last word."""
+    """Kubernetes would leave a pod on a lost node for five minutes; who names these taints has the last
+    word.
+    """
     own = [each.model_dump(by_alias=True, exclude_none=True) for each in pods.tolerations]
     named = {each.key for each in pods.tolerations}
     lost = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": node_loss_s}

@@ -1,19 +1,18 @@
-"""What do the driver's and the executors' pods have in common? Security context, folders; volumes and variables of the spec."""
+"""What the driver's and the executors' pods share: security context, folders, volumes and variables."""
 
+from joinlib.deploy import HOME, LOCAL, RPC_FOLDER, TEMPORARY, USER, Variable
 from joinlib.spec.model import Spec, Volume
 from joinop.names import Object
 
-USER = 185
-LOCAL, HOME, TEMPORARY = "/var/streamjoin", "/home/streamjoin", "/tmp"  # noqa: S108  a folder of the pod's own
-SPEC_FOLDER, TOKEN_FOLDER = "/etc/streamjoin", "/etc/streamjoin-token"
-RPC_FOLDER, TLS_FOLDER = "/etc/streamjoin-rpc", "/etc/streamjoin-tls"
-GRACE_S = 90
 _FOLDERS = {"local": LOCAL, "home": HOME, "temporary": TEMPORARY}
 RPC_MOUNT = {"name": "rpc", "mountPath": RPC_FOLDER, "readOnly": True}
 
 
 def pod_security() -> Object:
-    """What the restricted Pod Security Standard asks of a pod. The group owns what claims hold."""
+    """Return what the restricted Pod Security Standard requires of a pod.
+
+    The group owns the files of claims.
+    """
     return {
         "runAsNonRoot": True,
         "runAsUser": USER,
@@ -25,7 +24,7 @@ def pod_security() -> Object:
 
 
 def container_security() -> Object:
-    """What it asks of a container."""
+    """Return what it requires of a container."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -34,8 +33,8 @@ def container_security() -> Object:
 
 
 def folders() -> dict[str, str]:
-    """Environment that names the folders that can be written."""
-    return {"HOME": HOME, "TMPDIR": TEMPORARY, "STREAMJOIN_LOCAL_DIR": LOCAL}
+    """Return the variables that name the writable folders."""
+    return {"HOME": HOME, "TMPDIR": TEMPORARY, Variable.LOCAL_DIR: LOCAL}
 
 
 def variables(values: dict[str, str]) -> list[Object]:
@@ -43,7 +42,7 @@ def variables(values: dict[str, str]) -> list[Object]:
 
 
 def secrets(spec: Spec) -> list[Object]:
-    """The spec's variables: names of Secrets only, values are read by whoever starts the pod."""
+    """Return the spec's variables: only names of Secrets, whose values the kubelet reads."""
     return [
         {"name": name, "valueFrom": {"secretKeyRef": {"name": entry.secret, "key": entry.key}}}
         for name, entry in sorted(spec.env.items())
@@ -51,7 +50,7 @@ def secrets(spec: Spec) -> list[Object]:
 
 
 def volumes(spec: Spec, storage: str | None = None) -> list[Object]:
-    """Folders of the pod's own, then those of the spec. `storage`: what that of the indexes may hold."""
+    """Return the pod's own volumes and those of the spec. `storage`: size limit of the volume of indexes."""
     own: list[Object] = [{"name": name, "emptyDir": {}} for name in _FOLDERS]
     if storage is not None:
         own[0]["emptyDir"] = {"sizeLimit": storage}
@@ -66,7 +65,7 @@ def mounts(spec: Spec) -> list[Object]:
 
 
 def secret(name: str) -> Object:
-    """What a volume of a Secret holds: files that are the group's, see `pod_security`."""
+    """Return a volume of a Secret. Its files belong to the group of `pod_security`."""
     return {"secret": {"secretName": name, "defaultMode": 0o440}}
 
 

@@ -1,61 +1,68 @@
-"""The driver: a StatefulSet of one, the Service that names it, the budget of its executors."""
+"""The driver's StatefulSet and Service, and the disruption budget of its executors."""
 
+from joinlib import deploy
+from joinlib.deploy import DRIVER, EXECUTOR, Variable
 from joinop import names
 from joinop.build import pod
-from joinop.build.job import Job, quantity
+from joinop.build.job import JobBlueprint, quantity
 from joinop.build.placing import STORAGE, placing, storage
 from joinop.names import Object
 
-PORTS = {"rpc": 7078, "blocks": 7079, "http": 8080}
-SPEC_FILE, EXECUTOR_FILE, TOKEN_FILE = "spec.yaml", "executor.yaml", "token"
-ENTRY = "/opt/streamjoin/entrypoint"  # of the image
 _START_S = 300  # an image's first start compiles, and Spark takes its time on a busy node
 
 
-def service(job: Job) -> Object:
-    """Headless: executors and the operator reach the driver also before it is ready."""
+def service(job: JobBlueprint) -> Object:
+    """Return a headless Service: executors and the operator must reach the driver before it is ready."""
     return job.object(
         "Service",
-        names.driver(job.name),
+        deploy.driver(job.name),
         spec={
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
-            "selector": names.match(job.name, "driver"),
-            "ports": [{"name": name, "port": port, "targetPort": name} for name, port in PORTS.items()],
+            "selector": deploy.match(job.name, DRIVER),
+            "ports": [
+                {"name": name, "port": port, "targetPort": name} for name, port in deploy.PORTS.items()
+            ],
         },
     )
 
 
-def budget(job: Job) -> Object:
-    """A drain takes one executor after another. It may take the driver: that goes on elsewhere, from its checkpoint."""
+def budget(job: JobBlueprint) -> Object:
+    """A drain takes one executor after another.
+
+    It may take the driver: that goes on elsewhere, from its checkpoint.
+    """
     executors = job.executors
     return job.object(
         "PodDisruptionBudget",
-        f"{job.name}-executor",
-        "executor",
+        f"{job.name}-{EXECUTOR}",
+        EXECUTOR,
         spec={
             "minAvailable": (executors.instances or executors.min) - 1,
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
-            "selector": {"matchLabels": names.match(job.name, "executor")},
+            "selector": {"matchLabels": deploy.match(job.name, EXECUTOR)},
         },
     )
 
 
-def stateful_set(job: Job) -> Object:
-    """At most one driver pod; a changed template replaces it, also one that never became ready (Parallel)."""
+def stateful_set(job: JobBlueprint) -> Object:
+    """Return the StatefulSet of one driver.
+
+    Parallel: a changed template replaces even a pod that never was ready.
+    """
     found = job.object(
         "StatefulSet",
-        names.driver(job.name),
+        deploy.driver(job.name),
         spec={
             "replicas": 0 if job.suspended else 1,
-            "serviceName": names.driver(job.name),
+            "serviceName": deploy.driver(job.name),
             "podManagementPolicy": "Parallel",
             "updateStrategy": {"type": "RollingUpdate"},
             "revisionHistoryLimit": 3,
-            "selector": {"matchLabels": names.match(job.name, "driver")},
+            "selector": {"matchLabels": deploy.match(job.name, DRIVER)},
             "template": {
                 "metadata": {
-                    "labels": names.labels(job.name, "driver"),
+                    "labels": names.labels(job.name, DRIVER),
                     "annotations": {names.CONFIG_HASH: job.config_hash},
                 },
                 "spec": _pod(job),
@@ -66,12 +73,12 @@ def stateful_set(job: Job) -> Object:
     return found
 
 
-def _pod(job: Job) -> Object:
+def _pod(job: JobBlueprint) -> Object:
     return {
-        "serviceAccountName": names.driver(job.name),
+        "serviceAccountName": deploy.driver(job.name),
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": pod.GRACE_S,
+        "terminationGracePeriodSeconds": deploy.GRACE_S,
         "securityContext": pod.pod_security(),
         "containers": [_container(job)],
         "volumes": [
@@ -81,35 +88,35 @@ def _pod(job: Job) -> Object:
             *([{"name": "tls", **pod.secret(job.http_secret)}] if job.http_secret else []),
             *pod.volumes(job.spec, storage(job.spec.driver).get(STORAGE)),
         ],
-        **placing(job, "driver"),
+        **placing(job, DRIVER),
     }
 
 
-def _container(job: Job) -> Object:
+def _container(job: JobBlueprint) -> Object:
     return {
-        "name": "driver",
+        "name": DRIVER,
         "image": job.image,
         "imagePullPolicy": job.pull_policy,
-        "command": [ENTRY],
-        "args": ["driver", f"{pod.SPEC_FOLDER}/{SPEC_FILE}"],
+        "command": [deploy.ENTRY],
+        "args": [DRIVER, f"{deploy.SPEC_FOLDER}/{deploy.SPEC_FILE}"],
         "env": _environment(job),
-        "ports": [{"name": name, "containerPort": port} for name, port in PORTS.items()],
+        "ports": [{"name": name, "containerPort": port} for name, port in deploy.PORTS.items()],
         "resources": _resources(job),
         "securityContext": pod.container_security(),
         "startupProbe": _probe(job, "/healthz", period_s=5, failures=_START_S // 5),
         "livenessProbe": _probe(job, "/healthz", period_s=10, failures=6),
         "readinessProbe": _probe(job, "/readyz", period_s=3, failures=2),
         "volumeMounts": [
-            {"name": "spec", "mountPath": pod.SPEC_FOLDER, "readOnly": True},
-            {"name": "token", "mountPath": pod.TOKEN_FOLDER, "readOnly": True},
+            {"name": "spec", "mountPath": deploy.SPEC_FOLDER, "readOnly": True},
+            {"name": "token", "mountPath": deploy.TOKEN_FOLDER, "readOnly": True},
             pod.RPC_MOUNT,
-            *([{"name": "tls", "mountPath": pod.TLS_FOLDER, "readOnly": True}] if job.http_secret else []),
+            *([{"name": "tls", "mountPath": deploy.TLS_FOLDER, "readOnly": True}] if job.http_secret else []),
             *pod.mounts(job.spec),
         ],
     }
 
 
-def _resources(job: Job) -> Object:
+def _resources(job: JobBlueprint) -> Object:
     driver = job.spec.driver
     memory = {"memory": quantity(driver.memory_bytes)}
     disk = storage(driver)
@@ -118,22 +125,22 @@ def _resources(job: Job) -> Object:
     return {"requests": {"cpu": cpu, **memory, **disk}, "limits": {**limit, **memory, **disk}}
 
 
-def _environment(job: Job) -> list[Object]:
+def _environment(job: JobBlueprint) -> list[Object]:
     downward = {
-        "POD_NAME": "metadata.name",
-        "POD_NAMESPACE": "metadata.namespace",
-        "POD_IP": "status.podIP",
-        "POD_UID": "metadata.uid",
+        Variable.POD_NAME: "metadata.name",
+        Variable.POD_NAMESPACE: "metadata.namespace",
+        Variable.POD_IP: "status.podIP",
+        Variable.POD_UID: "metadata.uid",
     }
     plain = {
-        "STREAMJOIN_IMAGE": job.image,
-        "STREAMJOIN_TOKEN_FILE": f"{pod.TOKEN_FOLDER}/{TOKEN_FILE}",
-        "STREAMJOIN_RPC_FILE": f"{pod.RPC_FOLDER}/{TOKEN_FILE}",
-        "STREAMJOIN_EXECUTOR_TEMPLATE": f"{pod.SPEC_FOLDER}/{EXECUTOR_FILE}",
-        "STREAMJOIN_CONFIG_HASH": job.config_hash,
-        "STREAMJOIN_UID": job.uid,
-        **({"STREAMJOIN_TLS_FOLDER": pod.TLS_FOLDER} if job.http_secret else {}),
-        **({"STREAMJOIN_CPU_REQUEST": job.cpu_request} if job.cpu_request else {}),
+        Variable.IMAGE: job.image,
+        Variable.TOKEN_FILE: f"{deploy.TOKEN_FOLDER}/{deploy.TOKEN_FILE}",
+        Variable.RPC_FILE: f"{deploy.RPC_FOLDER}/{deploy.TOKEN_FILE}",
+        Variable.EXECUTOR_TEMPLATE: f"{deploy.SPEC_FOLDER}/{deploy.EXECUTOR_FILE}",
+        Variable.CONFIG_HASH: job.config_hash,
+        Variable.UID: job.uid,
+        **({Variable.TLS_FOLDER: deploy.TLS_FOLDER} if job.http_secret else {}),
+        **({Variable.CPU_REQUEST: job.cpu_request} if job.cpu_request else {}),
         **pod.folders(),
     }
     return [
@@ -143,7 +150,7 @@ def _environment(job: Job) -> list[Object]:
     ]
 
 
-def _probe(job: Job, path: str, period_s: int, failures: int) -> Object:
+def _probe(job: JobBlueprint, path: str, period_s: int, failures: int) -> Object:
     return {
         "httpGet": {"path": path, "port": "http", **({"scheme": "HTTPS"} if job.http_secret else {})},
         "periodSeconds": period_s,

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from joinop.judge import Accepted, Refused, judge
+from joinop.admission import Admitted, Rejected, validate
 
 from tests.deploy.chart.documents import BAD, FINE, GOOD, changed
 
@@ -20,12 +20,12 @@ def test_what_is_refused_by_one_is_refused_by_the_other(place: str, value: Any, 
     """Should an older definition let it pass."""
     del field, fix
 
-    kind = Accepted if (place, value) in STRICTER else Refused
-    assert isinstance(judge(changed(GOOD, place, value)), kind)
+    kind = Admitted if (place, value) in STRICTER else Rejected
+    assert isinstance(validate(changed(GOOD, place, value)), kind)
 
 
 @pytest.mark.parametrize(("place", "value"), FINE, ids=[f"{f[0]}-{n}" for n, f in enumerate(FINE)])
 def test_what_is_taken_by_one_is_taken_by_the_other(place: str, value: Any) -> None:
     """What is fine is fine, but for what the API server cannot know."""
-    kind = Refused if (place, value) in LAXER else Accepted
-    assert isinstance(judge(changed(GOOD, place, value)), kind)
+    kind = Rejected if (place, value) in LAXER else Admitted
+    assert isinstance(validate(changed(GOOD, place, value)), kind)

@@ -167,6 +167,7 @@ def test_namespaced_rights(render: Render) -> None:
     assert of_kind(objects, "ClusterRoleBinding") == []
 
 
+@pytest.mark.slow
 def test_bindings_lead_from_the_account_to_the_role(render: Render) -> None:
     """Names agree, whoever made the account."""
     for name, values in (
@@ -197,6 +198,7 @@ def test_users_reach_their_jobs(render: Render) -> None:
     assert rights(edit)["streamjoin.dev", "streamjoins/scale"] == {"update", "patch"}
 
 
+@pytest.mark.slow
 def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
     """Under the name that a job's NetworkPolicy lets in; with the images that the values name."""
     (deployment,) = of_kind(render(**FULL), "Deployment")
@@ -228,6 +230,7 @@ def test_the_operator_is_found_by_its_jobs(render: Render) -> None:
         assert labels.items() <= pod["metadata"]["labels"].items(), kind
 
 
+@pytest.mark.slow
 def test_one_of_several_acts(render: Render) -> None:
     """Two by default, on two nodes if there are two, that know one Lease and each its own name; a drain leaves one."""
     for values, replicas, budgets in (({}, 2, 1), ({"replicas": 1}, 1, 0), ({"replicas": 3}, 3, 1)):

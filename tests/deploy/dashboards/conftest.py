@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import yaml
-from joinop.names import Key
+from joinop.names import JobKey
 
 from joinlib.scale.policy import Policy
 from tests import prometheus
@@ -22,7 +22,7 @@ from tests.postgres.database import PASSWORD, Database
 from tests.spark.test_driver import Driver, Drivers
 
 EXAMPLE = ROOT / "manifests" / "examples" / "06-hot-keys.yaml"
-KEY = Key("default", "hot-keys")
+KEY = JobKey("default", "hot-keys")
 _ONLY_TABLES = {  # the rest is the other driver's
     "source_labels": ["__name__"],
     "regex": "streamjoin_(table_.*|route_skew)",

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.server import ThreadingHTTPServer
 
-from joinop import remember
-from joinop.names import Key
-from joinop.scalings import Scalings
+from joinop import persist
+from joinop.names import JobKey
+from joinop.scaling_metrics import ScalingMetrics
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import MetricsHandler
 from prometheus_client.registry import Collector
@@ -44,10 +44,10 @@ SERIES = (  # of a driver on a cluster
 class Cluster(Collector):
     """A job's executors, and scaling that acts on them."""
 
-    key: Key
+    key: JobKey
     policy: Policy
     thing: dict[str, object]  # the StreamJoin
-    scalings: Scalings = field(default_factory=Scalings)
+    scalings: ScalingMetrics = field(default_factory=ScalingMetrics)
     state: State = field(default_factory=lambda: State(wanted=2))
     ready: int = 2
     coming: list[float] = field(default_factory=list)
@@ -62,10 +62,10 @@ class Cluster(Collector):
         """Executors come and go, then 2PS looks at them."""
         self.ready += sum(at <= now for at in self.coming)
         self.coming = [at for at in self.coming if at > now]
-        before = {"scaling": remember.written(self.state)}
+        before = {"scaling": persist.to_status(self.state)}
         load = Load(self.ready, sum(self.held(now)), self.ready * CAPACITY, lag=0, rate=1)
         self.state = step(self.state, self.policy, Observed(self.ready, 0, load), now)
-        self.scalings.told(self.key, self.thing, before, {"scaling": remember.written(self.state)})
+        self.scalings.status_written(self.key, self.thing, before, {"scaling": persist.to_status(self.state)})
         wanted = self.state.wanted or self.ready
         self.ready = min(self.ready, wanted)
         self.coming += [now + STARTUP_S] * (wanted - self.ready - len(self.coming))

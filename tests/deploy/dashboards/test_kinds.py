@@ -11,7 +11,7 @@ from joinop.names import Object
 
 from tests.deploy.chart.conftest import Render
 from tests.deploy.dashboards import drawing
-from tests.deploy.operator.things import job
+from tests.deploy.operator.objects import job
 
 KINDS = Path(__file__).parent / "kinds"
 PER_JOB = {"apiVersion": "monitoring.coreos.com/v1", **pod_monitor(job())}
@@ -36,6 +36,7 @@ def made(render: Render) -> list[Object]:
     return [*(thing for thing in found if thing["kind"] in kinds), PER_JOB]
 
 
+@pytest.mark.slow
 def test_they_are_accepted(made: list[Object]) -> None:
     """A monitor of the operator, one of each job, the alerts."""
     assert sorted(thing["kind"] for thing in made) == ["PodMonitor", "PodMonitor", "PrometheusRule"]

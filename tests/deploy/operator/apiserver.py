@@ -1,4 +1,5 @@
-"""An API server that is good enough for the operator: lists, pages, watches, applies, keeps versions, and notes who asked for what.
+"""An API server that is good enough for the operator: lists, pages, watches, applies, keeps versions, and
+notes who asked for what.
 
 It runs in a thread of the test, so it goes on while an operator is frozen. Who asks is told by his token.
 """
@@ -15,11 +16,11 @@ from typing import Any
 
 import yaml
 from aiohttp import web
-from joinop.kinds import BY_NAME, STREAMJOIN, Kind
 from joinop.names import Object
+from joinop.resources import BY_KIND, STREAMJOIN, Resource
 
-LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
-KINDS = {(kind.root.strip("/"), kind.plural): kind for kind in (*BY_NAME.values(), LEASE)}
+LEASE = Resource("coordination.k8s.io", "v1", "Lease", "leases")
+KINDS = {(kind.root.strip("/"), kind.plural): kind for kind in (*BY_KIND.values(), LEASE)}
 At = tuple[str, str, str]  # plural, namespace, name
 
 
@@ -73,13 +74,13 @@ class ApiServer:
         path.write_text(yaml.safe_dump(contents))
         return path
 
-    def add(self, *things: Object, kind: Kind = STREAMJOIN) -> None:
+    def add(self, *things: Object, kind: Resource = STREAMJOIN) -> None:
         """As a user would create them."""
 
         def put() -> None:
-            for thing in things:
-                metadata = thing["metadata"]
-                self._put((kind.plural, metadata["namespace"], metadata["name"]), thing)
+            for stream_join in things:
+                metadata = stream_join["metadata"]
+                self._put((kind.plural, metadata["namespace"], metadata["name"]), stream_join)
             done.set()
 
         done = threading.Event()
@@ -129,33 +130,35 @@ class ApiServer:
         body = await request.text()
         return self._one(request.method, kind, namespace, rest[1:], json.loads(body) if body else {})
 
-    def _listed(self, kind: Kind, query: dict[str, str]) -> web.Response:
+    def _listed(self, kind: Resource, query: dict[str, str]) -> web.Response:
         if self.refusals:
             status, headers = self.refusals.pop(0)
             return _refused(status, headers)
-        found = [thing for (plural, _, _), thing in self.objects.items() if plural == kind.plural]
+        found = [stream_join for (plural, _, _), stream_join in self.objects.items() if plural == kind.plural]
         first, limit = int(query.get("continue", 0)), int(query.get("limit", len(found) or 1))
         metadata = {"resourceVersion": str(self.version)}
         if len(found) > first + limit:
             metadata["continue"] = str(first + limit)
         return web.json_response({"metadata": metadata, "items": found[first : first + limit]})
 
-    async def _watched(self, request: web.Request, kind: Kind) -> web.StreamResponse:
+    async def _watched(self, request: web.Request, kind: Resource) -> web.StreamResponse:
         answer = web.StreamResponse()
         await answer.prepare(request)
         queue: asyncio.Queue[Object] = asyncio.Queue()
         self._watches.append((kind.plural, queue))
         since = int(request.query.get("resourceVersion", self.version))
-        for (plural, _, _), thing in self.objects.items():
-            if plural == kind.plural and int(thing["metadata"]["resourceVersion"]) > since:
-                queue.put_nowait({"type": "MODIFIED", "object": thing})
+        for (plural, _, _), stream_join in self.objects.items():
+            if plural == kind.plural and int(stream_join["metadata"]["resourceVersion"]) > since:
+                queue.put_nowait({"type": "MODIFIED", "object": stream_join})
         try:
             while True:
                 await answer.write(json.dumps(await queue.get()).encode() + b"\n")
         finally:
             self._watches.remove((kind.plural, queue))
 
-    def _one(self, method: str, kind: Kind, namespace: str, rest: list[str], body: Object) -> web.Response:
+    def _one(
+        self, method: str, kind: Resource, namespace: str, rest: list[str], body: Object
+    ) -> web.Response:
         at = kind.plural, namespace, rest[0] if rest else body["metadata"].get("name", "")
         known = self.objects.get(at)
         if method == "POST" and known is not None:
@@ -169,33 +172,33 @@ class ApiServer:
         if method == "GET":
             return web.json_response(known)
         if method == "DELETE":
-            self._tell("DELETED", at, self.objects.pop(at))
+            self._publish("DELETED", at, self.objects.pop(at))
             return web.json_response({})
         return web.json_response(
             self._put(at, {**(known or {}), "status": body["status"]} if rest[1:] else body)
         )
 
-    def _put(self, at: At, thing: Object) -> Object:
+    def _put(self, at: At, stream_join: Object) -> Object:
         known = self.objects.get(at)
         self.version += 1
         old = (known or {}).get("metadata", {})
-        changed = known is None or known.get("spec") != thing.get("spec")
+        changed = known is None or known.get("spec") != stream_join.get("spec")
         metadata = {
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "uid": f"uid-{self.version}",
-            **thing["metadata"],
+            **stream_join["metadata"],
             **({"uid": old["uid"]} if old else {}),
             "resourceVersion": str(self.version),
             "generation": old.get("generation", 0) + changed,
         }
-        self.objects[at] = {**(known or {}), **thing, "metadata": metadata}
-        self._tell("MODIFIED" if known else "ADDED", at, self.objects[at])
+        self.objects[at] = {**(known or {}), **stream_join, "metadata": metadata}
+        self._publish("MODIFIED" if known else "ADDED", at, self.objects[at])
         return self.objects[at]
 
-    def _tell(self, event: str, at: At, thing: Object) -> None:
+    def _publish(self, event: str, at: At, stream_join: Object) -> None:
         for plural, queue in self._watches:
             if plural == at[0]:
-                queue.put_nowait({"type": event, "object": thing})
+                queue.put_nowait({"type": event, "object": stream_join})
 
 
 def _discovered(root: str) -> Any:

@@ -1,4 +1,6 @@
-"""An operator of this checkout, outside the cluster, for one namespace; skipped with the reason where there is no cluster."""
+"""An operator of this checkout, outside the cluster, for one namespace; skipped with the reason where there
+is no cluster.
+"""
 
 import os
 import shutil

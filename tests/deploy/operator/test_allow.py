@@ -1,14 +1,14 @@
-"""What may the author of a StreamJoin name who may do nothing else in the cluster?"""
+"""The allow lists: what authors of StreamJoins may name."""
 
 from typing import Any
 
 import pytest
 from joinop.allow import Allow
 from joinop.config import Config
-from joinop.decide import Seen, decide
+from joinop.decide import ObservedState, decide
 
-from tests.deploy.operator.test_judge import topic
-from tests.deploy.operator.things import accepted, thing
+from tests.deploy.operator.objects import accepted, stream_join
+from tests.deploy.operator.test_admission import topic
 
 LOGIN = {"secret": "shop-login", "key": "password"}
 TABLE = {
@@ -21,7 +21,7 @@ HOST = [{"mountPath": "/data", "hostPath": "/srv"}]
 
 
 def problems(allow: Allow, **places: Any) -> list[str]:
-    return list(allow.problems(accepted(thing(**places)).model.spec, "registry:5000/streamjoin:1"))
+    return list(allow.problems(accepted(stream_join(**places)).model.spec, "registry:5000/streamjoin:1"))
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,13 @@ def test_without_lists_secrets_and_hosts_are_free() -> None:
 
 
 def test_what_is_not_allowed_is_not_run() -> None:
-    """Nor is what was accepted once, under other lists: its pods are left as they are, and nothing is made of it."""
-    first = decide(Seen(thing(), {}, claims={"shared": True}), Config())
+    """Nor is what was accepted once, under other lists: its pods are left as they are, and nothing is made
+    of it.
+    """
+    first = decide(ObservedState(stream_join(), {}, claims={"shared": True}), Config())
     held = {(o["kind"], o["metadata"]["name"]): o for o in first.apply}
     stricter = Config(allow=Allow(volumes=("secret",)))
-    after = decide(Seen(thing(), held, claims={"shared": True}), stricter)
+    after = decide(ObservedState(stream_join(), held, claims={"shared": True}), stricter)
 
     assert first.job is not None
     assert (after.job, after.apply, after.prune) == (None, (), ())

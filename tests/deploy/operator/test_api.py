@@ -1,4 +1,6 @@
-"""How the API server is asked: pages of a listing, an answer that says when to come again, what a watch owes; and many jobs."""
+"""How the API server is asked: pages of a listing, an answer that says when to come again, what a watch
+owes; and many jobs.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -8,18 +10,18 @@ from typing import Any, cast
 import pytest
 from joinop import names
 from joinop.api import Api, ApiError
-from joinop.cache import Cache
+from joinop.cache import ObjectCache
 from joinop.config import Config
-from joinop.driver import Drivers
-from joinop.kinds import CLAIM, STREAMJOIN, WATCHED
-from joinop.look import Looker
-from joinop.meters import Meters
-from joinop.names import Key, Object
-from joinop.pulse import LATE_S, Pulse
-from joinop.run import Operator
+from joinop.controller import Controller
+from joinop.driver_client import DriverClient
+from joinop.liveness import LATE_S, Liveness
+from joinop.metrics import OperatorMetrics
+from joinop.names import JobKey, Object
+from joinop.reconcile import Reconciler
+from joinop.resources import CLAIM, STREAMJOIN, WATCHED
 
 from tests.deploy.operator.apiserver import ApiServer
-from tests.deploy.operator.things import thing
+from tests.deploy.operator.objects import stream_join
 
 SERVICE = next(kind for kind in WATCHED if kind.kind == "Service")
 
@@ -33,7 +35,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServe
 
 def asking(what: Callable[[Api], Awaitable[Any]]) -> Any:
     async def run() -> Any:
-        api = Api()
+        api = await Api.connected()
         try:
             return await what(api)
         finally:
@@ -75,7 +77,7 @@ def test_a_page_that_expired(server: ApiServer) -> None:
 
 
 def test_a_busy_server_says_when(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retry-After is waited for, within bounds; without it a little, and not for ever."""
+    """Retry-After is waited for, within bounds; without it the pauses are short, and end."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -99,8 +101,8 @@ def child(version: int, uid: str = "u") -> Object:
 
 
 def test_an_old_listing() -> None:
-    """It deletes nothing that is younger than itself, and brings nothing back that went since."""
-    cache, late = Cache(), Key("shop", "late")
+    """An old list deletes nothing that is newer, and brings back nothing that was deleted since."""
+    cache, late = ObjectCache(), JobKey("shop", "late")
     cache.put(SERVICE, child(7))
     assert cache.replace(SERVICE, None, [], 6) == []
     assert cache.children(late)
@@ -114,25 +116,29 @@ def test_an_old_listing() -> None:
     assert cache.children(late)
     assert len(cache.replace(SERVICE, None, [], 11)) == 1
     cache.replace(SERVICE, None, [], 12)
-    assert cache == Cache(_listed={"Service": 12}), "deletions are not remembered for ever"
+    assert cache == ObjectCache(_listed={"Service": 12}), "deletions are not remembered forever"
 
 
 def test_a_write_that_no_watch_tells(server: ApiServer) -> None:
-    """What the operator wrote must come back by the watch, or it is dead: nothing has to be listed to find out."""
-    server.add(thing())
-    pulse, cache, late = Pulse(), Cache(), Key("shop", "late")
-    pulse.begin(0.0)
+    """What the operator wrote must come back by the watch, or it is dead: nothing has to be listed to find
+    out.
+    """
+    server.add(stream_join())
+    liveness, cache, late = Liveness(), ObjectCache(), JobKey("shop", "late")
+    liveness.begin(0.0)
 
     async def look(api: Api) -> None:
-        looker = Looker(Config(), cache, api, Drivers(), Meters(), pulse, clock=lambda: 0.0)
+        reconciler = Reconciler(
+            Config(), cache, api, DriverClient(), OperatorMetrics(), liveness, clock=lambda: 0.0
+        )
         cache.put(STREAMJOIN, server.get("streamjoins", "shop", "late"))
-        assert await looker.look(late)
-        await looker.drivers.close()
+        assert await reconciler.reconcile(late)
+        await reconciler.drivers.close()
 
     asking(look)
-    assert "streamjoins" in (pulse.illness(LATE_S + 1) or "")
-    pulse.told(STREAMJOIN, server.get("streamjoins", "shop", "late"), 1.0)
-    assert pulse.illness(LATE_S + 1) is None
+    assert "streamjoins" in (liveness.failure(LATE_S + 1) or "")
+    liveness.event_seen(STREAMJOIN, server.get("streamjoins", "shop", "late"), 1.0)
+    assert liveness.failure(LATE_S + 1) is None
 
 
 class Silent:
@@ -155,28 +161,33 @@ class Silent:
 
 
 def refused(number: int) -> Object:
-    return thing(f"job-{number}", sql="SELECT", checkpoint__path=f"/data/{number}")
+    return stream_join(f"job-{number}", sql="SELECT", checkpoint__path=f"/data/{number}")
 
 
+@pytest.mark.slow
 def test_a_thousand_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is judged once, though every look must know all rivals; a second round judges and writes nothing."""
-    judged: list[object] = []
-    monkeypatch.setattr("joinop.judge._relative", lambda given: judged.append(given) or [])
-    api, cache, pulse = Silent(), Cache(), Pulse()
-    looker = Looker(Config(), cache, cast(Api, api), cast(Drivers, None), Meters(), pulse)
-    operator = Operator(looker, pulse)
+    """Each is judged once, though every look must know all rivals; a second round judges and writes
+    nothing.
+    """
+    validated: list[object] = []
+    monkeypatch.setattr("joinop.admission._relative", lambda given: validated.append(given) or [])
+    api, cache, liveness = Silent(), ObjectCache(), Liveness()
+    reconciler = Reconciler(
+        Config(), cache, cast(Api, api), cast(DriverClient, None), OperatorMetrics(), liveness
+    )
+    operator = Controller(reconciler, liveness)
     for number in range(1000):
         cache.put(STREAMJOIN, refused(number))
-    operator.filled.set()
+    operator.synced.set()
 
     async def round_() -> None:
         await operator.round()
         while len(operator.queue):
-            each = await operator.queue.take()
-            assert await looker.look(each)
+            each = await operator.queue.get()
+            assert await reconciler.reconcile(each)
             operator.queue.done(each, failed=False)
 
     asyncio.run(round_())
-    assert (len(judged), api.version) == (1000, 2000)
+    assert (len(validated), api.version) == (1000, 2000)
     asyncio.run(round_())
-    assert (len(judged), api.version) == (1000, 2000)
+    assert (len(validated), api.version) == (1000, 2000)

@@ -15,8 +15,9 @@ from joinop.build.settings import accepted as held
 from joinop.build.settings import config_map, executor
 from joinop.build.workload import stateful_set
 
+from joinlib import deploy
 from joinlib.spec.pods import Pods
-from tests.deploy.operator.things import accepted, job, thing
+from tests.deploy.operator.objects import accepted, job, stream_join
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True)
@@ -27,11 +28,12 @@ def built(**more: object) -> dict[str, dict]:
     return {f"{child['kind']}/{child['metadata']['name']}": child for child in found}
 
 
+@pytest.mark.slow
 @given(NAMES, st.booleans(), st.sampled_from(["1", "2Gi", "512Mi"]))
 def test_deterministic(name: str, monitored: bool, memory: str) -> None:
     """The same StreamJoin gives the same objects byte for byte, with valid names and labels that fit."""
     one, two = (
-        json.dumps(build.children(job(thing(name, driver__memory=memory)), monitored=monitored))
+        json.dumps(build.children(job(stream_join(name, driver__memory=memory)), monitored=monitored))
         for _ in range(2)
     )
 
@@ -40,7 +42,7 @@ def test_deterministic(name: str, monitored: bool, memory: str) -> None:
         assert LABEL.fullmatch(child["metadata"]["name"])
         assert all(len(value) <= 63 for value in child["metadata"]["labels"].values())
         assert child["metadata"]["ownerReferences"][0]["uid"] == f"uid-shop-{name}"
-    assert LABEL.fullmatch(names.pod(name))
+    assert LABEL.fullmatch(deploy.driver_pod(name))
 
 
 def test_all_kinds() -> None:
@@ -84,7 +86,9 @@ def test_restricted(part: str) -> None:
 
 @pytest.mark.parametrize("part", ["driver", "executor"])
 def test_mounts_match_volumes(part: str) -> None:
-    """Each mount has its volume, the folders of the environment can be written, and the spec's volumes are there."""
+    """Each mount has its volume, the folders of the environment can be written, and the spec's volumes are
+    there.
+    """
     pod = pods()[part]
     (container,) = pod["containers"]
     mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
@@ -102,7 +106,7 @@ def test_volumes() -> None:
         {"mountPath": "/data/orders", "hostPath": "/srv/orders", "readOnly": True},
         {"mountPath": "/secrets/kafka", "secret": "kafka-login"},
     ]
-    pod = stateful_set(job(thing(volumes=volumes)))["spec"]["template"]["spec"]
+    pod = stateful_set(job(stream_join(volumes=volumes)))["spec"]["template"]["spec"]
 
     assert pod["volumes"][-3:] == [
         {"name": "volume-0", "persistentVolumeClaim": {"claimName": "shared"}},
@@ -116,13 +120,17 @@ def test_volumes() -> None:
 
 
 def test_variables_come_from_secrets() -> None:
-    """Driver and executors have them by name of Secret and entry, beside their own; Spark keeps what a template has."""
+    """Driver and executors have them by name of Secret and entry, beside their own; Spark keeps what a
+    template has.
+    """
     env = {
         "SHOP_PASSWORD": {"secret": "shop-login", "key": "password"},
         "AUDIT_URI": {"secret": "audit", "key": "uri"},
     }
-    (driver,) = stateful_set(job(thing(env=env)))["spec"]["template"]["spec"]["containers"]
-    template = yaml.safe_load(built(given=thing(env=env))["ConfigMap/late-spec"]["data"]["executor.yaml"])
+    (driver,) = stateful_set(job(stream_join(env=env)))["spec"]["template"]["spec"]["containers"]
+    template = yaml.safe_load(
+        built(given=stream_join(env=env))["ConfigMap/late-spec"]["data"]["executor.yaml"]
+    )
     for container in (driver, *template["spec"]["containers"]):
         given = [variable for variable in container["env"] if "secretKeyRef" in variable.get("valueFrom", {})]
         assert given == [
@@ -138,7 +146,7 @@ def test_variables_come_from_secrets() -> None:
 
 def test_driver() -> None:
     """The driver gets what the spec asks for, and knows its image, its executors' template and its token."""
-    (container,) = stateful_set(job(thing(driver__cores=2, driver__memory="3Gi")))["spec"]["template"][
+    (container,) = stateful_set(job(stream_join(driver__cores=2, driver__memory="3Gi")))["spec"]["template"][
         "spec"
     ]["containers"]
     environment = {variable["name"]: variable.get("value") for variable in container["env"]}
@@ -161,7 +169,7 @@ def test_config_map_holds_the_document() -> None:
     """The driver reads what was accepted, and the operator can read it back."""
     found = config_map(job())
 
-    assert yaml.safe_load(found["data"]["spec.yaml"]) == accepted(thing()).document == held(found)
+    assert yaml.safe_load(found["data"]["spec.yaml"]) == accepted(stream_join()).document == held(found)
     assert yaml.safe_load(found["data"]["executor.yaml"])["kind"] == "Pod"
     assert held(None) is None
     assert held({"data": {"spec.yaml": "a: ["}}) is None
@@ -177,20 +185,22 @@ def test_role_is_narrow() -> None:
 
 
 def test_network_policies() -> None:
-    """Spark's ports are for executors, HTTP for operator, Prometheus and labelled pods, executors for their own job."""
+    """Spark's ports are for executors, HTTP for operator, Prometheus and labelled pods, executors for their
+    own job.
+    """
     spark, http = built()["NetworkPolicy/late-driver"]["spec"]["ingress"]
     (inside,) = built()["NetworkPolicy/late-executor"]["spec"]["ingress"]
 
     assert [port["port"] for port in spark["ports"]] == [7078, 7079]
-    assert spark["from"] == [{"podSelector": {"matchLabels": names.match("late", "executor")}}]
+    assert spark["from"] == [{"podSelector": {"matchLabels": deploy.match("late", "executor")}}]
     assert [port["port"] for port in http["ports"]] == [8080]
     assert len(http["from"]) == 1  # outside a cluster there is no operator's namespace
     assert http["from"][-1] == {"podSelector": {"matchLabels": {"streamjoin.dev/client": "late"}}}
-    assert inside == {"from": [{"podSelector": {"matchLabels": names.match("late")}}]}
+    assert inside == {"from": [{"podSelector": {"matchLabels": deploy.match("late")}}]}
 
 
 def test_from_outside_only_named_namespaces_come_in() -> None:
-    """A label can be written by anybody in a namespace of his own, its name cannot."""
+    """A label can be written by always in a namespace of his own, its name cannot."""
     scraper = {"namespaceSelector": {"matchLabels": {"team": "metrics"}}}
     policy = driver_policy(replace(job(), operator="system", scrapers=(scraper,)))
     operator, other, _ = policy["spec"]["ingress"][1]["from"]
@@ -209,7 +219,9 @@ def test_secret_is_not_derived() -> None:
 
 
 def test_http_is_in_clear_or_secured() -> None:
-    """With a Secret: its certificate is mounted by the driver alone, probes and Prometheus speak TLS, who looks has the token."""
+    """With a Secret: its certificate is mounted by the driver alone, probes and Prometheus speak TLS, who
+    looks has the token.
+    """
     plain, secured = (build.children(job(http_secret=name), monitored=True) for name in (None, "drivers-tls"))
     assert "tls" not in json.dumps(plain)
     found = {child["kind"]: child["spec"] for child in secured if "spec" in child}
@@ -232,7 +244,9 @@ def test_http_is_in_clear_or_secured() -> None:
 
 
 def test_executors_know_the_driver_and_not_the_operator() -> None:
-    """The Secret of Spark's RPC is mounted by both at the place that the driver tells Spark; the operator's by the driver."""
+    """The Secret of Spark's RPC is mounted by both at the place that the driver tells Spark; the operator's
+    by the driver.
+    """
     driver = stateful_set(job())["spec"]["template"]["spec"]
     executor = yaml.safe_load(built()["ConfigMap/late-spec"]["data"]["executor.yaml"])["spec"]
     held = [
@@ -266,7 +280,7 @@ def test_names_never_meet(one: str, two: str, ending: str) -> None:
     left, right = (
         {
             (child["kind"], child["metadata"]["name"])
-            for child in build.children(job(thing(name)), monitored=True)
+            for child in build.children(job(stream_join(name)), monitored=True)
         }
         for name in (one, two)
     )
@@ -300,7 +314,7 @@ LOST = [
 @pytest.mark.parametrize("part", ["driver", "executor"])
 def test_placing(part: str) -> None:
     """What the spec says of pods is in both, word for word; constraints are about pods of the same part."""
-    made = job(thing(pods=PLACED))
+    made = job(stream_join(pods=PLACED))
     pod = {"driver": stateful_set(made)["spec"]["template"]["spec"], "executor": executor(made)["spec"]}[part]
 
     assert pod["imagePullSecrets"] == [{"name": "registry"}]
@@ -309,18 +323,20 @@ def test_placing(part: str) -> None:
         name: PLACED[name] for name in ("nodeSelector", "affinity", "priorityClassName")
     }
     (spread,) = pod["topologySpreadConstraints"]
-    assert spread["labelSelector"] == {"matchLabels": names.match("late", part)}
+    assert spread["labelSelector"] == {"matchLabels": deploy.match("late", part)}
 
 
 def test_placing_by_default() -> None:
-    """What a spec leaves out is as the chart says, field by field; a lost node is put up with for as long as it says."""
+    """What a spec leaves out is as the chart says, field by field; a lost node is put up with for as long
+    as it says.
+    """
     defaults = Pods.model_validate({"priorityClassName": "low", "nodeSelector": {"disk": "hdd"}})
-    made = job(thing(pods={"priorityClassName": "high"}), default_pods=defaults, node_loss_s=5)
+    made = job(stream_join(pods={"priorityClassName": "high"}), default_pods=defaults, node_loss_s=5)
     pod = executor(made)["spec"]
 
     assert (pod["priorityClassName"], pod["nodeSelector"]) == ("high", {"disk": "hdd"})
     assert [each["tolerationSeconds"] for each in pod["tolerations"]] == [5, 5]
-    own = job(thing(pods={"tolerations": [{"key": LOST[1]["key"], "operator": "Exists"}]}))
+    own = job(stream_join(pods={"tolerations": [{"key": LOST[1]["key"], "operator": "Exists"}]}))
     assert [each["key"] for each in executor(own)["spec"]["tolerations"]] == [LOST[1]["key"], LOST[0]["key"]]
 
 
@@ -328,7 +344,7 @@ def test_resources() -> None:
     """CPU and disk, asked for and limited; the folder of indexes may not hold more than the pod."""
     places = {f"{part}__{name}": value for part in ("driver", "executors") for name, value in
               {"cpuRequest": "500m", "cpuLimit": "2", "storage": "8Gi"}.items()}  # fmt: skip
-    made = job(thing(**places), cpu_request="50m")
+    made = job(stream_join(**places), cpu_request="50m")
     driver = stateful_set(made)["spec"]["template"]["spec"]
     disk = {"ephemeral-storage": "8Gi"}
 

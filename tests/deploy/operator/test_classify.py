@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from joinop.admission import Admitted
 from joinop.classify import Change, Cost, Pinned, classify, cost
-from joinop.judge import Accepted
 
 from joinlib.spec.schema import fields
-from tests.deploy.operator.things import accepted, thing
+from tests.deploy.operator.objects import accepted, stream_join
 
 FIELDS: dict[str, list[Any]] = {
     "executors__max": [4, 6],
@@ -27,14 +27,14 @@ LIVE = {"executors__max", "executors__min", "executors__instances", "scaling", "
 SPECS = st.fixed_dictionaries({place: st.sampled_from(values) for place, values in FIELDS.items()})
 
 
-def pinned(verdict: Accepted) -> Pinned:
+def pinned(verdict: Admitted) -> Pinned:
     return Pinned(verdict.folder, verdict.fingerprint)
 
 
 @given(SPECS)
 def test_equal_specs_cost_nothing(places: dict[str, Any]) -> None:
     """The same spec is no change, whatever is in it."""
-    one, two = accepted(thing(**places)), accepted(thing(**places))
+    one, two = accepted(stream_join(**places)), accepted(stream_join(**places))
 
     assert classify(one, two, pinned(one)) == Change(Cost.NOTHING)
     assert one.config_hash == two.config_hash
@@ -43,7 +43,7 @@ def test_equal_specs_cost_nothing(places: dict[str, Any]) -> None:
 @given(SPECS, SPECS)
 def test_the_dearest_field_decides(before: dict[str, Any], after: dict[str, Any]) -> None:
     """A change costs what its dearest field costs, and a restart is what changes the hash."""
-    old, new = accepted(thing(**before)), accepted(thing(**after))
+    old, new = accepted(stream_join(**before)), accepted(stream_join(**after))
     changed = {place for place in FIELDS if before[place] != after[place]}
     expected = Cost.NOTHING if not changed else Cost.LIVE if changed <= LIVE else Cost.RESTART
 
@@ -74,8 +74,8 @@ def test_every_field_has_one_class() -> None:
 )
 def test_state_that_would_not_fit(place: str, value: Any) -> None:
     """A change that stored state cannot follow is refused, unless it begins a new checkpoint."""
-    old, new = accepted(thing()), accepted(thing(**{place: value}))
-    afresh = accepted(thing(**{place: value, "checkpoint__reset": "2"}))
+    old, new = accepted(stream_join()), accepted(stream_join(**{place: value}))
+    afresh = accepted(stream_join(**{place: value, "checkpoint__reset": "2"}))
 
     assert classify(old, new, pinned(old)).refused
     assert classify(old, new, pinned(old)).reasons
@@ -86,8 +86,8 @@ def test_state_that_would_not_fit(place: str, value: Any) -> None:
 
 
 def test_reasons() -> None:
-    """What changed is said field by field."""
-    change = classify(accepted(thing()), accepted(thing(executors__max=6, image="i:2")), None)
+    """Changes are listed field by field."""
+    change = classify(accepted(stream_join()), accepted(stream_join(executors__max=6, image="i:2")), None)
 
     assert change.reasons == ("spec.executors.max: 4 -> 6", "spec.image: the default -> i:2")
 
@@ -95,7 +95,7 @@ def test_reasons() -> None:
 @pytest.mark.parametrize("known", [{}, {"version": 0}])
 def test_a_fingerprint_of_another_planner(known: dict[str, Any]) -> None:
     """It may lack any field: the change is refused with the reason, not tried again and again."""
-    old = accepted(thing())
+    old = accepted(stream_join())
 
     change = classify(old, old, Pinned(old.folder, known))
     assert change.refused

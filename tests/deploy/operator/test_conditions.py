@@ -1,17 +1,17 @@
-"""Since when is something true? To say the same again changes nothing."""
+"""Conditions and events. Stating the same condition again changes nothing."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 from joinop.classify import Change, Cost
-from joinop.conditions import Condition, merged
+from joinop.conditions import StatusCondition, merged
 from joinop.events import QUIET_S, Event, Recorder, between, body
 from joinop.names import Object
 
-from tests.deploy.operator.things import AT, LATER, thing
+from tests.deploy.operator.objects import AT, LATER, stream_join
 
 CONDITIONS = st.lists(
     st.builds(
-        Condition,
+        StatusCondition,
         st.sampled_from(["Ready", "Degraded"]),
         st.sampled_from(["True", "False"]),
         st.sampled_from(["A", "B"]),
@@ -22,7 +22,7 @@ CONDITIONS = st.lists(
 
 
 @given(CONDITIONS, CONDITIONS)
-def test_idempotent(one: list[Condition], two: list[Condition]) -> None:
+def test_idempotent(one: list[StatusCondition], two: list[StatusCondition]) -> None:
     """Times change with the status only; the same again is the same."""
     before = merged([], one, 1, AT)
     after = merged(before, two, 2, LATER)
@@ -51,7 +51,7 @@ NONE = Change(Cost.NOTHING)
 
 
 def test_events_tell_changes() -> None:
-    """What begins or ends is told, what lasts is not."""
+    """What begins or ends is an event; what lasts is not."""
     fine, bad = status(Ready="True"), status("Degraded", Degraded="True")
 
     assert [event.reason for event in between({}, fine, NONE)] == ["Running"]
@@ -63,19 +63,22 @@ def test_events_tell_changes() -> None:
 
 
 def test_recorder() -> None:
-    """The same event is told once in half an hour, and forgotten afterwards."""
+    """The same event is recorded once in half an hour, and forgotten afterwards."""
     recorder, event = Recorder(), Event("Warning", "R", "m")
 
-    assert recorder.fresh("u", event, 0.0)
-    assert not recorder.fresh("u", event, QUIET_S - 1)
-    assert recorder.fresh("other", event, 1.0)
-    assert recorder.fresh("u", event, QUIET_S + 1)
-    assert len(recorder.told) <= 2
+    assert recorder.is_new("u", event, 0.0)
+    assert not recorder.is_new("u", event, QUIET_S - 1)
+    assert recorder.is_new("other", event, 1.0)
+    assert recorder.is_new("u", event, QUIET_S + 1)
+    assert len(recorder.recorded) <= 2
 
 
 def test_event_names() -> None:
     """One text is one object; it fits the API."""
     long = Event("Warning", "R", "m" * 5_000)
 
-    assert body(thing(), long, AT)["metadata"]["name"] == body(thing(), long, LATER)["metadata"]["name"]
-    assert len(body(thing(), long, AT)["message"]) <= 1024
+    assert (
+        body(stream_join(), long, AT)["metadata"]["name"]
+        == body(stream_join(), long, LATER)["metadata"]["name"]
+    )
+    assert len(body(stream_join(), long, AT)["message"]) <= 1024

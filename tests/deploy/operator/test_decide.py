@@ -1,4 +1,7 @@
-"""What is done for a job? Once it is done, nothing is left to do; what is refused changes nothing of what runs."""
+"""What is done for a job?
+
+Once it is done, nothing is left to do; what is refused changes nothing of what runs.
+"""
 
 import dataclasses
 import json
@@ -8,47 +11,58 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from joinop import names
-from joinop.compare import covers, stamped
 from joinop.config import Config
-from joinop.decide import Decision, Seen, decide
-from joinop.names import Key, Object
-from joinop.problem import Problem
+from joinop.decide import DesiredState, ObservedState, decide
+from joinop.degradation import Degradation
+from joinop.drift import covers, stamped
+from joinop.names import JobKey, Object
 
-from tests.deploy.operator.things import AT, LATER, accepted, driver_pod, executor_pod, running, settle, thing
+from tests.deploy.operator.objects import (
+    AT,
+    LATER,
+    accepted,
+    driver_pod,
+    executor_pod,
+    running,
+    settle,
+    stream_join,
+)
 
 CONFIG = Config(image="streamjoin:1")
 
 
-def seen(given: Object | None = None, **more: Any) -> Seen:
-    return Seen(given or thing(), {}, claims={"shared": True}, at=AT, **more)
+def observed(given: Object | None = None, **more: Any) -> ObservedState:
+    return ObservedState(given or stream_join(), {}, claims={"shared": True}, at=AT, **more)
 
 
-def started(**places: Any) -> Seen:
+def started(**places: Any) -> ObservedState:
     """A job whose driver works."""
-    given = thing(**places)
+    given = stream_join(**places)
     first, _ = settle(
-        seen(given, pods=(driver_pod(given), executor_pod(1), executor_pod(2)), reading=running()), CONFIG
+        observed(given, pods=(driver_pod(given), executor_pod(1), executor_pod(2)), scrape=running()), CONFIG
     )
     return first
 
 
-def changed(before: Seen, **places: Any) -> Seen:
+def changed(before: ObservedState, **places: Any) -> ObservedState:
     """The same with another spec."""
-    return dataclasses.replace(before, thing={**thing(**places), "status": before.thing["status"]})
+    return dataclasses.replace(
+        before, stream_join={**stream_join(**places), "status": before.stream_join["status"]}
+    )
 
 
-def said(decision: Decision, title: str) -> tuple[str, str]:
+def said(decision: DesiredState, title: str) -> tuple[str, str]:
     found = next(c for c in decision.status["conditions"] if c["type"] == title)
     return found["status"], found["reason"]
 
 
-def applied(decision: Decision) -> list[str]:
+def applied(decision: DesiredState) -> list[str]:
     return [f"{child['kind']}/{child['metadata']['name']}" for child in decision.apply]
 
 
 def test_from_nothing() -> None:
-    """All objects are made, the StatefulSet last, and then nothing is left to do."""
-    after, decision = settle(seen(), CONFIG)
+    """All objects are made, the StatefulSet last, and the next decision writes nothing."""
+    after, decision = settle(observed(), CONFIG)
     again = decide(dataclasses.replace(after, at=LATER), CONFIG)
 
     assert len(decision.apply) == 9
@@ -60,9 +74,9 @@ def test_from_nothing() -> None:
 
 @given(st.sets(st.sampled_from(range(9))), st.booleans(), st.booleans())
 def test_settles(gone: set[int], suspended: bool, ready: bool) -> None:
-    """Whatever children are gone come back, and the next look has nothing to do."""
-    given = thing(suspend=suspended)
-    first, _ = settle(seen(given, pods=(driver_pod(given, ready=ready),)), CONFIG)
+    """Whatever children are gone come back, and the next decision writes nothing."""
+    given = stream_join(suspend=suspended)
+    first, _ = settle(observed(given, pods=(driver_pod(given, ready=ready),)), CONFIG)
     left = {
         part: child
         for number, (part, child) in enumerate(sorted(first.children.items()))
@@ -80,7 +94,7 @@ def test_settles(gone: set[int], suspended: bool, ready: bool) -> None:
 
 def test_drift_is_put_right() -> None:
     """What somebody changed by hand is applied again; what the server adds is left alone."""
-    after, _ = settle(seen(), CONFIG)
+    after, _ = settle(observed(), CONFIG)
     part = ("StatefulSet", "late-driver")
     defaulted = json.loads(json.dumps(after.children[part]))
     defaulted["spec"]["template"]["spec"]["dnsPolicy"] = "ClusterFirst"
@@ -96,7 +110,7 @@ def test_drift_is_put_right() -> None:
 
 def test_running() -> None:
     """Figures and counts are shown; the checkpoint is pinned once the driver has started."""
-    status = started().thing["status"]
+    status = started().stream_join["status"]
 
     assert status["phase"] == "Running"
     assert status["executors"]["ready"] == status["executors"]["wanted"] == 2
@@ -108,12 +122,12 @@ def test_running() -> None:
         1234.6,
     )
     assert status["checkpoint"]["folder"] == "/data/checkpoint"
-    assert json.loads(status["checkpoint"]["fingerprint"]) == accepted(thing()).fingerprint
+    assert json.loads(status["checkpoint"]["fingerprint"]) == accepted(stream_join()).fingerprint
 
 
 def test_no_figures_are_not_zero() -> None:
     """A driver that cannot be asked has no figures, and a condition says so."""
-    decision = decide(dataclasses.replace(started(), reading=None), CONFIG)
+    decision = decide(dataclasses.replace(started(), scrape=None), CONFIG)
 
     assert not {"memoryLoad", "skew", "lag", "batch", "rate"} & set(decision.status)
     assert said(decision, "MetricsAvailable") == ("False", "Unreachable")
@@ -123,8 +137,8 @@ def test_no_figures_are_not_zero() -> None:
 @pytest.mark.parametrize("figure", [None, "x", float("nan"), float("inf"), -1, True, [1]])
 def test_nonsense_figures(figure: Any) -> None:
     """A figure that is none is left out, and the status stays JSON."""
-    reading = running(memoryLoad=figure, skew=figure, lag={"orders": figure}, batch=figure, rate=figure)
-    decision = decide(dataclasses.replace(started(), reading=reading), CONFIG)
+    scrape = running(memoryLoad=figure, skew=figure, lag={"orders": figure}, batch=figure, rate=figure)
+    decision = decide(dataclasses.replace(started(), scrape=scrape), CONFIG)
 
     assert not {"memoryLoad", "skew", "lag", "batch", "rate"} & set(decision.status)
     json.dumps(decision.status, allow_nan=False)
@@ -146,7 +160,7 @@ def test_sql_error() -> None:
 
 def test_refused_from_the_start() -> None:
     """A document that was never good makes no objects."""
-    decision = decide(seen(thing(sql="SELECT 1")), CONFIG)
+    decision = decide(observed(stream_join(sql="SELECT 1")), CONFIG)
 
     assert decision.job is None
     assert decision.apply == ()
@@ -170,7 +184,7 @@ def test_suspend_is_obeyed_while_refused() -> None:
 
 
 def test_live_change() -> None:
-    """A change that the driver takes over is written for its next start, and told to it; its pod stays."""
+    """A live change is written for the driver's next start and requested from the running one; its pod stays."""
     before = changed(started(), executors__instances=4)
     decision = decide(before, CONFIG)
 
@@ -193,7 +207,7 @@ def test_live_change() -> None:
 def test_wanted_executors(executors: dict[str, int], last: int, asked: int | None) -> None:
     """The spec's number, else the last one, within the limits."""
     before = changed(started(), executors={**executors, "memory": "2Gi"})
-    before.thing["status"]["executors"]["wanted"] = last
+    before.stream_join["status"]["executors"]["wanted"] = last
 
     assert decide(before, CONFIG).executors == asked
 
@@ -201,7 +215,7 @@ def test_wanted_executors(executors: dict[str, int], last: int, asked: int | Non
 def test_not_taken() -> None:
     """A driver that has not read the new limits yet is no fault; the condition says what it waits for."""
     before = dataclasses.replace(
-        changed(started(), executors__instances=4), unheard="not between min and max"
+        changed(started(), executors__instances=4), unacknowledged="not between min and max"
     )
     decision = decide(before, CONFIG)
 
@@ -210,10 +224,10 @@ def test_not_taken() -> None:
 
 
 def test_nobody_is_asked_too_early() -> None:
-    """A driver that starts, or is about to be replaced, is not told numbers."""
+    """A driver that starts, or is about to be replaced, gets no requests."""
     before = changed(started(), executors__instances=4)
 
-    assert decide(dataclasses.replace(before, reading=running(phase="Starting")), CONFIG).executors is None
+    assert decide(dataclasses.replace(before, scrape=running(phase="Starting")), CONFIG).executors is None
     assert decide(changed(before, executors__instances=4, batch={"maxRows": 5}), CONFIG).executors is None
 
 
@@ -230,7 +244,9 @@ def test_restart() -> None:
 
 
 def test_new_checkpoint_needed() -> None:
-    """A change that state cannot follow is refused with the reason and the way out; `reset` lets it through."""
+    """A change that state cannot follow is refused with the reason and the way out; `reset` lets it
+    through.
+    """
     before = started()
     refused = decide(changed(before, join__units=16), CONFIG)
     afresh = decide(changed(before, join__units=16, checkpoint__reset="2"), CONFIG)
@@ -240,14 +256,14 @@ def test_new_checkpoint_needed() -> None:
     assert "join.units was 8 and is 16" in refused.status["message"]
     assert "spec.checkpoint.reset" in refused.status["message"]
     assert applied(afresh) == ["ConfigMap/late-spec", "StatefulSet/late-driver"]
-    assert refused.status["checkpoint"] == before.thing["status"]["checkpoint"]
+    assert refused.status["checkpoint"] == before.stream_join["status"]["checkpoint"]
 
 
 def test_pin_moves_with_the_driver() -> None:
     """The pinned checkpoint changes only when a driver works on the new one."""
     before = changed(started(), join__units=16, checkpoint__reset="2")
     after, decision = settle(before, CONFIG)
-    pod = driver_pod(thing(join__units=16, checkpoint__reset="2"))
+    pod = driver_pod(stream_join(join__units=16, checkpoint__reset="2"))
 
     assert decision.status["checkpoint"]["folder"] == "/data/checkpoint"
     assert (
@@ -258,15 +274,15 @@ def test_pin_moves_with_the_driver() -> None:
 
 def test_missing_claim() -> None:
     """No driver starts before its claim is there, and the claim is named."""
-    decision = decide(dataclasses.replace(seen(), claims={"shared": False}), CONFIG)
+    decision = decide(dataclasses.replace(observed(), claims={"shared": False}), CONFIG)
 
     assert decision.apply == ()
     assert "PersistentVolumeClaim shared is not in this namespace" in decision.status["message"]
 
 
-def test_rival() -> None:
+def test_owned_checkpoint() -> None:
     """Two jobs on one checkpoint: the one that must not have it stops."""
-    decision = decide(dataclasses.replace(started(), rival=Key("shop", "first")), CONFIG)
+    decision = decide(dataclasses.replace(started(), checkpoint_owner=JobKey("shop", "first")), CONFIG)
 
     assert decision.apply[0]["spec"]["replicas"] == 0
     assert decision.status["phase"] == "Degraded"
@@ -289,7 +305,7 @@ def test_image_is_kept() -> None:
 def test_prune() -> None:
     """An object of this job that it should not have goes; one of somebody else's stays."""
     before = started()
-    owner = {"ownerReferences": [names.owner("late", thing()["metadata"]["uid"])]}
+    owner = {"ownerReferences": [names.owner("late", stream_join()["metadata"]["uid"])]}
     ours = {"kind": "PodMonitor", "metadata": {"name": "late", "uid": "1", **owner}}
     theirs = {"kind": "ConfigMap", "metadata": {"name": "other", "uid": "2"}}
     children = {**before.children, ("PodMonitor", "late"): ours, ("ConfigMap", "other"): theirs}
@@ -299,7 +315,9 @@ def test_prune() -> None:
 
 def test_trouble_with_writing_shows() -> None:
     """What the API server refused is on the job."""
-    decision = decide(dataclasses.replace(seen(), trouble=Problem("WriteFailed", "quota exceeded")), CONFIG)
+    decision = decide(
+        dataclasses.replace(observed(), write_error=Degradation("WriteFailed", "quota exceeded")), CONFIG
+    )
 
     assert said(decision, "Degraded") == ("True", "WriteFailed")
 
@@ -312,13 +330,13 @@ def test_trouble_with_writing_shows() -> None:
     )
 )
 def test_covers_itself(value: Any) -> None:
-    """An object covers itself, also with something added to it."""
+    """An object covers itself, even with something added to it."""
     assert covers(value, value)
     assert covers({"a": value, "b": 1}, {"a": value})
 
 
 def test_stamp() -> None:
-    """The stamp changes with what is asked for, also when something is no longer asked for."""
+    """The stamp changes with what is desired, even if only something is no longer desired."""
     one, two = ({"metadata": {"name": "x"}, "data": data} for data in ({"a": 1, "b": 2}, {"a": 1}))
 
     assert stamped(one) == stamped(one)

@@ -1,4 +1,6 @@
-"""Several operators, of which one acts: who takes over, when, and what a leader does that was away for too long."""
+"""Several operators, of which one acts: who takes over, when, and what a leader does that was away for too
+long.
+"""
 
 import asyncio
 import os
@@ -13,14 +15,14 @@ from typing import Any
 
 import pytest
 from joinop.api import Api
-from joinop.driver import Drivers
-from joinop.kinds import STREAMJOIN
+from joinop.driver_client import DriverClient
 from joinop.leader import Leader
+from joinop.resources import STREAMJOIN
 
 from joinlib.lease import LATE_S, Contender
 from tests.deploy.operator.apiserver import ApiServer
 from tests.deploy.operator.conftest import ROOT
-from tests.deploy.operator.things import driver_pod, thing
+from tests.deploy.operator.objects import driver_pod, stream_join
 from tests.unit.jobs.test_lease import Api as Leases
 from tests.unit.jobs.test_lease import Clock
 
@@ -66,23 +68,26 @@ def holder(server: ApiServer) -> str:
     return server.get("leases", "system", "streamjoin-operator").get("spec", {}).get("holderIdentity", "")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_frozen_leader_is_followed_and_does_nothing_when_it_wakes(tmp_path: Path) -> None:
     """The second one takes over when the Lease has lapsed, the third one at once when it is given back."""
     with ApiServer().running() as server, operator(server, tmp_path, "first") as first:
-        server.add(thing("a", checkpoint__path="/data/a"))
+        server.add(stream_join("a", checkpoint__path="/data/a"))
         until("the first one acts", lambda: server.get("streamjoins", "shop", "a").get("status"))
         with operator(server, tmp_path, "second") as second, operator(server, tmp_path, "third"):
             log = tmp_path / "second.log"
             until("the second one waits", lambda: "waiting to lead" in log.read_text())
             first.send_signal(signal.SIGSTOP)
             frozen = time.monotonic()
-            server.add(thing("b", checkpoint__path="/data/b"))
+            server.add(stream_join("b", checkpoint__path="/data/b"))
             until("another leads", lambda: holder(server) in ("second", "third"))
             assert time.monotonic() - frozen > LATE_S
             until("it acts", lambda: server.get("streamjoins", "shop", "b").get("status"))
 
-            server.add(thing("c", checkpoint__path="/data/c"))  # the first one has a watch that tells it
+            server.add(
+                stream_join("c", checkpoint__path="/data/c")
+            )  # the first one has a watch that tells it
             woken = time.monotonic()
             first.send_signal(signal.SIGCONT)
             assert first.wait(20) == 1
@@ -100,14 +105,16 @@ def test_a_frozen_leader_is_followed_and_does_nothing_when_it_wakes(tmp_path: Pa
 
 
 def test_nothing_is_sent_with_an_old_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What changes something asks first whether it may: requests to the API server, and what a driver is told. Reading goes on."""
+    """What changes something asks first whether it may: requests to the API server, and what a driver is
+    told. Reading goes on.
+    """
     clock = Clock()
     contender = Contender(Leases(clock), "me", clock)
     assert contender.take()
     leader = Leader(contender, end)
 
     async def run(server: ApiServer) -> None:
-        api, drivers = Api(leader.check), Drivers(server.port, leader.check)
+        api, drivers = await Api.connected(leader.check), DriverClient(server.port, leader.check)
         try:
             await api.apply_status("shop", "late", {"phase": "Running"})
             clock.now += LATE_S + 0.1
@@ -115,21 +122,23 @@ def test_nothing_is_sent_with_an_old_lease(tmp_path: Path, monkeypatch: pytest.M
             with pytest.raises(Ended):
                 await api.apply_status("shop", "late", {"phase": "Failed"})
             with pytest.raises(Ended):
-                await drivers.ask(driver_pod(podIP="127.0.0.1"), 3, "secret")
+                await drivers.request_executors(driver_pod(podIP="127.0.0.1"), 3, "secret")
         finally:
             await api.close()
             await drivers.close()
 
     with ApiServer().running() as server:
         monkeypatch.setenv("KUBECONFIG", str(server.config(tmp_path / "config", "me")))
-        server.add(thing())
+        server.add(stream_join())
         asyncio.run(run(server))
         assert server.get("streamjoins", "shop", "late")["status"] == {"phase": "Running"}
         assert [a.method for a in server.asked] == ["PATCH", "GET"]
 
 
 def test_election(tmp_path: Path) -> None:
-    """Who leads renews in a thread of its own; who is refused a renewal ends; who resigns gives the Lease back."""
+    """Who leads renews in a thread of its own; who is refused a renewal ends; who resigns gives the Lease
+    back.
+    """
     clock = Clock()
     leases = Leases(clock)
     ended: list[str] = []

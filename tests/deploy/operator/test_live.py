@@ -1,4 +1,5 @@
-"""What needs a real API server: children come back, deletion needs no operator, mistakes show, fifty jobs are few.
+"""What needs a real API server: children come back, deletion needs no operator, mistakes show, fifty jobs
+are few.
 
 No pod has to run for it. `tests/cluster` looks at running jobs.
 """
@@ -13,7 +14,7 @@ import pytest
 
 from tests.cluster.kube import Kube
 from tests.deploy.operator.conftest import Outside
-from tests.deploy.operator.things import SPEC, changed
+from tests.deploy.operator.objects import SPEC, changed
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -67,7 +68,9 @@ def message(space: Kube, name: str = "late") -> str:
 
 
 def test_children_come_back(space: Kube, operator: Outside) -> None:
-    """Each object that is deleted is made again; what the job needs is made once, and the log says nothing else."""
+    """Each object that is deleted is made again; what the job needs is made once, and the log says nothing
+    else.
+    """
     started(space, job())
     space.until("all children", lambda: children(space) == CHILDREN, 60)
     words = [space.get("secret", name)["data"]["token"] for name in SECRETS]
@@ -178,7 +181,7 @@ def test_somebody_elses_object(space: Kube, operator: Outside, tmp_path: Path) -
     """An object of the same name that is not ours is never taken over; the job says which."""
     space.run("create", "configmap", "late-spec", "--from-literal=precious=yes")
     space.apply(job())
-    space.until("it is named", lambda: "ConfigMap late-spec is there and is not ours" in message(space), 15)
+    space.until("it is named", lambda: "ConfigMap late-spec exists and is not ours" in message(space), 15)
     assert space.get("configmap", "late-spec")["data"] == {"precious": "yes"}
 
     space.delete("configmap", "late-spec")
@@ -202,7 +205,9 @@ def test_suspend_and_live_changes(space: Kube, operator: Outside) -> None:
 
 
 def test_an_operator_killed_while_executors_come(space: Kube, tmp_path: Path) -> None:
-    """Its successor finds in the status what was begun, and goes on: three are wanted, and time stands still without a driver."""
+    """Its successor finds in the status what was begun, and goes on: three are wanted, and time stands
+    still without a driver.
+    """
     outside = Outside(space.namespace, tmp_path / "operator.log")
     with outside.running():
         started(space, job())

@@ -1,14 +1,16 @@
-"""A driver that ends again and again: after its budget the job is Failed with its last words, until it is changed."""
+"""A driver that ends again and again: after its budget the job is Failed with its last words, until it is
+changed.
+"""
 
 import dataclasses
 from typing import Any
 
 from joinop.config import Config
-from joinop.decide import Decision, Seen, decide
+from joinop.decide import DesiredState, ObservedState, decide
 from joinop.names import Object
-from joinop.restarts import Tally, counted, read, written
+from joinop.restarts import Tally, counted, from_status, to_status
 
-from tests.deploy.operator.things import AT, driver_pod, settle, thing
+from tests.deploy.operator.objects import AT, driver_pod, settle, stream_join
 
 NOW = 1_767_225_600.0  # AT
 EARLIER = "2025-12-31T23:49:00Z"  # eleven minutes before
@@ -45,7 +47,9 @@ def test_each_end_counts_once() -> None:
 
 
 def test_begins_anew() -> None:
-    """With another spec or image, and once it has worked for ten minutes; not when it has only just begun to."""
+    """With another spec or image, and once it has worked for ten minutes; not when it has only just begun
+    to.
+    """
     five = tallied(crashed(5))
     assert counted(five, [crashed(5)], 2, "i", NOW) == Tally(2, "i", "uid-pod", 5)
     assert counted(five, [crashed(6)], 1, "j", NOW).restarts == 0
@@ -56,36 +60,38 @@ def test_begins_anew() -> None:
 
 def test_remembered() -> None:
     """What is written is read as it was."""
-    assert read({"driver": {"pod": "p", **written(tallied(crashed(5)))}}) == tallied(crashed(5))
-    assert read({}) == Tally()
+    assert from_status({"driver": {"pod": "p", **to_status(tallied(crashed(5)))}}) == tallied(crashed(5))
+    assert from_status({}) == Tally()
 
 
-def looked(seen: Seen, *pods: Object, **changes: Any) -> tuple[Seen, Decision]:
-    return settle(dataclasses.replace(seen, pods=pods, **changes), CONFIG)
+def looked(observed: ObservedState, *pods: Object, **changes: Any) -> tuple[ObservedState, DesiredState]:
+    return settle(dataclasses.replace(observed, pods=pods, **changes), CONFIG)
 
 
-def replicas(seen: Seen) -> int:
-    found: int = seen.children["StatefulSet", "late-driver"]["spec"]["replicas"]
+def replicas(observed: ObservedState) -> int:
+    found: int = observed.children["StatefulSet", "late-driver"]["spec"]["replicas"]
     return found
 
 
 def test_the_budget() -> None:
-    """Beyond it no driver is started, and the job says what the last one said, also when no pod is left; a change frees it."""
-    given = thing(driver__restarts=2)
-    seen, _ = looked(Seen(given, {}, claims={"shared": True}, now=NOW, at=AT))
-    seen, _ = looked(seen, crashed(0))
-    seen, decision = looked(seen, crashed(2))
-    assert (replicas(seen), decision.status["phase"]) == (1, "Degraded")
+    """Beyond it no driver is started, and the job says what the last one said, also when no pod is left; a
+    change frees it.
+    """
+    given = stream_join(driver__restarts=2)
+    observed, _ = looked(ObservedState(given, {}, claims={"shared": True}, now=NOW, at=AT))
+    observed, _ = looked(observed, crashed(0))
+    observed, decision = looked(observed, crashed(2))
+    assert (replicas(observed), decision.status["phase"]) == (1, "Degraded")
 
-    seen, decision = looked(seen, crashed(3))
-    assert (replicas(seen), decision.status["phase"]) == (0, "Failed")
+    observed, decision = looked(observed, crashed(3))
+    assert (replicas(observed), decision.status["phase"]) == (0, "Failed")
     assert "RestartsExhausted" in [event.reason for event in decision.events]
-    seen, decision = looked(seen)
+    observed, decision = looked(observed)
     assert decision.status["phase"] == "Failed"
     assert "ended 3 times in a row" in decision.status["message"]
     assert "boom; change the spec or the image" in decision.status["message"]
 
-    other = {**seen.thing, "metadata": {**seen.thing["metadata"], "generation": 2}}
-    assert replicas(looked(seen, thing=other)[0]) == 1
-    assert decide(seen, CONFIG).job is not None
-    assert replicas(settle(seen, Config(image="streamjoin:2"))[0]) == 1
+    other = {**observed.stream_join, "metadata": {**observed.stream_join["metadata"], "generation": 2}}
+    assert replicas(looked(observed, stream_join=other)[0]) == 1
+    assert decide(observed, CONFIG).job is not None
+    assert replicas(settle(observed, Config(image="streamjoin:2"))[0]) == 1

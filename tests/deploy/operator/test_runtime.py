@@ -1,4 +1,6 @@
-"""Queue, cache and pulse: many triggers are one look, old news never replace new, a dead watch is noticed."""
+"""Work queue, cache and liveness: many triggers make one reconciliation, old versions never replace new ones, and
+a dead watch is noticed.
+"""
 
 import asyncio
 import subprocess
@@ -11,17 +13,17 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 from joinop import names
-from joinop.cache import Cache
+from joinop.cache import ObjectCache
 from joinop.config import Config
-from joinop.driver import Drivers
-from joinop.kinds import POD, STREAMJOIN, WATCHED
-from joinop.names import Key
-from joinop.pulse import LATE_S, SILENT_S, Pulse
+from joinop.driver_client import DriverClient
+from joinop.liveness import LATE_S, SILENT_S, Liveness
+from joinop.names import JobKey
+from joinop.resources import POD, STREAMJOIN, WATCHED
 from joinop.workqueue import WorkQueue, pause_s
 
-from tests.deploy.operator.things import driver_pod, thing
+from tests.deploy.operator.objects import driver_pod, stream_join
 
-KEY = Key("shop", "late")
+KEY = JobKey("shop", "late")
 SERVICE = next(kind for kind in WATCHED if kind.kind == "Service")
 ROOT = Path(__file__).parents[3]
 
@@ -35,19 +37,19 @@ def child(version: int, uid: str = "u") -> dict[str, Any]:
 
 
 def test_coalescing() -> None:
-    """Triggers while a job waits are one look, those while it is looked at are one more."""
+    """Triggers while a job is queued make one reconciliation; those while it is processed make one more."""
 
     async def run() -> list[int]:
         queue = WorkQueue()
         for _ in range(5):
             queue.add(KEY)
         sizes = [len(queue)]
-        assert await queue.take() == KEY
+        assert await queue.get() == KEY
         for _ in range(5):
             queue.add(KEY)
         sizes.append(len(queue))
         queue.done(KEY, failed=False)
-        assert await queue.take() == KEY
+        assert await queue.get() == KEY
         queue.done(KEY, failed=False)
         return [*sizes, len(queue)]
 
@@ -60,13 +62,13 @@ def test_failures_wait() -> None:
     async def run() -> None:
         queue = WorkQueue()
         queue.add(KEY)
-        await queue.take()
+        await queue.get()
         queue.done(KEY, failed=True)
         queue.add(KEY)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(queue.take(), 0.05)
-        queue.hurry(KEY)
-        assert await asyncio.wait_for(queue.take(), 1) == KEY
+            await asyncio.wait_for(queue.get(), 0.05)
+        queue.add_now(KEY)
+        assert await asyncio.wait_for(queue.get(), 1) == KEY
         queue.done(KEY, failed=False)
         assert (len(queue), queue.failures) == (0, {})
 
@@ -80,8 +82,8 @@ def test_failures_wait() -> None:
     )
 )
 def test_cache_keeps_the_newest(steps: list[tuple[str, int, str]]) -> None:
-    """What is kept is never older than what was heard of the same object, and a listing is always right."""
-    cache, dropped = Cache(), dict[str, int]()
+    """The cached version is never older than any delivered one, and a list is always right."""
+    cache, dropped = ObjectCache(), dict[str, int]()
     for verb, version, uid in steps:
         before = cache.children(KEY).get(("Service", "late-driver"))
         getattr(cache, verb)(SERVICE, child(version, uid))
@@ -101,29 +103,31 @@ def test_cache_keeps_the_newest(steps: list[tuple[str, int, str]]) -> None:
 
 
 def test_cache_knows_whose() -> None:
-    """Jobs, their children and their pods are told apart; what belongs to nobody is not kept."""
-    cache = Cache()
+    """Jobs, their children and their pods are distinguished; objects of nobody are not cached."""
+    cache = ObjectCache()
     stranger = {"metadata": {"name": "x", "namespace": "shop", "uid": "s"}}
 
-    assert [cache.put(STREAMJOIN, thing()), cache.put(SERVICE, child(1)), cache.put(POD, driver_pod())] == [
-        KEY
-    ] * 3
+    assert [
+        cache.put(STREAMJOIN, stream_join()),
+        cache.put(SERVICE, child(1)),
+        cache.put(POD, driver_pod()),
+    ] == [KEY] * 3
     assert cache.put(SERVICE, stranger) is None
     assert [len(cache.jobs()), len(cache.children(KEY)), len(cache.pods(KEY))] == [1, 1, 1]
 
 
-def test_pulse() -> None:
-    """A watch that owes something for a minute is dead, as is an operator that lists nothing."""
-    pulse = Pulse(0.0)
-    pulse.missed(SERVICE, child(5), 0.0)
-    assert pulse.illness(LATE_S) is None
-    assert "services" in (pulse.illness(LATE_S + 1) or "")
+def test_liveness() -> None:
+    """A watch that has not delivered for a minute is dead, and so is an operator that lists nothing."""
+    liveness = Liveness(0.0)
+    liveness.expect(SERVICE, child(5), 0.0)
+    assert liveness.failure(LATE_S) is None
+    assert "services" in (liveness.failure(LATE_S + 1) or "")
 
-    pulse.told(SERVICE, child(4), 1.0)
-    assert pulse.illness(LATE_S + 1) is not None
-    pulse.told(SERVICE, child(5), 1.0)
-    assert pulse.illness(LATE_S + 1) is None
-    assert pulse.illness(SILENT_S + 1) is not None
+    liveness.event_seen(SERVICE, child(4), 1.0)
+    assert liveness.failure(LATE_S + 1) is not None
+    liveness.event_seen(SERVICE, child(5), 1.0)
+    assert liveness.failure(LATE_S + 1) is None
+    assert liveness.failure(SILENT_S + 1) is not None
 
 
 def talk(answer: web.Response) -> tuple[Any, Any]:
@@ -144,10 +148,10 @@ def talk(answer: web.Response) -> tuple[Any, Any]:
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
-        drivers = Drivers(runner.addresses[0][1])
+        drivers = DriverClient(runner.addresses[0][1])
         try:
             pod = driver_pod(podIP="127.0.0.1")
-            return await drivers.read(pod), await drivers.ask(pod, 3, "secret")
+            return await drivers.status(pod), await drivers.request_executors(pod, 3, "secret")
         finally:
             await drivers.close()
             await runner.cleanup()
@@ -157,27 +161,27 @@ def talk(answer: web.Response) -> tuple[Any, Any]:
 
 def test_driver_answers() -> None:
     """A good answer is read, and a number of executors is heard."""
-    reading, problem = talk(web.Response(text='{"phase": "Running", "batch": 3}'))
+    scrape, problem = talk(web.Response(text='{"phase": "Running", "batch": 3}'))
 
-    assert (reading.phase, reading.count("batch"), reading.error, problem) == ("Running", 3, "", "")
+    assert (scrape.phase, scrape.count("batch"), scrape.error, problem) == ("Running", 3, "", "")
 
 
 @pytest.mark.parametrize("answer", ["", "[]", "{", "<html>"])
 def test_driver_talks_nonsense(answer: str) -> None:
     """Nonsense is no reading, and no crash."""
-    reading, _ = talk(web.Response(text=answer))
+    scrape, _ = talk(web.Response(text=answer))
 
-    assert reading.error
-    assert reading.body == {}
+    assert scrape.error
+    assert scrape.body == {}
 
 
 def test_driver_refuses() -> None:
-    """A refusal is told, without the token."""
-    reading, problem = talk(web.Response(status=400, text="3 is more than max"))
+    """A refusal is explained, without the token."""
+    scrape, problem = talk(web.Response(status=400, text="3 is more than max"))
 
-    assert reading.error
+    assert scrape.error
     assert "3 is more than max" in problem
-    assert "secret" not in problem + reading.error
+    assert "secret" not in problem + scrape.error
 
 
 def test_config() -> None:
@@ -198,6 +202,7 @@ def python(code: str) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", ["=", "<"])
 def test_lean(sign: str) -> None:
     """The operator plans any join without Spark, and without what only those need who touch rows."""
@@ -206,13 +211,26 @@ import sys
 from joinop.lean import lean
 lean()
 from joinop import handlers
-from joinop.judge import judge
-verdict = judge({"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "x", "namespace": "y"},
+from joinop.admission import validate
+verdict = validate({"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "x", "namespace": "y"},
   "spec": {"sql": "SELECT a.k FROM a JOIN b ON a.k SIGN b.k", "inputs": {n: {"schema": "k BIGINT", "generator": {}} for n in "ab"},
   "output": {"noop": {}}, "checkpoint": {"path": "/data/c"}, "volumes": [{"mountPath": "/data", "claim": "c"}]}})
-print(verdict.plan.split()[0], sorted({"pyspark", "pandas", "llvmlite", "kubernetes"} & set(sys.modules)))
+print(verdict.plan.split()[0], sorted({"pyspark", "pandas", "numba", "llvmlite"} & set(sys.modules)))
 """
     assert python(code.replace("SIGN", sign)) == "Inputs []\n"
+
+
+def test_no_module_of_the_operator_loads_numba() -> None:
+    """It plans, and compiles no kernels: no compiler is loaded."""
+    code = """
+import pkgutil, sys
+import joinop
+for module in pkgutil.walk_packages(joinop.__path__, "joinop."):
+    if not module.name.endswith("__main__"):
+        __import__(module.name)
+print(sorted({"pyspark", "numba", "llvmlite"} & set(sys.modules)))
+"""
+    assert python(code) == "[]\n"
 
 
 def test_standard_library_is_not_hidden() -> None:

@@ -1,4 +1,5 @@
-"""Scaling as the operator does it: figures from a Prometheus with every fault, a memory in the status, an operator that is killed.
+"""Scaling as the operator does it: figures from a Prometheus with every fault, a memory in the status, an
+operator that is killed.
 
 Prometheus and driver are real HTTP servers on ports of their own; time is given.
 """
@@ -18,24 +19,24 @@ import pytest
 from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
-from joinop import measure, remember
+from joinop import load_metrics, persist
 from joinop.config import Config
-from joinop.decide import Decision, Seen, decide, view_of
-from joinop.driver import Drivers
-from joinop.names import Key, Object
+from joinop.decide import DesiredState, ObservedState, decide, view_of
+from joinop.driver_client import DriverClient
+from joinop.names import JobKey, Object
 from joinop.prometheus import Prometheus
-from joinop.reading import Reading
-from joinop.scalings import Scalings
-from joinop.status import is_due, observed
+from joinop.scaling_metrics import ScalingMetrics
+from joinop.scrape import Scrape
+from joinop.status import is_due, scaling_input
 from prometheus_client import CollectorRegistry, generate_latest
 
 from joinlib.metric.table import BY_NAME, METRICS
 from joinlib.scale import Load, Observed, Policy, State, step
 from joinlib.spec.status import Status
 from tests import prometheus
-from tests.deploy.operator.things import driver_pod, executor_pod, running, settle, thing
+from tests.deploy.operator.objects import driver_pod, executor_pod, running, settle, stream_join
 
-JOB = Key("shop", "late")
+JOB = JobKey("shop", "late")
 NOW = 1_760_000_000.0
 TARGET = {"instance": "10.0.0.1:7070", "pod": "late-driver-0", "namespace": "shop", "streamjoin": "late"}
 
@@ -126,12 +127,14 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[prometheus.Promet
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_prometheus_adds_up(name: str, kept: prometheus.Prometheus) -> None:
-    """Missing, not a number, too few, too many, old, of another driver: no load is made of it, and the reason is said."""
+    """Missing, not a number, too few, too many, old, of another driver: no load is made of it, and the
+    reason is said.
+    """
 
     async def run() -> Load | str:
         one = Prometheus(kept.url)
         try:
-            return await one.load(Key("shop", name), fresh_s=120)
+            return await one.load(JobKey("shop", name), fresh_s=120)
         finally:
             await one.close()
 
@@ -150,7 +153,7 @@ def test_the_driver_says_the_same(name: str) -> None:
         labels = {k: v for k, v in each["metric"].items() if k not in {*TARGET, "__name__"}}
         inner = "".join(f'{{{k}="{v}"}}' for k, v in labels.items())  # one at most
         lines.append(f"{each['metric']['__name__']}{inner} {each['values'][-1][1]}")
-    found, wanted = measure.load(measure.of_text("\n".join(lines) + "\n")), CASES[name][1]
+    found, wanted = load_metrics.load(load_metrics.from_text("\n".join(lines) + "\n")), CASES[name][1]
     if isinstance(wanted, str):
         assert isinstance(found, str)
         assert wanted in found or "not there" in found
@@ -160,9 +163,9 @@ def test_the_driver_says_the_same(name: str) -> None:
 
 def test_every_figure_that_is_asked_for_is_in_the_table() -> None:
     """And has at most one label of its own; names of jobs cannot leave their quotes."""
-    assert all(len(BY_NAME[name].labels) <= 1 for name in measure.NEEDED)
-    assert all(name in measure.query(JOB) for name in measure.NEEDED)
-    assert r'streamjoin="a\"b"' in measure.query(Key("shop", 'a"b'))
+    assert all(len(BY_NAME[name].labels) <= 1 for name in load_metrics.NEEDED)
+    assert all(name in load_metrics.query(JOB) for name in load_metrics.NEEDED)
+    assert r'streamjoin="a\"b"' in load_metrics.query(JobKey("shop", 'a"b'))
 
 
 def answer(*found: Object) -> Object:
@@ -201,7 +204,7 @@ def added_up(at: float, **figures: float | str) -> Object:
 def test_answers_that_are_none(said: Object) -> None:
     """A word, never a crash."""
     with pytest.raises(ValueError, match=r"."):
-        measure.of_prometheus(said)
+        load_metrics.from_prometheus(said)
 
 
 # --- a Prometheus with every fault ---------------------------------------------------------------------------------------
@@ -247,7 +250,7 @@ def says(body: Any, status: int = 200) -> Handler:
 
 
 def test_a_prometheus_that_works(tmp_path: Path) -> None:
-    """It gets the query and the token; the token is read anew each time and stands in no answer."""
+    """It gets the query and the token; the token is read again each time and is in no answer."""
     got: dict[str, str] = {}
 
     async def handler(request: web.Request) -> web.Response:
@@ -257,7 +260,7 @@ def test_a_prometheus_that_works(tmp_path: Path) -> None:
 
     (tmp_path / "token").write_text("secret\n")
     assert isinstance(ask(handler, token=tmp_path / "token"), Load)
-    assert got == {"query": measure.query(JOB), "authorization": "Bearer secret"}
+    assert got == {"query": load_metrics.query(JOB), "authorization": "Bearer secret"}
 
 
 @pytest.mark.parametrize(
@@ -265,8 +268,8 @@ def test_a_prometheus_that_works(tmp_path: Path) -> None:
     [
         (says(answer()), "no figures of this job"),
         (says("<html>", 502), "502"),
-        (says("<html>"), "no answer"),
-        (says([1]), "no answer"),
+        (says("<html>"), "not an answer"),
+        (says([1]), "not an answer"),
         (says({"status": "error", "error": "query timed out"}, 422), "query timed out"),
         (says("{}", 401), "401"),
         (says(lambda: added_up(time.time() - 60)), "old"),
@@ -305,7 +308,7 @@ def test_a_driver_with_large_figures() -> None:
 
     async def run() -> Load | str:
         async with serving(says(text + "\n"), "/metrics") as port:
-            drivers = Drivers(port)
+            drivers = DriverClient(port)
             try:
                 pod = {"status": {"podIP": "127.0.0.1"}}
                 return await drivers.load(pod)
@@ -334,15 +337,17 @@ POLICY = Policy(min=1, max=16, votes=2, period_s=5, cool_s=5, patience_s=20)
         max_size=30,
     )
 )
-def test_what_is_written_is_read_as_it_was(seen: list[Observed]) -> None:
-    """So an operator that is killed after any period goes on as if it had not been; and the kind allows what is written."""
+def test_what_is_written_is_read_as_it_was(observed: list[Observed]) -> None:
+    """So an operator that is killed after any period goes on as if it had not been; and the kind allows
+    what is written.
+    """
     state = State(wanted=2)
-    for number, moment in enumerate(seen):
+    for number, moment in enumerate(observed):
         state = step(state, POLICY, moment, NOW + 5 * number)
-        text = json.loads(json.dumps(remember.written(state)))
+        text = json.loads(json.dumps(persist.to_status(state)))
         Status.model_validate({"scaling": text})
-        again = remember.read({"scaling": text})
-        assert remember.written(again) == text
+        again = persist.from_status({"scaling": text})
+        assert persist.to_status(again) == text
         one, two = (step(s, POLICY, moment, NOW + 5 * number + 5) for s in (state, again))
         assert (one.wanted, one.phase, one.votes) == (two.wanted, two.phase, two.votes)
 
@@ -360,15 +365,17 @@ def test_what_is_written_is_read_as_it_was(seen: list[Observed]) -> None:
     ],
 )
 def test_a_memory_that_cannot_be_read_is_forgotten(scaling: Any) -> None:
-    """Scaling begins anew, from as many executors as are wanted."""
-    assert remember.read({"executors": {"wanted": 3}, "scaling": scaling}) == State(wanted=3)
+    """Scaling starts over, from the desired number of executors."""
+    assert persist.from_status({"executors": {"wanted": 3}, "scaling": scaling}) == State(wanted=3)
 
 
 # --- the operator --------------------------------------------------------------------------------------------------------
 
 
 class Life:
-    """A job whose driver does what it is told, looked at by operators that may be killed between any two writes."""
+    """A job whose driver does what it is told, looked at by operators that may be killed between any two
+    writes.
+    """
 
     def __init__(self, held: float, **spec: Any) -> None:
         places = {"scaling__period": "5s", "scaling__votes": 2, "scaling__patience": "20s", **spec}
@@ -376,40 +383,42 @@ class Life:
         self.driver: int | None = 2  # executors that the driver wants; None: there is none
         self.there = 2
         self.room = 16
-        given = thing(executors__max=8, **places)
-        self.seen = Seen(
+        given = stream_join(executors__max=8, **places)
+        self.observed = ObservedState(
             given,
             {("ConfigMap", "late-spec"): {}},
             (driver_pod(given), executor_pod(1), executor_pod(2)),
             {"shared": True},
         )
-        self.seen, _ = settle(dataclasses.replace(self.seen, children={}))
+        self.observed, _ = settle(dataclasses.replace(self.observed, children={}))
         self.asked: list[int] = []
         self.load: Load | str | None = None  # instead of what is held
 
-    def look(self, *, written: bool = True, asked: bool = True) -> Decision:
-        """One look. `written`, `asked`: the operator lives on until after that."""
-        reading = (
-            Reading(0.0, error="down")
+    def look(self, *, written: bool = True, asked: bool = True) -> DesiredState:
+        """One reconciliation. `written`, `asked`: whether the operator lives until after that."""
+        scrape = (
+            Scrape(0.0, error="down")
             if self.driver is None
             else running(executors={"ready": self.there, "wanted": self.driver, "leaving": 0})
         )
-        seen = dataclasses.replace(self.seen, reading=reading, now=self.now, observed=None)
-        view = view_of(seen, Config())
+        observed = dataclasses.replace(self.observed, scrape=scrape, now=self.now, scaling_input=None)
+        view = view_of(observed, Config())
         if is_due(view):
             k = max(self.there, 1)
             load = self.load or Load(k, self.held, k * 1000.0, 0, 1)
-            seen = dataclasses.replace(seen, observed=observed(view, load))
-        decision = decide(seen, Config())
+            observed = dataclasses.replace(observed, scaling_input=scaling_input(view, load))
+        decision = decide(observed, Config())
         if decision.executors is not None and asked and self.driver is not None:
             self.asked.append(decision.executors)
             self.driver = decision.executors
         if written:
-            self.seen = dataclasses.replace(self.seen, thing={**seen.thing, "status": decision.status})
+            self.observed = dataclasses.replace(
+                self.observed, stream_join={**observed.stream_join, "status": decision.status}
+            )
         return decision
 
     def period(self, **lives: bool) -> str:
-        """Looks, lets pods come and go, looks again five seconds later; the phase then."""
+        """Reconcile, let pods come and go, reconcile five seconds later; return the phase then."""
         self.look(**lives)
         self.look(**lives)
         if self.driver is not None:
@@ -419,7 +428,7 @@ class Life:
 
     @property
     def scaling(self) -> Object:
-        return self.seen.thing["status"].get("scaling", {})
+        return self.observed.stream_join["status"].get("scaling", {})
 
     def verdicts(self) -> list[str]:
         return [d["verdict"] for d in self.scaling["decisions"]]
@@ -451,7 +460,9 @@ def test_scales_out_and_in() -> None:
 @pytest.mark.parametrize("lives", [{"written": False}, {"asked": False}, {"written": False, "asked": False}])
 @pytest.mark.parametrize("when", range(8))
 def test_an_operator_killed_at_any_moment(when: int, lives: dict[str, bool]) -> None:
-    """Before it wrote, or after it wrote and before it asked, in each phase: the next one goes on, nothing is done twice."""
+    """Before it wrote, or after it wrote and before it asked, in each phase: the next one goes on, nothing
+    is done twice.
+    """
     life = Life(held=1900)
     for number in range(14):
         life.period(**(lives if number == when else {}))
@@ -460,7 +471,7 @@ def test_an_operator_killed_at_any_moment(when: int, lives: dict[str, bool]) -> 
 
 
 def test_a_driver_that_restarts_amid_a_change() -> None:
-    """It comes back with the minimum, is told again, and the change ends as it should."""
+    """It comes back with the minimum, gets the request again, and the change ends as it should."""
     life = Life(held=1900)
     life.room = 2
     for _ in range(3):
@@ -492,13 +503,15 @@ def test_pods_that_stay_pending() -> None:
 
 
 def test_blind() -> None:
-    """Nothing is done for as long as it lasts; the condition says why; a job that is blind from the beginning starts as usual."""
+    """Nothing is done for as long as it lasts; the condition says why; a job that is blind from the
+    beginning starts as usual.
+    """
     life = Life(held=1900)
     life.load = "Prometheus cannot be asked: no route"
     for _ in range(10):
         life.period()
     assert (life.asked, life.there) == ([], 2)
-    conditions = {c["type"]: c for c in life.seen.thing["status"]["conditions"]}
+    conditions = {c["type"]: c for c in life.observed.stream_join["status"]["conditions"]}
     assert conditions["MetricsAvailable"]["status"] == "False"
     assert conditions["MetricsAvailable"]["message"] == "Prometheus cannot be asked: no route"
     assert life.verdicts() == ["Blind"]
@@ -514,9 +527,14 @@ def test_a_number_in_the_spec_wins() -> None:
     for _ in range(6):
         life.period()
     assert (life.there, life.verdicts()) == (3, ["Pinned"])
-    spec = {**life.seen.thing["spec"], "executors": {**life.seen.thing["spec"]["executors"]}}
+    spec = {
+        **life.observed.stream_join["spec"],
+        "executors": {**life.observed.stream_join["spec"]["executors"]},
+    }
     del spec["executors"]["instances"]
-    life.seen = dataclasses.replace(life.seen, thing={**life.seen.thing, "spec": spec})
+    life.observed = dataclasses.replace(
+        life.observed, stream_join={**life.observed.stream_join, "spec": spec}
+    )
     life.period()
     assert life.there == 3
     for _ in range(8):
@@ -529,22 +547,26 @@ def test_a_job_that_is_suspended_is_not_scaled() -> None:
     life = Life(held=1900)
     life.period()
     before = life.scaling
-    spec = {**life.seen.thing["spec"], "suspend": True}
-    life.seen = dataclasses.replace(life.seen, thing={**life.seen.thing, "spec": spec})
+    spec = {**life.observed.stream_join["spec"], "suspend": True}
+    life.observed = dataclasses.replace(
+        life.observed, stream_join={**life.observed.stream_join, "spec": spec}
+    )
     life.now += 100
     life.period()
     assert life.scaling == before
 
 
 def test_figures_of_scaling() -> None:
-    """Every figure that the table promises of the operator, by namespace and name; none of a job that is gone."""
-    life, scalings = Life(held=1900), Scalings()
+    """Every figure that the table promises of the operator, by namespace and name; none of a job that is
+    gone.
+    """
+    life, scalings = Life(held=1900), ScalingMetrics()
     registry = CollectorRegistry()
     registry.register(scalings)
     for _ in range(3):
-        before = life.seen.thing["status"]
+        before = life.observed.stream_join["status"]
         life.look()
-        scalings.told(JOB, life.seen.thing, before, life.seen.thing["status"])
+        scalings.status_written(JOB, life.observed.stream_join, before, life.observed.stream_join["status"])
         life.now += 5
     text = generate_latest(registry).decode()
     for metric in METRICS:
@@ -561,19 +583,19 @@ def test_figures_of_scaling() -> None:
     assert "late" not in generate_latest(registry).decode()
 
 
-def test_another_number_of_partitions_is_told() -> None:
+def test_another_number_of_partitions_is_an_event() -> None:
     """In the status, and once as an event."""
-    given = thing()
-    seen, _ = settle(Seen(given, {}, (driver_pod(given),), at="2026-01-01T00:00:00Z"))
+    given = stream_join()
+    observed, _ = settle(ObservedState(given, {}, (driver_pod(given),), at="2026-01-01T00:00:00Z"))
 
-    def looked(seen: Seen, **said: Any) -> tuple[Seen, Decision]:
-        return settle(dataclasses.replace(seen, reading=running(**said)))
+    def looked(observed: ObservedState, **said: Any) -> tuple[ObservedState, DesiredState]:
+        return settle(dataclasses.replace(observed, scrape=running(**said)))
 
-    seen, first = looked(seen, partitions=2)
+    observed, first = looked(observed, partitions=2)
     assert first.status["executors"]["partitions"] == 2
-    seen, after = looked(seen, partitions=4)
+    observed, after = looked(observed, partitions=4)
     assert (after.status["executors"]["partitions"], after.status["message"]) == (4, "the driver runs")
     told = [(e.reason, e.message) for each in (first, after) for e in each.events]
     assert told.count(("Repartitioned", "2 -> 4 partitions, tasks that join at once")) == 1
-    _, restarted = settle(dataclasses.replace(seen, reading=None))
+    _, restarted = settle(dataclasses.replace(observed, scrape=None))
     assert "partitions" not in restarted.status["executors"]

@@ -21,7 +21,7 @@ class Process:
     session: int
     state: str
     command: tuple[str, ...]
-    name: str  # that of a process of the nursery says what it does
+    name: str  # that of a process of the prefork says what it does
 
 
 def of_session(session: int) -> list[Process]:
@@ -78,9 +78,9 @@ def gone(session: int, patience_s: float = 20.0) -> list[Process]:
 
 
 def _runs_tasks(p: Process) -> bool:
-    if "joinlib.spark.nursery" in p.command:
+    if "joinlib.spark.boot.prefork" in p.command:
         return p.name == "pyspark.worker"
-    return p.command[1:] == ("-m", "joinlib.spark.daemon", "pyspark.worker")
+    return p.command[1:] == ("-m", "joinlib.spark.boot.daemon", "pyspark.worker")
 
 
 def _java(p: Process) -> bool:

@@ -13,14 +13,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from joinlib.compiled import Compiled, compiled
 from joinlib.errors import StreamJoinError
-from joinlib.spark.compiled import Compiled, compiled
+from joinlib.model.tuning import Tuning
 from joinlib.spark.job import Report, started
 from joinlib.spark.spread import Spread
-from joinlib.spark.task import local_folder
 from joinlib.spec import load
+from joinlib.state.location import local_folder
 from joinlib.state.manifests import Manifests
-from joinlib.state.tuning import Tuning
 from tests.spark.faults import processes
 
 CORES = 2

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -75,6 +75,15 @@ SEALING = {
     "fanout": 2,
     "piece_bytes": 300,
 }  # each batch seals, and goes on with merges
+_EARLY = {"retain_batches": 3}  # files that were read go within a run
+_TUNING = {"groups": _EARLY, "sealing": {**SEALING, **_EARLY}}  # of a kind, beside TUNING
+_COMPACT = {"compact": {"every": "1h", "size": "200Ki"}}  # of about three batches
+# Of a kind that meets random deaths, beside its query; "full" has none.
+FEATURES: dict[str, dict[str, Any]] = {
+    "stages": {"files": _COMPACT},
+    "groups": {"done": "delete"},
+    "sealing": {"files": _COMPACT, "done": "archive"},
+}
 Line = dict[str, Any]
 _ROOT = Path(__file__).parents[3]
 
@@ -202,23 +211,24 @@ class Scenario:
     runs: list[Run] = field(default_factory=list)
     tuning: dict[str, int] = field(default_factory=lambda: TUNING)
     files: dict[str, Any] = field(default_factory=dict)  # further fields of output.files
+    done: str = "keep"  # what becomes of input files that were read
 
     def __post_init__(self) -> None:
         self.trial = Trial(self.folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
         (self.folder / "faults").mkdir()
-        if self.kind == "sealing":
-            self.tuning = {**TUNING, **SEALING}
+        self.tuning = {**self.tuning, **_TUNING.get(self.kind, {})}
         self.streams = [
             name for name in ("orders", "payments", "refunds") if f" {name} " in QUERIES[self.kind]
         ]
         self.trial.schemas |= {name: table.schema for name, table in self.tables.items()}
-        for seed, name in enumerate(self.streams):
+        self.rows = {name: _made(seed) for seed, name in enumerate(self.streams)}
+        for name, rows in self.rows.items():
             self.trial.input(name, SCHEMA)
-            self.trial.fill(name, _made(seed), FILES)
+            self.trial.fill(name, rows, FILES)
         (self.folder / "spec.yaml").write_text(json.dumps(self._spec()))
 
-    def begin(self, *faults: str, **order: Any) -> Run:
-        """Starts the job; `faults`: points at which something of it dies."""
+    def begin(self, *faults: str, under: Sequence[str] = (), **order: Any) -> Run:
+        """Starts the job. `faults`: points at which something of it dies; `under`: a command that runs the job's."""
         for fault in faults:
             (self.folder / "faults" / fault).touch()
         told = {"spec": str(self.folder / "spec.yaml"), "tuning": self.tuning, **order}
@@ -229,7 +239,7 @@ class Scenario:
             "STREAMJOIN_LOCAL_DIR": str(self.folder / "indexes"),
             "TMPDIR": str(self.folder),
         }
-        command = [sys.executable, "-m", "tests.spark.faults.run", json.dumps(told)]
+        command = [*under, sys.executable, "-m", "tests.spark.faults.run", json.dumps(told)]
         self.runs.append(Run(command, environment, self.folder / "stderr.txt"))
         return self.runs[-1]
 
@@ -251,6 +261,7 @@ class Scenario:
         assert not list((self.folder / "faults").iterdir()), "a fault was never reached"
         self._check_output(like)
         self._check_state(like)
+        self._check_inputs()
         for run in self.runs:
             assert not processes.gone(run.session)
 
@@ -266,13 +277,17 @@ class Scenario:
     # --- laws --------------------------------------------------------------------------------------------------------
 
     def _check_output(self, like: "Scenario") -> None:
-        """DuckDB's answer, in the same batches, and nothing staged is left."""
+        """DuckDB's answer, in the same batches unless they are compacted, and nothing staged or waiting is left."""
         sql = QUERIES[self.kind]
         tables = {name: table.rows for name, table in self.tables.items()}
-        assert self.trial.output(sql) == self.trial.expected(sql, **tables) != Counter()
+        assert self.trial.output(sql) == self.trial.expected(sql, **self.rows, **tables) != Counter()
         files = _batches(self.trial.out)
-        assert files == _batches(like.trial.out)
-        assert max(files.values()) <= CORES, "a file a task"
+        if "compact" in self.files:
+            assert len(files) < FILES or len(self.runs) > 3, "several batches a folder, unless runs are short"
+        else:
+            assert files == _batches(like.trial.out)
+            assert max(files.values()) <= CORES, "a file a task"
+        assert not (self.trial.out / ".waiting").exists()
         staged = self.trial.out / ".staging"
         assert not staged.exists() or not list(staged.iterdir())
 
@@ -287,6 +302,20 @@ class Scenario:
                 for live in side.segments:
                     segment.verify(folder, live)
         assert len(self.streams) == 1 or sum(s.rows for m in before for s in m.sides) > 0
+
+    def _check_inputs(self) -> None:
+        """Files that were read have gone, to the archive or for good; none is in two places, and none is archived twice."""
+        for name in self.streams:
+            there, archived = (
+                sorted(f.name for f in folder.glob("*.parquet"))
+                for folder in (self.folder / name, self._archive(name))
+            )
+            assert (len(there) < FILES) == (self.done != "keep")
+            if self.done == "archive":
+                assert sorted(there + archived) == [f"{at:03d}.parquet" for at in range(FILES)]
+
+    def _archive(self, name: str) -> Path:
+        return self.folder / f"{name}.archive"
 
     @property
     def manifests(self) -> dict[int, list[Manifest]]:
@@ -305,10 +334,13 @@ class Scenario:
             name: {
                 "schema": SCHEMA,
                 "eventTime": event_time,
-                "files": {"path": name, "orderBy": "name", "maxFilesPerBatch": 1},
+                "files": {"path": name, "orderBy": "name", "maxFilesPerBatch": 1, "done": self.done},
             }
             for name in self.streams
         }
+        if self.done == "archive":
+            for name in self.streams:
+                inputs[name]["files"]["archive"] = self._archive(name).name
         for name, table in self.tables.items():
             inputs[name] = {"schema": table.schema, "postgres": {**table.postgres, "table": name}}
         return {

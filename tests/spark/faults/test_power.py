@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.faults.disk import Disk, disk
-from tests.spark.faults.scenario import FILES, Run, Scenario, scenario
+from tests.spark.faults.scenario import FEATURES, FILES, Run, Scenario, scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 CUTS = int(os.environ.get("STREAMJOIN_POWER_CUTS", "1"))
@@ -25,7 +25,7 @@ def test_power_fails_at_any_moment(kind: str, tmp_path: Path, undisturbed: Calla
     """Inputs, checkpoint and results are on the disk that fails; whatever a reader saw of the results stays."""
     print(f"STREAMJOIN_FAULT_SEED={SEED}")
     draw = random.Random(f"{SEED}{kind}")
-    with disk(tmp_path) as drive, scenario(drive.folder / "job", kind) as job:
+    with disk(tmp_path) as drive, scenario(drive.folder / "job", kind, **FEATURES.get(kind, {})) as job:
         drive.sync()
         for at in range(CUTS):
             run = job.begin()

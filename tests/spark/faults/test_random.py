@@ -7,11 +7,12 @@ import os
 import random
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.spark.faults.processes import Kind
-from tests.spark.faults.scenario import FILES, Run, Scenario
+from tests.spark.faults.scenario import FEATURES, FILES, Run, Scenario, scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 KINDS = ("full", "stages", "groups", "sealing")  # topics as inputs: tests/kafka/test_kills.py
@@ -21,25 +22,25 @@ VICTIMS: tuple[Kind | None, ...] = ("worker", "driver", "jvm", "daemon", None)  
 assert 2 * ROUNDS < FILES, "a round takes two batches at most, and something must be left for the last"
 
 
-@pytest.mark.parametrize("job", KINDS, indirect=True)
-def test_any_process_at_any_moment(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_process_at_any_moment(kind: str, tmp_path: Path, undisturbed: Callable[[str], Scenario]) -> None:
     """Each kind of job is killed at random moments of random batches, by all victims in turn over the kinds."""
     print(f"STREAMJOIN_FAULT_SEED={SEED}")
-    draw = random.Random(f"{SEED} {job.kind}")
-    first = KINDS.index(job.kind) * ROUNDS
-    for at in range(first, first + ROUNDS):
-        run = job.begin()
-        run.until_batches(draw.randrange(2))
-        time.sleep(0.2 * draw.random())
-        victim = VICTIMS[at % len(VICTIMS)]
-        print(f"round {at}: {victim or 'everything'}")
-        _kill(run, victim)
-        run.until_batches(0)  # one that was idle is not missed: the run goes on
-        run.kill_all()
-        assert run.end() != 0, "the run was over before it could be killed"
-    job.finish()
-
-    job.check(like=undisturbed(job.kind))
+    draw = random.Random(f"{SEED} {kind}")
+    first = KINDS.index(kind) * ROUNDS
+    with scenario(tmp_path / "job", kind, **FEATURES.get(kind, {})) as job:
+        for at in range(first, first + ROUNDS):
+            run = job.begin()
+            run.until_batches(draw.randrange(2))
+            time.sleep(0.2 * draw.random())
+            victim = VICTIMS[at % len(VICTIMS)]
+            print(f"round {at}: {victim or 'everything'}")
+            _kill(run, victim)
+            run.until_batches(0)  # one that was idle is not missed: the run goes on
+            run.kill_all()
+            assert run.end() != 0, "the run was over before it could be killed"
+        job.finish()
+        job.check(like=undisturbed(kind))
 
 
 def _kill(run: Run, victim: Kind | None, patience_s: float = 60.0) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from joinlib.checkpoint.lock import Lock
 from joinlib.errors import NotReady
-from joinlib.spark.lock import Lock
 from tests.spark.faults import processes
 from tests.spark.faults.scenario import Scenario
 

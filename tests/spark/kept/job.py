@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from joinlib.state.tuning import Tuning
+from joinlib.model.tuning import Tuning
 from tests.spark.faults.scenario import SEALING, TUNING
 from tests.spark.trial import Trial
 

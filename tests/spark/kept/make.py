@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 
 from joinlib.spark import session
-from joinlib.spark.job import Job, Report
+from joinlib.spark.job import Report, RunningJob
 from tests.spark.kept import job
 from tests.spark.trial import CORES, Trial, until
 
@@ -47,11 +47,11 @@ def _age(trial: Trial) -> None:
             os.utime(file, (1_767_225_600, 1_767_225_600))
 
 
-def _read_all(running: Job, reports: list[Report]) -> None:
+def _read_all(running: RunningJob, reports: list[Report]) -> None:
     until(running, lambda: len(reports) >= job.FILES and _lag(running) == 0, seconds=500)
 
 
-def _lag(running: Job) -> int:
+def _lag(running: RunningJob) -> int:
     return sum(known["slices"] for known in running.lag().values())
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from joinlib.aggregate.config import Call, Function, Grouping, Key
 from joinlib.expr import ref
+from joinlib.model.grouping import AggregateCall, Function, Grouping, GroupKey
 from joinlib.sql.aggregate import result_type
 
 MONEY = pa.decimal128(6, 2)
@@ -29,15 +29,17 @@ Row = tuple[Any, ...]
 
 def grouping(keys: int, **more: Any) -> Grouping:
     """count(*), and every function of every argument that it takes."""
-    keyed = tuple(Key(SCHEMA.field(i).name, SCHEMA.field(i).type, "") for i in range(keys))
-    calls = [Call("$a", "count", None, pa.null(), pa.int64(), "count(*)")]
+    keyed = tuple(GroupKey(SCHEMA.field(i).name, SCHEMA.field(i).type, "") for i in range(keys))
+    calls = [AggregateCall("$a", "count", None, pa.null(), pa.int64(), "count(*)")]
     for field in list(SCHEMA)[2:]:
         for function in FUNCTIONS:
             if field.type == pa.string() and function in ("sum", "avg"):
                 continue
             kind = result_type(function, field.type)
             calls.append(
-                Call(f"$a{len(calls)}", function, field.name, field.type, kind, f"{function}({field.name})")
+                AggregateCall(
+                    f"$a{len(calls)}", function, field.name, field.type, kind, f"{function}({field.name})"
+                )
             )
     select = (
         *((k.name, ref(k.name, k.type)) for k in keyed),

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joinlib.aggregate.config import Call, Grouping
 from joinlib.aggregate.finish import finished
 from joinlib.aggregate.partial import Partials, merge, nothing, partial
 from joinlib.errors import SpecError
 from joinlib.expr import ref
+from joinlib.model.grouping import AggregateCall, Grouping
 from tests.unit.aggregate.groups import Row, batch, counted, defined, grouping, rows
 
 
@@ -61,7 +61,7 @@ def test_partials_are_merged_as_they_come(cuts: list[list[Row]]) -> None:
 
 def test_a_sum_may_pass_over_the_limit_of_its_type_but_not_stay_there() -> None:
     """Whatever the order of rows, only the sum of all decides."""
-    call = Call("$a0", "sum", "$x0", pa.int64(), pa.int64(), "sum(o.v)")
+    call = AggregateCall("$a0", "sum", "$x0", pa.int64(), pa.int64(), "sum(o.v)")
     asked = Grouping((), (call,), None, (("s", ref("$a0", pa.int64())),))
     large = partial(pa.record_batch({"$x0": [2**63 - 1, 5]}), asked)
     back = partial(pa.record_batch({"$x0": [-6]}), asked)
@@ -74,7 +74,7 @@ def test_a_sum_may_pass_over_the_limit_of_its_type_but_not_stay_there() -> None:
 def test_decimals_of_many_digits_are_summed_in_wider_ones() -> None:
     """38 digits are enough for the result, not always for the way to it."""
     kind = pa.decimal128(38, 0)
-    call = Call("$a0", "sum", "$x0", kind, kind, "sum(o.v)")
+    call = AggregateCall("$a0", "sum", "$x0", kind, kind, "sum(o.v)")
     asked = Grouping((), (call,), None, (("s", ref("$a0", kind)),))
     top = Decimal(10**38 - 1)
     rows = pa.record_batch([pa.array([top, top, top.copy_negate()], kind)], ["$x0"])

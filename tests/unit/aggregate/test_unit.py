@@ -11,7 +11,6 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joinlib.aggregate.config import Call, Grouping, Key, Release
 from joinlib.aggregate.finish import finished
 from joinlib.aggregate.groups import Groups
 from joinlib.aggregate.partial import merge, partial
@@ -20,8 +19,10 @@ from joinlib.expr import ref
 from joinlib.expr.compare import compare
 from joinlib.expr.nodes import constant
 from joinlib.expr.time import truncate
-from joinlib.state.manifest import ALWAYS, NEVER, Manifest, decode
-from joinlib.state.tuning import Tuning
+from joinlib.model.grouping import AggregateCall, Grouping, GroupKey, Release
+from joinlib.model.time import ALWAYS, NEVER
+from joinlib.model.tuning import Tuning
+from joinlib.state.manifest import Manifest, decode
 from tests.unit.aggregate.groups import Row, batch, counted, defined, grouping, rows
 
 MINUTE = 60_000_000
@@ -105,9 +106,9 @@ def hourly() -> Grouping:
     """count(*) by hour."""
     at = ref("o.at", TIME)
     release = Release("$g0", "o.at", TIME, truncate("hour", at))
-    call = Call("$a0", "count", None, pa.null(), pa.int64(), "count(*)")
+    call = AggregateCall("$a0", "count", None, pa.null(), pa.int64(), "count(*)")
     select = (("h", ref("$g0", TIME)), ("n", ref("$a0", pa.int64())))
-    return Grouping((Key("$g0", TIME, "h"),), (call,), None, select, release=release)
+    return Grouping((GroupKey("$g0", TIME, "h"),), (call,), None, select, release=release)
 
 
 def hours(*values: int | None) -> pa.RecordBatch:

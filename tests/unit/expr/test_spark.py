@@ -135,6 +135,7 @@ def test_expressions_pickle() -> None:
         assert pickle.loads(pickle.dumps(found)).sql == found.sql
 
 
+@pytest.mark.slow
 def test_long_lists() -> None:
     """A list of thousands is looked up, not nested."""
     numbers = ", ".join(map(str, range(3000)))

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joinlib.index import fences, grids, permuted
-from joinlib.index.comparisons import Asked, keys
-from joinlib.index.inequality import Op, Run, build
+from joinlib.index.comparisons import PreparedProbes, keys
+from joinlib.index.inequality import Op, PermutedRun, build
 from joinlib.index.neighbours import shared
 
 INTEGERS = [-(2**63), -1, 0, 1, 2, 2**63 - 1]
@@ -101,6 +101,7 @@ def cost(patch, name):
         patch.setattr(permuted, constant, value)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(joins(), st.sampled_from([1, 2, 7, 1000]), st.sampled_from(list(COSTS)), st.data())
 def test_a_run_finds_what_a_nested_loop_finds(join, limit, way, data):
@@ -119,6 +120,7 @@ def test_a_run_finds_what_a_nested_loop_finds(join, limit, way, data):
     assert counts == [sum(i == p for p, _ in want) for i in range(len(join.probe_hashes))]
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(joins(rows=60), st.sampled_from([1, 2, 7, 50]), st.sampled_from([1, 3, 20]), st.data())
 def test_neighbours_that_share_an_index_and_expiry_do_not_change_the_matches(join, most, batch, data):
@@ -207,7 +209,7 @@ def test_probes_are_made_ready_once(join):
     """What one run has made of a batch serves every run of the same shape; both ends of a band share an order."""
     run, want = join.build(), join.matches((0, join.rows))
     asked = run.shape.asked(*join.asked)
-    again = Asked(asked.keys, asked.ranks, asked.equal)
+    again = PreparedProbes(asked.keys, asked.ranks, asked.equal)
 
     assert pairs(run.probe(asked), 1 << 18) == pairs(join.build().probe(again), 1 << 18) == want
     for key, rank in zip(asked.keys, asked.ranks):
@@ -229,7 +231,7 @@ def test_a_run_survives_in_files(tmp_path: Path):
     run = build(stored, [Op.LT, Op.NE], equal)
     for name, array in run.arrays().items():
         np.save(tmp_path / f"{name}.npy", array)
-    mapped = Run.of({p.stem: np.load(p, mmap_mode="r") for p in tmp_path.iterdir()})
+    mapped = PermutedRun.of({p.stem: np.load(p, mmap_mode="r") for p in tmp_path.iterdir()})
     asked = [np.array([0, 2]), np.array([0.5, 7.0])], np.array([1, 1])
 
     mapped.check()

@@ -82,6 +82,7 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
         yield mounted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "code", "left"),
     [
@@ -100,6 +101,7 @@ def test_a_full_disk_is_a_word(disk: Callable[[str], Path], options: str, code: 
     assert left in said and "run again" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", OPENED)
 def test_no_map_more_is_a_word(tmp_path: Path, what: str) -> None:
     """And no damage: nothing is to be restored."""

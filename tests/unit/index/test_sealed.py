@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from joinlib.index.ascending import PAGE, guide, restored
 from joinlib.index.bloom import bloom, passes
-from joinlib.index.sealed import Asked, Sealed
+from joinlib.index.sealed import HashProbes, Sealed
 
 MOST = 2**64 - 1
 few = st.sampled_from([0, 1, 2, 3, 1 << 31, (1 << 32) + 1, 1 << 63, (1 << 63) + 1, MOST - 1, MOST])
@@ -48,7 +48,7 @@ def test_a_search_is_a_dictionary(values: list[int], cuts: list[int], wanted: li
     for row, value in enumerate(sorted(values)):
         homes[value].append(row)
     asked = [*wanted, *values[:3]]
-    frames = list(made.probe(Asked(np.array(asked, np.uint64)), limit))
+    frames = list(made.probe(HashProbes(np.array(asked, np.uint64)), limit))
     found = sorted(
         (int(p), int(r)) for positions, rows in frames for p, r in zip(positions, rows, strict=True)
     )
@@ -68,7 +68,7 @@ def test_many_pages(copies: int, pieces: int) -> None:
     asked = np.random.default_rng(0).permutation(np.unique(keys))
     found = [
         (asked[p], r)
-        for positions, numbers in made.probe(Asked(asked), 10**6)
+        for positions, numbers in made.probe(HashProbes(asked), 10**6)
         for p, r in zip(positions, numbers)
     ]
 

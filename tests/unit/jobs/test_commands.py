@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from jobs import cli
+from jobs.cli import commands as cli
 
 MANIFESTS = sorted((Path(__file__).parents[3] / "manifests").glob("[0-9]*.yaml"))
 GENERATED = next(m for m in MANIFESTS if m.name.startswith("01"))
@@ -83,12 +83,13 @@ def test_sql_that_cannot_be_run_is_refused_before_spark_starts(
     assert list(tmp_path.iterdir()) == [bad]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["--help"], ["plan", str(GENERATED)], ["status", str(GENERATED)]])
 def test_commands_that_need_no_spark_do_not_load_it(command: list[str]) -> None:
     """They answer at once."""
     code = (
         f"import sys; sys.argv = ['streamjoin', *{command!r}]\n"
-        "from jobs import cli\n"
+        "from jobs.cli import commands as cli\n"
         "try: cli.main()\n"
         "finally: print('pyspark' in sys.modules)"
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from jobs.driver import Driver, one_line
+from jobs.driver.driver import DriverProcess, one_line
+from jobs.driver.surroundings import surroundings
 from jobs.figures import Took
-from jobs.surroundings import surroundings
 from joinlib.errors import SpecError
 from joinlib.spec import load
 
@@ -129,7 +129,11 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         file = folder / "spec.yaml"
         file.write_text(SPEC)
-        self.driver, self.query, self.pool = Driver(file, load(file), surroundings({})), Query(), Pool()
+        self.driver, self.query, self.pool = (
+            DriverProcess(file, load(file), surroundings({})),
+            Query(),
+            Pool(),
+        )
         self.driver._pool = self.pool  # type: ignore[assignment]
 
     def __call__(self, wanted: int, there: str, cold: str = "", gone: str = "") -> list[tuple[int, str]]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from jobs.figures import Figures, beginning
-from joinlib.spark.receipt import Receipt
+from joinlib.engine.receipt import Receipt
 
 RECEIPT = Receipt(
     unit=0,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs import logs
+from jobs.cli import logs
 
 PROGRAM = """
 import os, subprocess, sys
 from pathlib import Path
-from jobs.logs import aside
+from jobs.cli.logs import aside
 print("before")
 with aside(Path(sys.argv[1])) as terminal:
     print("shown", file=terminal)

@@ -5,22 +5,23 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from jobs.exported import values
+from jobs.driver.exported import values
+from jobs.driver.view import Moment, status
 from jobs.figures import beginning
 from jobs.probes import Chooser, asks, choosers, spoken
-from jobs.view import Moment, status
+from joinlib.engine.receipt import Receipt, decode
 from joinlib.join.order.orders import Orders
-from joinlib.join.stage import Pipeline
+from joinlib.model.stage import Pipeline
+from joinlib.model.tuning import Tuning
 from joinlib.plan.build import build
+from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
-from joinlib.spark.receipt import Receipt, decode
-from joinlib.state.tuning import Tuning
 from tests.laws.harness import Flow
 from tests.unit.jobs.test_figures import RECEIPT, Report
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 SQL = "SELECT a.v AS av, b.v AS bv, c.v AS cv FROM a JOIN b ON a.k = b.k JOIN c ON a.k = c.k"
-STAGE = build(SQL, dict.fromkeys("abc", SourceInput(SCHEMA)), units=1)
+STAGE = build(SQL, dict.fromkeys("abc", SourceInput(SCHEMA)), JoinOptions(units=1))
 JOINS = choosers(Pipeline((replace(STAGE, units=4),)))
 
 
@@ -37,13 +38,15 @@ def receipt(folder: Path, unit: int, **keys: list[int]) -> Receipt:
 def test_names() -> None:
     """Joins of three inputs or more have orders; one below another is named by its inputs."""
     two = build(
-        "SELECT a.v AS v FROM a JOIN b ON a.k = b.k", dict.fromkeys("ab", SourceInput(SCHEMA)), units=1
+        "SELECT a.v AS v FROM a JOIN b ON a.k = b.k",
+        dict.fromkeys("ab", SourceInput(SCHEMA)),
+        JoinOptions(units=1),
     )
     below = (
         SQL.replace("JOIN c", "LEFT JOIN c").replace("SELECT", "SELECT d.v AS dv,") + " JOIN d ON d.k = a.k"
     )
 
-    many = build(below, dict.fromkeys("abcd", SourceInput(SCHEMA)), units=1)
+    many = build(below, dict.fromkeys("abcd", SourceInput(SCHEMA)), JoinOptions(units=1))
     assert list(JOINS) == [Chooser(0, 0, 4, ("a", "b", "c"))] and choosers(Pipeline((two,))) == ()
     assert all(len(join.inputs) > 2 for join in choosers(Pipeline((many,))))
 

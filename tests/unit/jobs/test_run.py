@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from jobs.cli.run import _said, _signals
+from jobs.cli.summary import summary
 from jobs.figures import Took
 from jobs.flow import Flow
-from jobs.run import _said, _signals
-from jobs.summary import summary
+from joinlib.compiled import compiled
 from joinlib.errors import SpecError, StreamJoinError, Unforeseen, exit_code
 from joinlib.spec import load
 from tests.unit.jobs.test_commands import MANIFESTS
@@ -21,7 +22,7 @@ DOCUMENT = load(next(m for m in MANIFESTS if m.name.startswith("02")))
 
 @pytest.fixture
 def flow() -> Flow:
-    return Flow(DOCUMENT, until_done=False, cores=1, conf={})
+    return Flow(compiled(DOCUMENT, 1), until_done=False, conf={})
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -8,11 +8,11 @@ import pytest
 from rich.console import Console
 from rich.spinner import Spinner
 
-from jobs import screen, words
+from jobs.cli import screen, words
+from jobs.cli.screen import Plain, Scene, Shown
 from jobs.figures import Took, beginning
-from jobs.screen import Plain, Scene, Shown
 from joinlib.lookup.used import Used
-from joinlib.state.manifest import ALWAYS, NEVER
+from joinlib.model.time import ALWAYS, NEVER
 from tests.unit.jobs.test_figures import RECEIPT, Report, after
 
 INPUTS = (

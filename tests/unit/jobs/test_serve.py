@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from jobs.serve import Answers, Server, application
+from jobs.driver.serve import Answers, HttpServer, application
 from joinlib.errors import SpecError
 
 TOKEN = "s3cret-token"
@@ -58,7 +58,7 @@ def call(driver: Driver) -> Iterator[Client]:
         scale=driver.scale,
         token=lambda: driver.token,
     )
-    server = Server(application(answers), 0)
+    server = HttpServer(application(answers), 0)
     server.start()
     yield Client(server.port)
     server.stop()

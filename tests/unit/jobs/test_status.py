@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.status import status
+from jobs.cli.status import status
 from joinlib.errors import StateError
 from joinlib.spec.load import parse
 from joinlib.spec.model import StreamJoin

@@ -6,11 +6,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from jobs.exported import metrics
+from jobs.driver.exported import metrics
+from jobs.driver.view import Moment, status
 from jobs.figures import Took, beginning
-from jobs.view import Moment, status
 from joinlib.lookup.used import Used
-from joinlib.state.manifest import NEVER
+from joinlib.model.time import NEVER
 from tests.unit.jobs.test_figures import RECEIPT, Report
 
 EMPTY = Moment(("orders", "payments"), phase="Waiting", wanted=2, budget=1000)

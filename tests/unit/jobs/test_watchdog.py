@@ -8,7 +8,7 @@ import time
 _DRIVER = """
 import subprocess, sys
 from joinlib.lease import clock
-from jobs.watchdog import Watchdog
+from jobs.driver.watchdog import Watchdog
 dog = Watchdog(float(sys.argv[1]))
 child = subprocess.Popen(["sleep", "60"])
 dog.tell(clock())

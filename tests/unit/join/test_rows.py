@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinlib.join.rows import Nulls, Picked, Stored, Tuples, flat
-from joinlib.route.config import HASH
+from joinlib.model.inputs import HASH
 from joinlib.state.manifest import Run, Segment
 
 SCHEMA = pa.schema([(HASH, pa.uint64()), ("a.v", pa.int64())])

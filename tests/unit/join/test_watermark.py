@@ -3,7 +3,7 @@
 import pytest
 
 from joinlib.join.watermark import Tick, advance, horizon
-from joinlib.state.manifest import ALWAYS, NEVER
+from joinlib.model.time import ALWAYS, NEVER
 
 BOTH = [True, True]
 

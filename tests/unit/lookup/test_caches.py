@@ -1,4 +1,4 @@
-"""Cache = no cache: whatever is kept, thrown out, expired or damaged, the answer is that of a nested loop over the table."""
+"""LookupCache = no cache: whatever is kept, thrown out, expired or damaged, the answer is that of a nested loop over the table."""
 
 from collections import Counter
 from datetime import date, datetime, timedelta
@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from joinlib import files
 from joinlib.errors import NotReady
-from joinlib.lookup.incremental import Answer, Cache, Figures
+from joinlib.lookup.incremental import Answer, LookupCache, LookupFigures
 from joinlib.lookup.version import Version, write
 from joinlib.route.hash import key_hash
 
@@ -148,10 +148,10 @@ class CacheIsNoCache(RuleBasedStateMachine):
         if hasattr(self, "folder"):
             self.folder.cleanup()
 
-    def _another(self) -> Cache:
+    def _another(self) -> LookupCache:
         schema = block(self.kinds, [], self.bits).schema
         names = [f"t.k{i}" for i in range(len(self.kinds))]
-        return Cache(Path(self.folder.name), schema, names, self.budget, self.bits)
+        return LookupCache(Path(self.folder.name), schema, names, self.budget, self.bits)
 
     def _fetch(self, keys: list[pa.Array]) -> pa.RecordBatch:
         asked = list(zip(*(k.to_pylist() for k in keys), strict=True))
@@ -209,7 +209,7 @@ class CacheIsNoCache(RuleBasedStateMachine):
         if hasattr(self, "cache"):
             self.cache._open()
             self.cache.check()
-            least = Cache(
+            least = LookupCache(
                 Path(self.folder.name) / "least", block(self.kinds, [], 64).schema, ["t.k0"], 1
             ).bytes
             assert self.cache.bytes <= max(self.budget, least)
@@ -225,7 +225,7 @@ TestCacheIsNoCache.settings = settings(max_examples=30, stateful_step_count=15, 
 def test_memory_stays_within_the_budget(tmp_path: Path) -> None:
     """What the files of the cache take, measured after each of many batches of new keys, and the hot ones stay."""
     kinds, budget = [pa.int64()], 1 << 20
-    cache = Cache(tmp_path, block(kinds, [], 64).schema, ["t.k0"], budget)
+    cache = LookupCache(tmp_path, block(kinds, [], 64).schema, ["t.k0"], budget)
     asked: list[int] = []
 
     def fetch(keys: list[pa.Array]) -> pa.RecordBatch:
@@ -243,16 +243,16 @@ def test_memory_stays_within_the_budget(tmp_path: Path) -> None:
 def test_figures_say_why_a_query_was_needed(tmp_path: Path) -> None:
     """New keys and expired ones are told apart; an answer without rows is an answer; rows are those that are kept."""
     kinds = [pa.int64()]
-    cache = Cache(tmp_path, block(kinds, [], 64).schema, ["t.k0"], 1 << 20)
+    cache = LookupCache(tmp_path, block(kinds, [], 64).schema, ["t.k0"], 1 << 20)
 
     def fetch(keys: list[pa.Array]) -> pa.RecordBatch:
         return block(kinds, [((k,), "v") for k in keys[0].to_pylist() if k % 2], 64)
 
     cache.lookup([pa.array([1, 2, 1])], fetch, now=0, expiry=10)
-    assert cache.figures == Figures(probes=3, hits=0, expired=0, queries=1)
+    assert cache.figures == LookupFigures(probes=3, hits=0, expired=0, queries=1)
     cache.lookup([pa.array([1, 2, 3])], fetch, now=9, expiry=19)
-    assert cache.figures == Figures(probes=6, hits=2, expired=0, queries=2)
+    assert cache.figures == LookupFigures(probes=6, hits=2, expired=0, queries=2)
     assert cache.rows == 2
     assert 0 < cache.held < cache.bytes / 4, "the index is for many more"
     cache.lookup([pa.array([1, 2, 3, 5])], fetch, now=10, expiry=20)
-    assert cache.figures == Figures(probes=10, hits=3, expired=2, queries=3)
+    assert cache.figures == LookupFigures(probes=10, hits=3, expired=2, queries=3)

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from joinlib.errors import InputError
 from joinlib.join.rows import Picked, Tuples
-from joinlib.join.stage import Stage
-from joinlib.lookup.enrich import Asked, Finder, Whole, enriched
-from joinlib.lookup.incremental import Cache
+from joinlib.lookup.enrich import DatabaseLookup, Finder, VersionLookup, enriched
+from joinlib.lookup.incremental import LookupCache
 from joinlib.lookup.load import searchable
 from joinlib.lookup.task import TableTask
 from joinlib.lookup.version import Version, write
 from joinlib.lookup.versions import Versions
-from joinlib.plan import SourceInput, build
+from joinlib.model.stage import Stage
+from joinlib.plan import JoinOptions, SourceInput, build
 from joinlib.route.split import block_schema, prepare
 
 ORDERS = pa.schema([("id", pa.int64()), ("k", pa.int64()), ("s", pa.string())])
@@ -77,14 +77,15 @@ class Given:
             block = prepare(plan, batch, 0, 2)
             if self.whole or lookup.range is not None:
                 write(self.folder / plan.alias, searchable(lookup, block), lookup.range)
-                yield Whole(Version(self.folder / plan.alias, plan.keys, 2, lookup.range is not None))
+                yield VersionLookup(Version(self.folder / plan.alias, plan.keys, 2, lookup.range is not None))
             else:
-                cache = Cache(self.folder / plan.alias, block_schema(plan), plan.keys, self.budget, 2)
-                asked = Asked(TableTask(lookup, None, self.folder), cache, 2, lambda: 0)
+                cache = LookupCache(self.folder / plan.alias, block_schema(plan), plan.keys, self.budget, 2)
+                asked = DatabaseLookup(TableTask(lookup, None, self.folder), cache, 2, lambda: 0)
                 asked._fetch = lambda keys, block=block: block  # type: ignore[method-assign]
                 yield asked
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(ON), st.tuples(*[st.sampled_from(["", "LEFT"])] * 2),
     st.lists(st.tuples(st.integers(0, 2), some, text), max_size=8), rows, rows, st.booleans(), st.sampled_from([1, 20_000]),
@@ -97,6 +98,7 @@ def test_lookups_are_joins(
     agree(SELECT + on.format(*kinds), orders, t, u, whole or "t.k + 1" in on, budget)
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(TESTS), st.lists(st.tuples(st.integers(0, 2), some, text), max_size=8), rows, rows, st.booleans(),
     st.sampled_from([1, 20_000]),
@@ -112,7 +114,7 @@ def agree(sql: str, orders: list[Any], t: list[Any], u: list[Any], whole: bool, 
     """Whatever keeps the tables, the rows are DuckDB's."""
     import duckdb
 
-    stage = build(sql, INPUTS, units=1)
+    stage = build(sql, INPUTS, JoinOptions(units=1))
     named = [pa.array(c, f.type) for c, f in zip(zip(*orders) if orders else [()] * 3, ORDERS)]
     batch = pa.record_batch(named, [f"o.{n}" for n in ORDERS.names])
     with TemporaryDirectory() as folder:
@@ -139,7 +141,9 @@ def test_ranges_that_hold_nothing_are_counted(
     high: str, inverted: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Those that end before they begin, some or all of them: one line that names the input. One with a NULL just is not there."""
-    stage = build(f"SELECT o.id FROM orders o JOIN t ON o.k BETWEEN t.k AND {high}", INPUTS, units=1)
+    stage = build(
+        f"SELECT o.id FROM orders o JOIN t ON o.k BETWEEN t.k AND {high}", INPUTS, JoinOptions(units=1)
+    )
     data = [(1, "a", 0), (1, "a", 1), (2, "b", 7), (5, "b", -5), (None, "b", 1)]
     table = pa.record_batch([pa.array(c, f.type) for c, f in zip(zip(*data), TABLE)], schema=TABLE)
     kept = searchable(stage.lookups[0], prepare(stage.lookups[0].table, table, 0))
@@ -151,7 +155,9 @@ def test_ranges_that_hold_nothing_are_counted(
 
 def test_joins_give_their_sides_in_any_order(tmp_path: Path) -> None:
     """What is asked for together is one batch all the same."""
-    stage = build("SELECT o.id, t.v FROM orders o JOIN t ON o.k = t.k AND t.s = o.s", INPUTS, units=1)
+    stage = build(
+        "SELECT o.id, t.v FROM orders o JOIN t ON o.k = t.k AND t.s = o.s", INPUTS, JoinOptions(units=1)
+    )
     (finder,) = Given(tmp_path, stage, {"t": [(1, "a", 10)]}, False, 20_000).finders()
     left = pa.record_batch([pa.array([1]), pa.array([1])], ["o.id", "o.k"])
     right = pa.record_batch([pa.array(["a"])], ["o.s"])
@@ -178,9 +184,9 @@ def test_versions_change_when_they_are_whole(tmp_path: Path, caplog: pytest.LogC
     """A refresh gives the next version; one that fails or is empty keeps the old and says so; old ones are deleted."""
     from dataclasses import replace
 
-    from joinlib.join.config import Caching
+    from joinlib.model.joins import Caching
 
-    stage = build("SELECT o.id, t.s FROM orders o JOIN t ON o.k = t.k", INPUTS, units=1)
+    stage = build("SELECT o.id, t.s FROM orders o JOIN t ON o.k = t.k", INPUTS, JoinOptions(units=1))
     lookup = replace(stage.lookups[0], caching=Caching("full", refresh_us=10_000_000))
     source, now = Source(), [0.0]
     task = TableTask(lookup, source, tmp_path / "t")  # type: ignore[arg-type]

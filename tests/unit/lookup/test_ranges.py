@@ -15,16 +15,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bench.lookup.skiplist import Ideal, Random, level
 from joinlib.expr import types as t
 from joinlib.index.order import codes
 from joinlib.join.rows import Picked, Tuples
 from joinlib.lookup import ranges
-from joinlib.lookup.enrich import Whole, enriched
+from joinlib.lookup.enrich import VersionLookup, enriched
 from joinlib.lookup.load import searchable
-from joinlib.lookup.ranges import Ranges, order
-from joinlib.lookup.skiplist import Ideal, Random, level
+from joinlib.lookup.ranges import RangeIndex, order
 from joinlib.lookup.version import Version, write
-from joinlib.plan import SourceInput, build
+from joinlib.plan import JoinOptions, SourceInput, build
 from joinlib.route.split import prepare
 
 _DAY = datetime(2026, 1, 1)  # noqa: DTZ001
@@ -76,7 +76,7 @@ def test_ranges_are_nested_loops(
     wanted, x, y = (np.array(c, np.uint64) for c in zip(*probes)) if probes else [np.zeros(0, np.uint64)] * 3
     hashes, wanted = hashes << np.uint64(62), wanted << np.uint64(62)
     by = order(hashes, lows, highs)
-    ranges = Ranges.of(hashes[by], lows[by], highs[by])
+    ranges = RangeIndex.of(hashes[by], lows[by], highs[by])
     got = [(p, by[r]) for ps, rs in ranges.probe(wanted, x, y, limit) for p, r in zip(ps, rs)]
     expected = [
         (i, j)
@@ -136,6 +136,7 @@ BETWEEN = [
 ]
 
 
+@pytest.mark.slow
 @given(
     st.data(),
     st.sampled_from(list(TYPED)),
@@ -164,7 +165,7 @@ def test_a_range_join_is_a_nested_loop(
     stage = build(
         sql,
         {n: SourceInput(s, role="stream" if n == "orders" else "table") for n, s in schemas.items()},
-        units=1,
+        JoinOptions(units=1),
     )
     (lookup,) = stage.lookups
     assert lookup.range is not None
@@ -172,7 +173,7 @@ def test_a_range_join_is_a_nested_loop(
         path = Path(folder) / "1"
         block = prepare(lookup.table, pa.record_batch(columns["t"], schemas["t"]), 0, bits)
         write(path, searchable(lookup, block), lookup.range)
-        found = Whole(Version(path, lookup.table.keys, bits, ranged=True))
+        found = VersionLookup(Version(path, lookup.table.keys, bits, ranged=True))
         probes = Tuples(Picked(pa.record_batch(columns["orders"], ["o.id", "o.k", "o.x"])))
         got = Counter(
             row

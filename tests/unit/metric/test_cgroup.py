@@ -1,10 +1,10 @@
-"""Memory of a container, as both versions of control groups say it."""
+"""ContainerMemory of a container, as both versions of control groups say it."""
 
 from pathlib import Path
 
 import pytest
 
-from joinlib.metric.cgroup import Memory, memory
+from joinlib.metric.cgroup import ContainerMemory, memory
 
 V1 = {
     "memory/memory.usage_in_bytes": "1000\n",
@@ -24,7 +24,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
 @pytest.mark.parametrize("files", [V1, V2], ids=["v1", "v2"])
 def test_working_set_and_limit(tmp_path: Path, files: dict[str, str]) -> None:
     """What is used less what can be dropped; the limit as it stands."""
-    assert memory(write(tmp_path, files)) == Memory(700, 4096)
+    assert memory(write(tmp_path, files)) == ContainerMemory(700, 4096)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_working_set_and_limit(tmp_path: Path, files: dict[str, str]) -> None:
 )
 def test_no_limit(tmp_path: Path, files: dict[str, str]) -> None:
     """Is not a number: no load can be made of it."""
-    assert memory(write(tmp_path, files)) == Memory(700, None)
+    assert memory(write(tmp_path, files)) == ContainerMemory(700, None)
 
 
 def test_nothing_is_known_where_there_is_no_control_group(tmp_path: Path) -> None:
     """A figure that is missing is not zero."""
-    assert memory(tmp_path) == Memory(None, None)
-    assert memory(write(tmp_path, {"memory.current": "nonsense"})) == Memory(None, None)
+    assert memory(tmp_path) == ContainerMemory(None, None)
+    assert memory(write(tmp_path, {"memory.current": "nonsense"})) == ContainerMemory(None, None)

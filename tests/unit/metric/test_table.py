@@ -1,9 +1,6 @@
 """The table of figures: one name for one thing, said in Prometheus' manner."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -11,11 +8,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 
 from joinlib.metric.export import families
-from joinlib.metric.reference import reference
 from joinlib.metric.table import BY_NAME, JOB, LABELS, METRICS, SERIES, Metric
 from joinlib.spec.status import Phase
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.name)
@@ -37,19 +31,6 @@ def test_names_are_unique_and_labels_used() -> None:
     assert len(BY_NAME) == len(METRICS)
     assert len(SERIES) == sum(len(m.series) for m in METRICS)
     assert set(LABELS) == {label for m in METRICS for label in m.labels}
-
-
-def test_the_reference_is_of_this_table() -> None:
-    """Whoever changes the table writes the reference anew: manifests/build."""
-    assert (ROOT / "charts" / "streamjoin" / "metrics.md").read_text() == reference()
-    printed = subprocess.run(
-        [sys.executable, "-m", "joinlib.metric.reference"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert printed.stdout == reference()
 
 
 def exposed(values: dict[str, dict[tuple[str, ...], float | None]]) -> list[str]:

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from joinlib.expr import Expr
-from joinlib.join.config import Join, Leaf
+from joinlib.model.inputs import InputPlan
+from joinlib.model.joins import Join, Leaf
 from joinlib.plan import Pipeline, Stage
-from joinlib.route.config import InputPlan
 
 Row = dict[str, Any]
 

@@ -6,9 +6,11 @@ import pyarrow as pa
 import pytest
 
 from joinlib.errors import SpecError
-from joinlib.join.stage import Pipeline
-from joinlib.plan import SourceInput, Stage, build, compare, explain, fingerprint
-from joinlib.route.config import Group
+from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.inputs import Group
+from joinlib.model.stage import Pipeline
+from joinlib.plan import JoinOptions, SourceInput, Stage, build
+from joinlib.plan.explain import explain
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema([("k", pa.int64()), ("x", pa.float64()), ("name", pa.string()), ("at", TIMESTAMP)])
@@ -23,7 +25,9 @@ OUTER = ("LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI")
 
 def plan(on: str, join: str = "JOIN", units: int = 8, **options: object) -> Stage:
     shown = "s" if join.startswith("RIGHT") else "r"
-    return build(f"SELECT {shown}.k AS k FROM r {join} s ON {on}", INPUTS, units=units, **options)  # type: ignore[arg-type]
+    return build(
+        f"SELECT {shown}.k AS k FROM r {join} s ON {on}", INPUTS, JoinOptions(units=units, **options)
+    )  # type: ignore[arg-type]
 
 
 def met(stage: Stage) -> list[tuple[str, str, str, float]]:
@@ -133,7 +137,7 @@ def test_windows_of_rows() -> None:
 
     assert [i.time for i in stage.inputs] == ["r.$ordinal", "s.$ordinal"]
     assert "rows whose numbers in r and s differ by at most 99" in text
-    assert "keeps   r until 99 rows more have come" in text
+    assert "keeps   r until 99 more rows have come" in text
 
 
 @pytest.mark.parametrize(
@@ -165,9 +169,9 @@ def test_a_window_needs_numbers_or_times() -> None:
     """An input that has neither is named."""
     sql = "SELECT r.k AS k FROM r JOIN plain p ON r.k < p.k"
     with pytest.raises(SpecError, match="plain has none"):
-        build(sql, INPUTS, units=2, window_rows=5)
+        build(sql, INPUTS, JoinOptions(units=2, window_rows=5))
     with pytest.raises(SpecError, match="give input plain an eventTime"):
-        build(sql, INPUTS, units=2, retention_us=5)
+        build(sql, INPUTS, JoinOptions(units=2, retention_us=5))
 
 
 def test_a_checkpoint_keeps_its_route() -> None:

@@ -8,8 +8,10 @@ import pytest
 
 from joinlib.errors import SpecError
 from joinlib.expr.bound import Bound
-from joinlib.join.config import Join, Leaf
-from joinlib.plan import SourceInput, Stage, build, compare, explain, fingerprint
+from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.joins import Join, Leaf
+from joinlib.plan import JoinOptions, SourceInput, Stage, build
+from joinlib.plan.explain import explain
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 HOUR = 3_600_000_000
@@ -35,7 +37,7 @@ ODD = "SELECT o.id FROM orders o JOIN ships s ON (o.id + s.order_id) % 2 = 1"
 
 
 def plan(sql: str, retention_us: int | None = None, units: int = 8) -> Stage:
-    return build(sql, INPUTS, units=units, retention_us=retention_us)
+    return build(sql, INPUTS, JoinOptions(units=units, retention_us=retention_us))
 
 
 def stored(stage: Stage) -> list[list[str]]:
@@ -209,7 +211,7 @@ def test_retention_skips_times_that_may_be_null() -> None:
 def test_refused(sql: str, options: dict[str, object], message: str) -> None:
     """What does not fit the rest of the spec is named with the fix."""
     with pytest.raises(SpecError, match=message):
-        build(sql, INPUTS, **options)  # type: ignore[arg-type]
+        build(sql, INPUTS, JoinOptions(**options))  # type: ignore[arg-type]
 
 
 def test_event_time_must_be_a_timestamp() -> None:
@@ -242,7 +244,7 @@ def test_explain_warns() -> None:
     text = explain(plan(PLAIN.format("LEFT")))
 
     assert "come out only when the inputs are closed" in text
-    assert "o is kept for ever" in text
+    assert "o is kept forever" in text
 
 
 def test_same_plan_same_fingerprint() -> None:

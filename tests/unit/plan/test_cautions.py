@@ -2,18 +2,19 @@
 
 import pyarrow as pa
 
-from joinlib.plan import SourceInput, cautions, pipeline
-from joinlib.plan.maps import OF_A_SIDE
-from joinlib.state.tuning import Tuning
+from joinlib.model.tuning import Tuning
+from joinlib.plan import JoinOptions, SourceInput, pipeline
+from joinlib.plan.explain import cautions
+from joinlib.plan.explain.maps import OF_A_SIDE
 
 TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("t", TIME)])
 INPUTS = dict.fromkeys("abc", SourceInput(SCHEMA, time="t"))
-KEPT = "{} is kept for ever, state grows with it; bound the time in ON, or set join.retention"
+KEPT = "{} is kept forever, state grows with it; bound the time in ON, or set join.retention"
 
 
 def warned(sql: str, retention_us: int | None = None) -> list[str]:
-    return list(cautions(pipeline(sql, INPUTS, units=1, retention_us=retention_us)))
+    return list(cautions(pipeline(sql, INPUTS, JoinOptions(units=1, retention_us=retention_us))))
 
 
 def test_state_that_nothing_bounds_is_named_in_every_stage() -> None:
@@ -33,7 +34,10 @@ def test_groups_that_never_come_out_are_named() -> None:
 def test_more_maps_than_a_process_may_have() -> None:
     """Known before the first is made."""
     sql = "SELECT a.k AS k FROM a JOIN b ON a.k = b.k"
-    few, many = (list(cautions(pipeline(sql, INPUTS, units=units, retention_us=1))) for units in (512, 2048))
+    few, many = (
+        list(cautions(pipeline(sql, INPUTS, JoinOptions(units=units, retention_us=1))))
+        for units in (512, 2048)
+    )
     assert few == []
     assert (
         "184,320 memory maps" in many[0]

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from joinlib.join.config import Caching
-from joinlib.join.stage import Pipeline
-from joinlib.plan import SourceInput, compare, explain, fingerprint, pipeline
-from joinlib.plan.formats import told
+from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.joins import Caching
+from joinlib.model.stage import Pipeline
+from joinlib.plan import JoinOptions, SourceInput, pipeline
+from joinlib.plan.explain import explain
+from joinlib.plan.explain.formats import told
 from tests.unit.plan.test_build import HOUR, INPUTS
 
 ON = "FROM orders o {} JOIN ships s ON o.id = s.order_id"
@@ -17,7 +19,7 @@ DAY = "SELECT CAST(o.at AS DATE) AS d, count(*) AS n {} GROUP BY CAST(o.at AS DA
 
 
 def plan(sql: str, changelog: bool = False, **more: SourceInput) -> Pipeline:
-    return pipeline(sql, {**INPUTS, **more}, units=8, changelog=changelog)
+    return pipeline(sql, {**INPUTS, **more}, JoinOptions(units=8), changelog=changelog)
 
 
 @pytest.mark.parametrize(

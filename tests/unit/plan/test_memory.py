@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from joinlib.plan import cautions, compare, explain, fingerprint, pipeline_of
-from joinlib.plan.formats import told
-from joinlib.spark.compiled import compiled
-from joinlib.spark.identity import identify
+from joinlib.checkpoint.identity import identify
+from joinlib.compiled import compiled
+from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.plan import pipeline_of
+from joinlib.plan.explain import cautions, explain
+from joinlib.plan.explain.formats import told
 from joinlib.spec.load import parse
 
 SPEC = """

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joinlib.errors import SqlError
-from joinlib.plan import Pipeline, SourceInput, build, pipeline
+from joinlib.plan import JoinOptions, Pipeline, SourceInput, build, pipeline
 from tests.unit.plan.nested import run, run_all
 
 SCHEMA = pa.schema(
@@ -65,6 +65,12 @@ QUERIES = [
     "SELECT v FROM a WHERE k IN (SELECT j FROM b WHERE b.v > 0)",
     "SELECT v FROM a WHERE (k, j) IN (SELECT k, j FROM b)",
     "SELECT v FROM a WHERE k IN (SELECT k FROM b) AND NOT EXISTS (SELECT 1 FROM c WHERE c.k = a.k)",
+    "SELECT v FROM a WHERE k NOT IN (SELECT j FROM b WHERE b.v > 0)",
+    "SELECT v FROM a WHERE a.k IS NOT NULL AND k <> ALL (SELECT j FROM b WHERE b.v > 0)",
+    "SELECT v FROM a WHERE (k, j) NOT IN (SELECT k, j FROM b)",
+    "SELECT v FROM a WHERE k + 1 NOT IN (SELECT j * 2 FROM b)",
+    "SELECT a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE b.k NOT IN (SELECT k FROM c)",
+    "SELECT a.v FROM a WHERE k NOT IN (SELECT k FROM b WHERE b.t BETWEEN a.t AND a.t + INTERVAL 1 SECOND)",
     "SELECT a.v, b.v AS w FROM a JOIN b USING (k) WHERE NOT EXISTS (SELECT 1 FROM c WHERE c.k = b.k AND c.v = a.v)",
     "SELECT a.v, b.v AS w FROM a LEFT JOIN b ON a.k = b.k WHERE a.k IN (SELECT k FROM c WHERE c.v = b.v)",
     # time bounds
@@ -93,6 +99,12 @@ SEVERAL = [  # keys that not all inputs share
     "SELECT a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE EXISTS (SELECT 1 FROM c WHERE c.j = b.j AND c.v <> a.v)",
     "SELECT a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE NOT EXISTS (SELECT 1 FROM c WHERE c.j = b.j AND c.v = a.v)",
     "SELECT a.v FROM a WHERE k IN (SELECT k FROM b) AND j IN (SELECT j FROM c WHERE c.v > 0)",
+    "SELECT a.v FROM a WHERE k NOT IN (SELECT k FROM b) AND k IN (SELECT k FROM c)",
+    "SELECT v FROM a WHERE k NOT IN (SELECT j FROM b WHERE b.j = 1 OR b.j > 1) AND NOT a.v = ANY (SELECT v FROM b WHERE b.k = a.j)",
+    "SELECT a.v FROM a WHERE (k, j) NOT IN (SELECT k, j FROM b) AND j NOT IN (SELECT j FROM c)",
+    "SELECT a.v, b.v AS w FROM a LEFT JOIN b ON a.k = b.k WHERE b.k NOT IN (SELECT k FROM c)",
+    "SELECT a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE (a.k, b.j) NOT IN (SELECT k, v FROM c)",
+    "SELECT a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE a.j + b.j NOT IN (SELECT v FROM c WHERE c.v IS NOT NULL)",
     "SELECT a.v, c.v AS x FROM a JOIN b ON a.k = b.k AND b.t - a.t <= INTERVAL 1 SECOND JOIN c ON b.j = c.j AND c.t > a.t",
 ]
 
@@ -123,7 +135,7 @@ def _rows(
 @pytest.mark.parametrize("sql", QUERIES)
 def test_same_answer(sql: str, oracle: duckdb.DuckDBPyConnection) -> None:
     """The stage's nested loop gives DuckDB's rows."""
-    stage = build(sql, {n: SourceInput(SCHEMA, "t") for n in "abc"}, units=4)
+    stage = build(sql, {n: SourceInput(SCHEMA, "t") for n in "abc"}, JoinOptions(units=4))
 
     @settings(max_examples=8, database=None)
     @given(rows, rows, rows)
@@ -139,7 +151,7 @@ def test_same_answer(sql: str, oracle: duckdb.DuckDBPyConnection) -> None:
 def test_same_answer_of_several_stages(sql: str, oracle: duckdb.DuckDBPyConnection) -> None:
     """Stage after stage gives DuckDB's rows; one stage is refused."""
     inputs = {n: SourceInput(SCHEMA, "t") for n in "abc"}
-    plan = pipeline(sql, inputs, units=4)
+    plan = pipeline(sql, inputs, JoinOptions(units=4))
 
     @settings(max_examples=8, database=None)
     @given(rows, rows, rows)
@@ -150,7 +162,7 @@ def test_same_answer_of_several_stages(sql: str, oracle: duckdb.DuckDBPyConnecti
 
     assert len(plan.stages) > 1
     with pytest.raises(SqlError):
-        build(sql, inputs, units=4)
+        build(sql, inputs, JoinOptions(units=4))
     same()
 
 
@@ -159,4 +171,6 @@ def test_one_key_is_one_stage(sql: str) -> None:
     """Where one stage will do there is one, the same as ever."""
     inputs = {n: SourceInput(SCHEMA, "t") for n in "abc"}
 
-    assert pipeline(sql, inputs, units=4) == Pipeline((build(sql, inputs, units=4),))
+    assert pipeline(sql, inputs, JoinOptions(units=4)) == Pipeline(
+        (build(sql, inputs, JoinOptions(units=4)),)
+    )

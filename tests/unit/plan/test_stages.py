@@ -11,11 +11,11 @@ import pytest
 from joinlib.errors import SpecError, SqlError
 from joinlib.expr.bound import Bound
 from joinlib.join.forward import check
-from joinlib.plan import Pipeline, SourceInput, build, compare, explain, fingerprint, pipeline, pipeline_of
-from joinlib.plan.binary import binary
-from joinlib.plan.formats import told
+from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.plan import JoinOptions, Pipeline, SourceInput, build, pipeline, pipeline_of
+from joinlib.plan.explain import explain
+from joinlib.plan.explain.formats import told
 from joinlib.plan.forward import forward
-from joinlib.plan.tsc import groups
 from joinlib.spec import load
 
 MANIFESTS = sorted((Path(__file__).parents[3] / "manifests").glob("[0-9]*.yaml"))
@@ -28,7 +28,7 @@ INPUTS = dict.fromkeys("abcd", TIMED)
 
 
 def plan(sql: str, **more: object) -> Pipeline:
-    return pipeline(sql, INPUTS, units=4, **more)  # type: ignore[arg-type]
+    return pipeline(sql, INPUTS, JoinOptions(units=4, **more))  # type: ignore[arg-type]
 
 
 def joined(found: Pipeline) -> list[str]:
@@ -85,19 +85,12 @@ QUERIES = {
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_stages_of_tpch(query: str) -> None:
-    """TSC groups the inner joins of each query; the second pass cuts the group into the stages."""
+    """Inner joins are cut into stages by their keys."""
     text, expected = QUERIES[query]
     inputs = {n: SourceInput(pa.schema([(c, pa.int64()) for c in cs.split()])) for n, cs in TPCH.items()}
-    found = pipeline(f"SELECT 1 AS one FROM {text}", inputs, units=4)
-    tree = binary(found)
-    ((group, parts),) = tree.cut
+    found = pipeline(f"SELECT 1 AS one FROM {text}", inputs, JoinOptions(units=4))
 
     assert joined(found) == expected
-    assert len(group.inputs) == 1 + sum(n.kind == "join" for n in tree.stage)
-    stages = {n for node, n in tree.stage.items() if node.kind == "join"}
-    assert {tree.stage[part.root] for part in parts} == stages
-    assert len(parts) == len(stages)
-    assert groups(tree.root) == tree.groups or len(groups(tree.root)) == 1
     assert pickle.loads(pickle.dumps(found)) == found
 
 
@@ -171,14 +164,14 @@ def test_rows_wait_for_those_that_a_stage_holds_back() -> None:
 
 
 def test_nothing_is_said_of_a_time_without_bound() -> None:
-    """b may come at any time after a: what waits for a's time waits for ever."""
+    """b may come at any time after a: what waits for a's time waits forever."""
     found = plan(
         "SELECT a.v FROM a, b, c WHERE a.k = b.k AND b.j = c.j AND c.t BETWEEN a.t AND a.t + INTERVAL 1 HOUR"
     )
 
     assert found.last.inputs[0].behind == ()
     assert [i.time for i in found.stages[0].inputs] == ["a.t", None]
-    assert "c is kept for ever" in explain(found)
+    assert "c is kept forever" in explain(found)
 
 
 @pytest.mark.parametrize("low", [-5, 0, 3, None])
@@ -250,22 +243,24 @@ def test_what_several_stages_cannot_do(more: dict[str, object]) -> None:
 
 
 def test_the_plan_is_told() -> None:
-    """The tree as written, the groups, why they are cut, and what is stored in between."""
+    """The joins of each stage, and what is stored in between."""
     told = explain(
         plan("SELECT a.v, c.v AS w FROM a, b, c, d WHERE a.k = b.k AND b.j = c.j + 1 AND a.k = d.k")
     )
 
-    assert told.startswith("Binary tree\n  INNER by b.j = (c.j + 1)\n    INNER by a.k = d.k\n")
-    assert "a, b, d, c: INNER joins, one above the other, are one multi-way join (TSC)" in told
-    assert "- stage 0: a, b, d by a.k = b.k = d.k" in told
-    assert "the result of stage 0 is stored in stage 1: b.j BIGINT, a.v BIGINT\n    kept for ever" in told
+    assert told.startswith(
+        "Stages\n"
+        "  0  INNER JOIN of a, b, d by a.k = b.k = d.k\n"
+        "  1  INNER JOIN of the result of stage 0, c by b.j = (c.j + 1)\n"
+    )
+    assert "the result of stage 0 is stored in stage 1: b.j BIGINT, a.v BIGINT\n    kept forever" in told
     assert "Stage 1\n  Inputs\n    the result of stage 0" in told
 
 
 def test_one_stage_is_told_as_ever() -> None:
     """Whoever asks."""
     sql = "SELECT a.v FROM a JOIN b ON a.k = b.k"
-    one = build(sql, INPUTS, units=4)
+    one = build(sql, INPUTS, JoinOptions(units=4))
 
     assert explain(plan(sql)) == explain(one)
     assert fingerprint(plan(sql)) == fingerprint(one)
@@ -295,7 +290,6 @@ def test_the_plan_for_programs_and_pictures() -> None:
     assert [len(stage["inputs"]) for stage in document["stages"]] == [2, 2]
     assert document["stages"][1]["inputs"][0]["source"] == "$stage0"
     assert document["stages"][0]["select"] == {"a.v": ["a.v", "BIGINT"], "b.j": ["b.j", "BIGINT"]}
-    assert document["groups"] == [{"inputs": ["a", "b", "c"], "stages": [0, 1]}]
     assert 'stage0["stage 0<br>INNER by a.k = b.k"]' in chart
     assert 'stage0 -->|"a.v, b.j"| stage1' in chart
     assert 'stage1 --> result(["v, q#quot;"])' in chart
@@ -313,7 +307,7 @@ def test_every_example_has_every_format(path: Path, form: str) -> None:
 
 @pytest.mark.parametrize("kind", ["", "LEFT ", "SEMI ", "ANTI "])
 def test_a_time_that_is_only_selected_is_a_column_like_any_other(kind: str) -> None:
-    """The first stage bounds it; the second keeps its rows for ever, and needs no word of how late they may be."""
+    """The first stage bounds it; the second keeps its rows forever, and needs no word of how late they may be."""
     found = plan(
         f"SELECT a.t, c.v FROM a {kind}JOIN b ON a.k = b.k AND b.t BETWEEN a.t AND a.t + INTERVAL 1 HOUR"
         " LEFT JOIN c ON a.j = c.j"

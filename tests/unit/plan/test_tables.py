@@ -6,8 +6,10 @@ import pyarrow as pa
 import pytest
 
 from joinlib.errors import SpecError
-from joinlib.join.config import CacheMode, Caching, Join, Leaf
-from joinlib.plan import SourceInput, Stage, build, compare, explain, fingerprint
+from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.joins import CacheMode, Caching, Join, Leaf
+from joinlib.plan import JoinOptions, SourceInput, Stage, build
+from joinlib.plan.explain import explain
 
 ORDERS = pa.schema([("id", pa.int64()), ("customer", pa.int64()), ("item", pa.string()), ("x", pa.float64())])
 TABLE = pa.schema([("id", pa.int32()), ("name", pa.string()), ("low", pa.float64()), ("high", pa.float64())])
@@ -22,7 +24,7 @@ ONE = "SELECT o.id, c.name FROM orders o {} JOIN customers c ON o.customer = c.i
 
 def plan(sql: str, caching: Caching | None = None) -> Stage:
     given = {n: replace(i, caching=caching or i.caching) for n, i in INPUTS.items()}
-    return build(sql, given, units=4)
+    return build(sql, given, JoinOptions(units=4))
 
 
 def test_a_stream_alone_goes_by_the_key_of_its_first_lookup() -> None:

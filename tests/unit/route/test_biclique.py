@@ -7,9 +7,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joinlib.model.inputs import Biclique
 from joinlib.plan.operator import halves, shared
 from joinlib.route.biclique import BOTH, PROBE, STORE, Rules, decode, homes, routed, subgroup
-from joinlib.route.config import Biclique
 from joinlib.route.hash import spread
 
 KEYS = [int(h) for h in spread(2, 1)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinlib.route.census import Census, collect
-from joinlib.route.hotspot import _GOLDEN, _LOOKED_AT, Hot, Reservoir, Rule, decode, rule, share, skew
+from joinlib.route.hotspot import _GOLDEN, _LOOKED_AT, Hot, Reservoir, RoutingRule, decode, rule, share, skew
 from joinlib.source.zipf import zipf
 
 hashes = st.lists(st.sampled_from([0, 1, 2**63, 2**63 + 1, 2**64 - 1]), max_size=40)
@@ -67,7 +67,7 @@ def test_the_next_batch_is_even(exponent: float, units: int) -> None:
     """Figure 11a: DS under the new rule is at most a third of that of hashing, on rows that the rule has not seen."""
     draw = np.random.default_rng(1)
     before, after = (mixed(zipf(draw.random(200_000), 100_000, exponent)) for _ in range(2))
-    plain = Rule(tuple(u << (64 - (units.bit_length() - 1)) for u in range(1, units)))
+    plain = RoutingRule(tuple(u << (64 - (units.bit_length() - 1)) for u in range(1, units)))
     reservoir = Reservoir(8192, 0)
     for part in np.array_split(before, 7):
         reservoir.see(part)

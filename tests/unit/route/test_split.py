@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joinlib.model.inputs import HASH, InputPlan
 from joinlib.plan.build import build
+from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
-from joinlib.route.config import HASH, InputPlan
 from joinlib.route.split import prepare, split
 
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.string()), ("v", pa.int64())])
 
 
 def plans(sql: str) -> tuple[InputPlan, ...]:
-    return build(sql, dict.fromkeys("ab", SourceInput(SCHEMA)), units=4).inputs
+    return build(sql, dict.fromkeys("ab", SourceInput(SCHEMA)), JoinOptions(units=4)).inputs
 
 
 INNER = plans("SELECT a.v, b.v AS bv FROM a JOIN b ON a.k = b.k AND a.j = b.j WHERE a.v > 1")
@@ -84,3 +85,19 @@ def test_rows_without_a_key_are_spread_again_alike(seed: int) -> None:
     one, two = (prepare(OUTER[0], values, seed).column(HASH) for _ in range(2))
 
     assert one.equals(two) and len({u for u, _ in split(prepare(OUTER[0], values, seed), 8)}) == 8
+
+
+NOT_IN = plans("SELECT a.v FROM a WHERE (a.k, a.j) NOT IN (SELECT b.k, b.j FROM b)")
+
+
+@given(rows)
+def test_rows_with_a_null_meet_those_that_decide_about_them(values: list[tuple[object, ...]]) -> None:
+    """A NULL of NOT IN's left side brings a row to unit 0, and a copy of all on the right; theirs go to every unit."""
+    left, _, copy, nulls = (dict(split(prepare(p, source(values).select(p.read), 0), 4)) for p in NOT_IN)
+    holes = [r[2] for r in values if None in r[:2]]
+    whole = [r[:2] for r in values if None not in r[:2]]
+
+    first = left[0].to_pylist() if 0 in left else []
+    assert [r["a.v"] for r in first if None in (r["a.k"], r["a.j"])] == holes
+    assert {u: b.num_rows for u, b in copy.items()} == ({0: len(whole)} if whole else {})
+    assert {u: b.num_rows for u, b in nulls.items()} == (dict.fromkeys(range(4), len(holes)) if holes else {})

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from jobs.cli import app
+from jobs.cli.commands import app
 from joinlib.errors import InputError
 from joinlib.scale import Policy
-from joinlib.scale.simulate import Tick, World, read, simulate
+from joinlib.scale.simulate import Period, World, read, simulate
 
 C = 1e9
 POLICY = Policy(min=1, max=1000, votes=3, period_s=60, cool_s=60, patience_s=300)
@@ -27,13 +27,13 @@ def loop(
     noise: float = 0.0,
     seed: int = 0,
     **world: float,
-) -> list[Tick]:
+) -> list[Period]:
     random = Random(seed)
     made = World(C, ready=ready, **world)  # type: ignore[arg-type]
     return simulate(policy, made, trace, noise=lambda _: random.uniform(-noise, noise))
 
 
-def sizes(ticks: list[Tick]) -> list[int]:
+def sizes(ticks: list[Period]) -> list[int]:
     return [t.wanted for t in ticks]
 
 

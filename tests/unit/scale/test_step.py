@@ -155,7 +155,7 @@ def test_an_executor_lost_while_others_leave() -> None:
 
 
 def test_executors_that_do_not_leave_are_kept() -> None:
-    """Nothing waits for ever."""
+    """Nothing waits forever."""
     state = play(State(wanted=8), *[seen(8, 800)] * 3)
     state = play(state, *[Observed(ready=6)] * 6, start=30)
     assert (state.wanted, verdicts(state)[-1]) == (6, "RolledBack")
@@ -269,7 +269,7 @@ def test_monotone(policy: Policy, k: int, one: float, other: float) -> None:
 
 @given(POLICIES, SIZES, LOADS)
 def test_fed_its_own_outcome_it_stays(policy: Policy, k: int, held: float) -> None:
-    """Once as many are there as fit the same load, nothing is asked for any more, for ever."""
+    """Once as many are there as fit the same load, nothing is asked for any more, forever."""
     state, k = State(wanted=min(k, policy.max)), min(k, policy.max)
     now, seen_sizes = 0.0, []
     for _ in range(12 * (policy.votes + 4)):

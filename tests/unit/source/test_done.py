@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from joinlib.errors import InputError, SpecError, StateError
-from joinlib.source import FilesConfig, Input, done, known, make
+from joinlib.source import FilesConfig, StreamInput, done, known, make
 from joinlib.source.listing import Found
 from joinlib.source.log import Log
 
@@ -25,7 +25,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known, "_FOLDED", 4)
 
 
-def source(folder: Path, way: done.Done = "archive") -> Input:
+def source(folder: Path, way: done.Done = "archive") -> StreamInput:
     archive = folder / "archive" if way == "archive" else None
     config = FilesConfig(folder / "in", "parquet", "name", "skip", done=way, archive=archive)
     return make("a", config, SCHEMA, folder / "log")
@@ -35,7 +35,7 @@ def write(folder: Path, name: str, *values: int) -> None:
     pq.write_table(pa.table({"v": pa.array(values, pa.int64())}), folder / "in" / name)
 
 
-def read(given: Input, start: int, stop: int) -> list[int]:
+def read(given: StreamInput, start: int, stop: int) -> list[int]:
     return [
         v for b in given.reader.read_many(given.slices(start, stop), ["v"]) for v in b.column(0).to_pylist()
     ]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joinlib.errors import InputError, SpecError, StateError
-from joinlib.source import CsvFormat, FilesConfig, Input, Slice, make, parquet, text
+from joinlib.source import CsvFormat, FilesConfig, Slice, StreamInput, make, parquet, text
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 FORMATS = ("parquet", "csv", "jsonl")
@@ -37,12 +37,12 @@ def write(path: Path, first: int, rows: int, mtime: int | None = None) -> None:
         os.utime(path, ns=(mtime, mtime))
 
 
-def source(folder: Path, format: str, schema: pa.Schema = SCHEMA, **config: object) -> Input:
+def source(folder: Path, format: str, schema: pa.Schema = SCHEMA, **config: object) -> StreamInput:
     return make("orders", FilesConfig(folder / "in", format, **config), schema, folder / "log")
 
 
 def rows(
-    input: Input, start: int, stop: int, columns: tuple[str, ...] = ("id", "name")
+    input: StreamInput, start: int, stop: int, columns: tuple[str, ...] = ("id", "name")
 ) -> list[dict[str, object]]:
     batches = list(input.reader.read_many(input.slices(start, stop), columns))
     assert all(b.schema.names == list(columns) for b in batches)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from joinlib import files
 from joinlib.source.kafka import letters
 from joinlib.source.kafka.config import Format, KafkaConfig
-from joinlib.source.kafka.decode import HEADERS, Decoder, Refused
+from joinlib.source.kafka.decode import HEADERS, BadMessage, Decoder
 from joinlib.source.parse import CsvFormat
 from joinlib.source.slices import Slice
 from joinlib.spec.kafka import KafkaConnection
@@ -199,7 +199,7 @@ def test_dead_letters_are_on_the_disk_before_they_are_seen(
     monkeypatch.setattr(
         files.os, "fsync", lambda handle: calls.append(Path(f"/proc/self/fd/{handle}").readlink().suffix)
     )
-    refused = [Refused(Message(b"{"), "no object")]
+    refused = [BadMessage(Message(b"{"), "no object")]
     letters.write(tmp_path, "a", Slice(0, None, 1, "t", start=0, stop=8), refused)
     assert calls == [".parquet", ""]
     assert [f.name.partition("-")[0] for f in tmp_path.glob("*.parquet")] == ["a"]

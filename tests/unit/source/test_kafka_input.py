@@ -41,6 +41,7 @@ def opened(folder: Path, brokers: Brokers, **config: Any) -> KafkaInput:
     return KafkaInput(replace(CONFIG, **config), SCHEMA, Log(folder / "t.jsonl"), brokers, clock=lambda: 0.0)
 
 
+@pytest.mark.slow
 def test_idle_and_busy(tmp_path: Path) -> None:
     """An idle topic adds nothing to the log; a busy one keeps what Spark may ask for, and little more."""
     brokers = Fake()

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinlib.source.kafka import ranges
-from joinlib.source.kafka.ranges import Partition, Ranges, advance
+from joinlib.source.kafka.ranges import OffsetRanges, Partition, advance
 from joinlib.source.log import Entry
 from joinlib.source.slices import Slice
 
@@ -15,9 +15,9 @@ GROWTH = st.lists(
 SIZES = {"a": ranges.SLICE_BYTES // 3, "b": ranges.SLICE_BYTES // 2}  # slices of 3 and of 2 messages
 
 
-def grown(growth: list[dict[Partition, int]]) -> tuple[Ranges, list[Entry], dict[Partition, int]]:
+def grown(growth: list[dict[Partition, int]]) -> tuple[OffsetRanges, list[Entry], dict[Partition, int]]:
     """What is known after some discoveries, its log, and how long each partition is."""
-    known, log, ends = Ranges("log", []), [], {}
+    known, log, ends = OffsetRanges("log", []), [], {}
     for more in growth:
         for partition, count in more.items():
             ends[partition] = ends.get(partition, 0) + count
@@ -55,7 +55,7 @@ def test_slices_never_change(growth: list[dict[Partition, int]], data: st.DataOb
     before, _, _ = grown(growth[: data.draw(st.integers(0, len(growth)))])
     all_of_it = known.between(0, known.slices)
     assert all_of_it[: before.slices] == before.between(0, before.slices)
-    assert Ranges("log", log).between(0, known.slices) == all_of_it
+    assert OffsetRanges("log", log).between(0, known.slices) == all_of_it
     start = data.draw(st.integers(0, known.slices))
     stop = data.draw(st.integers(start, known.slices))
     assert known.between(start, stop) == all_of_it[start:stop]
@@ -72,7 +72,7 @@ def test_a_log_is_folded_and_still_says_the_same() -> None:
 
     assert folded is not None
     assert len(folded) < 2000
-    short = Ranges("log", folded)
+    short = OffsetRanges("log", folded)
     assert short.between(4900, 5000) == known.between(4900, 5000)
     assert (short.at, short.slices, short.rows) == (known.at, known.slices, known.rows)
     assert short.ids == {"a": "one"}
@@ -95,7 +95,7 @@ def test_where_partitions_begin() -> None:
     """Latest is for the partitions of the first look; one that appears later is read from its beginning."""
     entry, _ = advance({}, {("a", 0): (0, 5)}, True, SIZES)
     assert entry == {"at": [["a", 0, 5]]}
-    known = Ranges("log", [entry])
+    known = OffsetRanges("log", [entry])
     entry, _ = advance(known.at, {("a", 0): (0, 5), ("a", 1): (1, 3)}, True, SIZES)
     known.add(entry)
     assert [(s.group, s.start, s.stop) for s in known.between(0, known.slices)] == [(1, 1, 3)]
@@ -103,7 +103,7 @@ def test_where_partitions_begin() -> None:
 
 def test_offsets_that_are_gone() -> None:
     """They are said to be; going on begins at the lowest there is, and what was lost is counted."""
-    known = Ranges("log", [advance({}, {("a", 0): (0, 5), ("a", 1): (0, 5)}, False, SIZES)[0]])
+    known = OffsetRanges("log", [advance({}, {("a", 0): (0, 5), ("a", 1): (0, 5)}, False, SIZES)[0]])
     entry, missing = advance(known.at, {("a", 0): (8, 9), ("a", 1): (0, 2)}, False, SIZES)
     assert missing == {("a", 0): (5, 8, 9), ("a", 1): (5, 0, 2)}
     known.add(entry)

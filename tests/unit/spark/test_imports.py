@@ -26,8 +26,8 @@ NUMERIC = {"numba", "pandas"}  # map tasks and units need them, the source's dri
     [
         ("joinlib.spark.source", HEAVY | NUMERIC),
         ("joinlib.spark.operator", HEAVY | NUMERIC),
-        ("joinlib.spark.splitter", HEAVY),
-        ("joinlib.spark.unit", HEAVY),
+        ("joinlib.engine.splitter", HEAVY),
+        ("joinlib.engine.unit", HEAVY),
     ],
 )
 def test_a_join_of_files_loads_no_clients(module: str, unwanted: set[str]) -> None:
@@ -35,11 +35,13 @@ def test_a_join_of_files_loads_no_clients(module: str, unwanted: set[str]) -> No
     assert loaded(f"import {module}", unwanted) == []
 
 
+@pytest.mark.slow
 def test_a_run_loads_no_kernels_before_spark_starts() -> None:
     """Only its workers join."""
-    assert loaded("import jobs.run, joinlib.spark.compiled, joinlib.spark.job", {"numba", "scipy"}) == []
+    assert loaded("import jobs.cli.run, joinlib.compiled, joinlib.spark.job", {"numba", "scipy"}) == []
 
 
+@pytest.mark.slow
 def test_what_every_worker_warms_up() -> None:
     """Kernels that few jobs run are left to them: to load those takes half a second."""
     assert loaded("from joinlib.warm import warm; warm()", {"joinlib.index.inequality"}) == []

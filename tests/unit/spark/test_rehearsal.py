@@ -1,4 +1,4 @@
-"""New executors rehearse before units move to them; nobody waits for ever for that."""
+"""New executors rehearse before units move to them; nobody waits forever for that."""
 
 import threading
 import time

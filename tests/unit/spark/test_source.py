@@ -8,8 +8,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from joinlib.spark.compiled import compiled
-from joinlib.spark.source import Offset, Reader
+from joinlib.compiled import compiled
+from joinlib.engine.composer import Composer, Offset
 from joinlib.spec import parse
 
 SPEC: dict[str, Any] = {
@@ -45,14 +45,14 @@ def test_batches_that_read_other_files_differ(tmp_path: Path) -> None:
     assert len({first[0]["read"], second["read"], anew["read"]}) == 3
 
 
-def spec(folder: Path, checkpoint: str) -> Reader:
+def spec(folder: Path, checkpoint: str) -> Composer:
     made = {**SPEC, "spec": {**SPEC["spec"], "checkpoint": {"path": checkpoint}}}
-    return Reader(compiled(parse(orjson.dumps(made).decode(), "spec.yaml", folder), 1).source)
+    return Composer(compiled(parse(orjson.dumps(made).decode(), "spec.yaml", folder), 1).source)
 
 
-def offset(reader: Reader, start: Offset | None = None) -> Offset:
+def offset(composer: Composer, start: Offset | None = None) -> Offset:
     """Of the next batch, as a process that begins now plans it."""
-    return Reader(reader.task).latestOffset(start or reader.initialOffset())
+    return Composer(composer.task).after(start or composer.initial())
 
 
 def write(folder: Path, file: str) -> None:
@@ -70,15 +70,15 @@ def test_files_stay_as_long_as_a_job_may_go_back(tmp_path: Path) -> None:
     made["spec"]["checkpoint"] = {"path": "checkpoint"}
     made["spec"]["inputs"]["a"]["files"]["done"] = "delete"
     plan = compiled(parse(orjson.dumps(made).decode(), "spec.yaml", tmp_path), 1)
-    reader = Reader(plan.source)
-    at, left = reader.initialOffset(), []
+    composer = Composer(plan.source)
+    at, left = composer.initial(), []
     (log := tmp_path / "checkpoint" / "spark" / "offsets").mkdir(parents=True)
     for batch in range(12):
         if batch == 10:
-            reader = Reader(plan.source)
-        at = reader.latestOffset(at)
+            composer = Composer(plan.source)
+        at = composer.after(at)
         (log / str(batch)).write_bytes(b"v1\n{}\n" + orjson.dumps(at))
-        reader.commit(at)
+        composer.commit(at)
         left.append(len(list((tmp_path / "a").iterdir())))
     assert plan.source.tuning.retain_batches == 8
     assert left == [12] * 8 + [11, 10, 9, 8]

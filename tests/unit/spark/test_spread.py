@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from joinlib.spark import batches
+from joinlib.checkpoint import batches
 from joinlib.spark.operator import anywhere
 from joinlib.spark.spread import Spread, Spreading
-from tests.unit.spark.test_batches import log
+from tests.unit.checkpoint.test_batches import log
 
 
 def test_the_number_is_noted_before_the_batch_runs(tmp_path: Path) -> None:

@@ -9,18 +9,19 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from joinlib.compiled import Compiled, compiled, with_tables
+from joinlib.engine import checks as inputs
+from joinlib.engine.composer import Composer
+from joinlib.engine.reading import read
+from joinlib.engine.receipt import decode
+from joinlib.engine.unit import UnitTask
 from joinlib.errors import NotReady, SpecError
 from joinlib.lookup.used import Used, total
 from joinlib.lookup.version import Version
 from joinlib.route.hotspot import skew
 from joinlib.route.slots import slots
-from joinlib.spark import inputs
-from joinlib.spark.compiled import Compiled, compiled, with_tables
-from joinlib.spark.emit import open_sink
-from joinlib.spark.publish import publish
-from joinlib.spark.receipt import decode
-from joinlib.spark.source import Reader
-from joinlib.spark.unit import UnitTask
+from joinlib.sink.publish import publish
+from joinlib.sink.sink import open_sink
 from joinlib.spec import parse
 
 SCHEMAS = {
@@ -73,8 +74,8 @@ class Bench:
             "checkpoint": {"path": "ck"},
         }
         self.plan = self._compiled()
-        self.reader, self.saved, self.batch = Reader(self.plan.source), {}, 0
-        self.offset = self.reader.initialOffset()
+        self.composer, self.saved, self.batch = Composer(self.plan.source), {}, 0
+        self.offset = self.composer.initial()
         self.rows_in: list[list[int]] = []  # of each batch, by unit
         self.used: list[list[tuple[Used, ...]]] = []
 
@@ -90,13 +91,25 @@ class Bench:
     def run(self, close: bool = False) -> None:
         """One batch, and one more that closes the inputs."""
         if close:
-            self.reader.prepareForTriggerAvailableNow()
-        while (end := self.reader.latestOffset(self.offset)) != self.offset:
+            self.composer.bound()
+        while (end := self.composer.after(self.offset)) != self.offset:
             end = orjson.loads(orjson.dumps(end))
-            parts = self.reader.partitions(self.offset, end)
-            sent = [row for part in parts for rows in self.reader.read(part) for row in rows.to_pylist()]
+            parts = self.composer.parts(self.offset, end)
+            sent = [
+                row
+                for part in parts
+                for rows in read(self.plan.source, part, None)
+                for row in rows.to_pylist()
+            ]
             files: list[str] = []
-            sink = open_sink(self.plan.join, 0, self.batch, 0)
+            sink = open_sink(
+                self.plan.join.sink,
+                self.plan.join.pipeline.schema,
+                self.plan.join.tuning,
+                partition=0,
+                batch=self.batch,
+                attempt=0,
+            )
             self.rows_in.append([])
             self.used.append([])
             for unit, slot in enumerate(slots(self.plan.pipeline.units)):
@@ -108,7 +121,7 @@ class Bench:
                 self.used[-1].append(decode(receipt.encode()).tables)
             sink.close()
             publish(self.folder / "out", self.batch, files, "")
-            self.reader.commit(end)
+            self.composer.commit(end)
             self.offset, self.batch = end, self.batch + 1
 
     def output(self) -> Counter[tuple[Any, ...]]:
@@ -146,10 +159,10 @@ def test_a_new_version_alone_starts_no_batch(tmp_path: Path) -> None:
     bench = Bench(tmp_path, QUERIES[0])
     start = bench.offset
     bench.run()
-    assert bench.reader.latestOffset(bench.offset) == bench.offset
+    assert bench.composer.after(bench.offset) == bench.offset
     assert bench.offset["tables"] == {"c": 1}
-    again = Reader(bench.plan.source)
-    assert [p.versions for p in again.partitions(start, bench.offset) if p.versions] == [((0, 1),)]
+    again = Composer(bench.plan.source)
+    assert [p.versions for p in again.parts(start, bench.offset) if p.versions] == [((0, 1),)]
     folders = tmp_path / "ck" / "tables" / "c"
     assert [f.name for f in folders.iterdir()] == ["00000001"]
 
@@ -173,7 +186,7 @@ def test_a_damaged_version_is_never_joined_and_loaded_again(tmp_path: Path, file
 
     with pytest.raises(NotReady, match=r"table .*/00000001 is damaged .*; run again, it is loaded anew"):
         Version(task.version(1), task.lookup.table.keys, ranged=True)
-    Reader(bench.plan.source).partitions(start, bench.offset)
+    Composer(bench.plan.source).parts(start, bench.offset)
     assert {f.name: f.read_bytes() for f in task.version(1).iterdir()} == before
 
 
@@ -220,10 +233,8 @@ def test_hot_keys_are_spread(tmp_path: Path) -> None:
     assert told["hash"] > 0.5
     hot = bench.offset["hot"]["orders"]
     assert 0.5 <= hot < 0.6, "keys that come once are not among them"
-    planned = [Reader(bench.plan.source).partitions(starts[3], bench.offset) for _ in range(2)]
-    blocks = [
-        [[b.to_pylist() for b in Reader(bench.plan.source).read(p)] for p in parts] for parts in planned
-    ]
+    planned = [Composer(bench.plan.source).parts(starts[3], bench.offset) for _ in range(2)]
+    blocks = [[[b.to_pylist() for b in read(bench.plan.source, p, None)] for p in parts] for parts in planned]
     assert blocks[0] == blocks[1], "a batch that is run again goes the same ways"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from jobs import cli
+from jobs.cli import commands as cli
 
 EXAMPLE = Path(__file__).parents[3] / "manifests" / "01-console.yaml"
 
@@ -89,11 +89,12 @@ def test_a_mistake_in_any_command_is_a_message(
     assert (stop.value.code, capsys.readouterr().err) == (1, "orders.yaml: no\n")
 
 
+@pytest.mark.slow
 def test_validate_starts_without_spark() -> None:
     """It plans, and answers at once all the same: neither Spark nor numba is loaded."""
     code = (
         f"import sys; sys.argv = ['streamjoin', 'validate', {str(EXAMPLE)!r}]\n"
-        "from jobs import cli\n"
+        "from jobs.cli import commands as cli\n"
         "try: cli.main()\n"
         "finally: print(sorted({'pyspark', 'numba', 'duckdb'} & set(sys.modules)))"
     )

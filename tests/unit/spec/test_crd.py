@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from jobs.spark_conf import memory
 from joinlib.errors import SpecError
-from joinlib.spark.cluster import memory
 from joinlib.spec import StreamJoin, cel, json_schema
 from joinlib.spec.crd import crd, walk
 from joinlib.spec.model import Executors
@@ -112,7 +112,7 @@ def test_what_rules_read_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("rule", cel.rules(), ids=lambda rule: rule.place + rule.field)
-def test_a_rule_names_a_field_and_the_fix(rule: cel.Rule) -> None:
+def test_a_rule_names_a_field_and_the_fix(rule: cel.CelRule) -> None:
     """The field exists; the message says what to write."""
     field = re.sub(r"^\.", "", rule.place + rule.field)
 

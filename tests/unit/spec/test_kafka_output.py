@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from joinlib.compiled import compiled
 from joinlib.errors import SpecError
-from joinlib.spark.compiled import compiled
 from joinlib.spec import parse
 from joinlib.spec.output import KafkaOutput
 
@@ -42,6 +42,6 @@ def test_mistakes_are_named(more: dict[str, Any], problem: str) -> None:
 
 def test_keys_are_columns_of_the_result() -> None:
     """Not of an input; the nearest is offered."""
-    assert compiled(parse(SPEC.replace("KEY", "id"), "out.yaml", Path()), 1).join.emit.kafka is not None
+    assert compiled(parse(SPEC.replace("KEY", "id"), "out.yaml", Path()), 1).join.sink.kafka is not None
     with pytest.raises(SpecError, match=r"output.kafka.key: the result has no column 'k'"):
         compiled(parse(SPEC.replace("KEY", "k"), "out.yaml", Path()), 1)

@@ -185,7 +185,7 @@ def test_a_model_can_be_sent_and_written() -> None:
         (
             "  checkpoint: {path: checkpoint}",
             "",
-            "4: spec.checkpoint: is missing; add it (Where the job keeps what it must not forget)",
+            "4: spec.checkpoint: is missing; add it (Where the job keeps its progress and state)",
         ),
         (
             "path: checkpoint",

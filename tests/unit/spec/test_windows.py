@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from joinlib.spec.model import Join
+from joinlib.spec.model import JoinSettings
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from joinlib.spec.model import Join
 def test_a_window_is_positive(join: dict[str, Any]) -> None:
     """Refused by the model, and so by the API server."""
     with pytest.raises(ValidationError):
-        Join.model_validate(join)
+        JoinSettings.model_validate(join)

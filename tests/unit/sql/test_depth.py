@@ -15,6 +15,7 @@ def long(word: str) -> str:
     return f" {word} ".join(f"o.id + {n} <> s.id" for n in range(1000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [

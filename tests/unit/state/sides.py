@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from joinlib.model.side import SideConfig
+from joinlib.model.tuning import Tuning
 from joinlib.state import unit as units
-from joinlib.state.config import SideConfig
 from joinlib.state.manifest import Manifest, SideManifest, decode, empty
-from joinlib.state.side import Part, Side
-from joinlib.state.tuning import Tuning
+from joinlib.state.side import Arrival, Side
 from joinlib.state.unit import Unit, hold
 
 UTC = pa.timestamp("us", "UTC")
@@ -83,7 +83,7 @@ def work(
 ) -> Manifest:
     side = unit.sides[0]
     if times:
-        side.insert(n, Part(rows(times)))
+        side.insert(n, Arrival(rows(times)))
     for live in side.runs if mark else ():
         values = np.concatenate([b.column("a.v").to_numpy() for b in live.batches])
         side.mark(live, np.flatnonzero(np.isin(values, mark)).astype(np.int32))

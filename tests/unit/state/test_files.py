@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from joinlib.errors import StateError
+from joinlib.model.tuning import Tuning
 from joinlib.state import segment
 from joinlib.state import unit as units
 from joinlib.state.manifest import Manifest, decode
-from joinlib.state.side import Part
-from joinlib.state.tuning import Tuning
+from joinlib.state.side import Arrival
 from tests.unit.state.sides import FOREVER, MARKED, SMALL, Store, newest, rows, work
 
 FILES = Tuning(file_bytes=0)  # each segment is a file, however few its rows
@@ -119,7 +119,7 @@ def test_orphans_are_swept(tmp_path: Path) -> None:
     store = Store(tmp_path, FOREVER, FILES)
     store.batch(0, [1])
     with store.open() as unit:
-        unit.sides[0].insert(1, Part(rows([7, 8])))
+        unit.sides[0].insert(1, Arrival(rows([7, 8])))
     (store.segments / ".0-00000001.12.34").write_bytes(b"half")
     left = store.files - store.manifest.names
     with store.open(new_process=True) as unit:
@@ -175,6 +175,7 @@ class Work:
                 self.rows += s.rows
 
 
+@pytest.mark.slow
 def test_ten_thousand_tiny_batches(tmp_path: Path) -> None:
     """Manifest, files and work of a batch stay flat; rewriting costs each row a logarithm."""
     store, work = Store(tmp_path, FOREVER, FILES), Work()
@@ -192,6 +193,7 @@ def test_ten_thousand_tiny_batches(tmp_path: Path) -> None:
     assert len(store.content()) == 10_000
 
 
+@pytest.mark.slow
 def test_a_long_window_of_tiny_batches(tmp_path: Path) -> None:
     """The same where old runs take most of the room: a window of 400 batches, its head sealed every fifty."""
     hold = 400

@@ -12,10 +12,11 @@ import pytest
 
 from joinlib import fault
 from joinlib.errors import StateError
+from joinlib.model.time import ALWAYS
+from joinlib.model.tuning import Tuning
 from joinlib.state import unit as units
 from joinlib.state.levels import due
-from joinlib.state.manifest import ALWAYS, Manifest, Merge, Run, Segment, empty
-from joinlib.state.tuning import Tuning
+from joinlib.state.manifest import Manifest, Merge, Run, Segment, empty
 from tests.unit.state.sides import FOREVER, MARKED, Store, newest
 
 TINY = Tuning(levelled=True, file_bytes=0, seal_rows=4, fanout=3, piece_bytes=400, retain_batches=1)
@@ -28,6 +29,7 @@ def written(manifest: Manifest, seen: set[str]) -> int:
     return sum(s.rows for s in fresh)
 
 
+@pytest.mark.slow
 def test_a_batch_merges_a_bounded_amount(tmp_path: Path) -> None:
     """However many rows there are: a piece a level. All in all each row is written once a level; runs stay few."""
     store, seen, most, total = Store(tmp_path, FOREVER, TINY), set(), 0, 0
@@ -44,6 +46,7 @@ def test_a_batch_merges_a_bounded_amount(tmp_path: Path) -> None:
     assert store.content() == [(v, v % 2 == 1 and v <= 391) for v in range(400)]
 
 
+@pytest.mark.slow
 def test_a_wrong_clock_stops_no_merge(tmp_path: Path) -> None:
     """A row far ahead in time stays, and so does its run; all others are merged and go as ever."""
     config, most = replace(MARKED, hold_us=300, marked=False), 0
@@ -80,6 +83,7 @@ def test_all_rows_of_one_hash(tmp_path: Path) -> None:
     assert max(len(r.segments) for r in store.manifest.sides[0].runs if r.level) > 1
 
 
+@pytest.mark.slow
 def test_the_manifest_grows_with_pieces_only(tmp_path: Path) -> None:
     """Not with batches: a window that is full for long needs no more than when it was just full."""
     tuning, hold = replace(TINY, seal_rows=8, piece_bytes=1000), 300
@@ -93,6 +97,7 @@ def test_the_manifest_grows_with_pieces_only(tmp_path: Path) -> None:
     assert store.manifest.sides[0].rows <= hold * 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["sealed", "piece", "merged"])
 def test_killed_in_a_seal_or_a_merge(point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The task dies there in batch after batch, and runs again: rows, marks and files are as if it never had."""
@@ -201,6 +206,7 @@ def advice(batch: pa.RecordBatch) -> list[str]:
     raise LookupError(hex(address))
 
 
+@pytest.mark.slow
 def test_the_budget_may_change(tmp_path: Path) -> None:
     """It says where the next head ends, and no more: any change finds all rows and marks."""
     store = Store(tmp_path, FOREVER, TINY)
@@ -219,7 +225,7 @@ def test_the_budget_may_change(tmp_path: Path) -> None:
 
 
 def test_a_merge_that_has_begun_is_finished(tmp_path: Path) -> None:
-    """Also where the budget is taken away: its runs, pieces and origins would stay as they are for ever."""
+    """Also where the budget is taken away: its runs, pieces and origins would stay as they are forever."""
     store = Store(tmp_path, FOREVER, replace(TINY, piece_bytes=40))
     while not store.manifest.sides[0].merges:
         store.batch(store.manifest.batch + 1, [2 * store.manifest.batch, 2 * store.manifest.batch + 1])
@@ -248,6 +254,7 @@ def run(number: int, level: int, low: int = 0, high: int = 0, sealed: bool = Tru
     return Run(number, sealed, (Segment("s", 1, 1, "", 0, 0, low, high),), level)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levelled", [True, False])
 def test_runs_and_merges_are_told(levelled: bool, tmp_path: Path) -> None:
     """Every run at its level, with its bytes; of each batch what its merges wrote, as the files say."""

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from joinlib.model.tuning import Tuning
 from joinlib.state.manifest import empty
 from joinlib.state.segment import Written
-from joinlib.state.tuning import Tuning
 from joinlib.state.unit import hold
 
 

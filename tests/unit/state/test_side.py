@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from joinlib.state.manifest import NEVER
-from joinlib.state.side import Part
-from joinlib.state.tuning import Tuning
+from joinlib.model.time import NEVER
+from joinlib.model.tuning import Tuning
+from joinlib.state.side import Arrival
 from tests.unit.state.sides import FOREVER, MARKED, SMALL, Store, content, newest, rows, work
 
 
@@ -82,7 +82,7 @@ class AgainstList(RuleBasedStateMachine):
     @rule(times=st.integers(1, 3), marks=st.sets(st.integers(0, 60), max_size=5))
     def die_half_way(self, times: int, marks: set[int]) -> None:
         with self.store.open() as unit:
-            unit.sides[0].insert(self.batch, Part(rows(range(1000, 1000 + times))))
+            unit.sides[0].insert(self.batch, Arrival(rows(range(1000, 1000 + times))))
             for live in unit.sides[0].runs:
                 unit.sides[0].mark(live, content_rows(live.run.rows, marks))
 
@@ -118,7 +118,7 @@ def test_unmatched_rows_come_out_once(tmp_path: Path) -> None:
         with store.open() as unit:
             side = unit.sides[0]
             if new:
-                side.insert(2, Part(rows(new)))
+                side.insert(2, Arrival(rows(new)))
             due.append(
                 sorted(
                     live.times("a.t")[i] for live, numbers in side.unmatched(before, after) for i in numbers

@@ -5,22 +5,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from joinlib.index.inequality import Op, Run, build
+from joinlib.index.inequality import Op, PermutedRun, build
 from joinlib.state.sorted import SortedIndexes
 
 NUMBERS = np.array([3, 1, 2])
 
 
-def made() -> Run:
+def made() -> PermutedRun:
     return build([NUMBERS, NUMBERS], [Op.LT, Op.GE])
 
 
-def found(run: Run) -> list[tuple[int, int]]:
+def found(run: PermutedRun) -> list[tuple[int, int]]:
     probes = [np.array([2]), np.array([2])]
     return sorted((int(p), int(r)) for some in run.probe(probes) for p, r in zip(*some))
 
 
-def never() -> Run:
+def never() -> PermutedRun:
     raise AssertionError("it is there already")
 
 

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinlib.join.order.cost import Model, Pair, hashed, sorted_
+from joinlib.join.order.cost import CostModel, Pair, hashed, sorted_
 from joinlib.join.order.policy import RULES, SEARCHED, choose, star
 from joinlib.join.order.search import exact, sequences
 
 
 @st.composite
-def models(draw: st.DrawFn, least: int = 2, most: int = 5) -> Model:
+def models(draw: st.DrawFn, least: int = 2, most: int = 5) -> CostModel:
     n = draw(st.integers(least, most))
     seconds = st.sampled_from([0.0, 1.0, 2.0, 7.0, 1e3])
 
     def table(of: list[float]) -> tuple[tuple[float, ...], ...]:
         return tuple(tuple(draw(st.sampled_from(of)) for _ in range(n)) for _ in range(n))
 
-    return Model(
+    return CostModel(
         tuple(draw(seconds) for _ in range(n)),
         draw(seconds),
         table([0.0, 0.1, 0.5, 1.0]),
@@ -51,7 +51,7 @@ def test_exact_is_brute_force(data: st.DataObject) -> None:
 
 
 @given(models(least=3))
-def test_one_key_class(model: Model) -> None:
+def test_one_key_class(model: CostModel) -> None:
     """Sequences of a star are the permutations of the other inputs; auto takes the cheapest, and no peer a cheaper one."""
     n = len(model.query)
     for start in range(n):
@@ -67,7 +67,7 @@ def test_one_key_class(model: Model) -> None:
 
 
 @given(models(), st.data())
-def test_cost(model: Model, data: st.DataObject) -> None:
+def test_cost(model: CostModel, data: st.DataObject) -> None:
     """Equation 8 as a sum over the steps, each weighted by the chance that it is reached (and by the tuples that reach it)."""
     n = len(model.query)
     sequence = [(0, i) for i in data.draw(st.permutations(range(1, n)))]
@@ -80,10 +80,10 @@ def test_cost(model: Model, data: st.DataObject) -> None:
 
 
 ONES = ((1.0,) * 4,) * 4
-EVEN = Model((1.0,) * 4, 1.0, ONES, ONES)
+EVEN = CostModel((1.0,) * 4, 1.0, ONES, ONES)
 
 
-def order(name: str, model: Model, edges: Collection[Pair] = star(0, 4)) -> list[int]:
+def order(name: str, model: CostModel, edges: Collection[Pair] = star(0, 4)) -> list[int]:
     return [r for _, r in RULES[name].choose(model, edges, 0)]
 
 
@@ -109,7 +109,7 @@ def test_many_inputs() -> None:
     """Beyond the limit of the search, auto is greedy."""
     n = SEARCHED + 1
     table = tuple(tuple(1.0 / (1 + r) for r in range(n)) for _ in range(n))
-    model = Model((1.0,) * n, 1.0, table, ((1.0,) * n,) * n)
+    model = CostModel((1.0,) * n, 1.0, table, ((1.0,) * n,) * n)
     edges = star(0, n)
 
     assert choose("auto", model, edges, 0) == choose("greedy", model, edges, 0)

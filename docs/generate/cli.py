@@ -1,0 +1,87 @@
+"""docs/reference/cli.md: every command, argument and option, as `streamjoin COMMAND --help` has them."""
+
+import types
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from typer.main import get_command
+
+from docs.generate.markdown import code, page, table
+from jobs.cli.commands import app
+
+_HEAD = """\
+# Command line reference
+
+<!-- Made by docs/build from jobs/cli; edit the commands, not this page. -->
+
+`streamjoin COMMAND --help` prints the same. Mistakes are printed on stderr, one a line, as
+`FILE:LINE: field: what is wrong; what to write instead`.
+
+## Exit codes
+
+| Code | Meaning |
+|---|---|
+| 0 | done |
+| 1 | not done; running the command again may help |
+| 2 | somebody must act first: the command line, a spec, an input or the state is wrong, or the program is |
+| 130 | ended at once by a second Ctrl-C; running the command again goes on from the last batch |
+
+## Environment variables
+
+| Variable | Meaning |
+|---|---|
+| `STREAMJOIN_LOCAL_DIR` | folder for indexes and other files that can be rebuilt; default: the temporary folder |
+| `JAVA_HOME` | the Java that Spark runs on; default: `java` on the path |
+| `XDG_CACHE_HOME` | where the archive of Java's classes (180 MB) is kept, with which runs start faster; default: `~/.cache` |
+"""
+_VALUES = {int: "NUMBER", float: "NUMBER", Path: "PATH", str: "TEXT"}
+
+
+def made() -> str:
+    """The page."""
+    group: Any = get_command(app)
+    lines = [_HEAD, *(line for name, command in group.commands.items() for line in _command(name, command))]
+    return page(line for part in lines for line in part.split("\n"))
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    parameters = [p for p in command.params if p.name != "help"]
+    arguments = [p for p in parameters if p.param_type_name == "argument"]
+    options = [p for p in parameters if p.param_type_name == "option"]
+    words = [f"{p.metavar or p.name.upper()}{'...' if p.nargs == -1 else ''}" for p in arguments]
+    yield f"\n## `streamjoin {name}`\n"
+    yield " ".join(command.help.split())
+    yield "\n```text"
+    yield " ".join(["streamjoin", name, *words, *(["[OPTIONS]"] if options else [])])
+    yield "```"
+    if parameters:
+        hints = get_type_hints(command.callback)
+        rows = [(code(_written(p, hints)), _default(p), p.help or "") for p in (*arguments, *options)]
+        yield from table(("Argument or option", "Default", "Meaning"), rows)
+
+
+def _written(parameter: Any, hints: Mapping[str, Any]) -> str:
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name.upper())
+    words = ", ".join(parameter.opts)
+    return words if parameter.is_flag else f"{words} {parameter.metavar or _value(hints[parameter.name])}"
+
+
+def _value(kind: Any) -> str:
+    """What stands for a value of a type."""
+    if isinstance(kind, types.UnionType):
+        kind = next(one for one in get_args(kind) if one is not type(None))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "|".join(str(choice.value) for choice in kind)
+    return _VALUES[kind]
+
+
+def _default(parameter: Any) -> str:
+    if parameter.required:
+        return "required"
+    value = parameter.default
+    if value is None or value is False or value == () or value == []:
+        return ""
+    return code(str(getattr(value, "value", value)))

@@ -1,0 +1,1 @@
+"""The command `streamjoin`: what a user types in a terminal."""

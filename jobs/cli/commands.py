@@ -1,0 +1,209 @@
+"""The commands of `streamjoin`. Each is one function; all errors end in `main`.
+
+Exit codes: 0 done; 1 not done, running it again may help; 2 a human must act first: the command line, a spec,
+an input or the state is wrong, or the program is. The reason is on stderr. Commands import what they need
+when they run: `validate` starts without Spark.
+"""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from joinlib.errors import StreamJoinError, exit_code
+
+if TYPE_CHECKING:
+    from joinlib.plan import Pipeline
+    from joinlib.spec.model import StreamJoin
+
+app = typer.Typer(
+    name="streamjoin",
+    help="Streaming joins written as SQL. Start with: streamjoin validate FILE",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A spec file (YAML).", show_default=False)]
+
+
+class Form(StrEnum):
+    """How a plan is shown."""
+
+    text = "text"
+    json = "json"
+    mermaid = "mermaid"
+
+
+@app.callback()
+def streamjoin() -> None:
+    """Keep every command a subcommand, however many there are."""
+
+
+@app.command()
+def validate(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Spec files (YAML).", show_default=False)
+    ],
+) -> None:
+    """Check spec files, and that their SQL can be run; name every mistake, at its line."""
+    failed = 0
+    for file in files:
+        try:
+            planned(file)
+        except StreamJoinError as error:
+            complain(error)
+            failed += 1
+        else:
+            typer.echo(f"{file}: valid")
+    if failed:
+        raise typer.Exit(2)
+
+
+@app.command()
+def plan(
+    file: File,
+    form: Annotated[Form, typer.Option("--format", help="For people, programs, or a picture.")] = Form.text,
+) -> None:
+    """Show how a spec's SQL is run, what is stored for how long, and why."""
+    from joinlib.plan import landing
+    from joinlib.plan.explain.formats import told
+
+    document, pipeline = planned(file)
+    typer.echo(told(pipeline, form.value))
+    if form is Form.text and (lines := list(landing.told(document.spec))):
+        typer.echo("\n".join(["", "Output", *(f"  {line}" for line in lines)]))
+
+
+def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
+    """Return the spec of a file, and its plan.
+
+    Raises:
+        SpecError: The spec or its SQL cannot be run; the message lists every reason.
+    """
+    from joinlib.plan import pipeline_of
+    from joinlib.spec import load, telling_of
+
+    with telling_of(file):
+        document = load(file)
+        return document, pipeline_of(document)
+
+
+@app.command()
+def run(
+    file: File,
+    until_done: Annotated[
+        bool, typer.Option("--until-done", help="Read what is there now, close the inputs and end.")
+    ] = False,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Cores to use; absent: all.", show_default=False)
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", show_default=False),
+    ] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a table that is redrawn.")] = False,
+) -> None:
+    """Run a spec on this machine; run it again to go on where it was. Ctrl-C stops it."""
+    from jobs.cli.logs import aside
+    from joinlib.spec import load, telling_of
+
+    document, settings = load(file), dict(map(_setting, conf or []))
+    log = document.spec.checkpoint.folder / "logs" / "spark.log"
+    with aside(log) as terminal, telling_of(file):
+        from joinlib.spark.boot import archive
+        from joinlib.spark.session import launch
+
+        # While Java starts, everything else is loaded: the planner alone takes 0.6 s. If the SQL is refused,
+        # Java was started for nothing.
+        launch(settings)
+        from jobs.cli.run import Options, run
+
+        run(document, Options(until_done, cores, settings, plain), terminal, log)
+    archive.make_later()
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--conf")
+    return key, value
+
+
+@app.command()
+def status(file: File) -> None:
+    """Show what a spec's checkpoint holds and whether a run is alive, without starting Spark."""
+    from jobs.cli.status import status
+    from joinlib.spec import load
+
+    typer.echo(status(load(file)))
+
+
+@app.command()
+def restore(
+    file: File,
+    to_batch: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Go back to this batch; absent: only list those that are whole.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Go back to an earlier batch of a checkpoint that is damaged, and withdraw the files of results behind it."""
+    from jobs.cli.restore import restore
+    from joinlib.spec import load
+
+    typer.echo(restore(load(file), to_batch))
+
+
+@app.command()
+def scale(
+    file: File,
+    simulate: Annotated[
+        Path,
+        typer.Option(
+            metavar="TRACE",
+            help="CSV with the columns seconds,bytes: state of all executors.",
+            show_default=False,
+        ),
+    ],
+    startup: Annotated[float, typer.Option(min=0, help="Seconds that a new executor needs.")] = 30.0,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw it, as PNG, SVG or PDF.", show_default=False)
+    ] = None,
+) -> None:
+    """Show what a spec's scaling would do with a load, without running anything."""
+    from jobs.cli import scale
+    from joinlib.spec import load
+
+    policy, ticks = scale.simulated(load(file), simulate, startup)
+    typer.echo(scale.table(ticks))
+    if plot is not None:
+        scale.plot(policy, ticks, plot)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of a spec file, for editors."""
+    import json
+
+    from joinlib.spec import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2))
+
+
+def complain(error: StreamJoinError) -> None:
+    """Print a mistake to stderr, without a traceback."""
+    typer.echo(str(error), err=True)
+
+
+def main() -> None:
+    """Run the command line: the one place where errors become messages and an exit code."""
+    try:
+        app()
+    except StreamJoinError as error:
+        complain(error)
+        sys.exit(exit_code(error))

@@ -1,0 +1,123 @@
+"""`streamjoin restore`: back to an earlier batch whose state and results are intact.
+
+    without --to-batch   list the batches to which the job can go back; nothing is changed
+    with                 drop all after that batch, including results; the next run reads its input again
+
+Files of results are withdrawn. Those in a topic cannot be: its readers have seen the rows,
+and would see them twice.
+"""
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobs.cli import words
+from jobs.cli.summary import near
+from joinlib.checkpoint import batches
+from joinlib.checkpoint.history import History, results
+from joinlib.checkpoint.lock import Lock
+from joinlib.errors import NotReady, SpecError, StateError
+from joinlib.plan import pipeline_of
+from joinlib.sink.publish import numbers
+from joinlib.spec.model import StreamJoin
+from joinlib.state.location import local_folder, state_folder
+
+
+def restore(document: StreamJoin, batch: int | None) -> str:
+    """Go back to `batch`, or list the batches if it is None; return several lines for people.
+
+    Raises:
+        StreamJoinError: It cannot go back to `batch`; then nothing was changed.
+    """
+    checkpoint = document.spec.checkpoint.folder
+    if not (checkpoint / "streamjoin.json").exists():
+        raise SpecError(f"{near(checkpoint)} holds no checkpoint: nothing to go back to")
+    history = History(checkpoint, pipeline_of(document).operators)
+    lock = Lock(checkpoint)
+    try:
+        _alone(checkpoint)
+        return _listed(history, document) if batch is None else _back(history, document, batch)
+    finally:
+        lock.release()
+
+
+def _alone(checkpoint: Path) -> None:
+    """Check that no JVM of a killed run can still write."""
+    with (checkpoint / "lock.jvm").open("ab") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise NotReady(
+                f"checkpoint {checkpoint}: the Spark process of an earlier run is still alive; end it first"
+            ) from error
+
+
+def _listed(history: History, document: StreamJoin) -> str:
+    return "\n".join(_lines(history, _refused(document)))
+
+
+def _lines(history: History, refused: str) -> Iterator[str]:
+    known: set[str] = set()
+    whole = []
+    for batch in history.batches():
+        damage = history.damage(batch, known)
+        if not damage:
+            whole.append(batch)
+        yield f"batch {batch:<6} {damage.partition(';')[0] or 'whole'}"
+    if refused:
+        yield refused
+    elif whole:
+        yield f"the newest that is whole: `streamjoin restore FILE --to-batch {whole[0]}` goes back to it"
+    else:
+        yield "there is no batch that is whole; restore the checkpoint and its output from a copy, or start with new ones"
+
+
+def _back(history: History, document: StreamJoin, batch: int) -> str:
+    if refused := _refused(document):
+        raise SpecError(refused)
+    going = history.going_back()
+    there = [b for b in history.batches() if going is None or b <= going]
+    if batch not in there:
+        found = ", ".join(map(str, there)) or "none"
+        raise SpecError(f"--to-batch: batch {batch} is not kept, or not done; there are {found}")
+    if torn := _torn(document, batch):
+        raise SpecError(torn)
+    if damage := history.damage(batch, set()):
+        raise StateError(f"batch {batch} is not whole: {damage}")
+    files = document.spec.output.files
+    output = Path(files.path) if files else None
+    withdrawn = len(results(output, batch)) if output else 0
+    latest = batches.begun(history.spark)
+    history.forget(batch, output)
+    for stage in range(history.operators):
+        shutil.rmtree(local_folder(state_folder(history.states, stage)), ignore_errors=True)
+    return (
+        f"{near(history.checkpoint)} is at batch {batch}; the latest begun was {latest}, and results of"
+        f" {words.number(withdrawn)} batches were withdrawn. The next run reads on from there"
+    )
+
+
+def _torn(document: StreamJoin, batch: int) -> str:
+    """Return why a folder of later results cannot be withdrawn; empty if it can."""
+    files = document.spec.output.files
+    if files is None or files.compact is None:
+        return ""
+    seen = numbers(Path(files.path))
+    if batch in seen or batch >= max(seen, default=-1):
+        return ""
+    return (
+        f"--to-batch: output.files.compact has put results of batch {batch} into one folder with those of later batches;"
+        f" go back to a batch that ends a folder of {near(Path(files.path))}: {', '.join(map(str, sorted(seen)[-8:]))}"
+    )
+
+
+def _refused(document: StreamJoin) -> str:
+    """Return why results cannot be withdrawn at all; empty if they can."""
+    kafka = document.spec.output.kafka
+    if kafka is None:
+        return ""
+    return (
+        f"the results are in topic {kafka.topic}, from where they cannot be withdrawn, so that those of a batch that runs again"
+        " would be there twice: restore the newest copy of the checkpoint, or start with a new checkpoint and a new topic"
+    )

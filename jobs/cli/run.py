@@ -1,0 +1,184 @@
+"""`streamjoin run`: from a spec to a summary, on the terminal.
+
+    main thread   spec ─► plan ─► (reports ─► figures ─► view)* ─► summary
+    flow thread              Spark starts ─► batches ─► Spark stops
+
+The first Ctrl-C or SIGTERM stops the run after the current batch. A second one, and one before the query has
+started, ends it at once: a batch that is cut off then runs again next time, so the checkpoint is not harmed.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from jobs.cli.screen import Live, Plain, Scene, Shown, View
+from jobs.cli.summary import near, summary
+from jobs.figures import beginning
+from jobs.flow import Flow
+from jobs.probes import Chooser, choosers
+from joinlib.compiled import compiled, default_cores
+from joinlib.errors import StreamJoinError, Unforeseen, exit_code
+from joinlib.plan import Pipeline
+from joinlib.plan.explain import cautions
+from joinlib.spec.model import StreamJoin
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_REFRESH_S = 0.2
+_ONE_SIGNAL_S = 0.5
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run, where the spec does not say."""
+
+    until_done: bool = False
+    cores: int | None = None  # None means all that this process may use
+    conf: Mapping[str, str] | None = None  # Spark settings
+    plain: bool = False
+
+
+def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> None:
+    """Run a spec until the inputs are done or the user stops it; raise whatever fails.
+
+    Args:
+        document: The spec.
+        options: How to run it.
+        terminal: Where to write for the user.
+        log: The file that takes Spark's output, for error messages.
+    """
+    from rich.console import Console
+
+    spec = document.spec.model_copy(update={"executors": None})  # there are none: this machine has all units
+    document = document.model_copy(update={"spec": spec})
+    plan = compiled(document, options.cores or default_cores())
+    pipeline = plan.pipeline
+    inputs, tables = _shown(document, pipeline), tuple(lookup.table.alias for lookup in pipeline.last.lookups)
+    probes = choosers(pipeline)
+    console = Console(file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160)
+    for caution in cautions(pipeline):
+        console.print(f"warning: {caution}", style="yellow", highlight=False, soft_wrap=True)
+    plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
+    flow = Flow(plan, until_done=options.until_done, conf=options.conf or {})
+    try:
+        view = Plain(console) if plain else Live(console)
+        scene = _watch(flow, document, inputs, tables, probes, view)
+    except KeyboardInterrupt:
+        _end_at_once(console, flow.flowing.is_set())
+    if flow.error is not None:
+        raise _said(flow.error, log) from flow.error
+    console.print(summary(scene, document), highlight=False, soft_wrap=True)
+
+
+def _watch(
+    flow: Flow,
+    document: StreamJoin,
+    inputs: tuple[Shown, ...],
+    tables: tuple[str, ...],
+    probes: tuple[Chooser, ...],
+    view: View,
+) -> Scene:
+    """Show the flow until it is over."""
+    began = time.monotonic()
+    figures = None
+    with view, _signals(flow) as asked:
+        flow.start()
+        while True:
+            alive = flow.is_alive()
+            reports = flow.reports(_REFRESH_S if alive else 0)
+            if figures is None and (reports or flow.flowing.is_set()):
+                figures = beginning(len(inputs), time.monotonic())
+            for report in reports:
+                assert figures is not None
+                figures = figures.after(report, time.monotonic())
+                if report.sample is not None:
+                    view.sample(report.batch, report.sample, report.rows_out)
+            scene = Scene(
+                document.metadata.name,
+                inputs,
+                figures,
+                flow.lag,
+                flow.took,
+                flow.busy,
+                began,
+                bool(asked),
+                tables,
+                probes,
+            )
+            view.update(scene)
+            if not alive:
+                return scene
+
+
+@contextlib.contextmanager
+def _signals(flow: Flow, clock: Callable[[], float] = time.monotonic) -> Iterator[list[float]]:
+    """Stop the flow on a signal; yield the list of times at which signals came.
+
+    Repetitions within half a second count as one: `timeout` sends each signal twice.
+    """
+    asked: list[float] = []
+
+    def ask(_: int, __: object) -> None:
+        now = clock()
+        if asked and now - asked[-1] < _ONE_SIGNAL_S:
+            return
+        if asked or not flow.flowing.is_set():
+            raise KeyboardInterrupt
+        asked.append(now)
+        flow.stop()
+
+    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_at_once(console: "Console", flowing: bool) -> None:
+    """Exit without waiting for Spark: its JVM ends when this process is gone."""
+    console.print(
+        "ended at once; run again to go on" if flowing else "stopped before any row; run again to go on"
+    )
+    os._exit(130 if flowing else 0)
+
+
+def _shown(document: StreamJoin, pipeline: Pipeline) -> tuple[Shown, ...]:
+    """Return a row per input; one that reads a source under another name shows both names."""
+    return tuple(
+        Shown(
+            p.source if p.alias == p.source else f"{p.source} {p.alias}",
+            p.source,
+            exact=(files := document.spec.inputs[p.source].files) is None or files.format == "parquet",
+            filtered=p.filter is not None,
+        )
+        for p in pipeline.inputs
+    )
+
+
+def _said(error: Exception, log: Path) -> StreamJoinError:
+    """Return the error itself if it is meant for users; otherwise its first lines, and where the rest is."""
+    if isinstance(error, StreamJoinError) and type(error) not in (StreamJoinError, Unforeseen):
+        return error
+    if isinstance(error, ConnectionError):
+        return StreamJoinError(
+            "the run failed: Spark's Java process has died; somebody killed it, or memory ran out\n"
+            f"all that it said is in {near(log)}; run again to go on from the last batch"
+        )
+    kind = "" if isinstance(error, StreamJoinError) else f"{type(error).__name__}: "
+    failed = f"the run failed: {kind}{_short(str(error))}\nall that was said is in {near(log)}"
+    if exit_code(error) == 1:
+        return StreamJoinError(f"{failed}; run again to go on from the last batch")
+    return Unforeseen(
+        f"{failed}; it would be the same again: a defect of StreamJoin, or rows that it did not expect; please report it"
+    )
+
+
+def _short(text: str) -> str:
+    return " ".join(line.strip() for line in text.splitlines()[:3] if line.strip())[:400]

@@ -1,0 +1,76 @@
+"""`streamjoin scale FILE --simulate TRACE`: what would scaling have done with this load?"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jobs.cli import words
+from joinlib.errors import SpecError
+from joinlib.scale.policy import Policy, of_spec
+from joinlib.scale.simulate import Period, World, read, simulate
+from joinlib.spec.model import StreamJoin
+
+
+def simulated(document: StreamJoin, trace: Path, startup_s: float) -> tuple[Policy, list[Period]]:
+    """Simulate the spec's scaling; return its policy and one tick per period of the trace."""
+    from jobs.spark_conf import executors_of, memory, wanted
+
+    policy, executors, loads = of_spec(document.spec), executors_of(document), read(trace)
+    periods = (loads[-1][0] - loads[0][0]) / policy.period_s
+    if periods < policy.votes:
+        raise SpecError(
+            f"{trace}: {periods:.0f} periods of {policy.period_s:g} s are fewer than scaling.votes, {policy.votes}"
+        )
+    world = World(memory(executors).state, startup_s, ready=wanted(executors))
+    return policy, simulate(policy, world, loads)
+
+
+def table(ticks: Sequence[Period]) -> str:
+    """Return a line for each period with a decision that differs from the one before, and a summary."""
+    lines = [f"{'seconds':>9} {'state':>9} {'τ':>6} {'executors':>11}  decision"]
+    lines += [_line(tick) for tick in _news(ticks)]
+    return "\n".join([*lines, "", _summary(ticks)])
+
+
+def _news(ticks: Sequence[Period]) -> Iterator[Period]:
+    last = None
+    for tick in ticks:
+        if last is None or not last.decision.again(tick.decision):
+            yield tick
+        last = tick
+
+
+def _line(tick: Period) -> str:
+    change = f"{tick.ready}" if tick.ready == tick.wanted else f"{tick.ready} → {tick.wanted}"
+    said = tick.decision
+    return f"{tick.at:9.0f} {words.size(int(tick.held)):>9} {tick.load:6.2f} {change:>11}  {said.verdict}: {said.reason}"
+
+
+def _summary(ticks: Sequence[Period]) -> str:
+    over = sum(t.load > 1 for t in ticks)
+    changes = sum(t.decision.verdict in ("ScaleOut", "ScaleIn") for t in ticks)
+    mean = sum(t.ready for t in ticks) / len(ticks)
+    return (
+        f"{len(ticks)} periods, {changes} changes, {mean:.1f} executors on average, at most {max(t.ready for t in ticks)}; "
+        f"{over} periods with more state than room"
+    )
+
+
+def plot(policy: Policy, ticks: Sequence[Period], file: Path) -> None:
+    """Draw the load above and the executors below, as in figure 12 of the paper."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise SpecError("--plot: needs matplotlib (pip install matplotlib)") from error
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    load, executors = figure.subplots(2, 1, sharex=True)
+    minutes = [t.at / 60 for t in ticks]
+    load.plot(minutes, [t.load for t in ticks], color="tab:blue", label="τ")
+    for level, name in ((policy.high, "high"), (policy.target, "target"), (policy.low, "low")):
+        load.axhline(level, color="grey", linestyle=":" if name == "target" else "--", linewidth=0.8)
+        load.annotate(name, (1.0, level), xycoords=("axes fraction", "data"), fontsize=8)
+    load.set_ylabel("memory load τ")
+    executors.step(minutes, [t.ready for t in ticks], where="post", label="there")
+    executors.step(minutes, [t.wanted for t in ticks], where="post", linestyle="--", label="wanted")
+    executors.set(xlabel="minutes", ylabel="executors", ylim=(0, None))
+    executors.legend()
+    figure.savefig(file, dpi=120)

@@ -1,0 +1,53 @@
+"""The summary of a run when it is over."""
+
+import os
+from pathlib import Path
+
+from jobs.cli import words
+from jobs.cli.screen import Scene, kept
+from joinlib.spec.model import StreamJoin
+
+
+def summary(scene: Scene, document: StreamJoin) -> str:
+    """Return a few lines: the rows in, the rows out and where they are."""
+    title = "stopped; run again to go on" if scene.stopping else "done"
+    figures = scene.figures
+    if figures is None or not figures.batches:
+        return f"{title}: no new rows"
+    seconds = max(figures.marks[-1].at - figures.began, 0.01)
+    rows = sum(figures.rows_in)
+    width = max(len(label) for label in ("rows out", *(i.label for i in scene.inputs)))
+    lines = [
+        f"{title}: {figures.batches} batches in {words.seconds(seconds)}, {words.number(rows / seconds)} rows/s"
+    ]
+    for at, shown in enumerate(scene.inputs):
+        late = f", {words.number(figures.late[at])} late and left out" if figures.late[at] else ""
+        passed = " that pass its filter" if shown.filtered else ""
+        skipped = scene.behind(shown, "skipped")
+        bad = f", {skipped} files skipped" if skipped else ""
+        if lost := scene.behind(shown, "lost"):
+            bad += f", {words.number(lost)} messages gone before they were read"
+        if figures.bad[at]:
+            bad += f", {words.number(figures.bad[at])} messages could not be decoded"
+        lines.append(
+            f"  {shown.label:{width}}  {words.number(figures.rows_in[at]):>12} rows in{passed}{late}{bad}"
+        )
+    lines.append(f"  {'rows out':{width}}  {words.number(figures.rows_out):>12}{_where(document)}")
+    lines.append(
+        f"  {'state':{width}}  {words.number(figures.state_rows):>12} rows, {words.size(figures.state_bytes)}"
+    )
+    lines += [f"  {'table':{width}}  {kept(*table)}" for table in zip(scene.tables, figures.tables)]
+    return "\n".join(lines)
+
+
+def _where(document: StreamJoin) -> str:
+    output = document.spec.output
+    if output.kafka:
+        return f" to topic {output.kafka.topic}"
+    return f" to {near(output.files.path)}" if output.files else ""
+
+
+def near(path: str | Path) -> str:
+    """Return the path relative to the working folder, if that is shorter."""
+    there = os.path.relpath(path)
+    return there if len(there) < len(str(path)) else str(path)

@@ -1,0 +1,1 @@
+"""The command `streamjoin-driver`: the process that runs a StreamJoin in a Kubernetes cluster."""

@@ -1,0 +1,357 @@
+"""`streamjoin-driver SPEC`: the one process that plans, commits and serves HTTP for a job on a cluster.
+
+    Waiting    for the Lease, then for the checkpoint's lock: an older driver may still be ending
+    Starting   Spark, executors, query
+    Running    until SIGTERM, or until something fails
+    Stopping   the current batch is finished, or abandoned and run again next time
+
+Exit codes: 0 stopped on request; 2 the user's mistake, an input or state that cannot be read, or an error
+that would recur: starting again does not help; 1 anything else: it may. The reason is also written, as one
+line, where Kubernetes shows it.
+"""
+
+import contextlib
+import itertools
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, Histogram, Metric, generate_latest
+from prometheus_client.registry import Collector
+
+from jobs import spark_conf
+from jobs.driver.cluster import clear_executors, lease_of
+from jobs.driver.exported import metrics
+from jobs.driver.guard import LeaseGuard
+from jobs.driver.serve import Answers, HttpServer, application
+from jobs.driver.surroundings import DriverEnvironment, surroundings
+from jobs.driver.view import Moment, Phase, status
+from jobs.figures import beginning
+from jobs.flow import Flow
+from jobs.probes import choosers
+from joinlib.compiled import compiled, default_cores
+from joinlib.errors import NotReady, SpecError, exit_code
+from joinlib.lease import Contender, clock
+from joinlib.metric.table import BY_NAME
+from joinlib.route.slots import fitting
+from joinlib.scale.placement import placed
+from joinlib.spec import load
+from joinlib.spec.model import StreamJoin
+
+if TYPE_CHECKING:
+    from joinlib.checkpoint.lock import Lock
+    from joinlib.spark.executors import ExecutorPool
+
+_LOOK_S = 0.5
+_LOCK_S = 2.0
+_STOP_S = 80.0  # of the 90 s that Kubernetes allows
+_MESSAGE = 2000  # characters
+_SECONDS = (0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300)
+
+log = logging.getLogger("streamjoin.driver")
+
+
+class DriverProcess(Collector):
+    """One run of the driver.
+
+    The main thread drives the query. HTTP reads `moment`, which is replaced as a whole, and calls `scale`.
+    """
+
+    def __init__(self, file: Path, document: StreamJoin, around: DriverEnvironment) -> None:
+        self.file, self.document, self.around = file, document, around
+        self.executors = spark_conf.executors_of(document)
+        cores = spark_conf.slots(self.executors) if around.place else default_cores()
+        self.plan = compiled(document, cores)
+        self.pipeline = self.plan.pipeline
+        self.stopping = threading.Event()
+        self._pool: ExecutorPool | None = None
+        self._placed: tuple[str, ...] = ()  # the executor of each partition, from the next batch on
+        self._scaling, self._telling = threading.Lock(), threading.Lock()
+        self._registry = registry = CollectorRegistry()
+        seconds = BY_NAME["streamjoin_batch_seconds"]
+        self._seconds = Histogram(seconds.name, seconds.help, buckets=_SECONDS, registry=registry)
+        registry.register(self)
+        self.moment = Moment(
+            sources=tuple(p.source for p in self.pipeline.inputs),
+            hashed=self.pipeline.hashed,
+            tables=tuple(lookup.table.alias for lookup in self.pipeline.last.lookups),
+            probes=choosers(self.pipeline),
+            phase="Waiting",
+            wanted=spark_conf.wanted(self.executors),
+            budget=spark_conf.memory(self.executors).state if around.place else None,
+            stored=_stored(document.spec.checkpoint.folder, self.pipeline.units),
+            config_hash=around.config_hash,
+        )
+
+    # --- what HTTP asks ----------------------------------------------------------------------
+
+    def answers(self) -> Answers:
+        return Answers(
+            status=lambda: status(self.moment, self.pipeline.units, time.monotonic()),
+            metrics=lambda: generate_latest(self._registry),
+            healthy=lambda: self.moment.phase != "Failed",
+            ready=lambda: self.moment.phase == "Running",
+            scale=self.scale,
+            token=self.around.token,
+        )
+
+    def collect(self) -> Iterator[Metric]:
+        return metrics(self.moment, self.pipeline.units, time.monotonic())
+
+    def scale(self, total: int) -> None:
+        """Change the number of executors to `total`.
+
+        The bounds are those of the file now: they may change while the driver runs.
+
+        Raises:
+            SpecError: `total` is out of bounds.
+        """
+        bounds = spark_conf.executors_of(load(self.file))
+        if not bounds.min <= total <= bounds.max:
+            raise SpecError(f"total: {total} is not between min, {bounds.min}, and max, {bounds.max}")
+        with self._scaling:
+            self._tell(wanted=total)
+            if self._pool is not None:
+                figures = self.moment.figures
+                self._pool.want(total, figures.held_by_executor() if figures else {})
+
+    # --- the run -----------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run until asked to stop; raise whatever fails."""
+        guard = self._guard()
+        if guard is not None and not guard.hold(self.stopping, self._waits):
+            return
+        try:
+            lock = self._lock()
+            if lock is not None:
+                self._flow(lock, guard)
+        finally:
+            if guard is not None:
+                guard.release()
+
+    def _guard(self) -> LeaseGuard | None:
+        place = self.around.place
+        if place is None:
+            return None
+        lease = lease_of(self.document, place.pod.namespace, self.around.owner)
+        return LeaseGuard(Contender(lease, place.pod.uid, clock))
+
+    def _lock(self) -> "Lock | None":
+        """Wait for the checkpoint's lock; return None if asked to stop first."""
+        from joinlib.checkpoint.lock import Lock
+
+        folder = self.document.spec.checkpoint.folder
+        while not self.stopping.is_set():
+            try:
+                return Lock(folder)
+            except NotReady as error:
+                self._waits(str(error))
+            except OSError as error:
+                raise SpecError(
+                    f"checkpoint {folder}: {error.strerror}; its volume must be writable"
+                ) from error
+            self.stopping.wait(_LOCK_S)
+        return None
+
+    def _flow(self, lock: "Lock", guard: LeaseGuard | None) -> None:
+        self._enter("Starting")
+        place = self.around.place
+        if place and not clear_executors(self.document, place.pod.namespace, self.stopping.wait):
+            return
+        flow = Flow(
+            self.plan,
+            until_done=False,
+            partitions=self._fitting(self.moment.wanted) if place else None,
+            conf=spark_conf.confs(self._as_wanted(), place) if place else {},
+            lock=lock,
+            before_commit=guard.check if guard else lambda: None,
+        )
+        flow.start()
+        while flow.is_alive() and not self.stopping.is_set():
+            self._look(flow)
+        if flow.is_alive():
+            self._enter("Stopping")
+            flow.stop()
+            flow.join(_STOP_S)
+        if flow.is_alive():
+            log.error("the query did not stop in %d s", _STOP_S)
+            os._exit(1)  # the lease is not released: Spark may still write
+        if flow.error is not None:
+            raise flow.error
+
+    def _as_wanted(self) -> StreamJoin:
+        """Return the spec with the number of executors that was last requested."""
+        executors = self.executors.model_copy(update={"instances": self.moment.wanted})
+        spec = self.document.spec.model_copy(update={"executors": executors})
+        return self.document.model_copy(update={"spec": spec})
+
+    def _look(self, flow: Flow) -> None:
+        """Take in what has happened since the last call; wait at most half a second for it."""
+        reports = flow.reports(_LOOK_S)
+        if flow.flowing.is_set() and self.moment.phase == "Starting":
+            self._begin(flow)
+        for report in reports:
+            now = time.monotonic()
+            self._tell(
+                figures=(self.moment.figures or beginning(len(self.pipeline.inputs), now)).after(report, now),
+                done_at=time.time(),
+            )
+            log.info("batch %d: %d rows in, %d rows out", report.batch, report.rows_in, report.rows_out)
+        took, pool = flow.took, self._pool
+        if took.batch > self.moment.took.batch:
+            self._seconds.observe(took.seconds)
+            self._tell(steps=_sums(self.moment.steps, took.steps))
+        there, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
+        self._tell(
+            took=took,
+            lag=flow.lag,
+            loads=flow.loads,
+            route_skew=flow.route_skew,
+            hot=flow.hot,
+            there=tuple(there),
+            leaving=leaving,
+            partitions=flow.job.partitions if flow.job else None,
+        )
+        self._spread(flow)
+
+    def _spread(self, flow: Flow) -> None:
+        """Place the partitions from the next batch on: one per core, evenly on the executors that are warm.
+
+        While an executor is starting or leaving, the number of partitions stays: changing it for a few
+        batches would only move units twice.
+        """
+        moment, pool, job = self.moment, self._pool, flow.job
+        if pool is None or job is None:
+            return
+        warm = pool.warm()  # on every call, so that new executors rehearse at once
+        partitions = job.partitions
+        if len(warm) == moment.wanted and not moment.leaving:
+            partitions = self._fitting(len(warm))
+        found = placed(partitions, warm, self._placed)
+        if found != self._placed:
+            log.info("from the next batch on: %d partitions, %s", partitions, _counted(found))
+            self._placed = found
+            job.spread(partitions, found)
+
+    def _fitting(self, executors: int) -> int:
+        """Return the number of partitions that gives all cores of the executors something to join."""
+        return fitting(self.pipeline.units, executors * self.executors.cores)
+
+    def _begin(self, flow: Flow) -> None:
+        """Enter the phase Running, with a pool of executors if this is a cluster."""
+        from joinlib.spark.executors import ExecutorPool
+
+        assert flow.job is not None
+        with self._scaling:
+            if self.around.place:
+                self._pool = ExecutorPool(flow.job.spark, self.moment.wanted, self.executors.cores)
+            self._tell(figures=beginning(len(self.pipeline.inputs), time.monotonic()))
+        self._enter("Running")
+
+    def failed(self, message: str) -> None:
+        """Report the failure from now on."""
+        self._tell(phase="Failed", message=message)
+
+    def _enter(self, phase: Phase, message: str = "") -> None:
+        log.info("%s", f"{phase}: {message}" if message else phase)
+        self._tell(phase=phase, message=message)
+
+    def _waits(self, why: str) -> None:
+        if why != self.moment.message:
+            self._enter("Waiting", why)
+
+    def _tell(self, **news: Any) -> None:
+        with self._telling:
+            self.moment = replace(self.moment, **news)
+
+
+def _counted(placed: Sequence[str]) -> str:
+    """Return how many partitions each executor has."""
+    counts = sorted(Counter(placed).items(), key=lambda held: int(held[0]))
+    return (
+        ", ".join(f"{held} on executor {executor}" for executor, held in counts) or "wherever there is room"
+    )
+
+
+def _sums(before: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:
+    return {name: before.get(name, 0.0) + more.get(name, 0.0) for name in {*before, *more}}
+
+
+def _stored(checkpoint: Path, units: int) -> frozenset[int]:
+    """Return the units that have segments; units of later stages follow those of earlier ones."""
+    found = [f for f in checkpoint.glob("state/*/*") if f.name.isdigit() and f.parent.name.isdigit()]
+    return frozenset(int(f.parent.name) * units + int(f.name) for f in found)
+
+
+def drive(file: Path, around: DriverEnvironment) -> int:
+    """Run a driver and return its exit code.
+
+    What went wrong is logged, and written to the termination log.
+    """
+    driver = None
+    try:
+        driver = DriverProcess(file, load(file), around)
+        with _serving(driver):
+            driver.run()
+    except Exception as error:  # noqa: BLE001 - the one place where an error becomes an exit code
+        if driver is not None:
+            driver.failed(one_line(error))
+        with contextlib.suppress(OSError):
+            around.termination_log.write_text(one_line(error) + "\n")
+        log.error("%s", one_line(error))  # noqa: TRY400 - the flow has printed the traceback
+        return exit_code(error)
+    log.info("stopped")
+    return 0
+
+
+@contextlib.contextmanager
+def _serving(driver: DriverProcess) -> Iterator[None]:
+    signal.signal(signal.SIGTERM, lambda *_: driver.stopping.set())
+    signal.signal(signal.SIGINT, lambda *_: driver.stopping.set())
+    around = driver.around
+    http = HttpServer(application(driver.answers(), open_to_all=around.tls is None), around.port, around.tls)
+    http.start()
+    try:
+        yield
+    finally:
+        http.stop()
+
+
+def one_line(error: Exception) -> str:
+    """Return what went wrong in one line, without the JVM's stack trace."""
+    said = itertools.takewhile(
+        lambda line: not line.startswith("at "), map(str.strip, str(error).splitlines())
+    )
+    text = " ".join(" ".join(said).split()) or type(error).__name__
+    return text if len(text) <= _MESSAGE else f"{text[: _MESSAGE - 1]}…"
+
+
+def _ignore_sigterm() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def main() -> None:
+    """Run the command line."""
+    if len(sys.argv) != 2:
+        print("usage: streamjoin-driver SPEC", file=sys.stderr)
+        sys.exit(2)
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING, stream=sys.stderr
+    )
+    log.setLevel(logging.INFO)
+    # SIGTERM goes to all processes of the container, but Spark's JVM must not end before the query has
+    # stopped. A JVM that is started with a signal ignored goes on ignoring it.
+    os.register_at_fork(after_in_child=_ignore_sigterm)
+    code = drive(Path(sys.argv[1]), surroundings(os.environ))
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(code)  # nothing is left to do: do not wait for threads of Spark and of the query's planner

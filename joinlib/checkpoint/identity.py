@@ -1,0 +1,83 @@
+"""The identity of a checkpoint: whose state it holds, and in which formats.
+
+    streamjoin.json     {"v": 2, "id", "name", "by": release, "formats": {name: version}, "plan": fingerprint}
+
+A run is refused if the checkpoint belongs to another spec, or if this version of StreamJoin cannot read it.
+"""
+
+import json
+import uuid
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from joinlib import formats
+from joinlib.errors import SpecError, StateError
+from joinlib.files import sync, whole
+from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.stage import Pipeline
+
+_FILE = "streamjoin.json"
+Raw = dict[str, Any]
+
+
+def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = False) -> str:
+    """Return the checkpoint's id, making one if it is new.
+
+    Raises:
+        SpecError: The spec has changed in a way that the stored state cannot follow.
+        StateError: The file is missing or damaged, or of a version that cannot be read.
+    """
+    file = checkpoint / _FILE
+    now = json.loads(json.dumps(fingerprint(pipeline)))
+    if not file.exists():
+        if (checkpoint / "spark").exists():
+            raise StateError(
+                f"checkpoint {checkpoint}: {_FILE} is missing; restore it or start with a new checkpoint folder"
+            )
+        identity = str(uuid.uuid4())
+        _write(file, {"id": identity, "name": name}, now, synced)
+        if synced:
+            sync([checkpoint.parent])
+        return identity
+    known = _known(file)
+    if changes := compare(known["plan"], now):
+        what = "\n".join(f"  - {c}" for c in changes)
+        raise SpecError(
+            f"checkpoint {checkpoint} was made by job {known['name']!r}, and its state cannot follow what has changed since:\n"
+            f"{what}\nUndo the change, or set checkpoint.path (and the output's path) to a new folder to start afresh."
+        )
+    _write(file, known, now, synced)
+    return str(known["id"])
+
+
+def _known(file: Path) -> Raw:
+    """Return what the file says, as this version would have written it."""
+    try:
+        raw = dict(json.loads(file.read_text()))
+        place = f"checkpoint {file.parent} (of StreamJoin {raw.get('by', 'before 0.1')})"
+        formats.IDENTITY.check(found := raw.get("v", 1), place)
+        known = READERS[found](raw)
+        formats.check(known["formats"], place)
+        return {**known, "id": str(raw["id"]), "name": str(raw["name"]), "plan": dict(raw["plan"])}
+    except (ValueError, TypeError, KeyError) as e:
+        raise StateError(
+            f"checkpoint {file.parent}: {_FILE} is damaged; restore it or start with a new checkpoint folder"
+        ) from e
+
+
+READERS: dict[int, Callable[[Raw], Raw]] = {1: lambda raw: {**raw, "formats": formats.FIRST}, 2: dict}
+
+
+def _write(file: Path, known: Raw, plan: Raw, synced: bool) -> None:
+    said = {"v": formats.IDENTITY.writes, "by": _release(), "formats": formats.written(), "plan": plan}
+    with whole(file, hidden=True, synced=synced) as aside:
+        aside.write_text(json.dumps({**known, **said}, indent=1))
+
+
+def _release() -> str:
+    try:
+        return version("streamjoin")
+    except PackageNotFoundError:  # run from a checkout
+        return "unreleased"

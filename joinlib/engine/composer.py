@@ -1,0 +1,253 @@
+"""Composes batches: what the next one reads, and how it is cut into tasks.
+
+Everything that steers a batch is in its offset.
+
+    discover ─► admit ─► offset envelope ─► parts
+
+The offset is an envelope {v, inputs, idle, closed, tables, route}: a batch that runs again with the same
+envelope is the same batch. `read` is a digest of what the inputs' numbers stand for: it tells this batch from
+one of the same number that another copy of the checkpoint has composed. The fields {lag, loads, skew, hot}
+only report progress.
+"""
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import xxhash
+
+from joinlib.checkpoint import batches
+from joinlib.engine.sources import MapInput, SourceTask
+from joinlib.errors import SpecError
+from joinlib.formats import OFFSET
+from joinlib.join.watermark import Tick
+from joinlib.source import Slice, StreamInput, admit, make
+from joinlib.source.files import FileInput
+from joinlib.source.generator import GeneratorInput
+
+if TYPE_CHECKING:
+    from joinlib.lookup.versions import Versions
+
+Offset = dict[str, Any]
+
+
+class Composer:
+    """Composes one batch after the other, and keeps the inputs open."""
+
+    def __init__(self, task: SourceTask) -> None:
+        self.task = task
+        self.bounded = False
+        self.inputs: dict[str, StreamInput] = {}
+        self.known: dict[str, int] = {}
+        self.heard: dict[str, float] = {}
+        self._ends: deque[dict[str, int]] = deque()  # where each of the last batches ended, by input
+        self._versions: Versions | None = None
+
+    def initial(self) -> Offset:
+        return {
+            "v": OFFSET.writes,
+            "inputs": {s.name: 0 for s in self.task.sources},
+            "idle": [],
+            "closed": False,
+            "tables": {},
+            "route": None,
+            "read": "",
+            "lag": {},
+            "loads": {},
+            "skew": None,
+            "hot": {},
+        }
+
+    def bound(self) -> None:
+        """Treat the inputs as bounded: read what is there now, then close them."""
+        self._discover()
+        self.bounded = True
+
+    def after(self, start: Offset) -> Offset:
+        """Return the offset at which the next batch ends. Equal to `start` means that there is nothing to do.
+
+        Raises:
+            SpecError: The inputs were closed for good by an earlier run, and there is new data.
+        """
+        self._check(start)
+        if self.task.stop.exists():
+            return start
+        if not self.bounded or not self.inputs:
+            self._discover()
+        if start["closed"] and self.known != start["inputs"]:
+            raise SpecError(
+                "the inputs were closed by --until-done, which is final for an outer or anti join and for groups (but not for"
+                " output.mode: changelog): unmatched rows and unfinished groups have come out. There is new data; start with a"
+                " new checkpoint and output folder to read it"
+            )
+        files = {s.name: s.max_files for s in self.task.sources}
+        sizes = {s.name: s.max_bytes for s in self.task.sources}
+        inputs = admit(self.known, start["inputs"], self._slices, self.task.max_rows, files, sizes)
+        done = inputs == start["inputs"] == self.known
+        closed = start["closed"] or (done and self.bounded and self.task.pipeline.final_close)
+        steer = {"inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
+        if all(start[k] == value for k, value in steer.items()):
+            return start
+        # A new version of a table, or a new rule, alone is no reason for a batch.
+        tables = self._tables()
+        steer |= {"tables": tables.current() if tables else {}, **self._route(start)}
+        steer["read"] = self._digest(start["inputs"], inputs)
+        lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
+        return {**start, **steer, "lag": lag, "loads": tables.loads() if tables else {}}
+
+    def parts(self, start: Offset, end: Offset) -> list[MapInput]:
+        """Cut the batch's slices, in order, into parts of similar weight: at most one per map task."""
+        self._check(end)
+        if not self.inputs:
+            self._open()
+        todo = self._between(start["inputs"], end["inputs"])
+        groups = _cut(todo, self.task.tasks)
+        ticks = tuple(
+            tuple(
+                Tick(p.number, idle=p.source in end["idle"], closed=end["closed"])
+                for p in stage.inputs
+                if p.upstream is None and (end["closed"] or p.source in end["idle"])
+            )
+            for stage in self.task.pipeline.stages
+        )
+        seen = end.get("tables", {})
+        if tables := self._tables():
+            tables.ensure(seen)
+        numbers = {t.alias: t.lookup.table.number for t in self.task.tables}
+        route = end.get("route")
+        first = ticks, tuple((numbers[alias], version) for alias, version in seen.items())
+        return [
+            MapInput(_by_source(group), *(first if at == 0 else ((), ())), self._numbers(group), route)
+            for at, group in enumerate(groups)
+        ]
+
+    def _check(self, offset: Offset) -> None:
+        """Refuse an offset with an unknown version or field, since every field steers a batch."""
+        place = "an offset of the checkpoint (spark/offsets)"
+        OFFSET.check(offset.get("v"), place)
+        OFFSET.check_fields(offset, self.initial(), place)
+
+    def _numbers(self, group: list[tuple[str, Slice]]) -> tuple[tuple[str, int], ...]:
+        """Return, for each source of a part whose rows are numbered, the number of its first row."""
+        wanted = {p.source for _, p in self.task.pipeline.heard if p.numbered}
+        firsts = {name: s.index for name, s in reversed(group) if name in wanted}
+        found = []
+        for name, index in firsts.items():
+            known = self.inputs[name]
+            assert isinstance(known, FileInput | GeneratorInput)  # the planner has refused others
+            found.append((name, known.rows_before(index)))
+        return tuple(found)
+
+    def commit(self, end: Offset) -> None:
+        """Release what only batches up to `end` needed, keeping the few that a restore may go back by."""
+        if not self._ends:
+            self._ends.extend(self._earlier(end["inputs"]))
+        self._ends.append(end["inputs"])
+        before: dict[str, int] = {}
+        while len(self._ends) > self.task.tuning.retain_batches:
+            before = self._ends.popleft()
+        for name, known in self.inputs.items():
+            if name in before:
+                known.forget(before[name])
+        if tables := self._tables():
+            tables.retire(end.get("tables", {}))
+
+    def _earlier(self, end: dict[str, int]) -> list[dict[str, int]]:
+        """Return where earlier batches ended, as far as the checkpoint knows: a run may have few batches."""
+        ends = [offset["inputs"] for offset in batches.ends(self.task.logs.parent / "spark")]
+        return ends[: ends.index(end)] if end in ends else []
+
+    def _open(self) -> None:
+        self.inputs = {s.name: make(s.name, s.config, s.schema, self.task.logs) for s in self.task.sources}
+        self.heard = dict.fromkeys(self.inputs, time.monotonic())
+
+    def _route(self, start: Offset) -> Offset:
+        """Return how rows of the next batch are routed to units, and how those of the last batch were.
+
+        `route` is the rule; `skew` is the degree of skew by hashes alone and by the rule; `hot` is the hot
+        keys' share of the rows, by source.
+        """
+        known = {"route": start.get("route"), "skew": start.get("skew"), "hot": start.get("hot", {})}
+        if self.task.split:
+            return known | self._spread(known["route"], known["hot"])
+        return known | self._ruled(known["route"]) if self.task.routed else known
+
+    def _ruled(self, known: dict[str, Any] | None) -> Offset:
+        """Return a new rule if the last batch was uneven, and an empty update if it had no rows."""
+        from joinlib.route import census, hotspot
+
+        stage, rule = self.task.stage, hotspot.decode(known)
+        counts, plain, sample = census.collect(self.task.census, stage.units)
+        if not len(sample):
+            return {}
+        skew = {"hash": hotspot.skew(plain.tolist()), "rule": hotspot.skew(counts.tolist())}
+        if skew["rule"] > self.task.tuning.skew:
+            rule = hotspot.rule(sample, stage.units)
+        hot = hotspot.share(sample, [h.hash for h in rule.hot] if rule else ())
+        return {"route": rule and rule.encode(), "skew": skew, "hot": {stage.inputs[0].source: hot}}
+
+    def _spread(self, known: dict[str, Any] | None, hot: dict[str, float]) -> Offset:
+        """Return which keys are spread over several units from the next batch on, and which were before.
+
+        The rule is ContRand's.
+        """
+        from joinlib.route import biclique, census, contrand, hotspot
+
+        stage = self.task.stage
+        assert stage.route is not None
+        samples = [census.collect(self.task.census / str(p.number), stage.units)[2] for p in stage.inputs]
+        rules = contrand.following(biclique.decode(known), stage.route, samples)
+        shares = zip(stage.inputs, map(hotspot.share, samples, rules.store), strict=True)
+        return {"route": rules.encode(), "hot": hot | {p.source: s for p, s in shares if s is not None}}
+
+    def _tables(self) -> "Versions | None":
+        """Return the versions of the tables that are kept whole; None if there is no such table."""
+        if self._versions is None and any(t.full for t in self.task.tables):
+            from joinlib.lookup.versions import Versions  # only the driver's part needs it
+
+            tuning = self.task.tuning
+            self._versions = Versions(self.task.tables, tuning.hash_bits, tuning.sync)
+        return self._versions
+
+    def _discover(self) -> None:
+        if not self.inputs:
+            self._open()
+        self.known = {name: i.discover() for name, i in self.inputs.items()}
+
+    def _between(self, start: dict[str, int], end: dict[str, int]) -> list[tuple[str, Slice]]:
+        """Return the slices of all inputs between two offsets, in order."""
+        return [(name, s) for name in self.inputs for s in self._slices(name, start[name], end[name])]
+
+    def _digest(self, start: dict[str, int], end: dict[str, int]) -> str:
+        return xxhash.xxh3_64_hexdigest(orjson.dumps(self._between(start, end)))
+
+    def _slices(self, name: str, start: int, stop: int) -> list[Slice]:
+        return self.inputs[name].slices(start, stop)
+
+    def _idle(self, now: dict[str, int], before: dict[str, int]) -> list[str]:
+        """Return the sources that have been silent for longer than every input over them allows."""
+        clock = time.monotonic()
+        limits: dict[str, int] = {}
+        for _, plan in self.task.pipeline.heard:
+            if plan.idle_us is not None:
+                limits[plan.source] = max(limits.get(plan.source, 0), plan.idle_us)
+        for name, offset in now.items():
+            if offset != before[name]:
+                self.heard[name] = clock
+        return sorted(n for n, limit in limits.items() if clock - self.heard[n] > limit / 1e6)
+
+
+def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:
+    """Cut slices into consecutive groups of similar weight, at least one: the first carries the ticks."""
+    total, seen = sum(s.weight for _, s in todo), 0
+    groups: list[list[tuple[str, Slice]]] = [[] for _ in range(parts)]
+    for name, s in todo:
+        groups[min(parts - 1, seen * parts // max(total, 1))].append((name, s))
+        seen += s.weight
+    return [g for g in groups if g] or [[]]
+
+
+def _by_source(group: list[tuple[str, Slice]]) -> tuple[tuple[str, tuple[Slice, ...]], ...]:
+    names = dict.fromkeys(name for name, _ in group)
+    return tuple((name, tuple(s for n, s in group if n == name)) for name in names)

@@ -1,0 +1,39 @@
+"""Runs one batch of one unit of groups: partials in, groups out."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from joinlib import fault
+from joinlib.aggregate.partial import schema
+from joinlib.aggregate.unit import GroupUnit, empty
+from joinlib.engine.attempt import Arrived, Attempt
+from joinlib.engine.exchange import receive_partials
+from joinlib.engine.task import JoinTask
+from joinlib.model.time import ALWAYS, NEVER
+from joinlib.state.location import local_folder, unit_folder
+from joinlib.state.unit import locked
+
+
+class GroupTask(Attempt[GroupUnit]):
+    """One batch of one unit of groups."""
+
+    done = "grouped"
+
+    def __init__(self, task: JoinTask, unit: int, batch: int, saved: bytes | None) -> None:
+        super().__init__(task, unit, batch, saved, empty())
+        assert task.grouping is not None
+        self.grouping = task.grouping
+
+    @contextmanager
+    def working(self, arrived: Arrived) -> Iterator[tuple[Iterator[pa.RecordBatch], GroupUnit]]:
+        fault.point("handed", self.batch)
+        segments = unit_folder(self.task.state, self.unit)
+        parts, ticks = receive_partials(arrived, schema(self.grouping))
+        watermark = max((ALWAYS if t.closed else t.highest for t in ticks), default=NEVER)
+        locks = local_folder(self.task.state)
+        locks.mkdir(parents=True, exist_ok=True)
+        with locked(locks / f"{segments.name}.lock"):
+            unit = GroupUnit(self.grouping, self.unit, segments, self.task.tuning, self.before)
+            yield unit.run(self.batch, parts, watermark), unit

@@ -1,0 +1,60 @@
+"""What a task does with its partition's exchange rows: results go into a sink, out as rows, or onward."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+import pyarrow as pa
+
+from joinlib import fault
+from joinlib.engine import receipt
+from joinlib.engine.exchange import apart, receipts_of
+from joinlib.engine.forward import Forwarder
+from joinlib.engine.turn import Turn
+from joinlib.sink.sink import open_sink
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def forwarded(turn: Turn, batches: Batches) -> Batches:
+    """Yield the rows of an inner stage as exchange rows; rows for later stages pass through unchanged."""
+    own = []
+    for batch in batches:
+        mine, passing = apart(batch, turn.task.number)
+        own.append(mine)
+        if passing.num_rows:
+            yield passing
+    onward = Forwarder(turn.task, turn.batch, turn.partition)
+    made = (turn.unit(unit).onward(rows, save, onward) for unit, rows, save in turn.units(own))
+    yield from onward.send(chain.from_iterable(made))
+    turn.end()
+
+
+def receipts(turn: Turn, attempt: int, batches: Batches) -> Batches:
+    """Write the results into the sink and yield a receipt per unit and stage.
+
+    `attempt` is Spark's number of this attempt at the task.
+    """
+    task = turn.task
+    own: list[pa.RecordBatch] = []
+    told: list[tuple[str, bytes | None]] = []
+    for batch in batches:
+        mine, passing = apart(batch, task.number)
+        own.append(mine)
+        told += [(text, None) for text in receipts_of(passing)]
+    place = {"partition": turn.partition, "batch": turn.batch, "attempt": attempt}
+    sink = open_sink(task.sink, task.pipeline.schema, task.tuning, **place)
+    for unit, rows, save in turn.units(own):
+        made, block = turn.result(unit).receipt(rows, save, sink)
+        told.append((made.encode(), block))
+    sink.close()
+    fault.point("written", turn.batch)
+    turn.end()
+    yield receipt.batch(told)
+
+
+def results(turn: Turn, schema: pa.Schema, batches: Batches) -> Batches:
+    """Yield the results as rows of `schema`."""
+    for unit, rows, save in turn.units(batches):
+        for frame in turn.result(unit).frames(rows, save):
+            yield frame.cast(schema)
+    turn.end()

@@ -1,0 +1,59 @@
+"""The map task: reads its part of a batch and routes each row to the units that need it.
+
+read ─► prepare ─► split ─► blocks and ticks
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import pyarrow as pa
+
+from joinlib.engine.exchange import Sender
+from joinlib.engine.sources import MapInput, SourceTask
+from joinlib.engine.splitter import exchange_rows, numbered, spool
+from joinlib.errors import NOTE
+from joinlib.model.inputs import read_columns
+from joinlib.route import biclique, hotspot
+from joinlib.route.census import Census
+from joinlib.route.ways import BicliqueRouter, Router, RuleRouter, default_router
+from joinlib.source import reader
+
+
+def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.RecordBatch]:
+    """Read one part of `batch` and yield its exchange rows."""
+    way, first = _way(task, part), dict(part.first)
+    aside, pipeline = spool(task.states, task.tuning, batch), task.pipeline
+    senders = [Sender(pipeline, n, aside, way) for n in range(len(pipeline.stages))]
+    readers = {s.name: reader(s.config, s.schema) for s in task.sources}
+    for name, slices in part.reads:
+        plans = [(p, senders[n]) for n, p in pipeline.heard if p.source == name]
+        rows = readers[name].read_many(slices, read_columns(p for p, _ in plans))
+        batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, slices[0].index << 20)
+        if name in first:
+            batches = numbered(batches, first[name])
+        bits, bad = task.tuning.hash_bits, partial(getattr, readers[name], "bad")
+        try:
+            yield from exchange_rows(batches, plans, bits, bad)
+        except Exception as error:
+            error.add_note(f"{NOTE}input {name}")
+            raise
+    for folder, census in way.seen.items():
+        if census.counts.any():
+            name, slices = part.reads[0]
+            census.write(task.census / folder, f"{name}-{slices[0].index}")
+    for sender, ticks in zip(senders, part.ticks, strict=False):
+        if ticks:
+            yield sender.ticks(ticks)
+    if part.versions:
+        yield senders[-1].versions(part.versions)
+
+
+def _way(task: SourceTask, part: MapInput) -> Router:
+    """Return the router of a part's rows, which also counts what it needs for the next rule."""
+    stage, seed = task.stage, part.reads[0][1][0].index if part.reads else 0
+    if task.routed:
+        return RuleRouter(stage.units, hotspot.decode(part.route), Census.begin(stage.units, seed))
+    if task.split and stage.route is not None:
+        seen = {str(p.number): Census.begin(stage.units, seed) for p in stage.inputs}
+        return BicliqueRouter(stage.route, biclique.decode(part.route), seen)
+    return default_router(stage.units, stage.route)

@@ -1,0 +1,73 @@
+"""Receipts: one small row per unit and batch for the driver, so that result rows need not enter the JVM."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from joinlib.lookup.used import Used
+
+DDL = "receipt STRING, block BINARY"
+_SCHEMA = pa.schema([("receipt", pa.string()), ("block", pa.binary())])
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Figures of one unit and batch.
+
+    Those named `_total` are since the checkpoint began, all others are of this batch.
+    """
+
+    unit: int  # numbered through all stages: stage * units + unit
+    batch: int
+    rows_in: tuple[int, ...]  # by input that is read from a source, without late rows
+    late: tuple[int, ...]  # by input
+    late_total: tuple[int, ...]
+    rows_out: int
+    files: tuple[str, ...]  # staged output files
+    state_rows: int
+    state_bytes: int  # live segments
+    retired_bytes: int  # segments that are kept only for recovery
+    index_bytes: int  # index files of the executor
+    segments: int
+    watermark: int  # µs
+    highest: tuple[int, ...]  # µs, by input
+    seconds: float  # time that the task spent on this unit
+    bad: tuple[int, ...] = ()  # messages that could not be decoded, by input: every unit reports all of them
+    commit_seconds: float = 0.0  # the part of `seconds` spent on logging, sealing and merging
+    executor: str = ""  # Spark's id of the executor; empty on a laptop
+    runs: tuple[int, ...] = ()  # runs of the state: heads, then those of each level
+    run_bytes: tuple[int, ...] = ()  # bytes of the same
+    merged_bytes: int = 0  # bytes that merges have written
+    working_set: int | None = None  # bytes of the container's memory, if it has a control group
+    memory_limit: int | None = None  # bytes
+    tables: tuple[Used, ...] = ()  # one per lookup of the stage
+    probes: tuple[dict[str, Any], ...] = ()  # one per join that has chosen new probe orders
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that the executor maps: live segments and their indexes."""
+        return self.state_bytes + self.index_bytes
+
+    def encode(self) -> str:
+        return orjson.dumps(self).decode()
+
+
+def heard(receipts: Iterable[Receipt]) -> tuple[int, ...]:
+    """Return the bad messages of a batch, by input: all units of the input's stage report the same number."""
+    return tuple(max(column) for column in zip(*(r.bad for r in receipts), strict=True))
+
+
+def batch(told: Sequence[tuple[str, bytes | None]]) -> pa.RecordBatch:
+    """Encode receipts as rows of `DDL`, each with its rows to show on the console, if any."""
+    texts, blocks = zip(*told, strict=True) if told else ((), ())
+    return pa.record_batch([pa.array(texts, pa.string()), pa.array(blocks, pa.binary())], schema=_SCHEMA)
+
+
+def decode(text: str) -> Receipt:
+    """Inverse of `Receipt.encode`."""
+    raw: dict[str, Any] = orjson.loads(text)
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
+    return Receipt(**{**values, "tables": tuple(Used(**t) for t in raw["tables"])})

@@ -1,0 +1,78 @@
+"""The inputs of a query as tasks know them: plain values, which import neither numba nor a Kafka client."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from joinlib.join.watermark import Tick
+from joinlib.lookup.task import TableTask
+from joinlib.model.joins import Leaf
+from joinlib.model.stage import Pipeline, Stage
+from joinlib.model.tuning import Tuning
+from joinlib.source import Config, KafkaConfig, Slice
+
+
+@dataclass(frozen=True)
+class SourcePlan:
+    """One source of the spec, as its readers need it."""
+
+    name: str
+    config: Config
+    schema: pa.Schema
+    max_files: int | None = None  # per batch
+    max_bytes: int | None = None  # per batch
+
+
+@dataclass(frozen=True)
+class SourceTask:
+    """Everything that the source needs to know. Frozen, picklable; holds no secret."""
+
+    pipeline: Pipeline
+    sources: tuple[SourcePlan, ...]  # each source that the SQL names, once
+    logs: Path  # folder of the logs that list what was discovered
+    stop: Path  # a file: while it exists no batch begins
+    max_rows: int  # per batch, over all inputs
+    tasks: int  # map tasks per batch
+    states: Path  # folder of all stages' segments
+    tuning: Tuning
+    tables: tuple[TableTask, ...] = ()  # one per lookup of the last stage
+
+    @property
+    def stage(self) -> Stage:
+        """The first stage. Hot keys are split only in a query of one stage."""
+        return self.pipeline.stages[0]
+
+    @property
+    def routed(self) -> bool:
+        """Whether rows may go to any unit and hot keys to several, because no row of the stream is stored."""
+        return isinstance(self.stage.tree, Leaf) and bool(self.stage.inputs[0].keys) and self.stage.units > 1
+
+    @property
+    def split(self) -> bool:
+        """Whether ContRand is used: a hot key's rows lie in several units, so the hot keys must be known."""
+        return self.stage.route is not None and bool(self.stage.inputs[0].keys) and self.stage.units > 1
+
+    @property
+    def census(self) -> Path:
+        """The folder where map tasks write their counts of keys."""
+        return self.logs / "census"
+
+    @property
+    def dead_letters(self) -> tuple[Path, ...]:
+        """The folders that take messages which cannot be decoded."""
+        configs = [s.config for s in self.sources]
+        found = [c.dead_letters for c in configs if isinstance(c, KafkaConfig) and c.dead_letters]
+        return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class MapInput:
+    """What one map task reads: slices of some sources, and the ticks and table versions that it passes on."""
+
+    reads: tuple[tuple[str, tuple[Slice, ...]], ...]
+    ticks: tuple[tuple[Tick, ...], ...]  # by stage
+    versions: tuple[tuple[int, int], ...] = ()  # (number of a lookup, version of its table)
+    first: tuple[tuple[str, int], ...] = ()  # (source whose rows are numbered, number of its first row)
+    route: dict[str, Any] | None = None  # the rule, or rules, that split hot keys; None: the hashes' top bits

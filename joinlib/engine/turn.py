@@ -1,0 +1,80 @@
+"""Runs one task: the units of one partition, in one batch of one stage."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from joinlib.engine.task import JoinTask
+from joinlib.errors import StateError
+from joinlib.route.slots import slots
+from joinlib.state import epochs
+from joinlib.state.location import unit_folder
+from joinlib.state.manifests import Manifests
+
+if TYPE_CHECKING:
+    from joinlib.engine.attempt import Save
+    from joinlib.engine.groups import GroupTask
+    from joinlib.engine.unit import UnitTask
+
+
+class Turn:
+    """Loads the units' manifests, yields each unit with its rows, and saves the new manifests."""
+
+    def __init__(self, task: JoinTask, *, partition: int, partitions: int, batch: int) -> None:
+        self.task, self.batch = task, batch
+        self.slots = slots(task.pipeline.units)
+        self.partition, self.partitions = partition, partitions
+        epochs.check(task.states, task.epoch)
+        synced = task.tuning.sync
+        self._manifests = Manifests(task.states, task.number, self.partition, partitions, task.epoch, synced)
+        self.saved = self._manifests.after(self.batch - 1)
+        self._next = dict(self.saved)
+        self._fresh: list[Path] = []
+
+    def units(self, arrived: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[Sequence[Any]], "Save"]]:
+        """Yield each unit with its exchange rows and the function that saves its manifest.
+
+        Raises:
+            StateError: A unit's rows have come to the wrong partition.
+        """
+        by_slot: dict[int, list[Sequence[Any]]] = {}
+        for row in _rows(arrived):
+            by_slot.setdefault(row[0], []).append(row)
+        unit_of = {slot: unit for unit, slot in enumerate(self.slots)}
+        for slot in sorted(by_slot):
+            unit = unit_of[slot]
+            if unit % self.partitions != self.partition:  # the unit would start empty and lose its state
+                raise StateError(f"unit {unit} has come to partition {self.partition} of {self.partitions}")
+            yield unit, by_slot.pop(slot), partial(self._save, unit)
+
+    def unit(self, unit: int) -> "UnitTask":
+        """Return the unit as it was before this batch."""
+        from joinlib.engine.unit import UnitTask
+
+        return UnitTask(self.task, unit, self.batch, self.saved.get(unit))
+
+    def result(self, unit: int) -> "UnitTask | GroupTask":
+        """Return the unit of the last operator, whose rows are the result."""
+        if self.task.grouping is None:
+            return self.unit(unit)
+        from joinlib.engine.groups import GroupTask
+
+        return GroupTask(self.task, unit, self.batch, self.saved.get(unit))
+
+    def end(self) -> None:
+        """Write the manifests of all units: the batch counts from here on."""
+        self._manifests.write(self.batch, self._next, self._fresh)
+        self._manifests.sweep(self.batch, self.task.tuning.retain_batches)
+
+    def _save(self, unit: int, manifest: bytes, fresh: Iterable[str]) -> None:
+        self._next[unit] = manifest
+        folder = unit_folder(self.task.state, unit)
+        self._fresh += [folder / name for name in fresh]
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Sequence[Any]]:
+    for batch in batches:
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -1,0 +1,224 @@
+"""The fingerprint of a plan: what must stay the same for a checkpoint to be usable.
+
+Law: with equal fingerprints, stored state has the same meaning.
+
+The select list is not part of it, but the stored columns that it reads are. Delays are not, since they only
+affect later batches. Tables are part of it only where rows joined with them are grouped: lookups come last,
+and otherwise nothing after them is stored.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from joinlib.expr import Expr
+from joinlib.expr.bound import Bound
+from joinlib.expr.types import name
+from joinlib.formats import PLAN
+from joinlib.model.bounds import describe
+from joinlib.model.grouping import Grouping
+from joinlib.model.inputs import InputPlan
+from joinlib.model.joins import Join, Leaf, Lookup
+from joinlib.model.stage import Pipeline, Stage
+
+_NEW = "this needs a new checkpoint"
+
+
+def fingerprint(plan: Stage | Pipeline) -> dict[str, Any]:
+    """Return a plan's fingerprint as plain values, fit for JSON.
+
+    A stage has the same fingerprint alone and as the only stage of a pipeline.
+    """
+    if isinstance(plan, Stage):
+        return _stage(plan)
+    if len(plan.stages) == 1:
+        found = _stage(plan.last)
+    else:
+        found = {
+            "version": PLAN.writes,
+            "units": plan.units,
+            "stages": [_stage(stage) for stage in plan.stages],
+        }
+    if plan.grouping is None:
+        return found
+    tables = {"tables": [_lookup(asked) for asked in plan.last.lookups]} if plan.last.lookups else {}
+    return {**found, "groups": _groups(plan.grouping), **tables}
+
+
+def _lookup(lookup: Lookup) -> dict[str, Any]:
+    """Return what decides which rows match which rows of the table.
+
+    How the table is cached and searched may change, so that is left out.
+    """
+    values = {c.name: c.value for c in lookup.table.columns}
+    pairs = zip(lookup.probe, lookup.table.keys, strict=True)
+    return {
+        "kind": lookup.kind,
+        "alias": lookup.table.alias,
+        "source": lookup.table.source,
+        "filter": _sql(lookup.table.filter),
+        "keys": [[probe.sql, values[key].sql] for probe, key in pairs],
+        "predicate": _sql(lookup.predicate),
+        "where": _sql(lookup.where),
+    }
+
+
+def _groups(grouping: Grouping) -> dict[str, Any]:
+    """Return what decides the contents of partials, and the rows emitted so far."""
+    return {
+        "by": [k.sql for k in grouping.keys],
+        "of": [c.sql for c in grouping.calls],
+        "mode": "changelog" if grouping.changelog else "append",
+        "having": _sql(grouping.having),
+    }
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    return {
+        "version": PLAN.writes,
+        "units": stage.units,
+        "inputs": [_input(i) for i in stage.inputs],
+        "tree": _tree(stage.tree),
+        "route": _route(stage),
+    }
+
+
+def _route(stage: Stage) -> list[list[int]] | None:
+    """Return which units store which input; the index is left out because it can be rebuilt."""
+    return None if stage.route is None else [[g.first, g.units, g.subgroups] for g in stage.route.groups]
+
+
+def _input(plan: InputPlan) -> dict[str, Any]:
+    return {
+        "alias": plan.alias,
+        "source": plan.source,
+        "columns": {c.name: [c.value.sql, name(c.value.type), str(c.value.type)] for c in plan.columns},
+        "keys": list(plan.keys),
+        "filter": _sql(plan.filter),
+        "time": plan.time,
+        "null_keys": plan.keep_null_keys,
+    }
+
+
+def _tree(tree: Join | Leaf) -> Any:
+    if isinstance(tree, Leaf):
+        return tree.input
+    return {
+        "kind": tree.kind,
+        "inputs": [_tree(i) for i in tree.inputs],
+        "keys": [list(k) for k in tree.keys],
+        "bounds": sorted([b.left, b.right, b.low_us, b.high_us] for b in map(_ordered, tree.bounds)),
+        "predicate": _sql(tree.predicate),
+        "where": _sql(tree.where),
+    }
+
+
+def _ordered(bound: Bound) -> Bound:
+    return bound if bound.left <= bound.right else bound.turned
+
+
+def _sql(value: Expr | None) -> str | None:
+    return None if value is None else value.sql
+
+
+_BEHIND = "groups", "tables"  # fields that follow the stages
+
+
+def compare(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Return why a checkpoint of `old` cannot serve `new`, a sentence for each reason; [] if it can."""
+    return list(_differences(old, new))
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    if why := PLAN.refused(old.get("version"), "the checkpoint"):  # other fields may be missing
+        yield why
+        return
+    if "stages" in old:
+        yield from _strange(old, ("version", "units", "stages", *_BEHIND))
+    if old.get("groups") != new.get("groups"):
+        yield f"the groups, their aggregates, HAVING or output.mode were others; {_NEW}"
+        return
+    if old.get("tables") != new.get("tables"):
+        yield f"the rows that were grouped had not met these tables in this way (older versions left tables out); {_NEW}"
+        return
+    stages = [plan.get("stages", [plan]) for plan in (old, new)]
+    if len(stages[0]) != len(stages[1]):
+        was, now = map(len, stages)
+        yield f"the query ran in {was} stage{'s'[: was != 1]} and would run in {now}; {_NEW}"
+        return
+    if "stages" in new:
+        for number, pair in enumerate(zip(*stages, strict=True)):
+            yield from (f"stage {number}: {why}" for why in _stage_differences(*pair))
+        return
+    yield from _stage_differences(old, new)
+
+
+def _strange(old: dict[str, Any], known: Iterable[str]) -> Iterator[str]:
+    """Yield a reason if a later planner has fixed something that this one would silently ignore."""
+    if why := PLAN.strange(old, known, "the checkpoint"):
+        yield why
+
+
+def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    yield from _strange(old, {*new, *_BEHIND})
+    if old["units"] != new["units"]:
+        yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
+    if old.get("route") != new["route"]:
+        yield "rows were routed in another way (join.strategy, join.subgroups); set it back, or start a new checkpoint"
+    names = [[(i["alias"], i["source"]) for i in plan["inputs"]] for plan in (old, new)]
+    if names[0] != names[1]:
+        was, now = (", ".join(s if a == s else f"{s} {a}" for a, s in n) for n in names)
+        yield f"the inputs were {was} and are {now}; {_NEW}"
+        return
+    for before, after in zip(old["inputs"], new["inputs"], strict=True):
+        yield from _input_differences(before, after)
+    yield from _tree_differences(old["tree"], new["tree"])
+
+
+def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    alias = new["alias"]
+    yield from _strange(old, new)
+    yield from _column_differences(alias, old["columns"], new["columns"])
+    labels = {"keys": "key", "filter": "filter", "time": "event time", "null_keys": "treatment of NULL keys"}
+    for field, label in labels.items():
+        if old[field] != new[field]:
+            yield f"the {label} of {alias} was {_said(old[field])} and is {_said(new[field])}; {_NEW}"
+
+
+def _column_differences(alias: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    for column, value in new.items():
+        if column not in old:
+            yield f"{column} is not among the stored columns of {alias}; rows already stored lack it; {_NEW}"
+        elif old[column] != value:
+            was, now = (" ".join(c[column][:2]) for c in (old, new))
+            yield f"{column} was stored as {was} and would be {now}; {_NEW}"
+    for column in old:
+        if column not in new:
+            yield f"{column} is stored but the query does not use it any more; select it, or start a new checkpoint"
+    if list(old) != list(new) and sorted(old) == sorted(new):
+        yield f"the columns of {alias} are stored in another order; {_NEW}"
+
+
+def _tree_differences(old: Any, new: Any) -> Iterator[str]:
+    if not isinstance(old, dict) or not isinstance(new, dict) or _shape(old) != _shape(new):
+        if old != new:
+            yield f"the joins were {_shape(old)} and are {_shape(new)} (numbers are inputs); {_NEW}"
+        return
+    yield from _strange(old, new)
+    labels = {"bounds": "time bounds", "predicate": "condition", "where": "condition above the join"}
+    for field, label in labels.items():
+        if old[field] != new[field]:
+            yield f"the {label} of the {new['kind']} join were {_said(old[field])} and are {_said(new[field])}; {_NEW}"
+    for before, after in zip(old["inputs"], new["inputs"], strict=True):
+        yield from _tree_differences(before, after)
+
+
+def _shape(tree: Any) -> str:
+    if not isinstance(tree, dict):
+        return str(tree)
+    return f"{tree['kind']}({', '.join(map(_shape, tree['inputs']))})"
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(v) if isinstance(v, str) else describe(Bound(*v)) for v in value) or "none"
+    return "none" if value is None else str(value)

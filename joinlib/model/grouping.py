@@ -1,0 +1,88 @@
+"""The groups of a query and what is computed of each; frozen and picklable.
+
+    SELECT o.k AS k, 1 + sum(o.v * 2) AS s  ... GROUP BY o.k  HAVING count(*) > 1
+
+        keys    $g0 = o.k
+        calls   $a0 = sum($x0), $x0 = o.v * 2;  $a1 = count(*)
+        having  $a1 > 1
+        select  k = $g0, s = 1 + $a0
+
+The join's units project joined rows to $g and $x; a finished group has the columns $g and $a.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from joinlib.expr import Expr
+
+Function = Literal["count", "sum", "min", "max", "avg"]
+DELETED = "deleted"  # last column of a changelog
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate function over the rows of a group; NULLs are skipped."""
+
+    name: str
+    function: Function
+    argument: str | None  # a column of joined rows; None: count(*)
+    source: pa.DataType  # type of the argument
+    type: pa.DataType
+    sql: str
+
+
+@dataclass(frozen=True)
+class GroupKey:
+    """A column that all rows of a group share; NULL is a value here."""
+
+    name: str
+    type: pa.DataType
+    sql: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """A key that never decreases while `column`, an event time, increases.
+
+    Groups below `value` of the lowest time to come are final.
+    """
+
+    key: str
+    column: str
+    type: pa.DataType  # type of the column
+    value: Expr
+    behind_us: int = 0  # how far behind the watermark the column of a joined row may be
+
+    def floor(self, watermark: int) -> int:
+        """Return the lowest event time of joined rows still to come at this watermark, µs."""
+        return watermark - self.behind_us
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The groups of a query; `select` and `having` read finished groups."""
+
+    keys: tuple[GroupKey, ...]
+    calls: tuple[AggregateCall, ...]
+    having: Expr | None
+    select: tuple[tuple[str, Expr], ...]
+    changelog: bool = False
+    release: Release | None = None  # None: groups are final when the inputs are closed
+
+    @property
+    def eager(self) -> bool:
+        """Whether each group is emitted as soon as it exists (DISTINCT): nothing of it could change."""
+        return not self.calls and not self.changelog
+
+    @property
+    def final_close(self) -> bool:
+        """Whether groups are emitted because the inputs are closed."""
+        return not self.changelog and not self.eager
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the result."""
+        fields = [pa.field(name, value.type) for name, value in self.select]
+        return pa.schema(fields + ([pa.field(DELETED, pa.bool_())] if self.changelog else []))

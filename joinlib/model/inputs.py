@@ -1,0 +1,90 @@
+"""The inputs of a stage: which rows reach the join, in which columns, and how they are routed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from joinlib.expr import Expr
+
+HASH = "$hash"  # first column of every block: the hash of the row's key
+ORDINAL = "$ordinal"  # a column made by the source: the number of each row in its input, from 0
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """One column of a block. `name` is qualified by the input's alias ("o.order_id", "o.$key0")."""
+
+    name: str
+    value: Expr  # over the source's columns, qualified by the same alias
+
+
+@dataclass(frozen=True)
+class InputPlan:
+    """One input as named in the SQL; a self-join has two over one source.
+
+    Blocks hold the columns `columns`, in this order, of the rows that pass `filter` (neither false nor NULL).
+
+    Rows of an earlier stage have no alias in the SQL: those of stage 0 are "$0", and columns keep their
+    names ("o.order_id"). `behind` says how far behind the watermark each of their event times may be; one
+    that it does not name may be any time.
+    """
+
+    number: int  # position among the stage's inputs: the `input` of a block
+    alias: str  # name in the SQL, unique: "o"
+    source: str  # name of the input in the spec: "orders"; "$stage0" for the rows of stage 0
+    read: tuple[str, ...]  # the columns needed of the source; unqualified, except those of a stage
+    filter: Expr | None
+    columns: tuple[StoredColumn, ...]
+    keys: tuple[str, ...]  # names among columns; position i of every input is the same key class, same type
+    # Name among columns: the event time, timestamp('us', 'UTC') or timestamp('us'), or the row's number.
+    time: str | None
+    delay_us: int  # how far rows may be behind the highest event time
+    idle_us: int | None  # an input silent for this long does not hold back the watermark
+    keep_null_keys: bool  # an outer or anti join emits rows with a NULL key as unmatched
+    upstream: int | None = None  # the earlier stage whose rows these are; they are never late
+    behind: tuple[tuple[str, int], ...] = ()  # of upstream rows: column, µs behind the watermark
+    # Over the source's columns: rows for which it is true go to unit 0, whatever their key is.
+    apart: Expr | None = None
+    copies: int = 0  # if not 0: rows, without keys, are copied to the first `copies` units, a power of two
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the stored columns."""
+        return pa.schema([pa.field(c.name, c.value.type) for c in self.columns])
+
+    @property
+    def numbered(self) -> bool:
+        """Whether rows are stored with their numbers, by which they expire."""
+        return self.time == f"{self.alias}.{ORDINAL}"
+
+    @property
+    def source_time(self) -> str | None:
+        """The source's column that holds the event time."""
+        return self.time and self.time.removeprefix(f"{self.alias}.")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The units that store one input: [first, first + units), in equal subgroups. All are powers of two."""
+
+    first: int
+    units: int
+    subgroups: int  # d (or e) of join-biclique
+
+
+@dataclass(frozen=True)
+class Biclique:
+    """The groups of a stage's two inputs, by input number."""
+
+    groups: tuple[Group, Group]
+
+    @property
+    def skip_bits(self) -> int:
+        """Top bits of a key's hash that are equal in all rows of a unit, whichever input they belong to."""
+        return min(g.subgroups for g in self.groups).bit_length() - 1
+
+
+def read_columns(plans: Iterable[InputPlan]) -> list[str]:
+    """Return the columns of one source that the inputs over it need, each once."""
+    return list(dict.fromkeys(c for p in plans for c in p.read))

@@ -1,0 +1,5 @@
+"""How does a plan read in words? What it decided, what it stores and for how long, and what to beware of."""
+
+from joinlib.plan.explain.pipeline import cautions, explain
+
+__all__ = ["cautions", "explain"]

@@ -1,0 +1,35 @@
+"""Explains NOT IN over values that may be NULL: where rows meet, what that costs, and how to avoid it."""
+
+from collections.abc import Iterator
+
+from joinlib.model.inputs import InputPlan
+from joinlib.model.joins import Leaf
+from joinlib.model.operator import Operator
+from joinlib.model.stage import Stage
+
+
+def beside(stage: Stage, join: Operator) -> Iterator[str]:
+    """Explain why the second input of a join without a key is read a second time."""
+    given = join.children[1]
+    if join.kind != "anti" or join.sides[0].keys or not isinstance(given, Leaf):
+        return
+    plan = stage.inputs[given.input]
+    if join.index == "scan":
+        yield (
+            f"NOT IN: a NULL keeps every row out, so {plan.alias} = {plan.source} takes the rows of {plan.source} that have one"
+            f" to each of the {stage.units} units; ... IS NOT NULL in the subquery does without"
+        )
+        return
+    apart = next(i.apart for i in stage.inputs if i.apart is not None)
+    yield (
+        f"NOT IN: rows for which {apart.sql} are kept out by any row of {plan.source}, so they go to one unit, and"
+        f" {plan.alias} = {plan.source} takes a copy of every row there{_stored(plan, join)}; ... IS NOT NULL in WHERE does"
+        " without"
+    )
+
+
+def _stored(plan: InputPlan, join: Operator) -> str:
+    names = [c.name for c in plan.columns]
+    if {c for bound in join.bounds for c in (bound.left, bound.right)}.issuperset(names):
+        return ", of which few are stored: they differ in their time at most"
+    return f" ({', '.join(names)})"

@@ -1,0 +1,112 @@
+"""Explains a join-biclique: where rows are stored, why, and the cost compared with a join-matrix (BiStream,
+equations 1 to 6).
+"""
+
+from collections.abc import Iterator
+from math import isqrt
+
+from joinlib.model.inputs import Biclique, Group
+from joinlib.model.joins import Meet
+from joinlib.model.operator import Operator
+from joinlib.model.stage import Stage
+from joinlib.plan.explain.estimate import LARGE, said, share
+
+
+def routes(stage: Stage) -> Iterator[str]:
+    """Say, for each input, which units store it and which units it probes."""
+    assert stage.route is not None
+    for plan, group in zip(stage.inputs, stage.route.groups, strict=True):
+        other = stage.route.groups[1 - plan.number]
+        yield f"{plan.alias} is stored in {_units(group)}, and probes {_probed(other)}"
+
+
+def _units(group: Group) -> str:
+    last = group.first + group.units - 1
+    where = f"unit {last}" if group.units == 1 else f"units {group.first} to {last}"
+    each = group.units // group.subgroups
+    if group.subgroups == 1:
+        return f"one of {where}, at random" if group.units > 1 else where
+    if each == 1:
+        return f"one of {where}, by its key; a hot key in several of them"
+    return f"one of {each} of {where}: which {each}, by its key (of {group.subgroups} subgroups), which one, at random"
+
+
+def _probed(group: Group) -> str:
+    each = group.units // group.subgroups
+    return "one unit" if each == 1 else f"{each} units" + ("" if group.subgroups > 1 else ", all of them")
+
+
+def figures(stage: Stage) -> Iterator[str]:
+    """Compare memory and traffic (equations 1, 2, 5 and 6) and the gain of
+    one more unit (3, 4) with a join-matrix.
+    """
+    assert stage.route is not None
+    (r, s), units = stage.route.groups, stage.units
+    a, b = (plan.alias for plan in stage.inputs)
+    rows, columns = matrix(units)
+    yield f"state      {_sum(1, a, 1, b)} (eq. 1); in a join-matrix of {rows} x {columns}: {_sum(columns, a, rows, b)} (eq. 2)"
+    if _together(stage.route):
+        out, back = s.units // s.subgroups, r.units // r.subgroups
+        less = ", less the copies that find both sides in one unit"
+    else:
+        out, back = s.units // s.subgroups + 1, r.units // r.subgroups + 1
+        less = ""
+    yield f"traffic    {_sum(out, a, back, b)} (eq. 5{less}); in the matrix {_sum(columns, a, rows, b)} (eq. 6)"
+    yield f"a unit more holds a unit more of new rows; a row more of the matrix first copies 1/{columns} of {b} (eq. 3, 4)"
+
+
+def matrix(units: int) -> tuple[int, int]:
+    """Rows and columns of the squarest join-matrix with this number of units, a power of two."""
+    rows = 1 << (isqrt(units).bit_length() - 1)
+    return rows, units // rows
+
+
+def _together(route: Biclique) -> bool:
+    return route.groups[0] == route.groups[1]
+
+
+def _sum(first: int, a: str, second: int, b: str) -> str:
+    return f"{_times(first)}{a} + {_times(second)}{b}"
+
+
+def _times(number: int) -> str:
+    return "" if number == 1 else f"{number} "
+
+
+def why(stage: Stage, join: Operator) -> Iterator[str]:
+    """Explain which rule chose the operator, and the estimate that the rule rests on."""
+    if join.sides[0].keys:
+        yield "join.strategy biclique: each input is stored once; rows of a hot key lie over several units (ContRand)"
+        yield "hot keys are found from what came; a row probes every unit in which an older rule may have put a partner"
+        return
+    if stage.index == "sorted":
+        yield f"no equality, but comparisons: stored rows are sorted, and found by {_arrays(join)}"
+    else:
+        yield "no equality that tells a row's unit, and no comparison to sort by: every stored row is looked at"
+    yield f"by the textbook {said(join)} match, of those kept at the same time: rows probe everywhere, and are stored once"
+
+
+def sorted_by_key(stage: Stage) -> Iterator[str]:
+    """Explain the sorted index of a join by equality and comparisons, where the spec asks for it."""
+    if stage.index == "sorted" and stage.route is None and stage.operators:
+        yield f"join.strategy inequality: the rows of a key are kept sorted, and found by {_arrays(stage.operators[-1])}"
+
+
+def _arrays(join: Operator) -> str:
+    times = {c for b in join.bounds for c in (b.left, b.right)}
+    by = (m for m in join.meets if m.left.sql not in times)
+    how = ", ".join(f"{m.left.sql} {m.sign} {m.right.sql}{_shift(m)}" for m in by) or "time"
+    return f"permutation arrays ({how})"
+
+
+def _shift(meet: Meet) -> str:
+    return "" if not meet.shift else f" {'-' if meet.shift < 0 else '+'} {abs(meet.shift):g}"
+
+
+def warnings(stage: Stage, join: Operator) -> Iterator[str]:
+    """Warn of a result that grows as the product of its inputs."""
+    if join.kind == "inner" and not join.sides[0].keys and share(join) >= LARGE:
+        yield (
+            f"{said(join)} may match: the result may be very much larger than the inputs. It comes in bounded frames and slows"
+            " the inputs down; make the condition stricter, or bound the time"
+        )

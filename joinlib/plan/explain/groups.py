@@ -1,0 +1,66 @@
+"""Explains the groups of a plan: what is computed where, when a group is emitted, and what is kept."""
+
+from collections.abc import Iterator
+
+from joinlib.expr.types import name
+from joinlib.model.grouping import Grouping
+from joinlib.model.stage import Pipeline
+from joinlib.spec.duration import text as duration
+
+
+def grouped(pipeline: Pipeline, grouping: Grouping) -> str:
+    """Describe the second phase, which follows the join, and the result."""
+    columns = ", ".join(f"{field.name} {name(field.type)}" for field in grouping.schema)
+    lines = ["Groups", *(f"  {line}" for line in _groups(pipeline, grouping)), "", "Result", f"  {columns}"]
+    warned = [f"  - {line}" for line in cautions(pipeline, grouping)]
+    return "\n".join(lines + (["", "Warnings", *warned] if warned else []))
+
+
+def _groups(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
+    by = ", ".join(f"{key.sql} {name(key.type)}" for key in grouping.keys)
+    yield f"by      {by or 'nothing: all rows are one group'}"
+    for call in grouping.calls:
+        yield f"of      {call.sql} {name(call.type)}"
+    if grouping.having is not None:
+        yield f"having  {grouping.having.sql}"
+    yield "phase 1 each unit of the join makes one partial for each group and batch"
+    yield f"phase 2 {pipeline.units} units of groups, hashed by group, merge partials and keep them"
+    yield f"out     {_moment(grouping)}"
+    yield f"keeps   {_kept(grouping)}"
+
+
+def cautions(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
+    """Warn of state that grows without bound, and of what two attempts of a batch may count differently."""
+    if grouping.final_close and grouping.release is None:
+        yield (
+            "groups come out only when the inputs are closed (--until-done): none of them is an event time that the"
+            " watermark passes; group by date_trunc of one and bound the time between the inputs, or write output.mode:"
+            " changelog"
+        )
+    elif not grouping.final_close and grouping.keys:
+        yield "every group is kept forever, for it may change (or come again); state grows with the number of groups"
+    asked = [lookup.table.alias for lookup in pipeline.last.lookups if lookup.caching.mode != "full"]
+    if asked:
+        yield (
+            f"what is not kept whole of {', '.join(asked)} is asked for again when a task is run again, and may have changed:"
+            " then some groups hold what the first attempt found, and others what the second did; cache: full shows both the"
+            " same table"
+        )
+
+
+def _moment(grouping: Grouping) -> str:
+    if grouping.changelog:
+        return "a row for each group that a batch has changed; deleted: HAVING is no longer true of it"
+    if grouping.eager:
+        return "a group when it is new: nothing in it can change"
+    release = grouping.release
+    if release is None:
+        return "once, when the inputs are closed"
+    behind = f", {duration(release.behind_us)} behind," if release.behind_us else ""
+    return f"once, when the watermark{behind} has passed all of its {release.value.sql}; the rest when the inputs are closed"
+
+
+def _kept(grouping: Grouping) -> str:
+    if grouping.eager:
+        return "which groups have come out"
+    return "groups until they come out" if grouping.release is not None else "all groups"

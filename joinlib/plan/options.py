@@ -1,0 +1,31 @@
+"""The options that a query is planned with, besides its text and its inputs."""
+
+from dataclasses import dataclass
+
+from joinlib.errors import SpecError
+
+STRATEGIES = ("auto", "multiway", "binary", "biclique", "inequality")
+
+
+@dataclass(frozen=True)
+class JoinOptions:
+    """The options of `join` in the spec.
+
+    Raises:
+        SpecError: if a value is out of its range.
+    """
+
+    units: int = 8  # a power of two: the number of partitions of the state
+    # Rows further apart in event time than this many microseconds do not match.
+    retention_us: int | None = None
+    strategy: str = "auto"  # one of STRATEGIES
+    subgroups: int | None = None  # of a biclique; None: the planner decides
+    window_rows: int | None = None  # rows whose numbers differ by more do not match
+
+    def __post_init__(self) -> None:
+        if self.units < 1 or self.units & (self.units - 1):
+            raise SpecError(f"join.units is {self.units}; it must be a power of two")
+        if self.retention_us is not None and self.retention_us <= 0:
+            raise SpecError(f"join.retention is {self.retention_us} µs; it must be positive")
+        if self.strategy not in STRATEGIES:
+            raise SpecError(f"join.strategy is {self.strategy!r}; it must be one of {', '.join(STRATEGIES)}")

@@ -1,0 +1,40 @@
+"""The sink of one task and batch: result rows become files, messages, or a sample for the console."""
+
+import uuid
+from typing import Protocol
+
+import pyarrow as pa
+
+from joinlib.model.tuning import Tuning
+from joinlib.sink.config import SinkConfig, staging
+from joinlib.sink.console import ConsoleSink
+from joinlib.sink.files import FileSink
+
+
+class Sink(Protocol):
+    """Takes the results of one task and batch, one unit after the other."""
+
+    def write(self, batch: pa.RecordBatch) -> None: ...
+    def next_unit(self) -> tuple[tuple[str, ...], bytes | None]:
+        """End a unit: return the names of the staged files that it has begun, and rows to show, if any."""
+        ...
+
+    def close(self) -> None:
+        """End the task: all that was written is complete. Manifests may be saved only after this."""
+        ...
+
+
+def open_sink(
+    config: SinkConfig, schema: pa.Schema, tuning: Tuning, *, partition: int, batch: int, attempt: int
+) -> Sink:
+    """Open the sink of one task and batch. `attempt` is Spark's number of this attempt at the task."""
+    if config.kafka is not None:
+        from joinlib.sink.kafka.sink import KafkaSink  # the client is loaded where there is a topic
+
+        return KafkaSink(config.kafka, partition, batch)
+    if config.kind == "files":
+        assert config.folder is not None
+        # Attempts of two drivers may have the same number while executors of the older one are still ending.
+        name = f"part-{partition:05d}-{attempt}-{uuid.uuid4().hex[:8]}.{config.format}"
+        return FileSink(staging(config.folder, batch) / name, config.format, schema, tuning)
+    return ConsoleSink(config.show if config.kind == "console" else 0, schema)

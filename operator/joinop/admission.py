@@ -1,0 +1,151 @@
+"""Admission: can this document be run?
+
+The answer lists everything that is wrong, each with its field and the fix.
+
+Validation plans the query and needs no Spark. It takes a few milliseconds for a new document; verdicts on
+recent ones are kept.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from joinlib import deploy
+from joinlib.errors import SpecError, SqlError, StreamJoinError
+from joinlib.model.fingerprint import fingerprint
+from joinlib.plan import pipeline_of
+from joinlib.plan.explain import explain
+from joinlib.spec import StreamJoin, parse
+from joinlib.spec.model import Batch, Driver, Executors, JoinSettings, Scaling
+from joinop import volumes
+from joinop.flatten import LIVE, flatten
+from joinop.memoize import memoized
+from joinop.names import Object
+
+_PLAN_MAX = 16_000  # characters in the status
+_SECTIONS = {
+    "join": JoinSettings(),
+    "batch": Batch(),
+    "driver": Driver(),
+    "executors": Executors(),
+    "scaling": Scaling(),
+}
+_DEFAULTS = flatten(
+    {name: section.model_dump(mode="json", by_alias=True) for name, section in _SECTIONS.items()}
+)
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A document that can be run."""
+
+    document: Object
+    model: StreamJoin
+    plan: str
+    fingerprint: dict[str, Any]  # what a checkpoint depends on
+    config_hash: str  # what a running driver cannot take over
+    fields: dict[str, Any] = field(repr=False)  # values that are not defaults, by field
+
+    @property
+    def folder(self) -> str:
+        """Folder of its checkpoint."""
+        return str(self.model.spec.checkpoint.folder)
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A document that cannot be run."""
+
+    problems: tuple[str, ...]
+
+
+def document(obj: Object) -> Object:
+    """Return a StreamJoin as the driver loads it, without what Kubernetes adds."""
+    metadata = {name: obj["metadata"][name] for name in ("name", "namespace")}
+    return {
+        "apiVersion": deploy.API_VERSION,
+        "kind": deploy.KIND,
+        "metadata": metadata,
+        "spec": obj.get("spec", {}),
+    }
+
+
+def validate(given: Object) -> Admitted | Rejected:
+    """Return the verdict on a document. Never raises: a document that breaks the planner is rejected too."""
+    return _validate(json.dumps(given, sort_keys=True, ensure_ascii=False))
+
+
+@memoized(2)  # the document as it is now, and the one that was accepted last
+def _validate(text: str) -> Admitted | Rejected:
+    given = json.loads(text)
+    if problems := tuple(_relative(given)):
+        return Rejected(problems)
+    try:
+        model = parse(text, "spec", Path("/"))  # JSON is YAML
+    except SpecError as error:
+        return Rejected(tuple(line.removeprefix("spec:1: ") for line in str(error).splitlines()))
+    try:
+        stages = pipeline_of(model)
+        plan, marks = explain(stages), fingerprint(stages)
+    except StreamJoinError as error:
+        return Rejected((*volumes.problems(model.spec), _planned(error)))
+    except Exception as error:  # noqa: BLE001  one document must not stop the operator
+        return Rejected(
+            (f"spec.sql: the planner cannot cope with it ({type(error).__name__}); simplify the query",)
+        )
+    if problems := (*_name(given), *volumes.problems(model.spec)):
+        return Rejected(problems)
+    said = _said(model)
+    return Admitted(given, model, plan[:_PLAN_MAX], json.loads(json.dumps(marks)), _hash(said), said)
+
+
+def _said(model: StreamJoin) -> dict[str, Any]:
+    """Return the values that differ from the defaults, whether those were written out or not."""
+    found = flatten(model.model_dump(mode="json", by_alias=True, exclude_defaults=True)["spec"])
+    return {
+        place: value for place, value in found.items() if place not in _DEFAULTS or _DEFAULTS[place] != value
+    }
+
+
+def _hash(said: dict[str, Any]) -> str:
+    """Hash what needs a restart. Defaults are left out, so a version with more fields restarts nothing."""
+    lasting = {place: value for place, value in said.items() if not LIVE.match(place)}
+    return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _planned(error: StreamJoinError) -> str:
+    return f"spec.sql: {error}" if isinstance(error, SqlError) else f"spec: {error}"
+
+
+def _name(given: Object) -> Iterator[str]:
+    name = given["metadata"]["name"]
+    if len(name) > deploy.NAME_MAX:
+        yield f"metadata.name: {name!r} is longer than {deploy.NAME_MAX} characters; shorten it"
+
+
+def _relative(given: Object) -> Iterator[str]:
+    """Relative paths: the reader of the spec would make them absolute, but a pod has no folder to start
+    from.
+    """
+    for place, path in _paths(given.get("spec")):
+        if isinstance(path, str) and path and "://" not in path and not path.startswith("/"):
+            yield (
+                f"spec.{place}: {path!r} is relative; in a cluster write an absolute path under the mountPath of a volume"
+            )
+
+
+def _paths(spec: Any) -> Iterator[tuple[str, Any]]:
+    inputs = _get(spec, "inputs")
+    for name in inputs if isinstance(inputs, dict) else ():
+        yield f"inputs.{name}.files.path", _get(inputs[name], "files", "path")
+    yield "output.files.path", _get(spec, "output", "files", "path")
+    yield "checkpoint.path", _get(spec, "checkpoint", "path")
+
+
+def _get(value: Any, *steps: str) -> Any:
+    for step in steps:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value

@@ -1,0 +1,48 @@
+"""One scrape of a driver's status. A figure that is missing is unknown, never zero."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+STARTED = ("Running", "Stopping")
+
+
+@dataclass(frozen=True)
+class Scrape:
+    """An answer of /v1/status, or the reason why there is none."""
+
+    at: float  # monotonic seconds
+    body: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+    @property
+    def phase(self) -> str:
+        return str(self.body.get("phase", ""))
+
+    def number(self, *steps: str) -> float | None:
+        """Return a figure; None if it is missing or not a number."""
+        value: Any = self.body
+        for step in steps:
+            value = value.get(step) if isinstance(value, dict) else None
+        return (
+            value
+            if isinstance(value, int | float) and not isinstance(value, bool) and value == value
+            else None
+        )
+
+    def count(self, *steps: str) -> int | None:
+        found = self.number(*steps)
+        return None if found is None or found < 0 or found == float("inf") else int(found)
+
+    @property
+    def lag(self) -> int | None:
+        """Rows of all inputs together; None if the lag of one is unknown."""
+        by_input = self.body.get("lag")
+        if not isinstance(by_input, dict) or not by_input:
+            return None
+        counts = [self.count("lag", name) for name in by_input]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def ratio(value: float | None) -> str | None:
+    """Format a ratio with two decimals: Kubernetes advises against fractions in an API."""
+    return None if value is None or not 0 <= value < float("inf") else f"{value:.2f}"

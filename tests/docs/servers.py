@@ -1,0 +1,44 @@
+"""What pages talk to, at the addresses that they write: the real servers of the tests, and the programs of their makers."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.docs.play import PATHS
+from tests.kafka.broker import Broker
+from tests.postgres.database import Database
+
+KAFKA, POSTGRES = "localhost:9092", "localhost:5432"
+PASSWORD = "app-password"  # of the user `app`, whom pages log in as
+_TOOLS = {
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+    "kafka-console-producer.sh": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+}
+
+
+def kafka_addresses(broker: Broker) -> Mapping[str, str]:
+    """Where its broker is."""
+    return {KAFKA: broker.servers}
+
+
+def kafka_tools(broker: Broker, folder: Path) -> Mapping[str, str]:
+    """The commands of Kafka's distribution on the path, made of the tests' jars."""
+    folder.mkdir()
+    for name, main in _TOOLS.items():
+        script = folder / name
+        java = "exec java -Xmx128m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+        script.write_text(f"#!/bin/sh\n{java} -cp '{broker.jars}/*' {main} \"$@\"\n")
+        script.chmod(0o755)
+    return {"PATH": f"{folder}{os.pathsep}{PATHS['PATH']}"}
+
+
+def postgres_addresses(database: Database) -> Mapping[str, str]:
+    """Where it is, in a connection string and in a spec."""
+    return {POSTGRES: f"localhost:{database.port}", "port: 5432": f"port: {database.port}"}
+
+
+def login(database: Database) -> None:
+    """The user and the rights that pages take for granted."""
+    database.execute(f"CREATE ROLE app LOGIN PASSWORD '{PASSWORD}'", as_superuser=True)
+    database.execute("GRANT ALL ON SCHEMA public TO app")

@@ -1,0 +1,123 @@
+"""Rows as text and as messages: parsed again they are the rows."""
+
+import base64
+import csv
+import io
+import math
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from joinlib.errors import SpecError
+from joinlib.sink import texts
+from joinlib.sink.config import KafkaSinkConfig
+from joinlib.sink.kafka.messages import messages
+from joinlib.spec.kafka import KafkaConnection
+
+CONNECTION = KafkaConnection(bootstrap_servers="kafka:9092")
+TIMES = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999))  # noqa: DTZ001
+TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "big": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    "tiny": (pa.int8(), st.integers(-128, 127)),
+    "yes": (pa.bool_(), st.booleans()),
+    "double": (pa.float64(), st.floats()),
+    'te"xt\n': (pa.string(), st.text(st.sampled_from('aé"\\\n\x00\x1f\x7f,𝄞'), max_size=4)),
+    "large": (pa.large_string(), st.text(max_size=3)),
+    "decimal": (pa.decimal128(12, 3), st.decimals(-999999, 999999, places=3)),
+    "day": (pa.date32(), st.dates()),
+    "instant": (pa.timestamp("us", "UTC"), TIMES.map(lambda t: t.replace(tzinfo=UTC))),
+    "local": (pa.timestamp("us"), TIMES),
+    "bytes": (pa.binary(), st.binary(max_size=4)),
+    "list": (pa.list_(pa.int64()), st.lists(st.integers(-3, 3), max_size=2)),
+    "struct": (pa.struct({"a": pa.string()}), st.fixed_dictionaries({"a": st.text(max_size=2)})),
+}
+ROWS = st.lists(st.tuples(*(st.none() | values for _, values in TYPES.values())), max_size=5)
+
+
+def batch_of(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) or [()] * len(TYPES)
+    arrays = [pa.array(c, kind) for c, (kind, _) in zip(columns, TYPES.values(), strict=True)]
+    return pa.record_batch(arrays, names=list(TYPES))
+
+
+def as_json(value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(timespec="microseconds") + ("Z" if value.tzinfo else "")
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value) if isinstance(value, Decimal | date) else value
+
+
+@given(rows=ROWS)
+def test_json_is_the_rows(rows: list[tuple[Any, ...]]) -> None:
+    """One object a row, in order, whatever is in the strings; also of a slice."""
+    batch = batch_of([*rows, *rows]).slice(len(rows))
+    for made, row in zip(texts.json_objects(batch).to_pylist(), rows, strict=True):
+        read = orjson.loads(made)
+        assert list(read) == list(TYPES)
+        for value, told in zip(row, read.values(), strict=True):
+            if isinstance(value, Decimal):
+                assert Decimal(told) == value
+            else:
+                assert told == as_json(value)
+
+
+@given(rows=ROWS)
+def test_csv_is_the_rows(rows: list[tuple[Any, ...]]) -> None:
+    """Strings are quoted, NULL is nothing at all."""
+    names = ["big", 'te"xt\n', "large", "day", "local"]
+    batch = batch_of(rows).select(names)
+    places = [list(TYPES).index(n) for n in names]
+    for made, row in zip(texts.csv_lines(batch).to_pylist(), rows, strict=True):
+        wanted = ["" if row[p] is None else str(as_json(row[p])) for p in places]
+        assert next(csv.reader(io.StringIO(made, newline=""), strict=True)) == wanted
+        assert made.split(",")[0] == wanted[0]
+
+
+def test_keys() -> None:
+    """One column: its text, or no key where it is NULL. Several: a JSON array."""
+    batch = pa.record_batch({"s": ["a", None], "n": [1, 2], "t": pa.array([0, 1], pa.timestamp("us", "UTC"))})
+
+    def keys(*key: str) -> list[bytes | None]:
+        return [k for k, _ in messages(batch, KafkaSinkConfig(CONNECTION, "t", key=key))]
+
+    assert keys() == [None, None]
+    assert keys("s") == [b"a", None]
+    assert keys("n") == [b"1", b"2"]
+    assert keys("t") == [b"1970-01-01T00:00:00.000000Z", b"1970-01-01T00:00:00.000001Z"]
+    assert keys("s", "n") == [b'["a",1]', b"[null,2]"]
+
+
+@pytest.mark.parametrize(("format", "value"), [("json", b'{"k":1,"n":5}'), ("csv", b"1,5")])
+def test_a_group_that_is_gone_is_a_tombstone(format: Any, value: bytes) -> None:
+    """Its key without a value; the flag itself is in no message."""
+    batch = pa.record_batch({"k": [1, 2], "n": [5, 6], "deleted": [False, True]})
+    target = KafkaSinkConfig(CONNECTION, "t", format, key=("k",), changelog=True)
+    assert list(messages(batch, target)) == [(b"1", value), (b"2", None)]
+
+
+@given(sizes=st.lists(st.integers(0, 900), min_size=1, max_size=12), limit=st.integers(1400, 3000))
+def test_a_frame_is_cut_until_it_fits(sizes: list[int], limit: int) -> None:
+    """All rows, in order, in messages no larger than the limit."""
+    batch = pa.record_batch({"s": ["x" * n for n in sizes]})
+    made = [v for _, v in messages(batch, KafkaSinkConfig(CONNECTION, "t", "arrow", max_bytes=limit)) if v]
+    assert max(map(len, made)) <= limit
+    read = pa.concat_tables([pa.ipc.open_stream(v).read_all() for v in made])
+    assert read["s"].to_pylist() == batch["s"].to_pylist()
+
+
+def test_a_row_that_no_message_holds() -> None:
+    """The error names topic, size and limit."""
+    batch = pa.record_batch({"s": ["x" * 5000]})
+    with pytest.raises(SpecError, match=r"takes 5\d{3} bytes, a message of topic t at most 2000; raise"):
+        list(messages(batch, KafkaSinkConfig(CONNECTION, "t", "arrow", max_bytes=2000)))

@@ -1,0 +1,59 @@
+"""The shape of the code: one name for each class, functions that fit on a screen, and Spark in one package."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PRODUCT = ("joinlib", "jobs", "operator/joinop")
+LONGEST = 60  # lines of a function
+# Processes are started there, some before anything of Spark can be imported.
+WITHOUT_SPARK = ("joinlib/spark/__init__.py", "joinlib/spark/boot/")
+
+
+def sources() -> Iterator[Path]:
+    """The product's own Python files."""
+    for folder in PRODUCT:
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def test_a_class_name_is_defined_once() -> None:
+    """One word, one meaning."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_function_needs_scrolling() -> None:
+    """Long functions hide what they do."""
+    long = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _lines(node) > LONGEST
+    ]
+    assert long == []
+
+
+def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from `def` to the end, without the docstring."""
+    count = (function.end_lineno or 0) - function.lineno + 1
+    first = function.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        count -= (first.end_lineno or 0) - first.lineno + 1
+    return count
+
+
+def test_what_lies_in_the_spark_package_is_about_spark() -> None:
+    """What never imports pyspark, or a module that does, belongs to another package."""
+    strange = [
+        name
+        for path in sorted((ROOT / "joinlib" / "spark").rglob("*.py"))
+        if not (name := str(path.relative_to(ROOT))).startswith(WITHOUT_SPARK)
+        and not any(mark in path.read_text() for mark in ("pyspark", "py4j", "joinlib.spark"))
+    ]
+    assert strange == []

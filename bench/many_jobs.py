@@ -26,8 +26,9 @@ from typing import Any
 
 import psutil
 from aiohttp import web
-from joinop.resources import CLAIM, POD
+from joinop.resources import CLAIM
 
+from joinlib.deploy import POD
 from tests.deploy.operator.apiserver import ApiServer
 from tests.deploy.operator.objects import driver_pod, running, stream_join
 

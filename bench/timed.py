@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from joinlib.compiled import compiled, default_cores
+from jobs.flow import default_cores
+from joinlib.compiled import compiled
 from joinlib.spark.job import Report, started
 from joinlib.spec import load
 

@@ -5,6 +5,7 @@ The thread starts Spark, waits and stops; the main thread sees only batches in a
 """
 
 import contextlib
+import os
 import queue
 import threading
 import traceback
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from joinlib.spark.job import Report, RunningJob
 
 _POLL_S = 0.3
+
+
+def default_cores() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 class Flow(threading.Thread):

@@ -3,7 +3,6 @@
 Planning happens here, once per run; nothing is started or read.
 """
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pyarrow as pa
 from joinlib.engine.sources import SourcePlan, SourceTask
 from joinlib.engine.task import JoinTask
 from joinlib.errors import SpecError
-from joinlib.join import forward
 from joinlib.lookup.files import FilesTable
 from joinlib.lookup.postgres import PostgresConfig, PostgresTable
 from joinlib.lookup.task import TableTask
@@ -62,7 +60,6 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     pipeline = pipeline_of(document)
     if pipeline.budget is not None:
         tuning = replace(tuning, levelled=True, seal_bytes=pipeline.budget.head)
-    forward.check(pipeline)
     checkpoint = spec.checkpoint.folder
     named = dict.fromkeys(p.source for p in pipeline.inputs)
     sources = tuple(_source(name, spec.inputs[name]) for name in named)
@@ -117,11 +114,6 @@ def _table(lookup: Lookup, document: StreamJoin, checkpoint: Path) -> TableTask:
     files = _config(name, given)
     assert isinstance(files, FilesConfig)
     return TableTask(lookup, FilesTable(name, files, given.arrow_schema, lookup.table.read), folder)
-
-
-def default_cores() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def with_tables(plan: Compiled, tables: tuple[TableTask, ...]) -> Compiled:

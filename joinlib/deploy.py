@@ -9,10 +9,52 @@ all three can import it.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 # The kind.
 GROUP, VERSION, KIND, PLURAL = "streamjoin.dev", "v1alpha1", "StreamJoin", "streamjoins"
 API_VERSION = f"{GROUP}/{VERSION}"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Where objects of a kind are in the Kubernetes API."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def root(self) -> str:
+        """Path of the group and version."""
+        return f"/{self._prefix}/{self.api_version}"
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """The arguments of the official client's `Resource`: what discovery would find."""
+        return {
+            "prefix": self._prefix,
+            "group": self.group,
+            "api_version": self.version,
+            "kind": self.kind,
+            "name": self.plural,
+            "namespaced": True,
+        }
+
+    @property
+    def _prefix(self) -> str:
+        return "apis" if self.group else "api"
+
+
+# Kinds that operator and driver both ask for.
+POD = Resource("", "v1", "Pod", "pods")
+LEASE = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 
 # Labels. Of an object of a job: name, instance, component. Of what the operator makes: managed-by.
 LABEL = "app.kubernetes.io/"

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, TextIO
 from jobs.cli.screen import Live, Plain, Scene, Shown, View
 from jobs.cli.summary import near, summary
 from jobs.figures import beginning
-from jobs.flow import Flow
+from jobs.flow import Flow, default_cores
 from jobs.probes import Chooser, choosers
-from joinlib.compiled import compiled, default_cores
+from joinlib.compiled import compiled
 from joinlib.errors import StreamJoinError, Unforeseen, exit_code
 from joinlib.plan import Pipeline
 from joinlib.plan.explain import cautions

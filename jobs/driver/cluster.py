@@ -11,7 +11,7 @@ from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import load_incluster_config
 from kubernetes.dynamic import DynamicClient, Resource
 
-from joinlib.deploy import DRIVER, EXECUTOR, driver, match, selector
+from joinlib.deploy import DRIVER, EXECUTOR, LEASE, POD, driver, match, selector
 from joinlib.lease import TIMEOUT_S, ClusterLease, refusal
 from joinlib.spec.model import StreamJoin
 
@@ -59,7 +59,7 @@ def clear_executors(
     Raises:
         Unreachable: The API server refused, or did not answer.
     """
-    pods = _resource(client or connect(), "Pod", "pods")
+    pods = Resource(**POD.known, client=client or connect())
     chosen = {
         "namespace": namespace,
         "label_selector": selector(match(document.metadata.name, EXECUTOR)),
@@ -85,21 +85,9 @@ def lease_of(
     name = document.metadata.name
     kind = {"apiVersion": document.api_version, "kind": document.kind}
     owners = [{**kind, "name": name, "uid": owner}] if owner else []
-    leases = _resource(client or connect(), "Lease", "leases", "coordination.k8s.io")
+    leases = Resource(**LEASE.known, client=client or connect())
     return ClusterLease(
         leases, namespace, driver(name), {"labels": match(name, DRIVER), "ownerReferences": owners}
-    )
-
-
-def _resource(client: DynamicClient, kind: str, plural: str, group: str = "") -> Any:
-    return Resource(
-        prefix="apis" if group else "api",
-        group=group,
-        api_version="v1",
-        kind=kind,
-        name=plural,
-        namespaced=True,
-        client=client,
     )
 
 

@@ -35,9 +35,9 @@ from jobs.driver.serve import Answers, HttpServer, application
 from jobs.driver.surroundings import DriverEnvironment, surroundings
 from jobs.driver.view import Moment, Phase, status
 from jobs.figures import beginning
-from jobs.flow import Flow
+from jobs.flow import Flow, default_cores
 from jobs.probes import choosers
-from joinlib.compiled import compiled, default_cores
+from joinlib.compiled import compiled
 from joinlib.errors import NotReady, SpecError, exit_code
 from joinlib.lease import Contender, clock
 from joinlib.metric.table import BY_NAME

@@ -41,8 +41,14 @@ def receipts(turn: Turn, attempt: int, batches: Batches) -> Batches:
         mine, passing = apart(batch, task.number)
         own.append(mine)
         told += [(text, None) for text in receipts_of(passing)]
-    place = {"partition": turn.partition, "batch": turn.batch, "attempt": attempt}
-    sink = open_sink(task.sink, task.pipeline.schema, task.tuning, **place)
+    sink = open_sink(
+        task.sink,
+        task.pipeline.schema,
+        task.tuning,
+        partition=turn.partition,
+        batch=turn.batch,
+        attempt=attempt,
+    )
     for unit, rows, save in turn.units(own):
         made, block = turn.result(unit).receipt(rows, save, sink)
         told.append((made.encode(), block))

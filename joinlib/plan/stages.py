@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from joinlib.errors import SpecError
 from joinlib.expr import ref
+from joinlib.model.joins import Leaf
 from joinlib.model.stage import Pipeline, Stage
 from joinlib.plan.build import Request, bounded, bounds, stage, timed
 from joinlib.plan.forward import forward
@@ -46,7 +47,10 @@ def pipeline(
     alone = isinstance(trees[-1], Scan) and grouping and grouping.release
     # Rows behind the watermark are then late, although no row is stored.
     more = frozenset([alone.column]) if alone else frozenset()
-    return Pipeline(tuple(_told(_stages(queries, trees, request, more), queries, trees)), grouping)
+    found = Pipeline(tuple(_told(_stages(queries, trees, request, more), queries, trees)), grouping)
+    if len(found.stages) > 1:
+        _check_chain(found)
+    return found
 
 
 def _stages(
@@ -146,3 +150,19 @@ def _check(request: Request) -> None:
         raise SpecError(
             "join.window.rows is for joins by one key: rows of a stage have no numbers; bound the time instead"
         )
+
+
+def _check_chain(found: Pipeline) -> None:
+    """Refuse what several stages cannot do: join without an equality, or limit an input by a number of rows."""
+    for each in found.stages:
+        assert each.units == found.units, "all stages have the same units"
+        if each.route is not None or (isinstance(each.tree, Leaf) and each is not found.last):
+            raise SpecError(
+                "this query needs several stages, each of which joins by equality; one of its joins has none (or"
+                " join.strategy asks for another way)"
+            )
+        assert not any(plan.numbered for plan in each.inputs), "windows of rows are for one stage"
+        assert all(plan.time or not plan.behind for plan in each.inputs), "time is told where it counts"
+    for number, each in enumerate(found.stages[:-1]):
+        assert not each.lookups, "tables are looked up in the last stage"
+        assert number < found.reader(number)[0], "rows go on to a later stage"

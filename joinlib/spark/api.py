@@ -14,7 +14,6 @@ from joinlib.engine.exchange import Sender
 from joinlib.engine.splitter import exchange_rows, spool
 from joinlib.engine.task import JoinTask
 from joinlib.engine.wire import DDL
-from joinlib.join.forward import check
 from joinlib.join.rows import concat
 from joinlib.lookup.load import searchable
 from joinlib.lookup.task import TableTask
@@ -126,7 +125,6 @@ def join(
         ),
         changelog=changelog,
     )
-    check(stages)
     home, tuning = Path(state).resolve() / name, tuning or Tuning()
     tables = tuple(
         _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stages.last.lookups

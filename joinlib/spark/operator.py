@@ -69,9 +69,7 @@ def _turn(task: JoinTask, partitions: int) -> "Turn":
 
 
 def _link(task: JoinTask, partitions: int, batches: Batches) -> Batches:
-    from joinlib.engine.operators import (
-        forwarded,  # tasks need what the driver's copy of this module does not
-    )
+    from joinlib.engine.operators import forwarded
 
     yield from forwarded(_turn(task, partitions), batches)
 

@@ -20,15 +20,13 @@ import orjson
 from kubernetes.aio import dynamic
 from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
-from joinlib.deploy import API_VERSION, KIND, MANAGER
+from joinlib.deploy import API_VERSION, KIND, MANAGER, Resource
 from joinop.credentials import async_client
 from joinop.names import Object
-from joinop.resources import BY_KIND, EVENT, STREAMJOIN, Resource
+from joinop.resources import BY_KIND, EVENT, STREAMJOIN
 
-_PAUSES_S = (
-    0.5,
-    2.0,
-)  # before a request is repeated when the server is busy, unless the server says how long
+# Before a request is repeated when the server is busy, unless the server says how long.
+_PAUSES_S = (0.5, 2.0)
 _LONGEST_S = 30.0  # pause that the server may ask for
 _PAGE = 500  # objects of a listing in one answer
 _APPLY = {"field_manager": MANAGER, "force_conflicts": True}
@@ -229,15 +227,7 @@ class Api:
 def _known(resource: Resource) -> dynamic.Resource:
     """The resource as the client has it: what discovery would find."""
     status = {"kind": resource.kind, "name": f"{resource.plural}/status", "namespaced": True}
-    return dynamic.Resource(
-        prefix="apis" if resource.group else "api",
-        group=resource.group,
-        api_version=resource.version,
-        kind=resource.kind,
-        name=resource.plural,
-        namespaced=True,
-        subresources={"status": status},
-    )
+    return dynamic.Resource(**resource.known, subresources={"status": status})
 
 
 def _where(obj: Object) -> dict[str, str]:

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from joinlib import deploy
+from joinlib.deploy import POD, Resource
 from joinop.names import JobKey, Object, key
 from joinop.ownership import CheckpointOwners
-from joinop.resources import POD, STREAMJOIN, Resource
+from joinop.resources import STREAMJOIN
 
 Part = tuple[str, str]  # kind and name of an object of a job
 _POD_STATUS = ("phase", "reason", "message", "conditions", "containerStatuses", "podIP")

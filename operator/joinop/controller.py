@@ -15,13 +15,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from joinlib import deploy
+from joinlib.deploy import POD, Resource
 from joinop import names
 from joinop.api import ApiError
 from joinop.liveness import Liveness
 from joinop.memoize import resize
 from joinop.names import JobKey, Object, key
 from joinop.reconcile import Reconciler
-from joinop.resources import POD, POD_MONITOR, STREAMJOIN, WATCHED, Resource
+from joinop.resources import POD_MONITOR, STREAMJOIN, WATCHED
 from joinop.workqueue import WorkQueue
 
 log = logging.getLogger("joinop")

@@ -13,6 +13,7 @@ import kopf
 from aiohttp import web
 
 from joinlib import deploy
+from joinlib.deploy import POD, Resource
 from joinop.api import Api, always
 from joinop.cache import ObjectCache
 from joinop.config import Config
@@ -24,7 +25,7 @@ from joinop.liveness import Liveness
 from joinop.metrics import OperatorMetrics
 from joinop.prometheus import Prometheus
 from joinop.reconcile import Reconciler
-from joinop.resources import POD, STREAMJOIN, WATCHED, Resource
+from joinop.resources import STREAMJOIN, WATCHED
 from joinop.serve import serve
 from joinop.transport import DriverTransport
 

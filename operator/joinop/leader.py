@@ -18,10 +18,10 @@ from collections.abc import Callable
 
 from kubernetes import dynamic
 
+from joinlib.deploy import LEASE
 from joinlib.lease import LATE_S, ClusterLease, Conflict, Contender, Lost, Unreachable, clock
 from joinop import names
 from joinop.credentials import blocking_client
-from joinop.resources import LEASE
 
 log = logging.getLogger("joinop")
 _RENEW_S = 2.0
@@ -76,15 +76,7 @@ class Leader:
 def leader(lease: str, me: str) -> Leader:
     """A candidate for a Lease, `NAMESPACE/NAME`."""
     namespace, _, name = lease.partition("/")
-    leases = dynamic.Resource(
-        prefix="apis",
-        group=LEASE.group,
-        api_version=LEASE.version,
-        kind=LEASE.kind,
-        name=LEASE.plural,
-        namespaced=True,
-        client=blocking_client(),
-    )
+    leases = dynamic.Resource(**LEASE.known, client=blocking_client())
     found = ClusterLease(leases, namespace, name, {"labels": names.OPERATOR})
     return Leader(Contender(found, me, clock), _end)
 

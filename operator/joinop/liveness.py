@@ -6,9 +6,9 @@ dead resync    two lists in a row have not come
 
 from dataclasses import dataclass, field
 
+from joinlib.deploy import Resource
 from joinop.cache import version
 from joinop.names import Object
-from joinop.resources import Resource
 
 LATE_S = 60.0
 SILENT_S = 1500.0

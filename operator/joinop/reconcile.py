@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from joinlib import deploy
+from joinlib.deploy import LEASE, POD, Resource
 from joinlib.scale import Load
 from joinop import build, events, names, node_loss, pod_events, volumes
 from joinop.admission import Admitted, document, validate
@@ -27,7 +28,7 @@ from joinop.liveness import Liveness
 from joinop.metrics import OperatorMetrics
 from joinop.names import JobKey, Object
 from joinop.prometheus import Prometheus
-from joinop.resources import BY_KIND, CLAIM, LEASE, NODE, POD, POD_MONITOR, SECRET, STREAMJOIN, Resource
+from joinop.resources import BY_KIND, CLAIM, NODE, POD_MONITOR, SECRET, STREAMJOIN
 from joinop.scrape import Scrape
 from joinop.status import FIGURES, is_due, scaling_input
 

@@ -1,36 +1,13 @@
 """Resources of the Kubernetes API that the operator makes, watches or reads."""
 
-from dataclasses import dataclass
-
 from joinlib import deploy
-
-
-@dataclass(frozen=True)
-class Resource:
-    """Where objects of a kind are in the API."""
-
-    group: str
-    version: str
-    kind: str
-    plural: str
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
-    def root(self) -> str:
-        """Path of the group and version."""
-        return f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
-
+from joinlib.deploy import POD, Resource
 
 STREAMJOIN = Resource(deploy.GROUP, deploy.VERSION, deploy.KIND, deploy.PLURAL)
-POD = Resource("", "v1", "Pod", "pods")
 SECRET = Resource("", "v1", "Secret", "secrets")
 CLAIM = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 EVENT = Resource("", "v1", "Event", "events")
 NODE = Resource("", "v1", "Node", "nodes")
-LEASE = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 POD_MONITOR = Resource("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
 
 # In the order in which they are applied: what a driver's pod needs comes before it.

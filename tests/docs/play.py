@@ -27,14 +27,8 @@ from tests.docs.shell import Failed, Shell
 
 LIMIT_S = 240  # for one block
 PATHS = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-_REPLACED = (
-    "files",
-    "generator",
-    "kafka",
-    "postgres",
-    "console",
-    "noop",
-)  # of which an input or output has one
+# Of these an input or output has one.
+_REPLACED = ("files", "generator", "kafka", "postgres", "console", "noop")
 
 
 class Wrong(AssertionError):

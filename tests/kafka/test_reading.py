@@ -84,9 +84,8 @@ def test_aborted_and_open_transactions_are_not_seen(broker: Broker, tmp_path: Pa
         (producer.commit_transaction if keep else producer.abort_transaction)(20)
 
     assert rest(one) == [1, 10, 3, 30]
-    assert (
-        sum(s.weight for s in one.slices(0, one.discover())) == 12
-    )  # offsets: four are markers, four aborted
+    # Of these offsets four are markers, four aborted.
+    assert sum(s.weight for s in one.slices(0, one.discover())) == 12
 
 
 def test_tombstones_and_keys(broker: Broker, tmp_path: Path) -> None:

@@ -52,12 +52,10 @@ class Trouble:
 
     restart: frozenset[int] = frozenset()  # the process is new
     lost: frozenset[int] = frozenset()  # the executor's indexes are gone
-    dies: Mapping[int, int] = field(
-        default_factory=dict
-    )  # an attempt ends after so many frames; then it is run again
-    fails: frozenset[int] = (
-        frozenset()
-    )  # an attempt is complete, but what it says is lost; then it is run again
+    # An attempt ends after so many frames; then it is run again.
+    dies: Mapping[int, int] = field(default_factory=dict)
+    # An attempt is complete, but what it says is lost; then it is run again.
+    fails: frozenset[int] = frozenset()
     late: frozenset[int] = frozenset()  # a copy of the attempt starts after the batch was committed
 
 

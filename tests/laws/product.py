@@ -43,12 +43,10 @@ class Course:
     """How the batches of a run are run."""
 
     partitions: tuple[int, ...] = (1,)  # of each batch, the last forever
-    twice: frozenset[int] = (
-        frozenset()
-    )  # all tasks of the batch run, what they say is lost, and they run again
-    restart: frozenset[int] = (
-        frozenset()
-    )  # before it all processes are new, and what they kept beside the checkpoint is gone
+    # All tasks of the batch run, what they say is lost, and they run again.
+    twice: frozenset[int] = frozenset()
+    # Before it all processes are new, and what they kept beside the checkpoint is gone.
+    restart: frozenset[int] = frozenset()
     seed: int = 0  # of the order in which rows arrive
 
 

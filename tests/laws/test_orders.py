@@ -129,9 +129,8 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Orders, "after", noted)
     join = flow(tmp_path, probe_cycle=1)
     join.batch(batch(b=[1, 1, 2, 3], c=[1, 9]))  # b and c come first and find nothing in a
-    join.batch(
-        batch(a=[1, 2, 2, 7])
-    )  # 1 finds two, each 2 one in b; then four tuples ask c, and two find one
+    # 1 finds two, each 2 one in b; then four tuples ask c, and two find one.
+    join.batch(batch(a=[1, 2, 2, 7]))
 
     assert (seen[1].asked[:3], seen[1].hit[:3]) == ([0, 4, 4], [0, 3, 2])
     assert (seen[1].found[:3], seen[1].rows) == ([0, 4, 2], [4, 0, 0])

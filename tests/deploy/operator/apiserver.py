@@ -17,9 +17,10 @@ from typing import Any
 import yaml
 from aiohttp import web
 from joinop.names import Object
-from joinop.resources import BY_KIND, STREAMJOIN, Resource
+from joinop.resources import BY_KIND, STREAMJOIN
 
-LEASE = Resource("coordination.k8s.io", "v1", "Lease", "leases")
+from joinlib.deploy import LEASE, Resource
+
 KINDS = {(kind.root.strip("/"), kind.plural): kind for kind in (*BY_KIND.values(), LEASE)}
 At = tuple[str, str, str]  # plural, namespace, name
 
@@ -41,9 +42,8 @@ class ApiServer:
 
     objects: dict[At, Object] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
-    refusals: list[tuple[int, dict[str, str]]] = field(
-        default_factory=list
-    )  # status, headers: of the next lists
+    # Status and headers that the next lists are answered with.
+    refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     port: int = 0
     version: int = 0
     _watches: list[tuple[str, asyncio.Queue[Object]]] = field(default_factory=list)

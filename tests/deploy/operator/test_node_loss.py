@@ -13,9 +13,10 @@ from joinop.liveness import Liveness
 from joinop.metrics import OperatorMetrics
 from joinop.names import JobKey, Object
 from joinop.reconcile import Reconciler
-from joinop.resources import LEASE, POD, STREAMJOIN, Resource
+from joinop.resources import STREAMJOIN
 
 from joinlib import deploy
+from joinlib.deploy import LEASE, POD, Resource
 from tests.deploy.operator.objects import AT, driver_pod, executor_pod, stream_join
 
 GONE, READY, UNKNOWN = (

@@ -18,9 +18,10 @@ from joinop.config import Config
 from joinop.driver_client import DriverClient
 from joinop.liveness import LATE_S, SILENT_S, Liveness
 from joinop.names import JobKey
-from joinop.resources import POD, STREAMJOIN, WATCHED
+from joinop.resources import STREAMJOIN, WATCHED
 from joinop.workqueue import WorkQueue, pause_s
 
+from joinlib.deploy import POD
 from tests.deploy.operator.objects import driver_pod, stream_join
 
 KEY = JobKey("shop", "late")

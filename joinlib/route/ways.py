@@ -1,8 +1,8 @@
 """The three ways of routing rows to units; each stage uses one.
 
-HashRouter        by the top bits of the key's hash; a row is stored and probes in one unit RuleRouter
-nothing is stored: by shares of observed keys, counted for the next rule (BS-Join, section 4) BicliqueRouter
-join-biclique: stored in one unit, probing others; hot keys are counted (BiStream, section 3.2)
+    HashRouter        by the top bits of the key's hash; a row is stored and probes in one unit
+    RuleRouter        nothing is stored: by shares of observed keys, counted for the next rule (BS-Join, section 4)
+    BicliqueRouter    join-biclique: stored in one unit, probing others; hot keys are counted (BiStream, section 3.2)
 """
 
 from collections.abc import Iterator, Mapping

@@ -297,7 +297,7 @@ class Scaling(Model):
 
 
 class Spec(Model):
-    """What to join, from where to where."""
+    """What to join, from which inputs, into which output."""
 
     sql: Annotated[str, StringConstraints(pattern=r"\S")] = Field(description="One SELECT over the inputs.")
     inputs: dict[InputName, Input] = Field(
@@ -359,4 +359,4 @@ class StreamJoin(Model):
     api_version: Literal["streamjoin.dev/v1alpha1"] = Field(description="Version of this schema.")
     kind: Literal["StreamJoin"] = Field(description="The kind of this document.")
     metadata: Metadata = Field(description="What the job is called.")
-    spec: Spec = Field(description="What to join, from where to where.")
+    spec: Spec = Field(description="What to join, from which inputs, into which output.")

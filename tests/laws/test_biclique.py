@@ -1,6 +1,7 @@
 """The law of joins on any predicate: the same multiset as a nested loop, by every route, index and number of units."""
 
 import datetime as dt
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joinlib.arrays import I32
 from joinlib.join import inner, theta
 from joinlib.join.probe import Prober
 from joinlib.model.tuning import Tuning
@@ -230,15 +232,17 @@ def test_a_large_result_comes_in_bounded_frames(tmp_path: Path) -> None:
 def test_a_reader_that_waits_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Back-pressure: of a result as large as the cross product no more is made than is taken."""
     taken: list[int] = []
-    whole = theta._full
+    whole = theta.chunked
 
-    def counting(found: theta.Pairs, limit: int) -> theta.Pairs:
+    def counting(
+        found: theta.Pairs, size: Callable[[tuple[I32, I32]], int], limit: int
+    ) -> Iterator[list[tuple[I32, I32]]]:
         taken.append(0)
-        for frame in whole(found, limit):
+        for frame in whole(found, size, limit):
             taken[-1] += 1
             yield frame
 
-    monkeypatch.setattr(theta, "_full", counting)
+    monkeypatch.setattr(theta, "chunked", counting)
     rows = pa.record_batch([pa.array([0] * 200)], pa.schema([("v", pa.int64())]))
     source = SourceInput(rows.schema)
     for strategy in ("inequality", "biclique"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from joinlib.index.inequality import Op, Run, build
+from joinlib.index.inequality import Op, PermutedRun, build
 
 RESULTS = Path(__file__).parent / "results" / "window.json"
 ROWS, PROBES, RUNS = 100_000, 1_000, 5
@@ -41,7 +41,7 @@ def main() -> None:
     print(RESULTS.read_text())
 
 
-def _best_ms(run: Run, asked: Sequence[np.ndarray], alive: tuple[int, int] | None = None) -> float:
+def _best_ms(run: PermutedRun, asked: Sequence[np.ndarray], alive: tuple[int, int] | None = None) -> float:
     """CPU milliseconds of all pairs of a batch, the best of some runs."""
     best = float("inf")
     for _ in range(RUNS):

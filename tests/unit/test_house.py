@@ -1,6 +1,9 @@
 """The shape of the code: one name for each class, functions that fit on a screen, and Spark in one package."""
 
 import ast
+import importlib
+import re
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +13,7 @@ PRODUCT = ("joinlib", "jobs", "operator/joinop")
 LONGEST = 60  # lines of a function
 # Processes are started there, some before anything of Spark can be imported.
 WITHOUT_SPARK = ("joinlib/spark/__init__.py", "joinlib/spark/boot/")
+IMPORT = re.compile(r"\bfrom ((?:joinlib|jobs|joinop)[.\w]*) import (\w[\w, ]*)")
 
 
 def sources() -> Iterator[Path]:
@@ -57,3 +61,27 @@ def test_what_lies_in_the_spark_package_is_about_spark() -> None:
         and not any(mark in path.read_text() for mark in ("pyspark", "py4j", "joinlib.spark"))
     ]
     assert strange == []
+
+
+def test_what_is_imported_exists() -> None:
+    """In programs within strings, documents and benches as well, which neither mypy nor a test of theirs may read."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    texts = [ROOT / name for name in listed.stdout.split("\0") if name.endswith((".py", ".md", ".in", ".sh"))]
+    wanted = {
+        (module, name.split()[0])
+        for text in texts
+        if text.is_file()
+        for module, names in IMPORT.findall(text.read_text(encoding="utf-8"))
+        for name in names.split(",")
+        if name.strip()
+    }
+    assert [(module, name) for module, name in sorted(wanted) if not _exists(module, name)] == []
+
+
+def _exists(module: str, name: str) -> bool:
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(
+            importlib.import_module(f"{module}.{name}")
+        )
+    except ModuleNotFoundError:
+        return False

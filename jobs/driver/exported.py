@@ -12,7 +12,7 @@ from prometheus_client import Metric
 from jobs.driver.view import Moment
 from joinlib.metric.export import Labels, Values, families
 from joinlib.metric.skew import ds, excess, hottest
-from joinlib.metric.table import LEVELS, MAX_UNITS, PHASES, ROUTES, STEPS
+from joinlib.metric.table import LEVELS, PHASES, ROUTES, SERIES_UNITS, STEPS
 from joinlib.model.time import NEVER
 
 Samples = Mapping[Labels, float | None]
@@ -31,7 +31,7 @@ def values(moment: Moment, units: int, now: float) -> Values:
         **_tables(moment),
         **_probes(moment),
         **_executors(moment),
-        **(_units(moment) if units <= MAX_UNITS else {}),
+        **(_units(moment) if units <= SERIES_UNITS else {}),
     }
     return {f"streamjoin_{name}": samples for name, samples in found.items()}
 

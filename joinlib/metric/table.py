@@ -42,13 +42,13 @@ VERDICTS = (
     "Blind",
     "Pinned",
 )
-MAX_UNITS = 1024  # jobs with more units have no series per unit
+SERIES_UNITS = 1024  # jobs with more units have no series per unit
 
 LABELS: Mapping[str, str] = {
     "input": "the name of an input in the spec",
     "other": "like `input`; in joins of three inputs or more both are aliases of the SQL, and a join below is `a+b`",
     "table": "the name of a table in the SQL",
-    "unit": f"0 to `join.units` - 1; absent where there are more than {MAX_UNITS}",
+    "unit": f"0 to `join.units` - 1; absent where there are more than {SERIES_UNITS}",
     "executor": "Spark's id of an executor",
     "phase": f"of the driver: {', '.join(PHASES)}; of scaling: {', '.join(SCALING)}; of a job: {', '.join(JOB)}",
     "state": ", ".join(EXECUTORS),

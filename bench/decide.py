@@ -12,7 +12,8 @@ from itertools import pairwise
 import orjson
 from joinop import load_metrics, persist
 
-from joinlib.scale import Observed, Policy, State, step
+from joinlib.scale import Observed, State, step
+from tests import configs
 
 EXECUTORS, ROUNDS = 1000, 20
 SUMS = {"ready": EXECUTORS, "said": EXECUTORS, "known": EXECUTORS, "held": 9e11, "capacity": 2e12}
@@ -47,7 +48,7 @@ def exposed() -> bytes:
 
 
 def main() -> None:
-    policy, state, parts = Policy(min=1, max=2000), State(wanted=EXECUTORS), []
+    policy, state, parts = configs.policy(min=1, max=2000), State(wanted=EXECUTORS), []
     answer, text = answered(time.time()), exposed()
     for number in range(ROUNDS):
         times = [time.thread_time()]

@@ -3,8 +3,9 @@
 Planning happens here, once per run; nothing is started or read.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -21,11 +22,13 @@ from joinlib.plan import pipeline_of
 from joinlib.sink.config import KafkaSinkConfig, SinkConfig
 from joinlib.source import Config, FilesConfig, GeneratorConfig, KafkaConfig
 from joinlib.source.parse import CsvFormat
-from joinlib.spec.inputs import Input, KafkaTopics
-from joinlib.spec.kafka import KafkaConnection
+from joinlib.spec.base import Model
+from joinlib.spec.inputs import Files, Generator, Input, KafkaTopics, Postgres
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
 from joinlib.spec.output import KafkaOutput, Output
+
+T = TypeVar("T", CsvFormat, FilesConfig, GeneratorConfig, PostgresConfig)
 
 
 @dataclass(frozen=True)
@@ -92,27 +95,9 @@ def _table(lookup: Lookup, document: StreamJoin, checkpoint: Path) -> TableTask:
     folder = checkpoint / "tables" / lookup.table.alias
     schema = pa.schema([given.arrow_schema.field(c) for c in lookup.table.read])
     if asked := given.postgres:
-        config = PostgresConfig(
-            name=name,
-            table=asked.table,
-            query=asked.query,
-            host=asked.host,
-            port=asked.port,
-            database=asked.database,
-            user=asked.user,
-            uri_env=asked.uri_env,
-            password_env=asked.password_env,
-            password_file=asked.password_file,
-            mode=asked.security.mode,
-            ca_file=asked.security.ca_file,
-            cert_file=asked.security.cert_file,
-            key_file=asked.security.key_file,
-            timeout_us=asked.timeout_us,
-            patience_us=asked.patience_us,
-        )
-        return TableTask(lookup, PostgresTable(config, schema), folder)
-    files = _config(name, given)
-    assert isinstance(files, FilesConfig)
+        return TableTask(lookup, PostgresTable(database(name, asked), schema), folder)
+    assert given.files is not None
+    files = files_of(given.files)
     return TableTask(lookup, FilesTable(name, files, given.arrow_schema, lookup.table.read), folder)
 
 
@@ -123,37 +108,47 @@ def with_tables(plan: Compiled, tables: tuple[TableTask, ...]) -> Compiled:
 
 
 def _config(name: str, plan: Input) -> Config:
-    if files := plan.files:
-        csv = CsvFormat(files.csv.header, files.csv.delimiter, files.csv.quote, files.csv.null)
-        return FilesConfig(
-            files.path, files.format, files.order_by, files.on_bad_file, csv, files.done, files.archive
-        )
-    if made := plan.generator:
-        time = plan.event_time.column if plan.event_time else None
-        return GeneratorConfig(made.rows, made.rows_per_second, made.keys, made.skew, made.seed, time)
+    if plan.files:
+        return files_of(plan.files)
+    if plan.generator:
+        return generator(plan.generator, plan.event_time.column if plan.event_time else None)
     assert plan.kafka is not None  # a database table is not a stream
-    return _topics(name, plan.kafka)
+    return topics(name, plan.kafka)
 
 
-def _topics(name: str, kafka: KafkaTopics) -> KafkaConfig:
-    csv = CsvFormat(False, kafka.csv.delimiter, kafka.csv.quote, kafka.csv.null)
-    return KafkaConfig(
-        connection=KafkaConnection(bootstrap_servers=kafka.bootstrap_servers, security=kafka.security),
-        topics=kafka.names,
-        format=kafka.format,
-        starting=kafka.starting_offsets,
-        on_missing=kafka.on_missing_offsets,
-        on_bad=kafka.on_bad_message,
-        dead_letters=kafka.dead_letters.path if kafka.dead_letters else None,
-        metadata=tuple(kafka.metadata.columns.items()),
-        csv=csv,
-        name=name,
-    )
+# Workers that read no topic do not load the spec's models, which takes them half a second: what they need is
+# copied. The configurations have no defaults, and their fields have the names that they have in the spec.
+
+
+def files_of(files: Files) -> FilesConfig:
+    """Return the configuration of a folder."""
+    return _filled(FilesConfig, files, csv=_filled(CsvFormat, files.csv))
+
+
+def generator(made: Generator, time_column: str | None) -> GeneratorConfig:
+    """Return the configuration of a generator."""
+    return _filled(GeneratorConfig, made, time_column=time_column)
+
+
+def topics(name: str, kafka: KafkaTopics) -> KafkaConfig:
+    """Return the configuration of an input over topics."""
+    return KafkaConfig(name, kafka, _filled(CsvFormat, kafka.csv))
+
+
+def database(name: str, table: Postgres) -> PostgresConfig:
+    """Return the configuration of a table of a database."""
+    return _filled(PostgresConfig, table, table.security, name=name)
+
+
+def _filled(kind: type[T], *models: Model, **others: Any) -> T:
+    names = {f.name for f in fields(kind)} - others.keys()
+    found = {n: getattr(m, n) for m in models for n in names & type(m).model_fields.keys()}
+    return kind(**found, **others)
 
 
 def _sink(output: Output, pipeline: Pipeline) -> SinkConfig:
     if files := output.files:
-        return SinkConfig("files", Path(files.path), files.format)
+        return SinkConfig("files", files.path, files.format)
     if console := output.console:
         return SinkConfig("console", show=console.rows)
     if output.noop:
@@ -174,5 +169,4 @@ def _target(kafka: KafkaOutput, pipeline: Pipeline) -> KafkaSinkConfig:
             raise SpecError(
                 f"output.kafka.key: the result has no column {key!r}; {hint(key, names, 'columns')}"
             )
-    time_us = kafka.transaction_timeout_us
-    return KafkaSinkConfig(kafka, kafka.topic, kafka.format, kafka.key, changelog, transaction_us=time_us)
+    return KafkaSinkConfig(kafka, changelog)

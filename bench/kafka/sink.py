@@ -25,7 +25,7 @@ from joinlib.sink.config import KafkaSinkConfig
 from joinlib.sink.kafka import sink as kafka_sink
 from joinlib.sink.kafka.messages import messages
 from joinlib.sink.kafka.sink import KafkaSink
-from joinlib.spec.kafka import KafkaConnection
+from tests.configs import results
 from tests.kafka.broker import Broker, running
 
 FRAME_ROWS = 100_000
@@ -172,8 +172,7 @@ def _produced(producer: Producer, values: list[bytes | None], *, flush: bool = T
 
 
 def _target(broker: Broker, format: Any, **more: Any) -> KafkaSinkConfig:
-    connection = KafkaConnection(bootstrap_servers=broker.servers)
-    return KafkaSinkConfig(connection, "bench", format, job=uuid.uuid4().hex, **more)
+    return results(broker.servers, "bench", job=uuid.uuid4().hex, format=format, **more)
 
 
 def _warm(broker: Broker) -> None:

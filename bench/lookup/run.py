@@ -32,7 +32,7 @@ from skiplist import Ideal, Random  # noqa: E402
 from joinlib.lookup import kernels as loops  # noqa: E402
 from joinlib.lookup.hashed import SortedHashes  # noqa: E402
 from joinlib.lookup.incremental import LookupCache  # noqa: E402
-from joinlib.lookup.postgres import PostgresConfig, PostgresTable  # noqa: E402
+from joinlib.lookup.postgres import PostgresTable  # noqa: E402
 from joinlib.lookup.ranges import RangeIndex, order  # noqa: E402
 from joinlib.lookup.version import Version, write  # noqa: E402
 from joinlib.route.census import SAMPLE  # noqa: E402
@@ -40,6 +40,7 @@ from joinlib.route.hash import key_hash  # noqa: E402
 from joinlib.route.hotspot import Reservoir, RoutingRule, rule, skew  # noqa: E402
 from joinlib.route.split import split  # noqa: E402
 from joinlib.source.zipf import zipf  # noqa: E402
+from tests import configs  # noqa: E402
 
 ZIPFS = (0.98, 1.04, 1.10, 1.16)
 Result = dict[str, Any]
@@ -83,7 +84,7 @@ def database(quick: bool) -> Result:
         db.fill("customers", pa.table(rows.columns[1:], names=["k", "n", "s"]))
         db.execute("CREATE UNIQUE INDEX ON customers (k)")
         schema = pa.schema([("k", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
-        reader = PostgresTable(PostgresConfig("customers", **db.fields, table="customers"), schema)
+        reader = PostgresTable(configs.table("customers", **db.fields, table="customers"), schema)
 
         def fetch(keys: list[pa.Array]) -> pa.RecordBatch:
             got = reader.fetch(["k"], keys)

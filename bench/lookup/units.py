@@ -36,13 +36,14 @@ from joinlib.lookup.load import load  # noqa: E402
 from joinlib.lookup.postgres import PostgresConfig, PostgresTable  # noqa: E402
 from joinlib.lookup.task import TableTask  # noqa: E402
 from joinlib.lookup.version import write  # noqa: E402
-from joinlib.model.joins import CacheMode  # noqa: E402
 from joinlib.model.stage import Stage  # noqa: E402
 from joinlib.plan import JoinOptions, SourceInput, build  # noqa: E402
 from joinlib.route.hash import key_hash  # noqa: E402
 from joinlib.route.hotspot import RoutingRule, rule  # noqa: E402
 from joinlib.route.split import block_schema  # noqa: E402
 from joinlib.source.zipf import zipf  # noqa: E402
+from joinlib.spec.inputs import CacheMode  # noqa: E402
+from tests import configs  # noqa: E402
 
 TABLE = pa.schema([("k", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
 SQL = "SELECT o.v, t.n, t.s FROM orders o LEFT JOIN t ON o.k = t.k"
@@ -162,7 +163,7 @@ def table_of(rows: int) -> Iterator[PostgresConfig]:
         db.execute("CREATE UNIQUE INDEX ON t (k)")
         db.execute("VACUUM ANALYZE t", as_superuser=False)
         with far(db.port) as port:
-            yield PostgresConfig("t", **{**db.fields, "port": port}, table="t")
+            yield configs.table("t", **{**db.fields, "port": port}, table="t")
 
 
 def whole(config: PostgresConfig, folder: Path) -> float:

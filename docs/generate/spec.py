@@ -179,8 +179,6 @@ def _limits(node: Node) -> str:
         found.append(f"{low} to {high}" if high is not None else f"at least {low}")
     if above is not None:
         found.append(f"more than {above}" + (f", at most {high}" if high is not None else ""))
-    if plain.get("maxLength") == 1:
-        found.append("one character")
     if plain.get("minItems") or plain.get("minProperties"):
         found.append("at least one")
     pattern = plain.get("pattern")

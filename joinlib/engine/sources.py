@@ -21,8 +21,8 @@ class SourcePlan:
     name: str
     config: Config
     schema: pa.Schema
-    max_files: int | None = None  # per batch
-    max_bytes: int | None = None  # per batch
+    max_files: int | None  # per batch
+    max_bytes: int | None  # per batch
 
 
 @dataclass(frozen=True)

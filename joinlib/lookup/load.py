@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,11 @@ from joinlib.errors import SpecError
 from joinlib.lookup.files import FilesTable
 from joinlib.lookup.postgres import PostgresTable
 from joinlib.lookup.task import TableTask
-from joinlib.model.joins import CacheMode, Lookup
+from joinlib.model.joins import Lookup
 from joinlib.route.split import block_schema, prepare
+
+if TYPE_CHECKING:
+    from joinlib.spec.inputs import CacheMode
 
 log = logging.getLogger("joinlib.lookup")
 _MI = 1 << 20

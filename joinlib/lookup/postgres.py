@@ -40,7 +40,7 @@ T = TypeVar("T")
 # Classes of SQLSTATE: connection, resources, shutdown and time-outs, conflicts.
 _PASSING = ("08", "53", "57", "40", "55P03")
 _COPY = "adbc.postgresql.use_copy"
-_USUAL = "PGPASSWORD"
+_USUAL = "PGPASSWORD"  # libpq's, and the default of the spec
 _ROW_BYTES = 24  # of a row without its columns
 
 
@@ -49,21 +49,21 @@ class PostgresConfig:
     """Where a table is and how long to wait for it. It holds no secret, only names of variables and files."""
 
     name: str  # the input's name, for messages
-    table: str | None = None  # "schema.table", or
-    query: str | None = None  # a SELECT
-    host: str | None = None  # host, port, database and user; or
-    port: int = 5432
-    database: str | None = None
-    user: str | None = None
-    uri_env: str | None = None  # the variable that holds a whole connection string
-    password_env: str = _USUAL
-    password_file: Path | None = None
-    mode: str = "require"  # libpq's sslmode
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
-    timeout_us: int = 30_000_000  # limit of one query
-    patience_us: int = 60_000_000  # limit of a call with all its attempts
+    table: str | None  # "schema.table", or
+    query: str | None  # a SELECT
+    host: str | None  # host, port, database and user; or
+    port: int
+    database: str | None
+    user: str | None
+    uri_env: str | None  # the variable that holds a whole connection string
+    password_env: str
+    password_file: Path | None
+    mode: str  # libpq's sslmode
+    ca_file: Path | None
+    cert_file: Path | None
+    key_file: Path | None
+    timeout_us: int  # limit of one query
+    patience_us: int  # limit of a call with all its attempts
 
 
 @dataclass(frozen=True)

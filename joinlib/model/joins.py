@@ -8,16 +8,17 @@ inner join of two inputs may have no key at all: then rows are routed by join-bi
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from joinlib.expr import Expr
 from joinlib.expr.bound import Bound
 from joinlib.model.inputs import InputPlan
 
+if TYPE_CHECKING:
+    from joinlib.spec.inputs import CacheMode
+
 Kind = Literal["inner", "left", "full", "semi", "anti"]  # RIGHT is LEFT with its sides swapped
 
-
-CacheMode = Literal["full", "incremental", "auto"]
 Index = Literal["hash", "sorted", "scan"]  # by key hash, by order, or every row
 
 
@@ -65,7 +66,7 @@ class Join:
 class Caching:
     """What is cached of a table, and for how long."""
 
-    mode: CacheMode = "full"  # full: the whole table; incremental: the rows looked up; auto: by its size
+    mode: "CacheMode" = "full"  # full: the whole table; incremental: the rows looked up; auto: by its size
     refresh_us: int | None = None  # how often it is reloaded (full), or when rows expire (incremental)
     budget: int = 1 << 28  # bytes, for all units together
 

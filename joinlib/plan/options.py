@@ -1,24 +1,27 @@
 """The options that a query is planned with, besides its text and its inputs."""
 
 from dataclasses import dataclass
+from typing import get_args
 
 from joinlib.errors import SpecError
+from joinlib.spec.model import JoinSettings, Strategy
 
-STRATEGIES = ("auto", "multiway", "binary", "biclique", "inequality")
+STRATEGIES = get_args(Strategy)
+_DEFAULT = JoinSettings()
 
 
 @dataclass(frozen=True)
 class JoinOptions:
-    """The options of `join` in the spec.
+    """The options of `join` in the spec, whose defaults they have.
 
     Raises:
         SpecError: if a value is out of its range.
     """
 
-    units: int = 8  # a power of two: the number of partitions of the state
+    units: int = _DEFAULT.units  # a power of two: the number of partitions of the state
     # Rows further apart in event time than this many microseconds do not match.
     retention_us: int | None = None
-    strategy: str = "auto"  # one of STRATEGIES
+    strategy: str = _DEFAULT.strategy  # one of STRATEGIES
     subgroups: int | None = None  # of a biclique; None: the planner decides
     window_rows: int | None = None  # rows whose numbers differ by more do not match
 

@@ -1,15 +1,13 @@
 """An input as the planner knows it: plain values, whether a spec or a DataFrame describes the input."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import pyarrow as pa
 
 from joinlib.errors import SpecError
 from joinlib.expr.types import TIMESTAMP, TIMESTAMP_NTZ, name
 from joinlib.model.joins import Caching
-
-Role = Literal["stream", "table"]
+from joinlib.spec.inputs import Role
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from joinlib.plan.stages import pipeline
 from joinlib.spec.inputs import Input
-from joinlib.spec.model import Spec, StreamJoin
+from joinlib.spec.model import JoinSettings, Spec, StreamJoin
 
 
 def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
@@ -23,13 +23,7 @@ def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
     plan = pipeline(
         spec.sql,
         {name: source(given) for name, given in spec.inputs.items()},
-        JoinOptions(
-            units=spec.join.units,
-            retention_us=spec.join.retention_us,
-            strategy=spec.join.strategy,
-            subgroups=spec.join.subgroups,
-            window_rows=spec.join.window.rows if spec.join.window else None,
-        ),
+        options(spec.join),
         changelog=spec.output.mode == "changelog",
     )
     if spec.output.files is not None:
@@ -38,6 +32,17 @@ def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
         return plan
     executors = spec.executors.min if spec.executors else 1
     return replace(plan, budget=budget(plan, spec.join.memory_bytes, executors))
+
+
+def options(join: JoinSettings) -> JoinOptions:
+    """Return the options of the spec as the planner knows them."""
+    return JoinOptions(
+        units=join.units,
+        retention_us=join.retention_us,
+        strategy=join.strategy,
+        subgroups=join.subgroups,
+        window_rows=join.window.rows if join.window else None,
+    )
 
 
 def source(given: Input) -> SourceInput:

@@ -3,24 +3,23 @@
 from dataclasses import dataclass
 from math import ceil
 
-from joinlib.spec.model import Executors, Spec
+from joinlib.spec.model import Executors, Scaling, Spec
 
 
 @dataclass(frozen=True)
 class Policy:
     """Thresholds, limits and times; times are in seconds."""
 
-    min: int = 1
-    max: int = 1
-    pinned: int | None = None  # spec.executors.instances: a fixed number of executors
-    high: float = 0.8  # T_h of the paper
-    low: float = 0.3  # T_l
-    target: float = 0.6  # Ψ
-    votes: int = 3
-    period_s: float = 60.0
-    # Pause after a change: units still spread, and a cold executor makes a slow batch.
-    cool_s: float = 120.0
-    patience_s: float = 300.0  # for executors to come or go
+    min: int
+    max: int
+    pinned: int | None  # spec.executors.instances: a fixed number of executors
+    high: float  # T_h of the paper
+    low: float  # T_l
+    target: float  # Ψ
+    votes: int
+    period_s: float
+    cool_s: float  # a pause after a change: units still spread, and a cold executor makes a slow batch
+    patience_s: float  # for executors to come or go
     grow: float = 4.0  # a step multiplies the executors by at most this
     shrink: float = 0.5  # and by no less than this
 
@@ -35,7 +34,11 @@ class Policy:
 
 def of_spec(spec: Spec) -> Policy:
     """Return the policy of a spec."""
-    executors, scaling = spec.executors or Executors(), spec.scaling
+    return policy_of(spec.executors or Executors(), spec.scaling)
+
+
+def policy_of(executors: Executors, scaling: Scaling) -> Policy:
+    """Return the policy of these parts of a spec."""
     period_s = scaling.period_us / 1e6
     return Policy(
         min=executors.min,

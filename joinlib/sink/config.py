@@ -5,24 +5,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from joinlib.spec.kafka import KafkaConnection
-
-Format = Literal["parquet", "csv", "jsonl"]
+    from joinlib.spec.inputs import Format
+    from joinlib.spec.output import KafkaOutput
 
 
 @dataclass(frozen=True)
 class KafkaSinkConfig:
     """The topic that takes result rows. It holds no secret."""
 
-    connection: "KafkaConnection"
-    topic: str
-    format: Literal["json", "arrow", "csv"] = "json"
-    key: tuple[str, ...] = ()
+    spec: "KafkaOutput"
     changelog: bool = False  # rows have a flag `deleted`; those where it is set become tombstones
     job: str = ""  # the checkpoint's id, which is part of the transactional ids
     max_bytes: int = 1_000_000  # per message
-    transaction_us: int = 600_000_000  # brokers abort what takes longer from the first row to the commit
     doubtful: int = -1  # a batch that began so long ago that its marker may have expired; -1: none
+
+    @property
+    def topic(self) -> str:
+        return self.spec.topic
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,8 @@ class SinkConfig:
 
     kind: Literal["rows", "files", "kafka", "console", "noop"]
     folder: Path | None = None  # files: the output folder
-    format: Format = "parquet"
-    show: int = 20  # console: at most so many rows per batch and unit
+    format: "Format | None" = None  # files
+    show: int = 0  # console: at most so many rows per batch and unit
     kafka: KafkaSinkConfig | None = None
 
 

@@ -1,6 +1,7 @@
 """Writes result rows as one staged file per task: Parquet, CSV or JSON lines."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +11,9 @@ import pyarrow.parquet as pq
 from joinlib.files import sync
 from joinlib.model.tuning import Tuning
 from joinlib.sink import texts
-from joinlib.sink.config import Format
+
+if TYPE_CHECKING:
+    from joinlib.spec.inputs import Format
 
 
 class FileSink:
@@ -19,7 +22,7 @@ class FileSink:
     The file is made with the first row. Rows of several small units are written together.
     """
 
-    def __init__(self, file: Path, format: Format, schema: pa.Schema, tuning: Tuning) -> None:
+    def __init__(self, file: Path, format: "Format", schema: pa.Schema, tuning: Tuning) -> None:
         self.file, self.format, self.schema, self.tuning = file, format, schema, tuning
         self._writer: pq.ParquetWriter | csv.CSVWriter | JsonWriter | None = None
         self._waiting: list[pa.RecordBatch] = []

@@ -33,8 +33,8 @@ def open_sink(
 
         return KafkaSink(config.kafka, partition, batch)
     if config.kind == "files":
-        assert config.folder is not None
+        assert config.folder is not None and config.format is not None
         # Attempts of two drivers may have the same number while executors of the older one are still ending.
         name = f"part-{partition:05d}-{attempt}-{uuid.uuid4().hex[:8]}.{config.format}"
         return FileSink(staging(config.folder, batch) / name, config.format, schema, tuning)
-    return ConsoleSink(config.show if config.kind == "console" else 0, schema)
+    return ConsoleSink(config.show, schema)

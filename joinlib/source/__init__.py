@@ -22,12 +22,11 @@ from joinlib.source.generator import GeneratorConfig, GeneratorInput, GeneratorR
 from joinlib.source.kafka import KafkaConfig
 from joinlib.source.log import Log
 from joinlib.source.parse import CsvFormat
-from joinlib.source.slices import SLICE_ROWS, Slice, SliceReader, StreamInput
+from joinlib.source.slices import Slice, SliceReader, StreamInput
 
 Config = FilesConfig | GeneratorConfig | KafkaConfig
 
 __all__ = [
-    "SLICE_ROWS",
     "Config",
     "CsvFormat",
     "FilesConfig",

@@ -6,12 +6,9 @@ name is read like any other.
 
 import os
 from pathlib import Path
-from typing import Literal
 
 from joinlib.errors import InputError, SpecError
 from joinlib.source.listing import Found, found_at, locate
-
-Done = Literal["keep", "archive", "delete"]
 
 
 def check(root: Path, archive: Path | None) -> None:

@@ -10,26 +10,26 @@ between leaves too much in the log, but never lets a file be read twice.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from joinlib.errors import InputError, SpecError
+from joinlib.errors import InputError
 from joinlib.files import sync
 from joinlib.source import done, parquet, text
-from joinlib.source.done import Done
 from joinlib.source.fresh import Unreadable
 from joinlib.source.known import KnownFiles
-from joinlib.source.listing import Found, Order, found_at, listing, locate
+from joinlib.source.listing import Found, found_at, listing, locate
 from joinlib.source.log import Entry, Log
 from joinlib.source.parse import CsvFormat
 from joinlib.source.slices import FileRange, Slice, SliceReader
 
-Format = Literal["parquet", "csv", "jsonl"]
-OnBadFile = Literal["fail", "skip"]
+if TYPE_CHECKING:
+    from joinlib.spec.inputs import Done, Format, OnBadFile, Order
+
 _AT_ONCE = 1000  # files put away per batch
 
 
@@ -38,16 +38,12 @@ class FilesConfig:
     """Where the files are and how they are read."""
 
     path: Path  # a folder, or one file
-    format: Format
-    order: Order = "modified"
-    on_bad_file: OnBadFile = "fail"  # an unreadable file stops the job, or is logged, counted and left out
-    csv: CsvFormat = field(default_factory=CsvFormat)
-    done: Done = "keep"  # what becomes of a file that was read
-    archive: Path | None = None  # done: archive
-
-    def __post_init__(self) -> None:
-        if self.format not in ("parquet", "csv", "jsonl"):
-            raise SpecError(f"{self.path}: format {self.format!r} is not one of parquet, csv, jsonl")
+    format: "Format"
+    order_by: "Order"  # of the files of one listing; of equally old ones by name
+    on_bad_file: "OnBadFile"  # an unreadable file stops the job, or is logged, counted and left out
+    csv: CsvFormat
+    done: "Done"  # what becomes of a file that was read
+    archive: Path | None  # done: archive
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ class FileInput:
         known = self._known
         # Where files are put away, few are left to compare, and a name may be used again.
         holds = known.holds if self._config.done == "keep" else _nothing
-        found = listing(self._config.path, self._config.order, holds)
+        found = listing(self._config.path, self._config.order_by, holds)
         entries = [e for f in found if not known.is_last(f) and (e := self._entry(f))]
         self._log.append(entries)
         for entry in entries:

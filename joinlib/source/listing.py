@@ -10,12 +10,12 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from joinlib.errors import InputError
 
-# The order of the files of one listing: by time of modification, then name; or by name.
-Order = Literal["modified", "name"]
+if TYPE_CHECKING:
+    from joinlib.spec.inputs import Order
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Found:
     mtime_ns: int
 
 
-def listing(root: Path, order: Order, is_known: Callable[[str], bool]) -> list[Found]:
+def listing(root: Path, order: "Order", is_known: Callable[[str], bool]) -> list[Found]:
     """Return the files below `root` for which `is_known(relative path)` is false, in order.
 
     `root` may itself be a file.

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from joinlib.errors import InputError
 from joinlib.source.fit import check_types, fitted
 from joinlib.source.fresh import Unreadable, check_fresh
-from joinlib.source.slices import SLICE_ROWS, FileRange, Slice
+from joinlib.source.slices import BATCH_ROWS, FileRange, Slice
 
 WHOLE_BYTES = 64 << 20
 
@@ -36,9 +36,9 @@ def cut(path: Path, schema: pa.Schema) -> list[FileRange]:
     except (pa.ArrowException, OSError) as e:
         raise Unreadable(f"not a whole Parquet file ({_first_line(e)})") from e
     return [
-        FileRange(group, start, stop := min(start + SLICE_ROWS, rows), stop - start)
+        FileRange(group, start, stop := min(start + BATCH_ROWS, rows), stop - start)
         for group, rows in enumerate(groups)
-        for start in range(0, rows, SLICE_ROWS)
+        for start in range(0, rows, BATCH_ROWS)
     ]
 
 
@@ -75,13 +75,13 @@ def _merged(slices: Sequence[Slice]) -> Iterator[Slice]:
 def _rows(slice: Slice, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     with _opened(slice.path) as file:
         group = file.metadata.row_group(slice.group)
-        several = group.num_rows > SLICE_ROWS
+        several = group.num_rows > BATCH_ROWS
     if several and _bytes(group, columns) > WHOLE_BYTES:
         yield from _streamed(slice, columns)
         return
     decode = _decoded if several else _decoded.__wrapped__  # a group of one slice is not read again
     table = decode(slice.path, slice.size, slice.mtime_ns, slice.group, columns)
-    yield from table.slice(slice.start, slice.stop - slice.start).to_batches(SLICE_ROWS)
+    yield from table.slice(slice.start, slice.stop - slice.start).to_batches(BATCH_ROWS)
 
 
 def _bytes(group: pq.RowGroupMetaData, columns: tuple[str, ...]) -> int:
@@ -99,7 +99,7 @@ def _decoded(path: str, size: int, mtime_ns: int, group: int, columns: tuple[str
 def _streamed(slice: Slice, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     position = 0
     with _opened(slice.path) as file:
-        for batch in file.iter_batches(SLICE_ROWS, [slice.group], list(columns), use_threads=False):
+        for batch in file.iter_batches(BATCH_ROWS, [slice.group], list(columns), use_threads=False):
             start, stop = max(slice.start - position, 0), min(slice.stop - position, len(batch))
             if start < stop:
                 yield batch.slice(start, stop - start)

@@ -12,27 +12,18 @@ import pyarrow.csv as pcsv
 import pyarrow.json as pjson
 import pyarrow.types as pt
 
-from joinlib.errors import SpecError
-
 PARSE_ERRORS = (pa.ArrowException, UnicodeDecodeError)
 Parse = Callable[[bytes, pa.Schema], pa.Table]
 
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How CSV lines become values."""
+    """How CSV lines become values, as the spec says it."""
 
-    header: bool = True  # the first line names the columns; if False they are in the schema's order
-    delimiter: str = ","
-    quote: str = '"'
-    null: str = ""  # the text that means NULL if it is not quoted
-
-    def __post_init__(self) -> None:
-        for sign in (self.delimiter, self.quote):
-            if len(sign) != 1 or not sign.isascii() or sign in "\r\n":
-                raise SpecError(f"csv: delimiter and quote are one ASCII character each, not {sign!r}")
-        if self.delimiter == self.quote:
-            raise SpecError(f"csv: delimiter and quote are both {self.quote!r}")
+    header: bool  # the first line names the columns; if False they are in the schema's order
+    delimiter: str
+    quote: str
+    null: str  # the text that means NULL if it is not quoted
 
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"  # after a time of day; a bare date ends in -dd too

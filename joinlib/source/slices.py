@@ -15,7 +15,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-SLICE_ROWS = 262_144  # the most rows of a parquet slice, and of any record batch
+BATCH_ROWS = 262_144  # the most rows of a record batch, and of a slice of a Parquet file
+# The most rows of a slice of a topic or a generator. A generator's slices are in no log: offsets count them.
+SLICE_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class SliceReader(Protocol):
     def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the slices' rows in order.
 
-        Batches have exactly these columns, of the declared types, and at most SLICE_ROWS rows.
+        Batches have exactly these columns, of the declared types, and at most BATCH_ROWS rows.
 
         Raises:
             InputError: A slice cannot be read.

@@ -21,7 +21,7 @@ from joinlib.errors import InputError
 from joinlib.source.fit import check_names, fitted
 from joinlib.source.fresh import Unreadable, check_fresh
 from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, first_bad_line, json_table
-from joinlib.source.slices import SLICE_ROWS, FileRange, Slice
+from joinlib.source.slices import BATCH_ROWS, FileRange, Slice
 
 SLICE_BYTES = 4 << 20
 _SAMPLE_BYTES = 64 << 10
@@ -57,7 +57,7 @@ def read_many(
         check_fresh(slice)
         table = _table(slice, want if columns else schema, schema, csv)
         place = f"{slice.path}, rows from byte {slice.start}"
-        for batch in table.combine_chunks().to_batches(SLICE_ROWS):
+        for batch in table.combine_chunks().to_batches(BATCH_ROWS):
             yield fitted(place, batch, want)
 
 

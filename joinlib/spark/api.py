@@ -22,12 +22,12 @@ from joinlib.model.inputs import InputPlan, read_columns
 from joinlib.model.joins import Lookup
 from joinlib.model.tuning import Tuning
 from joinlib.plan import JoinOptions, SourceInput, pipeline
-from joinlib.plan.source import Role
 from joinlib.route.split import block_schema, prepare
 from joinlib.sink.config import SinkConfig
 from joinlib.spark.context import context
 from joinlib.spark.operator import results
 from joinlib.spark.session import default_partitions
+from joinlib.spec.inputs import Role
 
 _DELAY = "spark.watermarkDelayMs"  # where Spark's withWatermark notes the delay
 
@@ -39,9 +39,9 @@ def join(
     state: str | Path,
     *,
     name: str = "join",
-    units: int = 8,
+    units: int = JoinOptions.units,
     retention_us: int | None = None,
-    strategy: str = "auto",
+    strategy: str = JoinOptions.strategy,
     subgroups: int | None = None,
     window_rows: int | None = None,
     tuning: Tuning | None = None,

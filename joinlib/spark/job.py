@@ -220,13 +220,13 @@ def _taken(
 
 def _addressed(plan: Compiled, identity: str) -> Compiled:
     """Return the plan with what the output's cluster reports of its topic; raise if it cannot be written."""
-    sink, output = plan.join.sink, plan.document.spec.output.kafka
-    if sink.kafka is None or output is None:
+    sink = plan.join.sink
+    if sink.kafka is None:
         return plan
     from joinlib.sink.kafka.topic import reached
 
     interrupted = batches.interrupted(plan.checkpoint / "spark")
-    target = reached(sink.kafka, identity, interrupted, repeat=output.on_forgotten == "repeat")
+    target = reached(sink.kafka, identity, interrupted)
     return replace(plan, join=replace(plan.join, sink=replace(sink, kafka=target)))
 
 

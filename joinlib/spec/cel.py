@@ -18,7 +18,7 @@ from joinlib.deploy import HEAP_MIN, JVM, MI, NAME_MAX, WORKER
 from joinlib.spec.base import QUANTITY
 from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.duration import UNITS_US
-from joinlib.spec.inputs import SOURCES
+from joinlib.spec.inputs import SIGN, SOURCES
 from joinlib.spec.kafka import SERVERS, TOPIC, VARIABLE
 from joinlib.spec.model import KEY, LOGIN, MAX_UNITS, MOUNT, MOUNTS_TEXT, RESERVED, JoinSettings
 from joinlib.spec.pods import CPU
@@ -45,6 +45,7 @@ PATTERNS = {
     SERVERS: "is no list of brokers; write HOST:PORT, several with commas between",
     TOPIC: "is no name of a topic; write letters, digits, '.', '_' and '-', at most 249",
     KEY: "is no entry of a Secret; write letters, digits, '.', '_' and '-'",
+    SIGN: "is no sign; write one ASCII character, and no line break",
     VARIABLE: "is no name of an environment variable; write letters, digits and '_'",
     r"^\S+$": "is no image; write it without spaces, such as registry.example/streamjoin:1",
 }
@@ -162,6 +163,15 @@ def _inputs() -> list[CelRule]:
             " || (self.csv.delimiter == ',' && self.csv.quote == '\"' && self.csv.__null__ == '')))",
             "is for format csv, and messages have no header; correct csv, or remove it",
             ".csv",
+        ),
+        *(
+            CelRule(
+                f"spec.inputs.*.{source}.csv",
+                "self.delimiter != self.quote",
+                "delimiter and quote are the same; change one of them",
+                ".quote",
+            )
+            for source in ("files", "kafka")
         ),
         CelRule(
             "spec.inputs.*.kafka",

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal, Self
 
 import pyarrow as pa
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from joinlib.spec import ddl
 from joinlib.spec.base import ArrowSchema, Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
@@ -12,6 +12,11 @@ from joinlib.spec.nearest import hint
 from joinlib.spec.postgres import PostgresSecurity
 
 Format = Literal["parquet", "csv", "jsonl"]
+Order = Literal["name", "modified"]
+OnBadFile = Literal["fail", "skip"]
+Done = Literal["keep", "archive", "delete"]
+MessageFormat = Literal["json", "arrow", "csv"]
+CacheMode = Literal["full", "incremental", "auto"]
 Role = Literal["stream", "table"]
 METADATA_TYPES: dict[About, tuple[pa.DataType, ...]] = {
     "key": (pa.string(), pa.binary()),
@@ -23,6 +28,8 @@ METADATA_TYPES: dict[About, tuple[pa.DataType, ...]] = {
 }
 SOURCES = ("files", "generator", "kafka", "postgres")
 Positive = Annotated[int, Field(ge=1)]
+SIGN = r"^[\x00-\x09\x0B\x0C\x0E-\x7F]$"  # one ASCII character that ends no line
+Sign = Annotated[str, StringConstraints(pattern=SIGN)]
 
 
 class EventTime(Model):
@@ -43,13 +50,15 @@ class Csv(Model):
     """How CSV files are written."""
 
     header: bool = Field(default=True, description="The first line of a file holds the column names.")
-    delimiter: str = Field(
-        default=",", min_length=1, max_length=1, description="The character between two values."
-    )
-    quote: str = Field(
-        default='"', min_length=1, max_length=1, description="The character around a quoted value."
-    )
+    delimiter: Sign = Field(default=",", description="The character between two values.")
+    quote: Sign = Field(default='"', description="The character around a quoted value.")
     null: str = Field(default="", description="The unquoted text that stands for NULL.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.delimiter == self.quote:
+            refuse([Problem(("quote",), f"is {self.quote!r}, and so is delimiter; change one of them")])
+        return self
 
 
 class Files(Model):
@@ -57,18 +66,18 @@ class Files(Model):
 
     path: Folder = Field(description="Folder, relative to the folder of the spec file.")
     format: Format = Field(default="parquet", description="Format of the files.")
-    order_by: Literal["name", "modified"] = Field(
+    order_by: Order = Field(
         default="modified", description="Order in which files are read: by name, or by time of modification."
     )
     max_files_per_batch: Positive | None = Field(
         default=None, description="Largest number of files in a batch. Absent: no limit."
     )
-    on_bad_file: Literal["fail", "skip"] = Field(
+    on_bad_file: OnBadFile = Field(
         default="fail",
         description="What happens with an unreadable file: fail stops the job, skip leaves the file out "
         "and counts it.",
     )
-    done: Literal["keep", "archive", "delete"] = Field(
+    done: Done = Field(
         default="keep",
         description="What happens with a file once it was read and no batch needs it any more: keep "
         "leaves it, archive moves it to the folder archive, delete removes it. Only for "
@@ -106,6 +115,7 @@ class Generator(Model):
     skew: float = Field(
         default=0.0,
         ge=0,
+        le=10,
         allow_inf_nan=False,
         description="Zipf exponent of the keys. With 0 all keys are equally frequent.",
     )
@@ -148,7 +158,7 @@ class KafkaTopics(KafkaConnection):
     topics: tuple[Topic, ...] | None = Field(
         default=None, min_length=1, description="Several topics with the same columns, instead of one topic."
     )
-    format: Literal["json", "arrow", "csv"] = Field(
+    format: MessageFormat = Field(
         default="json",
         description="Format of the values: json for an object, arrow for a stream of record batches, "
         "csv for one line.",
@@ -185,6 +195,11 @@ class KafkaTopics(KafkaConnection):
     def names(self) -> tuple[str, ...]:
         """The topics, from either of the two fields."""
         return self.topics or ((self.topic,) if self.topic else ())
+
+    @property
+    def connection(self) -> KafkaConnection:
+        """The cluster alone: inputs that read the same one share its client."""
+        return KafkaConnection(bootstrap_servers=self.bootstrap_servers, security=self.security)
 
     @model_validator(mode="after")
     def _described(self) -> Self:
@@ -245,7 +260,7 @@ class Postgres(Model):
     security: PostgresSecurity = Field(
         default_factory=PostgresSecurity, description="How server and client authenticate each other."
     )
-    cache: Literal["full", "incremental", "auto"] = Field(
+    cache: CacheMode = Field(
         default="auto",
         description="full keeps the whole table, incremental keeps the rows that were looked up, auto "
         "chooses full if the table fits into the budget.",

@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from joinlib.errors import SpecError, SqlError
 from joinlib.spec.base import Problem
 from joinlib.spec.document import Document, Place
+from joinlib.spec.inputs import SIGN
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
 from joinlib.spec.schema import describe, fields
@@ -128,4 +129,5 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any]) -> str:
 _PATTERNS = {
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "write lower-case letters, digits and '-', such as late-orders",
     r"\S": "write a SELECT",
+    SIGN: "write one ASCII character, and no line break",
 }

@@ -19,6 +19,8 @@ from joinlib.spec.rules import next_power_of_two, problems
 
 DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 DnsName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
+Strategy = Literal["auto", "multiway", "binary", "biclique", "inequality"]
+ProbeOrder = Literal["auto", "fixed", "selectivity", "greedy"]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 MAX_UNITS = 65_536
 PACE_US = 1_000_000  # default interval for results in files: a folder every 0.25 s would fill a disk
@@ -94,7 +96,7 @@ class Window(Model):
 class JoinSettings(Model):
     """How the state is laid out and how long it is kept."""
 
-    strategy: Literal["auto", "multiway", "binary", "biclique", "inequality"] = Field(
+    strategy: Strategy = Field(
         default="auto",
         description="The join operator. auto lets the planner choose. binary runs INNER joins of three "
         "or more inputs as a chain that stores its intermediate results.",
@@ -115,7 +117,7 @@ class JoinSettings(Model):
         "keys are hashed, a power of two. Within a part, rows are placed at random. Absent: "
         "one part for each unit.",
     )
-    probe_order: Literal["auto", "fixed", "selectivity", "greedy"] = Field(
+    probe_order: ProbeOrder = Field(
         default="auto",
         description="For joins of three or more inputs: the order in which a row probes the other "
         "inputs. auto chooses it at run time by a cost model, fixed takes the order of the "

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
-from joinlib.spec.inputs import Format, Positive
+from joinlib.spec.inputs import Format, MessageFormat, Positive
 from joinlib.spec.kafka import KafkaConnection, Topic
 
 SINKS = ("files", "kafka", "console", "noop")
@@ -36,7 +36,7 @@ class KafkaOutput(KafkaConnection):
     """A Kafka topic, which gets each result exactly once for readers with `read_committed`."""
 
     topic: Topic = Field(description="The topic to write to. It must exist.")
-    format: Literal["json", "arrow", "csv"] = Field(
+    format: MessageFormat = Field(
         default="json",
         description="With json and csv a message is a row, with arrow an IPC stream of many rows.",
     )

@@ -18,7 +18,7 @@ from joinlib.sink.kafka import sink as kafka_sink
 from joinlib.sink.kafka.producer import TransactionalProducer
 from joinlib.sink.kafka.sink import KafkaSink
 from joinlib.sink.kafka.topic import reached
-from joinlib.spec.kafka import KafkaConnection
+from tests.configs import results
 from tests.kafka.broker import PASSWORD, USER, Broker, _free_ports
 
 pytestmark = pytest.mark.timeout(120)
@@ -37,7 +37,7 @@ def rows(*values: int) -> pa.RecordBatch:
 
 
 def target(broker: Broker, topic: str, **more: Any) -> KafkaSinkConfig:
-    return KafkaSinkConfig(KafkaConnection(bootstrap_servers=broker.servers), topic, job=topic, **more)
+    return results(broker.servers, topic, job=topic, **more)
 
 
 def values(broker: Broker, topic: str) -> list[int]:
@@ -78,7 +78,7 @@ def test_nothing_is_there_before_the_commit(broker: Broker) -> None:
 
 def test_who_never_began_was_not_too_slow() -> None:
     """While it opens a channel, whoever is fenced is so by another."""
-    to = KafkaSinkConfig(KafkaConnection(bootstrap_servers=f"127.0.0.1:{_free_ports()[0]}"), "t")
+    to = results(f"127.0.0.1:{_free_ports()[0]}", "t")
     error = TransactionalProducer(to, 0).error("beginning transactions", KafkaError(KafkaError._FENCED))
     assert isinstance(error, NotReady)
     assert "another run" in str(error)
@@ -86,14 +86,14 @@ def test_who_never_began_was_not_too_slow() -> None:
 
 def test_a_task_that_takes_too_long_is_told_so(broker: Broker) -> None:
     """The broker aborts its transaction as if another had taken over: the error says what it was, and what to change."""
-    to = target(broker, broker.topic("slow-task"), transaction_us=1_000_000)
+    to = target(broker, broker.topic("slow-task"), transaction_timeout_us="1s")
     slow = KafkaSink(to, 0, 0)
     slow.write(rows(1))
     time.sleep(4)  # the broker looks once a second
     with pytest.raises(SpecError, match=r"longer than output\.kafka\.transactionTimeout, 1s, .* raise that"):
         slow.close()
     assert values(broker, to.topic) == []
-    send(replace(to, transaction_us=60_000_000), 0, 1)
+    send(target(broker, to.topic, transaction_timeout_us="1m"), 0, 1)
     assert values(broker, to.topic) == [1]
 
 
@@ -139,10 +139,11 @@ def test_what_kafka_may_have_forgotten_is_refused(broker: Broker) -> None:
     """A batch that was cut off longer ago than offsets are kept; not a younger one, and not one whose marker is there."""
     to = target(broker, broker.topic("forgotten"))
     week = 7 * 24 * 3600.0
-    assert reached(to, to.job, None, repeat=False).doubtful == -1
-    assert reached(to, to.job, (3, 1.0), repeat=False).doubtful == -1
-    assert reached(to, to.job, (3, week + 3600), repeat=True).doubtful == -1
-    doubtful = reached(to, to.job, (3, week + 3600), repeat=False)
+    assert reached(to, to.job, None).doubtful == -1
+    assert reached(to, to.job, (3, 1.0)).doubtful == -1
+    repeated = target(broker, to.topic, on_forgotten="repeat")
+    assert reached(repeated, to.job, (3, week + 3600)).doubtful == -1
+    doubtful = reached(to, to.job, (3, week + 3600))
     assert doubtful.doubtful == 3
 
     with pytest.raises(StateError, match=r"Kafka has forgotten whether its results are in topic forgotten"):
@@ -179,7 +180,7 @@ def test_a_row_too_large_for_a_message(broker: Broker, format: Any) -> None:
     small = broker.topic(f"small-{format}", max_message_bytes="20000")
     large = broker.topic(f"large-{format}", max_message_bytes="3000000")
     row = pa.record_batch({"s": ["x" * 18_000]})
-    to = reached(target(broker, small, format=format), small, None, repeat=False)
+    to = reached(target(broker, small, format=format), small, None)
     box = KafkaSink(to, 0, 0)
     box.write(row)
     with pytest.raises(
@@ -188,7 +189,7 @@ def test_a_row_too_large_for_a_message(broker: Broker, format: Any) -> None:
         box.write(pa.record_batch({"s": ["x" * 24_000]}))
     send(to, 1, 5)
     assert len(broker.read(small)) == 1
-    to = reached(target(broker, large, format=format), large, None, repeat=False)
+    to = reached(target(broker, large, format=format), large, None)
     box = KafkaSink(to, 0, 0)
     box.write(pa.record_batch({"s": ["x" * 2_500_000]}))
     box.write(pa.record_batch({"s": ["y" * 1_900_000] * 3}))
@@ -202,7 +203,7 @@ def test_a_row_too_large_for_a_message(broker: Broker, format: Any) -> None:
 def refused(error: type[Exception], to: KafkaSinkConfig) -> str:
     """What it says, within the time that a user waits for it."""
     with pytest.raises(error) as said:
-        reached(to, "job", None, repeat=False)
+        reached(to, "job", None)
     assert PASSWORD not in str(said.value)
     return str(said.value)
 
@@ -216,7 +217,7 @@ def test_a_topic_that_is_not_there(broker: Broker) -> None:
 def test_a_broker_that_is_not_there() -> None:
     """Its address is named."""
     port = _free_ports()[0]
-    to = KafkaSinkConfig(KafkaConnection(bootstrap_servers=f"127.0.0.1:{port}"), "t")
+    to = results(f"127.0.0.1:{port}", "t")
     assert f"127.0.0.1:{port}" in refused(NotReady, to)
 
 
@@ -233,12 +234,10 @@ def test_tls_with_scram(broker: Broker, tmp_path: Path, monkeypatch: pytest.Monk
         "password_file": secret,
         "ca_file": broker.certificate("ca.crt"),
     }
-    login = KafkaConnection.model_validate({"bootstrap_servers": broker.login, "security": security})
-    to = reached(KafkaSinkConfig(login, topic), "secured", None, repeat=False)
+    to = reached(results(broker.login, topic, security=security), "secured", None)
     send(to, 0, 1, 2)
     assert values(broker, topic) == [1, 2]
 
     secret.write_text("wrong-" + PASSWORD)
     assert "correct user or password" in refused(SpecError, replace(to, job="job"))
-    plain = KafkaConnection(bootstrap_servers=broker.login)
-    assert "security.protocol" in refused(NotReady, replace(to, connection=plain))
+    assert "security.protocol" in refused(NotReady, results(broker.login, topic))

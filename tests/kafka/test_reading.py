@@ -10,9 +10,8 @@ from confluent_kafka import Producer
 
 from joinlib.errors import InputError
 from joinlib.source import Slice, StreamInput, make
-from joinlib.source.kafka import KafkaConfig
 from joinlib.spec import ddl
-from joinlib.spec.kafka import KafkaConnection
+from tests import configs
 from tests.kafka.broker import Broker
 
 SCHEMA = ddl.parse("a BIGINT")
@@ -21,8 +20,7 @@ Rows = list[int | None]
 
 def opened(folder: Path, servers: str, *topics: str, schema: Any = SCHEMA, **more: Any) -> StreamInput:
     """An input over topics; opened again over the same folder it goes on where it was."""
-    config = KafkaConfig(KafkaConnection(bootstrap_servers=servers), topics, name="i", **more)
-    return make("i", config, schema, folder)
+    return make("i", configs.topics("i", servers, *topics, **more), schema, folder)
 
 
 def read(input: StreamInput, slices: list[Slice]) -> Rows:
@@ -62,10 +60,10 @@ def test_latest_begins_behind_what_is_there(broker: Broker, tmp_path: Path) -> N
     """And everything from then on is read."""
     topic = broker.topic("latest", 2)
     broker.send(topic, objects(1), partition=1)
-    one = opened(tmp_path, broker.servers, topic, starting="latest")
+    one = opened(tmp_path, broker.servers, topic, starting_offsets="latest")
     assert one.discover() == 0
     broker.send(topic, objects(2), partition=1)
-    assert rest(opened(tmp_path, broker.servers, topic, starting="latest")) == [2]
+    assert rest(opened(tmp_path, broker.servers, topic, starting_offsets="latest")) == [2]
 
 
 def test_aborted_and_open_transactions_are_not_seen(broker: Broker, tmp_path: Path) -> None:
@@ -94,7 +92,7 @@ def test_tombstones_and_keys(broker: Broker, tmp_path: Path) -> None:
     broker.send(topic, [*objects(1), None, *objects(2)])
     broker.send(topic, objects(3), key=b"k", headers=[("h", b"v")])
     schema = ddl.parse("a BIGINT, k STRING, n BIGINT")
-    one = opened(tmp_path, broker.servers, topic, schema=schema, metadata=(("key", "k"), ("offset", "n")))
+    one = opened(tmp_path, broker.servers, topic, schema=schema, metadata={"key": "k", "offset": "n"})
     batches = list(one.reader.read_many(one.slices(0, one.discover()), ["a", "n", "k"]))
     rows = [tuple(r.values()) for b in batches for r in b.to_pylist()]
     assert rows == [(1, 0, None), (2, 2, None), (3, 3, "k")]
@@ -105,7 +103,7 @@ def test_messages_that_expired(broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic("expired")
     broker.send(topic, objects(1, 2, 3, 4, 5))
     kept, lenient = (
-        opened(tmp_path / mode, broker.servers, topic, on_missing=mode) for mode in ("fail", "reset")
+        opened(tmp_path / mode, broker.servers, topic, on_missing_offsets=mode) for mode in ("fail", "reset")
     )
     for one in (kept, lenient):
         assert one.discover() == 1
@@ -137,7 +135,7 @@ def test_a_topic_that_was_made_again(broker: Broker, tmp_path: Path, count: int)
 
     with pytest.raises(InputError, match="was made again"):
         opened(tmp_path, broker.servers, topic).discover()
-    assert rest(opened(tmp_path, broker.servers, topic, on_missing="reset"), read_so_far) == fresh
+    assert rest(opened(tmp_path, broker.servers, topic, on_missing_offsets="reset"), read_so_far) == fresh
     assert opened(tmp_path, broker.servers, topic).discover() == read_so_far + 1
 
 

@@ -15,9 +15,9 @@ import yaml
 from joinlib.broker import PATIENCE_S, settings
 from joinlib.errors import SpecError, StreamJoinError
 from joinlib.source import make
-from joinlib.source.kafka import KafkaConfig
 from joinlib.spec import ddl
 from joinlib.spec.kafka import KafkaConnection
+from tests.configs import topics
 from tests.kafka.broker import PASSWORD, USER, Broker
 
 ROOT = Path(__file__).parents[2]
@@ -48,8 +48,7 @@ def login(broker: Broker, secrets: Path, **more: Any) -> dict[str, Any]:
 
 
 def known(servers: str, security: dict[str, Any], folder: Path) -> int:
-    connection = KafkaConnection.model_validate({"bootstrapServers": servers, "security": security})
-    config = KafkaConfig(connection, ("secured",), name="i")
+    config = topics("i", servers, "secured", security=security)
     one = make("i", config, ddl.parse("a BIGINT"), folder)
     found = one.discover()
     assert sum(b.num_rows for b in one.reader.read_many(one.slices(0, found), ["a"])) == 1

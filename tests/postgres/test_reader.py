@@ -14,6 +14,7 @@ import pytest
 from joinlib.errors import NotReady, SpecError
 from joinlib.lookup import postgres
 from joinlib.lookup.postgres import PostgresConfig, PostgresTable
+from tests import configs
 from tests.postgres.database import PASSWORD, Database
 
 COLUMNS: dict[str, tuple[str, pa.DataType, list[Any]]] = {
@@ -60,7 +61,7 @@ def _text(value: Any) -> str | None:
 
 
 def config(server: Database, **more: Any) -> PostgresConfig:
-    return PostgresConfig("typed", **{**server.fields, **more})
+    return configs.table("typed", **{**server.fields, **more})
 
 
 def test_all_rows_of_every_type(typed: PostgresTable) -> None:
@@ -185,7 +186,7 @@ def test_secrets_are_never_said(
     ):
         monkeypatch.setenv("SHOP_URI", uri)
         with pytest.raises(SpecError, match="connection string cannot be used") as refused:
-            PostgresTable(PostgresConfig("typed", table="typed", uri_env="SHOP_URI"), schema).check()
+            PostgresTable(configs.table("typed", table="typed", uri_env="SHOP_URI"), schema).check()
         assert "wr0ng" not in str(refused.value)
     secret = tmp_path / "password"
     secret.write_text(PASSWORD + "\n")

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from joinlib.errors import SpecError
-from joinlib.lookup.postgres import PostgresConfig, PostgresTable
+from joinlib.lookup.postgres import PostgresTable
+from tests import configs
 from tests.postgres.database import PASSWORD, Database
 
 TLS_REQUEST, GSS_REQUEST = 80877103, 80877104
@@ -21,7 +22,7 @@ TLS_REQUEST, GSS_REQUEST = 80877103, 80877104
 def encrypted(server: Database, **more: Any) -> bool:
     """Is the connection of a table, as the server sees it?"""
     query = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-    config = PostgresConfig("guarded", query=query, **{**server.fields, **more})
+    config = configs.table("guarded", query=query, **{**server.fields, **more})
     table = PostgresTable(config, pa.schema([("ssl", pa.bool_())]))
     (row,) = table.patient(lambda: pa.Table.from_batches(table.read_all())).to_pylist()
     return bool(row["ssl"])
@@ -137,8 +138,8 @@ def test_who_refuses_tls_gets_no_password(
     with pytest.raises(
         SpecError, match=r"server does not support SSL.*postgres\.security: \{mode: disable\}"
     ):
-        PostgresTable(PostgresConfig("t", table="t", **fields), schema).check()
+        PostgresTable(configs.table("t", table="t", **fields), schema).check()
     assert told == []
     with pytest.raises(Exception, match=r"inputs\.t"):
-        PostgresTable(PostgresConfig("t", table="t", **fields, mode="disable"), schema).check()
+        PostgresTable(configs.table("t", table="t", **fields, mode="disable"), schema).check()
     assert told[0] == PASSWORD.encode() + b"\0"

@@ -25,15 +25,14 @@ from joinlib.route.biclique import Group, homes
 from joinlib.route.hash import key_hash, spread
 from joinlib.route.slots import slots
 from joinlib.route.split import split
-from joinlib.sink.config import KafkaSinkConfig
 from joinlib.sink.kafka.messages import messages
 from joinlib.source.kafka.ranges import OffsetRanges
 from joinlib.source.known import KnownFiles
 from joinlib.source.log import Log
 from joinlib.spec import parse
-from joinlib.spec.kafka import KafkaConnection
 from joinlib.state import segment
 from joinlib.state.manifest import Segment
+from tests.configs import results
 
 NAN, INFINITE = float("nan"), float("inf")
 UTC = dt.UTC
@@ -400,15 +399,14 @@ def test_a_stored_segment(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", COLUMNS)
 def test_key_of_a_message(name: str) -> None:
     """Kafka chooses the partition by these bytes: others would put later changes of a key where the earlier ones are not."""
-    connection = KafkaConnection(bootstrap_servers="kafka:9092")
-    target = KafkaSinkConfig(connection, "t", key=("k",))
+    target = results("kafka:9092", "t", key=("k",))
     batch = pa.record_batch([column(name)], ["k"])
     assert [key for key, _ in messages(batch, target)] == KEYS[name]
 
 
 def test_composite_key_of_a_message() -> None:
     """A JSON array."""
-    target = KafkaSinkConfig(KafkaConnection(bootstrap_servers="kafka:9092"), "t", key=("a", "b", "c"))
+    target = results("kafka:9092", "t", key=("a", "b", "c"))
     batch = pa.record_batch([*composite()], ["a", "b", "c"])
     assert [key for key, _ in messages(batch, target)] == COMPOSITE_KEYS
 

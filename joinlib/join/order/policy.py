@@ -8,12 +8,14 @@ greedy       next is the probe that costs least by itself (MultiStream)
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from joinlib.join.order.cost import CostModel, Pair
 from joinlib.join.order.search import Sequence, exact, possible
 
-Policy = Literal["auto", "fixed", "selectivity", "greedy"]
+if TYPE_CHECKING:
+    from joinlib.spec.model import ProbeOrder
+
 SEARCHED = 6  # largest number of inputs for which all sequences are considered
 
 
@@ -21,7 +23,7 @@ SEARCHED = 6  # largest number of inputs for which all sequences are considered
 class OrderPolicy:
     """A policy, and the parts of dpPick that it uses (section 5.3)."""
 
-    policy: Policy = "auto"
+    policy: "ProbeOrder" = "auto"
     smooth: bool = True  # smooth figures over cycles; else use those of the last cycle
     query: bool = True  # count the cost of queries
     match: bool = True  # count the cost of tuples found
@@ -47,7 +49,7 @@ RULES: Mapping[str, OrderPolicy] = {  # the last four are for comparisons only
 }
 
 
-def choose(policy: Policy, model: CostModel, edges: Collection[Pair], start: int) -> Sequence:
+def choose(policy: "ProbeOrder", model: CostModel, edges: Collection[Pair], start: int) -> Sequence:
     """Return the sequence of probes that `policy` chooses for input `start`, with `model` as it is."""
     if policy == "fixed":
         return stepwise(edges, start, lambda edge: edge[1])

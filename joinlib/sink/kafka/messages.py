@@ -22,14 +22,14 @@ Message = tuple[bytes | None, bytes | None]
 
 def messages(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Message]:
     """Yield the messages of all rows, in order."""
-    if target.format == "arrow":
+    if target.spec.format == "arrow":
         return ((None, value) for value in _streams(batch, target))
-    return zip(_keys(batch, target.key), _values(batch, target), strict=True)
+    return zip(_keys(batch, target.spec.key), _values(batch, target), strict=True)
 
 
 def _values(batch: pa.RecordBatch, target: KafkaSinkConfig) -> list[bytes | None]:
     kept = batch.drop_columns([DELETED]) if target.changelog else batch
-    lines = texts.json_objects(kept) if target.format == "json" else texts.csv_lines(kept)
+    lines = texts.json_objects(kept) if target.spec.format == "json" else texts.csv_lines(kept)
     if target.changelog:
         lines = pc.if_else(batch.column(DELETED), None, lines)
     return lines.cast(pa.binary()).to_pylist()

@@ -58,11 +58,11 @@ class TransactionalProducer:
 
     def __init__(self, target: KafkaSinkConfig, partition: int | str, patience_s: float = PATIENCE_S) -> None:
         self.target, self.name, self._patience_s = target, f"streamjoin-{target.job}-{partition}", patience_s
-        self.trouble = Trouble(target.connection)
+        self.trouble = Trouble(target.spec)
         self._failed: KafkaError | None = None  # why the first undelivered message failed
         self._shaken = False
         self._begun = math.inf  # when the current transaction began
-        self.settings = settings(target.connection) | {"error_cb": self._heard, "logger": _SILENT}
+        self.settings = settings(target.spec) | {"error_cb": self._heard, "logger": _SILENT}
         self._producer = Producer(self.settings | _producing(self.name, target, self._delivered))
         # The group never has a live member; this consumer only reads its offset. (An AdminClient that reads
         # offsets crashes while their broker changes: librdkafka 2.16 mistakes it for a consumer.) It connects
@@ -123,7 +123,7 @@ class TransactionalProducer:
     def error(self, doing: str, cause: KafkaError | None) -> StreamJoinError:
         """Return the error to raise: NotReady if trying again may help, otherwise SpecError."""
         if cause is not None and cause.code() in _FENCED:
-            if time.monotonic() - self._begun > self.target.transaction_us / 1e6:
+            if time.monotonic() - self._begun > self.target.spec.transaction_timeout_us / 1e6:
                 return _too_long(self.target)
             return NotReady(
                 f"kafka: topic {self.target.topic}: another run of this checkpoint has taken over"
@@ -226,7 +226,7 @@ def _too_long(target: KafkaSinkConfig) -> SpecError:
 
     The client reports it as if another producer had come. Time that the machine slept is not counted.
     """
-    limit = duration.text(target.transaction_us)
+    limit = duration.text(target.spec.transaction_timeout_us)
     return SpecError(
         f"output topic {target.topic}: a task took longer than output.kafka.transactionTimeout, {limit}, from its first row to"
         " its last, so the brokers have aborted its transaction (none of its rows are there); raise that, and the brokers'"
@@ -239,8 +239,8 @@ def _producing(
 ) -> dict[str, object]:
     return {
         "transactional.id": name,
-        "transaction.timeout.ms": target.transaction_us // 1000,
-        "message.timeout.ms": min(int(PATIENCE_S * 1000), target.transaction_us // 1000),
+        "transaction.timeout.ms": target.spec.transaction_timeout_us // 1000,
+        "message.timeout.ms": min(int(PATIENCE_S * 1000), target.spec.transaction_timeout_us // 1000),
         "message.max.bytes": target.max_bytes,
         "partitioner": "murmur2_random",  # that of Java's producers
         "linger.ms": 20,

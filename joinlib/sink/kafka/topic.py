@@ -18,16 +18,13 @@ _KEPT_S = 24 * 3600  # assumed offset retention if brokers hide it; their defaul
 _NEEDED = {AclOperation.WRITE: "WRITE", AclOperation.READ: "READ, for the offsets in its transactions,"}
 
 
-def reached(
-    target: KafkaSinkConfig, job: str, interrupted: tuple[int, float] | None, *, repeat: bool
-) -> KafkaSinkConfig:
+def reached(target: KafkaSinkConfig, job: str, interrupted: tuple[int, float] | None) -> KafkaSinkConfig:
     """Return the target with the limits that its cluster reports. Writes nothing that stays.
 
     Args:
         target: The topic.
         job: The checkpoint's id.
         interrupted: The batch that was begun and not finished, and how many seconds ago it began.
-        repeat: Whether a batch that Kafka may have forgotten is written again.
 
     Raises:
         NotReady: The brokers cannot be reached.
@@ -42,6 +39,7 @@ def reached(
     probe.abort()
     size = _setting(admin, ResourceType.TOPIC, target.topic, "max.message.bytes")
     batch, age_s = interrupted or (-1, 0.0)
+    repeat = target.spec.on_forgotten == "repeat"
     minutes = _setting(admin, ResourceType.BROKER, _a_broker(probe, admin), "offsets.retention.minutes")
     kept_s = minutes * 60 if minutes else _KEPT_S
     return replace(

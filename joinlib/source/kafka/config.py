@@ -1,36 +1,30 @@
 """Which topics are read, and how their messages become rows."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from joinlib.source.parse import CsvFormat
 
 if TYPE_CHECKING:
-    from joinlib.spec.kafka import About, KafkaConnection
-
-Format = Literal["json", "arrow", "csv"]
-Starting = Literal["earliest", "latest"]
-OnMissing = Literal["fail", "reset"]
-OnBad = Literal["fail", "skip", "deadLetter"]
+    from joinlib.spec.inputs import KafkaTopics
+    from joinlib.spec.kafka import About
 
 
 @dataclass(frozen=True)
 class KafkaConfig:
     """One input. Frozen, picklable; names where secrets lie and holds none."""
 
-    connection: "KafkaConnection"
-    topics: tuple[str, ...]
-    format: Format = "json"
-    starting: Starting = "earliest"
-    on_missing: OnMissing = "fail"
-    on_bad: OnBad = "fail"
-    dead_letters: Path | None = None  # the folder for messages under onBadMessage: deadLetter
-    metadata: tuple[tuple["About", str], ...] = ()  # (a message's property, the column that it fills)
-    csv: CsvFormat = field(default_factory=lambda: CsvFormat(header=False))
-    name: str = ""  # of the input, for errors and files
+    name: str  # of the input, for errors and files
+    spec: "KafkaTopics"
+    csv: CsvFormat
+
+    @property
+    def dead_letters(self) -> Path | None:
+        """The folder for messages under onBadMessage: deadLetter."""
+        return self.spec.dead_letters.path if self.spec.dead_letters else None
 
     @property
     def filled(self) -> dict[str, "About"]:
         """The columns that are filled from a message's metadata, not from its value."""
-        return {column: about for about, column in self.metadata}
+        return {column: about for about, column in self.spec.metadata.columns.items()}

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from joinlib.errors import InputError
 from joinlib.source.fit import check_types, fitted
-from joinlib.source.kafka.config import Format, KafkaConfig
+from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, json_table, reason
+from joinlib.spec.inputs import MessageFormat
 from joinlib.spec.kafka import About
 
 PLACE = "value"
@@ -59,7 +60,9 @@ class Decoder:
         return pa.concat_batches(batches) if batches else None, [bad for _, found in parts for bad in found]
 
     def _decoded(self, messages: Sequence[Any], values: Values) -> pa.RecordBatch:
-        rows, counts = _PARSERS[self.config.format](values, self._parsed, self.schema.names, self.config.csv)
+        rows, counts = _PARSERS[self.config.spec.format](
+            values, self._parsed, self.schema.names, self.config.csv
+        )
         filled = {name: _for_rows(messages, what, counts) for name, what in self._filled.items()}
         whole = {**{n: rows.column(n) for n in rows.column_names}, **filled}
         names = [f.name for f in self._wanted] or list(whole)[:1]
@@ -71,7 +74,7 @@ class Decoder:
         """Return why a message cannot be decoded, without its value, which the parser's error may hold."""
         if isinstance(error, (Bad, InputError)):
             return str(error)
-        parser = _PARSERS[self.config.format]
+        parser = _PARSERS[self.config.spec.format]
 
         def parse(text: bytes, want: pa.Schema) -> pa.Table:
             return parser([text], want, self.schema.names, self.config.csv)[0]
@@ -141,7 +144,7 @@ def _stream(value: bytes) -> pa.Table:
 
 
 _Parser = Callable[[Values, pa.Schema, list[str], CsvFormat], tuple[pa.Table, list[int] | None]]
-_PARSERS: dict[Format, _Parser] = {"json": _json, "csv": _csv, "arrow": _arrow}
+_PARSERS: dict[MessageFormat, _Parser] = {"json": _json, "csv": _csv, "arrow": _arrow}
 
 
 def _each_a_row(table: pa.Table, count: int, otherwise: str) -> pa.Table:

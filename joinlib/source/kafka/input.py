@@ -38,7 +38,7 @@ class KafkaInput:
         self._config = config
         self._log = log
         self._clock = clock
-        self._brokers = brokers or Brokers(config.connection, config.topics)
+        self._brokers = brokers or Brokers(config.spec.connection, config.spec.names)
         self._sizes: dict[str, int] = {}
         self._sampled: dict[str, float] = {}
 
@@ -48,8 +48,10 @@ class KafkaInput:
         self._measure(now)
         fresh = {topic: id for topic, id in self._brokers.ids.items() if known.ids.get(topic) != id}
         anew = fresh.keys() & known.ids.keys()
-        entry, missing = advance(known.at, now, self._config.starting == "latest", self._sizes, anew)
-        if missing and self._config.on_missing == "fail":
+        entry, missing = advance(
+            known.at, now, self._config.spec.starting_offsets == "latest", self._sizes, anew
+        )
+        if missing and self._config.spec.on_missing_offsets == "fail":
             raise InputError(self._gone(missing, anew))
         if fresh:
             entry["ids"] = fresh
@@ -83,7 +85,7 @@ class KafkaInput:
     def _measure(self, now: dict[Partition, tuple[int, int]]) -> None:
         """Sample the size of new messages, no more often than needed."""
         points: dict[str, list[tuple[int, int]]] = {}
-        for topic in self._config.topics:
+        for topic in self._config.spec.names:
             if topic in self._sampled and self._clock() - self._sampled[topic] < _RESAMPLE_S:
                 continue
             fresh = sorted(
@@ -94,7 +96,7 @@ class KafkaInput:
                 self._sampled[topic] = self._clock()
         if points:
             self._sizes |= self._brokers.sizes(points)
-        for topic in self._config.topics:
+        for topic in self._config.spec.names:
             self._sizes.setdefault(topic, 1)
 
     def _fresh(self, topic: str, now: dict[Partition, tuple[int, int]]) -> Iterable[tuple[int, int, int]]:

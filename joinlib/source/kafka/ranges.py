@@ -20,10 +20,9 @@ from functools import lru_cache
 
 from joinlib.errors import StateError
 from joinlib.source.log import Entry
-from joinlib.source.slices import Slice
+from joinlib.source.slices import SLICE_ROWS, Slice
 
 Partition = tuple[str, int]
-SLICE_ROWS = 65_536  # at most so many messages per slice
 SLICE_BYTES = 16 << 20  # estimated bytes of messages per slice
 _KEPT = 1024  # the newest entries always stay: Spark may run the last few batches again
 

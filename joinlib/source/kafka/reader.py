@@ -19,7 +19,7 @@ from joinlib.errors import InputError
 from joinlib.source.kafka import consumer, letters
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.decode import BadMessage, Decoder
-from joinlib.source.slices import SLICE_ROWS, Slice, SliceReader
+from joinlib.source.slices import BATCH_ROWS, Slice, SliceReader
 
 _CHUNK_ROWS = 8_192  # messages decoded at once: few enough to stay in the processor's cache
 _CHUNK_BYTES = 8 << 20  # bytes of values decoded at once
@@ -50,8 +50,8 @@ class KafkaReader(SliceReader):
         decoder = Decoder(self.config, self.schema, tuple(columns))
         ordered = sorted(slices, key=lambda s: (s.path, s.group, s.start))
         for run in _runs(ordered):
-            source = consumer.source(self.config.connection)
-            reset = self.config.on_missing == "reset"
+            source = consumer.source(self.config.spec.connection)
+            reset = self.config.spec.on_missing_offsets == "reset"
             lists = source.messages(run[0].path, run[0].group, run[0].start, run[-1].stop, reset)
             for at, own in groupby(_cut(run, lists), lambda found: found[0]):
                 yield from self._slice(decoder, run[at], (messages for _, messages in own))
@@ -61,7 +61,7 @@ class KafkaReader(SliceReader):
         block: list[pa.RecordBatch] = []
         for chunk in _chunks(lists):
             rows, bad = decoder.decode(chunk)
-            if bad and self.config.on_bad == "fail":
+            if bad and self.config.spec.on_bad_message == "fail":
                 raise InputError(_refusal(bad[0]))
             self.counts.bad += len(bad)
             if self.config.dead_letters is not None:
@@ -125,8 +125,8 @@ def _bounded(block: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows = [b for b in block if b.num_rows]
     if rows:
         whole = pa.concat_batches(rows) if len(rows) > 1 else rows[0]
-        for start in range(0, whole.num_rows, SLICE_ROWS):
-            yield whole.slice(start, SLICE_ROWS)
+        for start in range(0, whole.num_rows, BATCH_ROWS):
+            yield whole.slice(start, BATCH_ROWS)
 
 
 def _refusal(refused: BadMessage) -> str:

@@ -78,6 +78,20 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     (f"{FILES}.path", "/database/in", "spec.inputs", "lies under no volume"),
     (f"{FILES}.path", "", f"{FILES}.path", "at least 1"),
     (f"{FILES}.csv", {"header": False}, f"{FILES}.csv", "write format: csv"),
+    (f"{FILES}.csv", {"delimiter": ";;"}, f"{FILES}.csv.delimiter", "write one ASCII character"),
+    (f"{FILES}.csv", {"quote": ","}, f"{FILES}.csv.quote", "change one of them"),
+    (
+        ORDERS,
+        topic(format="csv", csv={"header": False, "delimiter": "§"}),
+        f"{KAFKA}.csv.delimiter",
+        "write one ASCII character",
+    ),
+    (
+        "spec.inputs.payments.generator.skew",
+        10.5,
+        "spec.inputs.payments.generator.skew",
+        "less than or equal to 10",
+    ),
     (f"{FILES}.format", "orc", f"{FILES}.format", 'supported values: "parquet", "csv", "jsonl"'),
     (f"{FILES}.pth", "x", f"{FILES}.pth", "unknown field"),
     (f"{FILES}.done", "archive", f"{FILES}.done", "write both or none"),
@@ -263,6 +277,7 @@ FINE: list[tuple[str, Any]] = [
     ),
     ("spec.inputs.orders.role", "table"),
     (f"{FILES}.csv", {"header": True}),
+    (FILES, {"path": "/data/in/orders", "format": "csv", "csv": {"delimiter": "\t", "quote": "'"}}),
     (f"{FILES}.path", "../in"),  # for a local run; the operator judges
     (f"{FILES}.path", "/srv/old/in"),
     (FILES, {"path": "/data/in/orders", "done": "archive", "archive": "/data/read"}),

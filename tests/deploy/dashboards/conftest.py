@@ -13,8 +13,7 @@ import pytest
 import yaml
 from joinop.names import JobKey
 
-from joinlib.scale.policy import Policy
-from tests import prometheus
+from tests import configs, prometheus
 from tests.deploy.chart.conftest import helm, render  # noqa: F401 - fixtures
 from tests.deploy.dashboards import drawing, standin
 from tests.deploy.dashboards.boards import ALERTS, ROOT
@@ -82,7 +81,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     folder = tmp_path_factory.mktemp("watched")
     (folder / "tables").mkdir()
     drivers, others = Drivers(folder), Drivers(folder / "tables")
-    policy = Policy(min=2, max=8, votes=3, period_s=1.0, cool_s=3.0, patience_s=20.0)
+    policy = configs.policy(min=2, max=8, votes=3, period_s=1.0, cool_s=3.0, patience_s=20.0)
     try:
         with standin.serving(standin.Cluster(KEY, policy, applied())) as ports, _database() as database:
             driver, tabled = drivers.start(local()), others.start(yaml.safe_dump(_tabled(database)))

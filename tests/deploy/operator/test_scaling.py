@@ -31,9 +31,9 @@ from joinop.status import is_due, scaling_input
 from prometheus_client import CollectorRegistry, generate_latest
 
 from joinlib.metric.table import BY_NAME, METRICS
-from joinlib.scale import Load, Observed, Policy, State, step
+from joinlib.scale import Load, Observed, State, step
 from joinlib.spec.status import Status
-from tests import prometheus
+from tests import configs, prometheus
 from tests.deploy.operator.objects import driver_pod, executor_pod, running, settle, stream_join
 
 JOB = JobKey("shop", "late")
@@ -320,7 +320,7 @@ def test_a_driver_with_large_figures() -> None:
 
 # --- the memory in the status --------------------------------------------------------------------------------------------
 
-POLICY = Policy(min=1, max=16, votes=2, period_s=5, cool_s=5, patience_s=20)
+POLICY = configs.policy(min=1, max=16, votes=2, period_s=5, cool_s=5, patience_s=20)
 
 
 @given(

@@ -7,9 +7,10 @@ import pytest
 
 from joinlib.errors import SpecError
 from joinlib.model.fingerprint import compare, fingerprint
-from joinlib.model.joins import CacheMode, Caching, Join, Leaf
+from joinlib.model.joins import Caching, Join, Leaf
 from joinlib.plan import JoinOptions, SourceInput, Stage, build
 from joinlib.plan.explain import explain
+from joinlib.spec.inputs import CacheMode
 
 ORDERS = pa.schema([("id", pa.int64()), ("customer", pa.int64()), ("item", pa.string()), ("x", pa.float64())])
 TABLE = pa.schema([("id", pa.int32()), ("name", pa.string()), ("low", pa.float64()), ("high", pa.float64())])

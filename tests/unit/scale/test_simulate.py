@@ -14,9 +14,10 @@ from jobs.cli.commands import app
 from joinlib.errors import InputError
 from joinlib.scale import Policy
 from joinlib.scale.simulate import Period, World, read, simulate
+from tests import configs
 
 C = 1e9
-POLICY = Policy(min=1, max=1000, votes=3, period_s=60, cool_s=60, patience_s=300)
+POLICY = configs.policy(min=1, max=1000, votes=3, period_s=60, cool_s=60, patience_s=300)
 HOUR = 3600.0
 
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from joinlib.metric.table import DIRECTIONS, SCALING, VERDICTS
 from joinlib.scale import Load, Observed, Policy, State, due, fitting, step, tau
 from joinlib.scale.state import DECISIONS, Direction, Phase, Verdict
+from tests import configs
 
 C = 1000.0
-POLICY = Policy(min=1, max=16, votes=3, period_s=10, cool_s=20, patience_s=60)
+POLICY = configs.policy(min=1, max=16, votes=3, period_s=10, cool_s=20, patience_s=60)
 
 
 def seen(k: int, held: float, ready: int | None = None, lag: float | None = 0) -> Observed:

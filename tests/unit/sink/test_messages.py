@@ -5,6 +5,7 @@ import csv
 import io
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,11 +18,10 @@ from hypothesis import strategies as st
 
 from joinlib.errors import SpecError
 from joinlib.sink import texts
-from joinlib.sink.config import KafkaSinkConfig
 from joinlib.sink.kafka.messages import messages
-from joinlib.spec.kafka import KafkaConnection
+from tests.configs import results
 
-CONNECTION = KafkaConnection(bootstrap_servers="kafka:9092")
+ARROW = results("kafka:9092", "t", format="arrow")
 TIMES = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999))  # noqa: DTZ001
 TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "big": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
@@ -89,7 +89,7 @@ def test_keys() -> None:
     batch = pa.record_batch({"s": ["a", None], "n": [1, 2], "t": pa.array([0, 1], pa.timestamp("us", "UTC"))})
 
     def keys(*key: str) -> list[bytes | None]:
-        return [k for k, _ in messages(batch, KafkaSinkConfig(CONNECTION, "t", key=key))]
+        return [k for k, _ in messages(batch, results("kafka:9092", "t", key=key))]
 
     assert keys() == [None, None]
     assert keys("s") == [b"a", None]
@@ -102,7 +102,7 @@ def test_keys() -> None:
 def test_a_group_that_is_gone_is_a_tombstone(format: Any, value: bytes) -> None:
     """Its key without a value; the flag itself is in no message."""
     batch = pa.record_batch({"k": [1, 2], "n": [5, 6], "deleted": [False, True]})
-    target = KafkaSinkConfig(CONNECTION, "t", format, key=("k",), changelog=True)
+    target = results("kafka:9092", "t", format=format, key=("k",), changelog=True)
     assert list(messages(batch, target)) == [(b"1", value), (b"2", None)]
 
 
@@ -110,7 +110,7 @@ def test_a_group_that_is_gone_is_a_tombstone(format: Any, value: bytes) -> None:
 def test_a_frame_is_cut_until_it_fits(sizes: list[int], limit: int) -> None:
     """All rows, in order, in messages no larger than the limit."""
     batch = pa.record_batch({"s": ["x" * n for n in sizes]})
-    made = [v for _, v in messages(batch, KafkaSinkConfig(CONNECTION, "t", "arrow", max_bytes=limit)) if v]
+    made = [v for _, v in messages(batch, replace(ARROW, max_bytes=limit)) if v]
     assert max(map(len, made)) <= limit
     read = pa.concat_tables([pa.ipc.open_stream(v).read_all() for v in made])
     assert read["s"].to_pylist() == batch["s"].to_pylist()
@@ -120,4 +120,4 @@ def test_a_row_that_no_message_holds() -> None:
     """The error names topic, size and limit."""
     batch = pa.record_batch({"s": ["x" * 5000]})
     with pytest.raises(SpecError, match=r"takes 5\d{3} bytes, a message of topic t at most 2000; raise"):
-        list(messages(batch, KafkaSinkConfig(CONNECTION, "t", "arrow", max_bytes=2000)))
+        list(messages(batch, replace(ARROW, max_bytes=2000)))

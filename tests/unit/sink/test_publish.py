@@ -14,9 +14,10 @@ import pytest
 from joinlib import files
 from joinlib.errors import StateError
 from joinlib.model.tuning import Tuning
-from joinlib.sink.config import Format, staging
+from joinlib.sink.config import staging
 from joinlib.sink.files import FileSink
 from joinlib.sink.publish import check_age, claim, publish
+from joinlib.spec.inputs import Format
 
 ROUNDS = 150
 MARK = "0123456789abcdef"

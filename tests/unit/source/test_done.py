@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from joinlib.errors import InputError, SpecError, StateError
-from joinlib.source import FilesConfig, StreamInput, done, known, make
+from joinlib.source import StreamInput, done, known, make
 from joinlib.source.listing import Found
 from joinlib.source.log import Log
+from joinlib.spec.inputs import Done
+from tests import configs
 
 SCHEMA = pa.schema([("v", pa.int64())])
 
@@ -25,9 +27,11 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known, "_FOLDED", 4)
 
 
-def source(folder: Path, way: done.Done = "archive") -> StreamInput:
+def source(folder: Path, way: Done = "archive") -> StreamInput:
     archive = folder / "archive" if way == "archive" else None
-    config = FilesConfig(folder / "in", "parquet", "name", "skip", done=way, archive=archive)
+    config = configs.folder(
+        folder / "in", "parquet", order_by="name", on_bad_file="skip", done=way, archive=archive
+    )
     return make("a", config, SCHEMA, folder / "log")
 
 
@@ -46,7 +50,7 @@ def there(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("way", ["archive", "delete", "keep"])
-def test_a_file_goes_when_nobody_asks_for_it_again(tmp_path: Path, way: done.Done) -> None:
+def test_a_file_goes_when_nobody_asks_for_it_again(tmp_path: Path, way: Done) -> None:
     """Not before; from sub-folders too, and without rows. One under the name of one that has gone is read."""
     for number, name in enumerate(("1.parquet", "2.parquet", "batch=1/3.parquet")):
         write(tmp_path, name, number)

@@ -4,7 +4,6 @@ import json
 import os
 import pickle
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joinlib.errors import InputError, SpecError, StateError
-from joinlib.source import CsvFormat, FilesConfig, Slice, StreamInput, make, parquet, text
+from joinlib.errors import InputError, StateError
+from joinlib.source import CsvFormat, Slice, StreamInput, make, parquet, text
+from tests import configs
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 FORMATS = ("parquet", "csv", "jsonl")
@@ -38,7 +38,7 @@ def write(path: Path, first: int, rows: int, mtime: int | None = None) -> None:
 
 
 def source(folder: Path, format: str, schema: pa.Schema = SCHEMA, **config: object) -> StreamInput:
-    return make("orders", FilesConfig(folder / "in", format, **config), schema, folder / "log")
+    return make("orders", configs.folder(folder / "in", format, **config), schema, folder / "log")
 
 
 def rows(
@@ -61,7 +61,7 @@ def expected(*spans: tuple[int, int]) -> list[dict[str, object]]:
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of two rows, or a few lines."""
     for module in (parquet, text):
-        monkeypatch.setattr(module, "SLICE_ROWS", 2)
+        monkeypatch.setattr(module, "BATCH_ROWS", 2)
     monkeypatch.setattr(parquet, "WHOLE_BYTES", parquet.WHOLE_BYTES)
     monkeypatch.setattr(text, "SLICE_BYTES", 40)
 
@@ -90,7 +90,7 @@ def test_every_row_once_in_one_order(
     parquet.WHOLE_BYTES = whole_bytes  # put back by the fixture
     folder = tmp_path_factory.mktemp("f")
     (folder / "in").mkdir()
-    input, offset, got, want, first = source(folder, format, order=order), 0, [], [], 0
+    input, offset, got, want, first = source(folder, format, order_by=order), 0, [], [], 0
     for i, batch in enumerate(batches):
         new = {}
         for name, count in batch:
@@ -101,14 +101,14 @@ def test_every_row_once_in_one_order(
             first += count
         want += [span for _, span in sorted(new.values())]
         if restart:
-            input = source(folder, format, order=order)
+            input = source(folder, format, order_by=order)
         stop = input.discover()
         while offset < stop:
             got += rows(input, offset, min(offset + step, stop))
             offset = min(offset + step, stop)
     assert got == expected(*want)
-    assert source(folder, format, order=order).discover() == offset
-    assert rows(source(folder, format, order=order), 0, offset) == got
+    assert source(folder, format, order_by=order).discover() == offset
+    assert rows(source(folder, format, order_by=order), 0, offset) == got
 
 
 @given(
@@ -132,7 +132,7 @@ def test_text_slices_equal_the_whole_file(
         body = ["v", *('"' + v.replace('"', '""') + '"' for v in lines)]
     raw = eol.join(body) + (eol if last else "")
     path.write_bytes((b"\xef\xbb\xbf" if bom else b"") + raw.encode() or b"\n")
-    schema, kind = pa.schema([("v", pa.string())]), CsvFormat() if format == "csv" else None
+    schema, kind = pa.schema([("v", pa.string())]), configs.CSV if format == "csv" else None
     stat = path.stat()
     slices = [
         Slice(i, None, p.weight, str(path), stat.st_size, stat.st_mtime_ns, p.group, p.start, p.stop)
@@ -175,7 +175,7 @@ def test_missing_folder_is_named(tmp_path: Path) -> None:
 def test_one_file_is_an_input(tmp_path: Path, format: str) -> None:
     """The path may name a file."""
     write(tmp_path / f"x.{format}", 0, 5)
-    input = make("x", FilesConfig(Path(f"x.{format}"), format), SCHEMA, tmp_path / "log", base=tmp_path)
+    input = make("x", configs.folder(Path(f"x.{format}"), format), SCHEMA, tmp_path / "log", base=tmp_path)
     stop = input.discover()
     assert input.discover() == stop
     assert rows(input, 0, stop) == expected((0, 5))
@@ -361,7 +361,7 @@ def test_damaged_pages_are_named(tmp_path: Path) -> None:
 
 def test_adjacent_slices_decode_their_group_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read together, and read one after the other."""
-    monkeypatch.setattr(parquet, "SLICE_ROWS", 2)
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 2)
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"id": range(9), "name": ["x"] * 9}), tmp_path / "in" / "a.parquet")
     input = source(tmp_path, "parquet")
@@ -371,16 +371,6 @@ def test_adjacent_slices_decode_their_group_once(tmp_path: Path, monkeypatch: py
     assert [r["id"] for i in range(stop) for r in rows(input, i, i + 1)] == list(range(9))
     assert rows(input, 0, stop, ("id", "name"))
     assert parquet._decoded.cache_info().misses == 1
-
-
-@pytest.mark.parametrize(
-    "make_config",
-    [lambda p: FilesConfig(p, "orc"), lambda p: FilesConfig(p, "csv", csv=CsvFormat(delimiter=""))],
-)
-def test_bad_configurations(make_config: Callable[[Path], FilesConfig]) -> None:
-    """A format or delimiter that cannot be is refused at once."""
-    with pytest.raises(SpecError):
-        make_config(Path("x"))
 
 
 def test_inputs_travel(tmp_path: Path) -> None:

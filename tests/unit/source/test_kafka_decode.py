@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from joinlib import files
 from joinlib.source.kafka import letters
-from joinlib.source.kafka.config import Format, KafkaConfig
 from joinlib.source.kafka.decode import HEADERS, BadMessage, Decoder
-from joinlib.source.parse import CsvFormat
 from joinlib.source.slices import Slice
-from joinlib.spec.kafka import KafkaConnection
+from joinlib.spec.inputs import Csv, KafkaMetadata, MessageFormat
+from tests.configs import topics
 
 SCHEMA = pa.schema([("a", pa.int64()), ("t", pa.string())])
 JSON = [
@@ -57,8 +56,8 @@ class Message:
         return [("h", b"1")]
 
 
-def decoder(format: Format, schema: pa.Schema = SCHEMA, columns: Any = None, **more: Any) -> Decoder:
-    config = KafkaConfig(KafkaConnection(bootstrap_servers="k:1"), ("orders",), format, **more)
+def decoder(format: MessageFormat, schema: pa.Schema = SCHEMA, columns: Any = None, **more: Any) -> Decoder:
+    config = topics("i", "k:1", "orders", format=format, **more)
     return Decoder(config, schema, tuple(schema.names if columns is None else columns))
 
 
@@ -69,7 +68,7 @@ def said(found: Any) -> tuple[list[Any], list[Any]]:
 
 @pytest.mark.parametrize(("format", "values"), [("json", JSON), ("csv", CSV)])
 @given(data=st.data())
-def test_all_at_once_is_one_by_one(format: Format, values: list[bytes], data: st.DataObject) -> None:
+def test_all_at_once_is_one_by_one(format: MessageFormat, values: list[bytes], data: st.DataObject) -> None:
     """Halves of rows in two messages are no row, and a good message is not lost for a bad neighbour."""
     drawn = data.draw(st.lists(st.sampled_from(values), max_size=7))
     messages = [Message(v, at) for at, v in enumerate(drawn)]
@@ -98,7 +97,7 @@ def test_which_json_is_a_row() -> None:
 
 def test_which_csv_is_a_row() -> None:
     """One line of as many values as there are columns."""
-    rows, _ = said(decoder("csv", csv=CsvFormat(header=False)).decode([Message(v) for v in CSV]))
+    rows, _ = said(decoder("csv", csv=Csv(header=False)).decode([Message(v) for v in CSV]))
     assert [tuple(r.values()) for r in rows] == [
         (1, "x"), (2, None), (None, "y"), (5, "x"), (9, "a,b"), (1, ""),
     ]  # fmt: skip
@@ -143,7 +142,7 @@ def test_arrow_messages_may_change_their_schema() -> None:
 
 
 @pytest.mark.parametrize("format", ["json", "arrow"])
-def test_metadata_columns(format: Format) -> None:
+def test_metadata_columns(format: MessageFormat) -> None:
     """They come from the message, for each of its rows; a key that is missing is NULL, one that is no text is bad."""
     schema = pa.schema(
         [
@@ -151,14 +150,7 @@ def test_metadata_columns(format: Format) -> None:
             ("at", pa.timestamp("us", "UTC")), ("h", HEADERS), ("topic", pa.string()),
         ]
     )  # fmt: skip
-    about = (
-        ("key", "k"),
-        ("offset", "o"),
-        ("partition", "p"),
-        ("timestamp", "at"),
-        ("headers", "h"),
-        ("topic", "topic"),
-    )
+    about = KafkaMetadata(key="k", offset="o", partition="p", timestamp="at", headers="h", topic="topic")
     value = b'{"a":1,"o":99}' if format == "json" else stream(a=[1, 2])
     messages = [Message(value, 7, b"k"), Message(value, 8), Message(value, 9, b"\xff")]
 
@@ -185,7 +177,7 @@ def test_metadata_columns(format: Format) -> None:
 def test_bad_messages_are_bad_whatever_is_asked_for(columns: tuple[str, ...]) -> None:
     """Rows only counted, only metadata wanted: a message that is no object is still found."""
     schema = pa.schema([*SCHEMA, pa.field("o", pa.int64())])
-    one = decoder("json", schema, columns, metadata=(("offset", "o"),))
+    one = decoder("json", schema, columns, metadata=KafkaMetadata(offset="o"))
     rows, bad = one.decode([Message(b'{"a":1}'), Message(b"no"), Message(b'{"a":2}')])
     assert rows is not None
     assert (rows.num_rows, tuple(rows.schema.names), len(bad)) == (2, columns, 1)

@@ -1,7 +1,6 @@
 """The log of a topic's input: nothing is written while nothing happens, and a year of batches does not make it long."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,13 @@ import pyarrow as pa
 import pytest
 
 from joinlib.errors import InputError, StateError
-from joinlib.source.kafka import KafkaConfig
 from joinlib.source.kafka.brokers import Brokers
 from joinlib.source.kafka.input import KafkaInput
 from joinlib.source.kafka.ranges import SLICE_BYTES, Partition
 from joinlib.source.log import Log
-from joinlib.spec.kafka import KafkaConnection
+from tests.configs import topics
 
 SCHEMA = pa.schema([("a", pa.int64())])
-CONFIG = KafkaConfig(KafkaConnection(bootstrap_servers="k:1"), ("t",))
 
 
 class Fake(Brokers):
@@ -38,7 +35,8 @@ class Fake(Brokers):
 
 
 def opened(folder: Path, brokers: Brokers, **config: Any) -> KafkaInput:
-    return KafkaInput(replace(CONFIG, **config), SCHEMA, Log(folder / "t.jsonl"), brokers, clock=lambda: 0.0)
+    log = Log(folder / "t.jsonl")
+    return KafkaInput(topics("i", "k:1", "t", **config), SCHEMA, log, brokers, clock=lambda: 0.0)
 
 
 @pytest.mark.slow
@@ -86,7 +84,7 @@ def test_a_topic_that_was_made_again(tmp_path: Path, high: int) -> None:
     brokers.ids, brokers.now = {"t": "new"}, {("t", 0): (0, high)}
     with pytest.raises(InputError, match=r"topic t, partition 0.*made again.*onMissingOffsets: reset"):
         opened(tmp_path, brokers).discover()
-    again = opened(tmp_path, brokers, on_missing="reset")
+    again = opened(tmp_path, brokers, on_missing_offsets="reset")
     known = again.discover()
     assert [(s.start, s.stop) for s in again.slices(slices, known)] == [(0, high)]
 

@@ -147,6 +147,31 @@ def test_a_model_can_be_sent_and_written() -> None:
             "14: spec.inputs.payments.generator.rows: should be greater than or equal to 1",
         ),
         (
+            "rows: 10",
+            "skew: 10.5",
+            "14: spec.inputs.payments.generator.skew: should be less than or equal to 10",
+        ),
+        (
+            "path: data/orders",
+            "path: data/orders, format: csv, csv: {delimiter: ''}",
+            "10: spec.inputs.orders.files.csv.delimiter: '' does not fit; write one ASCII character, and no line break",
+        ),
+        (
+            "path: data/orders",
+            'path: data/orders, format: csv, csv: {quote: "\\r"}',
+            "10: spec.inputs.orders.files.csv.quote: '\\r' does not fit; write one ASCII character, and no line break",
+        ),
+        (
+            "path: data/orders",
+            "path: data/orders, format: csv, csv: {delimiter: §}",
+            "10: spec.inputs.orders.files.csv.delimiter: '§' does not fit; write one ASCII character, and no line break",
+        ),
+        (
+            "path: data/orders",
+            "path: data/orders, format: csv, csv: {quote: ','}",
+            "10: spec.inputs.orders.files.csv.quote: is ',', and so is delimiter; change one of them",
+        ),
+        (
             "path: data/orders",
             "path: data/orders, csv: {header: false}",
             "10: spec.inputs.orders.files.csv: is for format csv, but format is parquet; remove one of them",

@@ -47,10 +47,10 @@ image: ## Build the container image
 	@docker/build
 
 cluster-up: ## Bring up a Kubernetes on this machine; prints how to use it
-	@tests/cluster/up
+	@tools/cluster/up
 
 cluster-down: ## Remove it
-	@tests/cluster/down
+	@tools/cluster/down
 
 demo: setup ## Join real flights with real weather, as streams
 	$(BIN)/python tools/demo.py

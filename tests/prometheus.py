@@ -52,7 +52,9 @@ def _downloaded(folder: Path) -> Path | None:
         return None
     for update in (False, True):
         if update:
-            subprocess.run([Path(__file__).with_name("apt")], check=False, capture_output=True, timeout=280)
+            subprocess.run(
+                [Path(__file__).parents[1] / "tools" / "apt"], check=False, capture_output=True, timeout=280
+            )
         fetch = ["apt-get", "download", "-q", "prometheus"]
         subprocess.run(fetch, cwd=folder, check=False, capture_output=True, timeout=120)
         if found := [*folder.glob("prometheus_*.deb")]:

@@ -20,6 +20,7 @@ from tests.cluster.jobs import Store, expected, job
 from tests.cluster.kube import Kube, Object
 from tests.cluster.test_runs import running
 
+FAKE_NODES = Path(__file__).parents[2] / "tools" / "cluster" / "fake-nodes"
 POD, LEASE = "job-driver-0", "job-driver"
 PIDS = (
     Path("/run/streamjoin-cluster/kwok.pid"),
@@ -93,7 +94,7 @@ def _silence() -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run([Path(__file__).parent / "fake-nodes", "0"], check=True, timeout=120)
+        subprocess.run([FAKE_NODES, "0"], check=True, timeout=120)
 
 
 @contextmanager

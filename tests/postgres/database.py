@@ -172,7 +172,7 @@ def _programs() -> Path:
         Path("/etc/postgresql-common").mkdir(exist_ok=True)
         with open("/etc/postgresql-common/createcluster.conf", "a") as conf:
             conf.write("create_main_cluster = false\n")
-        subprocess.run([Path(__file__).parents[1] / "apt", "postgresql"], check=True)
+        subprocess.run([Path(__file__).parents[2] / "tools" / "apt", "postgresql"], check=True)
         return _programs()
     return found[-1].parent
 

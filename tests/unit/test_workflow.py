@@ -22,6 +22,14 @@ def test_actions_are_pinned() -> None:
     assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", name) for name in used)
 
 
+def test_caches_go_by_files_that_are_there() -> None:
+    """A pattern that fits no file is no error to the forge: the key would stay the same for ever."""
+    keys = [step["with"]["key"] for step in steps() if "key" in step.get("with", {})]
+    patterns = {pattern for key in keys for pattern in re.findall(r"'([^']+)'", key)}
+    assert patterns
+    assert all(any(ROOT.glob(f"{p}/*" if p.endswith("**") else p)) for p in patterns)
+
+
 def test_rights_are_the_least() -> None:
     """To read the sources, for every job; no secret is named and no login left behind."""
     for text in WORKFLOWS.values():

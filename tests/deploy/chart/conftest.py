@@ -33,7 +33,7 @@ def helm() -> str:
     """The command, found as manifests/build finds it."""
     command = runpy.run_path(str(BUILD))["helm"]()
     if command is None:
-        pytest.skip("there is no helm; set HELM to one, or run tests/cluster/build helm")
+        pytest.skip("there is no helm; set HELM to one, or run tools/cluster/build helm")
     return str(command)
 
 

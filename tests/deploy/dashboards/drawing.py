@@ -122,7 +122,10 @@ def needed(name: str, *packages: str) -> str:
     """A program, of Debian's packages if need be; skips where there is no way to get it."""
     if not shutil.which(name, path=_PATH):
         subprocess.run(
-            [Path(__file__).parents[2] / "apt", *packages], check=False, capture_output=True, timeout=500
+            [Path(__file__).parents[3] / "tools" / "apt", *packages],
+            check=False,
+            capture_output=True,
+            timeout=500,
         )
     found = shutil.which(name, path=_PATH)
     if found is None:

@@ -20,7 +20,7 @@ from tests.spark.faults.durable import Disk, Event, events, strace
 from tests.spark.faults.scenario import TUNING, scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-_APT = Path(__file__).parents[2] / "apt"
+_APT = Path(__file__).parents[3] / "tools" / "apt"
 _OURS = re.compile(r"(checkpoint|out)\b")
 # Caches, hints and files of this boot, on which no batch depends (see `joinlib.checkpoint.batches`), and files without their final name.
 _EXPENDABLE = re.compile(

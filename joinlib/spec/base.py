@@ -100,7 +100,7 @@ QUANTITY = r"^([1-9]\d*)(Ki|Mi|Gi|Ti|k|M|G|T)?$"
 def _quantity(value: object) -> int:
     match = re.fullmatch(QUANTITY.strip("^$"), str(value), re.ASCII)
     if match is None:
-        msg = f"{value!r} is no amount of memory; write 8Gi or 512Mi"
+        msg = f"{value!r} is not an amount of memory; write 8Gi or 512Mi"
         raise ValueError(msg)
     return int(match[1]) * _FACTORS[match[2] or ""]
 

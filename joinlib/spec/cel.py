@@ -35,19 +35,19 @@ AFRESH = "set it back, or begin a new checkpoint with another checkpoint.path or
 # The patterns of the models are rules here too, since "should match '^([1-9]…" does not help a user.
 PATTERNS = {
     r"\S": "is empty; write a SELECT",
-    DURATION: "is no duration; write each unit once and the largest first, such as 10s, 500ms or 2h30m",
-    QUANTITY: "is no amount of memory; write 8Gi or 512Mi",
-    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": "is no word; write letters, digits, '.', '_' and '-', at most 63",
-    MOUNT: f"could hide what the image has; write {MOUNTS_TEXT}, or a folder below",
-    r"^/": "is no absolute path; write /srv/data, for example",
-    r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": "is no name of an object; write lower-case letters, digits, '-' and '.'",
-    CPU: "is no amount of CPU; write 2 or 500m",
-    SERVERS: "is no list of brokers; write HOST:PORT, several with commas between",
-    TOPIC: "is no name of a topic; write letters, digits, '.', '_' and '-', at most 249",
-    KEY: "is no entry of a Secret; write letters, digits, '.', '_' and '-'",
-    SIGN: "is no sign; write one ASCII character, and no line break",
-    VARIABLE: "is no name of an environment variable; write letters, digits and '_'",
-    r"^\S+$": "is no image; write it without spaces, such as registry.example/streamjoin:1",
+    DURATION: "is not a duration; write each unit once and the largest first, such as 10s, 500ms or 2h30m",
+    QUANTITY: "is not an amount of memory; write 8Gi or 512Mi",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": "is not a word; write letters, digits, '.', '_' and '-', at most 63",
+    MOUNT: f"could hide files of the image; write {MOUNTS_TEXT}, or a folder below",
+    r"^/": "is not an absolute path; write /srv/data, for example",
+    r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": "is not the name of an object; write lower-case letters, digits, '-' and '.'",
+    CPU: "is not an amount of CPU; write 2 or 500m",
+    SERVERS: "is not a list of brokers; write HOST:PORT, several with commas between",
+    TOPIC: "is not the name of a topic; write letters, digits, '.', '_' and '-', at most 249",
+    KEY: "is not an entry of a Secret; write letters, digits, '.', '_' and '-'",
+    SIGN: "is not a single character; write one ASCII character, and no line break",
+    VARIABLE: "is not the name of an environment variable; write letters, digits and '_'",
+    r"^\S+$": "is not an image; write it without spaces, such as registry.example/streamjoin:1",
 }
 # An executor without any state: the smallest heap, the JVM, and the worker of each core.
 BARE_MI, CORE_MI = (HEAP_MIN + JVM) // MI, WORKER // MI
@@ -103,13 +103,13 @@ def _names() -> list[CelRule]:
         CelRule(
             "",
             "self.metadata.name.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",
-            "names a Service too; begin with a letter and write lower-case letters, digits and '-' only",
+            "is also the name of a Service; begin with a letter and write lower-case letters, digits and '-' only",
             ".metadata.name",
         ),
         CelRule(
             "spec.inputs",
             "self.all(name, name.size() <= 63 && name.matches('^[A-Za-z_][A-Za-z0-9_]*$'))",
-            "an input is called by its name in SQL; write letters, digits and '_', at most 63",
+            "SQL uses the name of an input; write letters, digits and '_', at most 63",
         ),
         CelRule(
             "spec.inputs",
@@ -124,7 +124,7 @@ def _variables() -> list[CelRule]:
         CelRule(
             "spec.env",
             f"self.all(name, name.size() <= 253 && name.matches('{LOGIN}') && !name.matches('{RESERVED}'))",
-            "a name is none of a variable of a login; end it in _USER, _PASSWORD, _SECRET, _TOKEN, _KEY, _URI or the like",
+            "a name is not that of a credential; end it in _USER, _PASSWORD, _SECRET, _TOKEN, _KEY, _URI or the like",
         ),
     ]
 
@@ -223,7 +223,7 @@ def _encryption(place: str) -> list[CelRule]:
         CelRule(
             place,
             "self.mode.startsWith('verify') == has(self.caFile)",
-            "verify-ca and verify-full know the server by caFile, other modes do not look at it; correct mode or caFile",
+            "verify-ca and verify-full check the server against caFile, other modes ignore it; correct mode or caFile",
             ".mode",
         ),
         CelRule(
@@ -241,19 +241,19 @@ def _amounts() -> list[CelRule]:
         CelRule(
             "spec.join.units",
             f"self in {powers}",
-            f"is no power of two; write 1, 2, 4, 8, … or {MAX_UNITS}",
+            f"is not a power of two; write 1, 2, 4, 8, … or {MAX_UNITS}",
         ),
         CelRule(
             "spec.join.retention",
             "self.matches('[1-9]')",
-            "is no time at all; write 10s, 500ms or 2h30m, or remove it",
+            "is zero; write 10s, 500ms or 2h30m, or remove it",
         ),
         CelRule(
             "spec.output.files.compact.every",
             "self.matches('[1-9]')",
-            "is no time at all; write 1m, for example, or remove compact",
+            "is zero; write 1m, for example, or remove compact",
         ),
-        CelRule("spec.scaling.period", "self.matches('[1-9]')", "is no time at all; write 60s, for example"),
+        CelRule("spec.scaling.period", "self.matches('[1-9]')", "is zero; write 60s, for example"),
         CelRule("spec.executors", "self.min <= self.max", "is more than max; lower min or raise max", ".min"),
         CelRule(
             "spec.executors",

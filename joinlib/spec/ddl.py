@@ -220,7 +220,7 @@ def _refuse_doubles(names: list[str]) -> None:
     """Reject names that differ only in case, since Spark SQL does not distinguish `a` from `A`."""
     doubles = [name for name, count in Counter(name.lower() for name in names).items() if count > 1]
     if doubles:
-        msg = f"column {doubles[0]!r} is there twice (upper and lower case are the same); rename one"
+        msg = f"column {doubles[0]!r} appears twice (upper and lower case are the same); rename one"
         raise ValueError(msg)
 
 

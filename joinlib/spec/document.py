@@ -85,6 +85,6 @@ def _doubles(root: yaml.Node | None) -> Iterator[tuple[int, Problem]]:
             if name in lines and name != "<<":
                 yield (
                     line,
-                    Problem((*place, str(name)), f"is there twice, first at line {lines[name]}; remove one"),
+                    Problem((*place, str(name)), f"appears twice, first at line {lines[name]}; remove one"),
                 )
             lines.setdefault(name, line)

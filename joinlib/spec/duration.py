@@ -27,12 +27,12 @@ def parse(value: str) -> int:
         ValueError: with a text that says how to write one.
     """
     if not re.fullmatch(PATTERN.strip("^$"), value, re.ASCII):
-        msg = f"{value!r} is no duration; write numbers with units {', '.join(UNITS_US)}, such as 10s, 500ms or 2h30m"
+        msg = f"{value!r} is not a duration; write numbers with units {', '.join(UNITS_US)}, such as 10s, 500ms or 2h30m"
         raise ValueError(msg)
     parts = [(int(number), unit) for number, unit in _PART.findall(value)]
     units = [unit for _, unit in parts]
     if units != [unit for unit in UNITS_US if unit in units]:
-        msg = f"{value!r} is no duration; write each unit once and the largest first, such as 2h30m"
+        msg = f"{value!r} is not a duration; write each unit once and the largest first, such as 2h30m"
         raise ValueError(msg)
     total = sum(number * UNITS_US[unit] for number, unit in parts)
     if total > LIMIT_US:

@@ -93,7 +93,7 @@ class Files(Model):
         alias="refresh",
         description="For a table: how often it is reloaded. Absent: it is loaded once.",
     )
-    budget_bytes: Memory = quantity("256Mi", "budget", "Of a table: what it may take in memory.")
+    budget_bytes: Memory = quantity("256Mi", "budget", "For a table: the memory that it may take.")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -271,12 +271,12 @@ class Postgres(Model):
         description="With cache full: how often the table is reloaded. With incremental: how long an "
         "answer is valid. Absent: no limit.",
     )
-    budget_bytes: Memory = quantity("256Mi", "budget", "What the cache may take in memory, over all units.")
+    budget_bytes: Memory = quantity("256Mi", "budget", "Memory that the cache may take, over all units.")
     timeout_us: Annotated[Duration, Field(gt=0)] = quantity(
-        "30s", "timeout", "How long one query may take before it is given up and asked anew."
+        "30s", "timeout", "How long one query may take before it is cancelled and tried again."
     )
     patience_us: Annotated[Duration, Field(gt=0)] = quantity(
-        "60s", "patience", "How long a database that is away is waited for before the job stops."
+        "60s", "patience", "How long to wait for a database that cannot be reached before the job stops."
     )
 
     @model_validator(mode="after")
@@ -371,7 +371,7 @@ class Input(Model):
             return [
                 Problem(
                     ("eventTime", "column"),
-                    f"column {name!r} is no TIMESTAMP; declare it as one in the schema",
+                    f"column {name!r} is not a TIMESTAMP; declare it as one in the schema",
                 )
             ]
         return []
@@ -393,6 +393,6 @@ class Input(Model):
             found.append(Problem(("kafka", "metadata"), "names a column twice; remove one"))
         if set(self.arrow_schema.names) <= set(columns.values()):
             found.append(
-                Problem(("kafka", "metadata"), "leaves no column to the value; add one to the schema")
+                Problem(("kafka", "metadata"), "leaves no column for the value; add one to the schema")
             )
         return found

@@ -24,7 +24,7 @@ Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 def _servers(value: str) -> str:
     if not re.fullmatch(SERVERS.strip("^$"), value):
-        msg = f"{value!r} is no list of brokers; write kafka-1:9092,kafka-2:9092"
+        msg = f"{value!r} is not a list of brokers; write kafka-1:9092,kafka-2:9092"
         raise ValueError(msg)
     for server in value.split(","):
         if not 0 < int(server.rpartition(":")[2]) < 65536:
@@ -35,7 +35,7 @@ def _servers(value: str) -> str:
 
 def _no_dots(value: str) -> str:
     if value in (".", ".."):
-        msg = f"{value!r} is no name of a topic"
+        msg = f"{value!r} is not the name of a topic"
         raise ValueError(msg)
     return value
 

@@ -50,11 +50,11 @@ def parse(text: str, name: str, base: Path) -> StreamJoin:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 1
-        raise SpecError(f"{name}:{line}: is no YAML: {error.problem or error.context}") from error
+        raise SpecError(f"{name}:{line}: is not valid YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise SpecError(f"{name}:1: is no YAML: {error}") from error
+        raise SpecError(f"{name}:1: is not valid YAML: {error}") from error
     if not isinstance(document.value, dict):
-        raise SpecError(f"{name}:1: is no StreamJoin; start with apiVersion, kind, metadata and spec")
+        raise SpecError(f"{name}:1: is not a StreamJoin; start with apiVersion, kind, metadata and spec")
     found = list(document.doubles)
     model = None
     try:

@@ -35,16 +35,14 @@ MOUNTS_TEXT = f"{', '.join(f'/{name}' for name in deploy.MOUNTS[:-1])} or /{depl
 
 def _power_of_two(value: int) -> int:
     if value & (value - 1):
-        msg = (
-            f"{value} is no power of two; write {next_power_of_two(value) // 2} or {next_power_of_two(value)}"
-        )
+        msg = f"{value} is not a power of two; write {next_power_of_two(value) // 2} or {next_power_of_two(value)}"
         raise ValueError(msg)
     return value
 
 
 def _identifier(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII):
-        msg = f"{value!r} is no name for an input; write letters, digits and '_', as SQL does"
+        msg = f"{value!r} is not a name for an input; write letters, digits and '_', as SQL does"
         raise ValueError(msg)
     return value
 
@@ -55,14 +53,14 @@ InputName = Annotated[str, AfterValidator(_identifier)]
 def _variable(value: str) -> str:
     if not re.match(LOGIN, value) or re.match(RESERVED, value):
         fix = "end it in _USER, _PASSWORD, _SECRET, _TOKEN, _KEY, _URI or the like, such as SHOP_PASSWORD"
-        msg = f"{value!r} is no variable of a login, and others could say what the pods run; {fix}"
+        msg = f"{value!r} is not the name of a credential, and other variables could change what the pods run; {fix}"
         raise ValueError(msg)
     return value
 
 
 def _mount(value: str) -> str:
     if not re.match(MOUNT, value):
-        msg = f"{value!r} could hide what the image has; mount it below {MOUNTS_TEXT}"
+        msg = f"{value!r} could hide files of the image; mount it below {MOUNTS_TEXT}"
         raise ValueError(msg)
     return value
 
@@ -161,8 +159,8 @@ class Checkpoint(Model):
     )
     sync: bool = Field(
         default=True,
-        description="Whether each batch, with its results, is on the disk before it counts. Without "
-        "this, batches may be a little faster, and a power cut may ruin the checkpoint and "
+        description="Whether each batch and its results are synced to the disk before the batch counts. "
+        "Without this, batches may be a little faster, and a power cut may ruin the checkpoint and "
         "result files.",
     )
 
@@ -243,7 +241,9 @@ class Driver(Resources):
         "driver has worked for ten minutes.",
     )
     start_within_us: Annotated[Duration, Field(gt=0)] = quantity(
-        "10m", "startWithin", "Time for it to come to work; after it the job says so, and goes on trying."
+        "10m",
+        "startWithin",
+        "How long the driver may take to start. After that, the job reports it and keeps trying.",
     )
 
 
@@ -286,7 +286,7 @@ class Scaling(Model):
         description="Time after a change in which nothing is decided. Absent: two periods.",
     )
     patience_us: Annotated[Duration, Field(gt=0)] = quantity(
-        "5m", "patience", "Time for added executors to come; after it, those that have come are kept."
+        "5m", "patience", "Time for added executors to start. After that, those that have started are kept."
     )
 
     @model_validator(mode="after")

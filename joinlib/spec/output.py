@@ -17,7 +17,7 @@ class Compact(Model):
     every_us: Annotated[Duration, Field(gt=0)] = quantity(
         "1m", "every", "How long results may wait for those of later batches."
     )
-    size_bytes: Memory = quantity("64Mi", "size", "Results that are so large together wait no longer.")
+    size_bytes: Memory = quantity("64Mi", "size", "Size of the waiting results at which they wait no longer.")
 
 
 class OutputFiles(Model):
@@ -53,7 +53,7 @@ class KafkaOutput(KafkaConnection):
     transaction_timeout_us: Annotated[Duration, Field(ge=1_000_000)] = quantity(
         "10m",
         "transactionTimeout",
-        "What a task may need from its first row to its commit; brokers allow transaction.max.timeout.ms at most (15 min).",
+        "How long a task may take from its first row to its commit; brokers allow transaction.max.timeout.ms at most (15 min).",
     )
 
     @model_validator(mode="after")
@@ -102,7 +102,7 @@ class Output(Model):
             found = (
                 f"has {' and '.join(given)}; keep one"
                 if given
-                else f"goes nowhere; add one of {', '.join(SINKS)}"
+                else f"has no sink; add one of {', '.join(SINKS)}"
             )
             refuse([Problem((), found)])
         return self

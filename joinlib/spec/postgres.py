@@ -42,10 +42,8 @@ class PostgresSecurity(Model):
         if (self.mode in VERIFYING) == (self.ca_file is not None):
             return []
         if self.ca_file is None:
-            return [Problem(("caFile",), f"is missing, by which {self.mode} knows the server; add it")]
-        return [
-            Problem(("caFile",), f"is not looked at with mode {self.mode}; write verify-full, or remove it")
-        ]
+            return [Problem(("caFile",), f"is missing, and {self.mode} checks the server against it; add it")]
+        return [Problem(("caFile",), f"is ignored with mode {self.mode}; write verify-full, or remove it")]
 
     def _client(self) -> list[Problem]:
         if (self.cert_file is None) != (self.key_file is None):

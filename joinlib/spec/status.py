@@ -106,7 +106,7 @@ class StatusScaling(Model):
     deadline: str | None = Field(
         default=None,
         description="Deadline of the change. After it, the change is rolled back to the executors that "
-        "have come.",
+        "have started.",
         json_schema_extra={"format": "date-time"},
     )
     direction: Literal["out", "in"] | None = Field(default=None, description="Direction of the votes.")

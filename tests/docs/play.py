@@ -74,7 +74,7 @@ class Play:
         try:
             documents = [document for document in yaml.safe_load_all(text) if document]
         except yaml.YAMLError as e:
-            raise Wrong(f"is no YAML: {e}") from None
+            raise Wrong(f"is not valid YAML: {e}") from None
         if block.file:
             (self.folder / block.file).write_text(text)
         for document in documents:

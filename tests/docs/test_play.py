@@ -63,11 +63,11 @@ def test_a_page_that_is_right(tmp_path: Path) -> None:
     [
         (fenced("bash", "true", "false", "true"), "page.md:2: ends with exit code 1"),
         (fenced("bash", "echo a") + fenced("text", "b"), "prints\na"),
-        (fenced("yaml", "a: [1"), "is no YAML"),
+        (fenced("yaml", "a: [1"), "is not valid YAML"),
         (fenced("yaml", "a: 1"), "does not start at `spec:`"),
         (fenced("yaml", "spec: {join: {units: 8}}"), "there is no StreamJoin before it"),
         (fenced("sql", "SELECT 1"), "there is no StreamJoin before it"),
-        (SPEC + fenced("yaml", "spec: {join: {units: 7}}"), "7 is no power of two"),
+        (SPEC + fenced("yaml", "spec: {join: {units: 7}}"), "7 is not a power of two"),
         (SPEC + fenced("yaml", "spec: {jion: {units: 8}}"), "did you mean 'join'?"),
         (SPEC + fenced("sql", "SELECT l.no FROM l JOIN r ON l.id = r.id"), "no column no"),
         (fenced("yaml", "# values.yaml", "jobs: {alow: {}}"), "the chart has no value jobs.alow"),

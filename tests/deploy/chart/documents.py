@@ -56,9 +56,9 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     ("spec.sql", " ", "spec.sql", "write a SELECT"),
     ("spec.sql", GONE, "spec.sql", "Required value"),
     ("spec.sqll", "x", "spec.sqll", "unknown field"),
-    ("spec.env", {"A B": {"secret": "s", "key": "k"}}, "spec.env", "is none of a variable of a login"),
-    ("spec.env", {"SPARK_HOME": {"secret": "s", "key": "k"}}, "spec.env", "is none of a variable of a login"),
-    ("spec.env", {"KEY": {"secret": "s", "key": "a/b"}}, "spec.env.KEY.key", "is no entry of a Secret"),
+    ("spec.env", {"A B": {"secret": "s", "key": "k"}}, "spec.env", "is not that of a credential"),
+    ("spec.env", {"SPARK_HOME": {"secret": "s", "key": "k"}}, "spec.env", "is not that of a credential"),
+    ("spec.env", {"KEY": {"secret": "s", "key": "a/b"}}, "spec.env.KEY.key", "is not an entry of a Secret"),
     ("spec.env", {"KEY": {"secret": "s"}}, "spec.env.KEY.key", "Required value"),
     ("spec.inputs", {}, "spec.inputs", "at least 1"),
     (
@@ -106,7 +106,7 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         "spec.output.files.compact",
         {"every": "0s"},
         "spec.output.files.compact.every",
-        "is no time at all",
+        "is zero",
     ),
     (
         "spec.inputs.orders.kafka",
@@ -131,7 +131,7 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         "spec.inputs.orders.eventTime",
         {"column": "at", "delay": "10"},
         "spec.inputs.orders.eventTime.delay",
-        "is no duration; write each unit once",
+        "is not a duration; write each unit once",
     ),
     (ORDERS, table(mode="verify-full"), f"{TLS}.mode", "correct mode or caFile"),
     (ORDERS, table(caFile="/data/ca.crt"), f"{TLS}.mode", "correct mode or caFile"),
@@ -180,7 +180,7 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     ("spec.checkpoint.path", "/nowhere", "spec.checkpoint.path", "mount one that holds it"),
     ("spec.checkpoint.path", "gs://b/c", "spec.checkpoint.path", "is on an object store"),
     ("spec.checkpoint.path", "/data", "spec.output.files.path", "use folders apart"),
-    ("spec.checkpoint.reset", "a b", "spec.checkpoint.reset", "is no word; write letters"),
+    ("spec.checkpoint.reset", "a b", "spec.checkpoint.reset", "is not a word; write letters"),
     ("spec.checkpoint", GONE, "spec.checkpoint", "Required value"),
     ("spec.join.units", 6, "spec.join.units", "write 1, 2, 4, 8"),
     ("spec.join.units", 131072, "spec.join.units", "less than or equal to 65536"),
@@ -197,7 +197,7 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         "needs eventTime on every stream; add it, or remove retention",
     ),
     ("spec.join.retention", "30m2h", "spec.join.retention", "the largest first, such as 10s"),
-    ("spec.join.retention", "", "spec.join.retention", "is no duration"),
+    ("spec.join.retention", "", "spec.join.retention", "is not a duration"),
     ("spec.join.retention", "0s", "spec.join.retention", "write 10s, 500ms or 2h30m"),
     ("spec.executors.min", 5, "spec.executors.min", "lower min or raise max"),
     (
@@ -237,7 +237,7 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
             "spec.volumes",
             [{"mountPath": path, "claim": "c"}],
             "spec.volumes[0].mountPath",
-            "could hide what the image has",
+            "could hide files of the image",
         )
         for path in (
             "/",
@@ -249,7 +249,7 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         )
     ),
     *(
-        ("spec.env", {name: {"secret": "s", "key": "k"}}, "spec.env", "is none of a variable of a login")
+        ("spec.env", {name: {"secret": "s", "key": "k"}}, "spec.env", "is not that of a credential")
         for name in (
             "_JAVA_OPTIONS",
             "BASH_ENV",

@@ -61,11 +61,11 @@ def test_accepted() -> None:
         ("inputs__orders", topic(onBadMessage="deadLetter", deadLetters={"path": "/bad"}), "spec.inputs.orders.kafka.deadLetters.path: /bad is under no volume"),
         ("volumes", [{"mountPath": "/data", "claim": "c"}] * 2, "spec.volumes.1.mountPath: /data is mounted twice"),
         *(
-            ("volumes", [{"mountPath": "/data", "claim": "c"}, {"mountPath": path, "claim": "d"}], "could hide what the image has")
+            ("volumes", [{"mountPath": "/data", "claim": "c"}, {"mountPath": path, "claim": "d"}], "could hide files of the image")
             for path in ("/", "/etc/x", "//etc", "/var", "/var/run/secrets/kubernetes.io/serviceaccount", "/data/../etc")
         ),
         *(
-            ("env", {name: {"secret": "s", "key": "k"}}, "is no variable of a login")
+            ("env", {name: {"secret": "s", "key": "k"}}, "is not the name of a credential")
             for name in ("_JAVA_OPTIONS", "BASH_ENV", "NUMBA_CACHE_DIR", "CLASSPATH", "SPARK_AUTH_SECRET", "LD_PRELOAD", "PGHOSTADDR")
         ),
         ("executors__min", 9, "spec.executors.min: 9 is more than max, 4"),

@@ -74,7 +74,7 @@ def test_names() -> None:
         ("a ARRAY<INT", "column 'a': write ARRAY<TYPE>"),
         ("a INT NOT", "column 'a': write NOT NULL"),
         ("a VARCHAR", "column 'a': write the length, such as VARCHAR(20), or STRING"),
-        ("id INT, ID STRING", "column 'id' is there twice (upper and lower case are the same); rename one"),
+        ("id INT, ID STRING", "column 'id' appears twice (upper and lower case are the same); rename one"),
         ("a `INT`", "column 'a': has no type; write a STRING, for example"),
     ],
 )

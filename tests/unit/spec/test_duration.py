@@ -27,7 +27,7 @@ def test_units(text: str, us: int) -> None:
 def test_other_forms_are_refused(text: str) -> None:
     """The error shows what was written and how to write it."""
     with pytest.raises(
-        ValueError, match=r"is no duration; write numbers with units d, h, m, s, ms, us, such as 10s"
+        ValueError, match=r"is not a duration; write numbers with units d, h, m, s, ms, us, such as 10s"
     ):
         duration.parse(text)
 

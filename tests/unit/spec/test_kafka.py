@@ -35,12 +35,12 @@ def parsed(schema: str = "k BIGINT, key STRING, at TIMESTAMP", **kafka: Any) -> 
 @pytest.mark.parametrize(
     ("kafka", "said"),
     [
-        ({"bootstrapServers": "k"}, "bootstrapServers: 'k' is no list of brokers; write kafka-1:9092"),
+        ({"bootstrapServers": "k"}, "bootstrapServers: 'k' is not a list of brokers; write kafka-1:9092"),
         ({"bootstrapServers": "k:0"}, "bootstrapServers: 'k:0' has no port between 1 and 65535"),
         ({"topics": ["b"]}, "kafka: needs a topic, or topics, and not both"),
         ({"topic": None}, "kafka: needs a topic, or topics"),
         ({"topic": None, "topics": ["a", "a"]}, "topics: names a topic twice"),
-        ({"topic": ".."}, "'..' is no name of a topic"),
+        ({"topic": ".."}, "'..' is not the name of a topic"),
         ({"format": "avro"}, "format: 'avro' is not one of json, arrow, csv"),
         ({"csv": {"delimiter": ";", "header": False}}, "csv: is for format csv, but format is json"),
         ({"format": "csv", "csv": {"header": True}}, "csv.header: is true, but messages have no header"),
@@ -50,7 +50,7 @@ def parsed(schema: str = "k BIGINT, key STRING, at TIMESTAMP", **kafka: Any) -> 
         ({"metadata": {"key": "kee"}}, "metadata.key: no column 'kee' in the schema"),
         ({"metadata": {"timestamp": "k"}}, "metadata.timestamp: column 'k' is int64; declare it as TIMESTAMP"),
         ({"metadata": {"key": "key", "topic": "key"}}, "metadata: names a column twice"),
-        ({"maxBytesPerBatch": "1MB"}, "maxBytesPerBatch: '1MB' is no amount of memory"),
+        ({"maxBytesPerBatch": "1MB"}, "maxBytesPerBatch: '1MB' is not an amount of memory"),
         ({"security": {"protocol": "SASL_SSL"}}, "security: SASL_SSL needs mechanism: PLAIN, SCRAM-SHA-256"),
         ({"security": {**SECURED, "passwordEnv": "P"}}, "security: SASL_SSL needs one of passwordFile and passwordEnv"),
         ({"security": {**SECURED, "protocol": "SSL"}}, "mechanism, username, password is for SASL_PLAINTEXT and SASL_SSL"),
@@ -69,7 +69,7 @@ def test_refused(kafka: dict[str, Any], said: str) -> None:
 
 def test_the_value_needs_a_column() -> None:
     """Rows of metadata alone would hide messages that cannot be decoded."""
-    with pytest.raises(SpecError, match="leaves no column to the value"):
+    with pytest.raises(SpecError, match="leaves no column for the value"):
         parsed("key STRING", metadata={"key": "key"})
 
 

@@ -124,7 +124,7 @@ def test_a_model_can_be_sent_and_written() -> None:
         (
             "{column: at, delay",
             "{column: id, delay",
-            "9: spec.inputs.orders.eventTime.column: column 'id' is no TIMESTAMP; declare it as one in the schema",
+            "9: spec.inputs.orders.eventTime.column: column 'id' is not a TIMESTAMP; declare it as one in the schema",
         ),
         (
             "      files: {path: data/orders}\n",
@@ -189,7 +189,7 @@ def test_a_model_can_be_sent_and_written() -> None:
         (
             "    payments:",
             "    2pay:",
-            "11: spec.inputs.2pay: '2pay' is no name for an input; write letters, digits and '_', as SQL does",
+            "11: spec.inputs.2pay: '2pay' is not a name for an input; write letters, digits and '_', as SQL does",
         ),
         (
             "    payments:",
@@ -199,9 +199,9 @@ def test_a_model_can_be_sent_and_written() -> None:
         (
             "    files: {path: out}",
             "    mode: append",
-            "15: spec.output: goes nowhere; add one of files, kafka, console, noop",
+            "15: spec.output: has no sink; add one of files, kafka, console, noop",
         ),
-        ("units: 16", "units: 12", "17: spec.join.units: 12 is no power of two; write 8 or 16"),
+        ("units: 16", "units: 12", "17: spec.join.units: 12 is not a power of two; write 8 or 16"),
         (
             "      eventTime: {column: at}\n",
             "",
@@ -268,7 +268,7 @@ def test_a_model_can_be_sent_and_written() -> None:
         (
             "  checkpoint:",
             "  executors: {memory: 8Gib}\n  checkpoint:",
-            "18: spec.executors.memory: '8Gib' is no amount of memory; write 8Gi or 512Mi",
+            "18: spec.executors.memory: '8Gib' is not an amount of memory; write 8Gi or 512Mi",
         ),
         (
             "  checkpoint:",
@@ -283,7 +283,7 @@ def test_a_model_can_be_sent_and_written() -> None:
         (
             "  join:",
             "  sql: SELECT 1\n  join:",
-            "17: spec.sql: is there twice, first at line 5; remove one",
+            "17: spec.sql: appears twice, first at line 5; remove one",
         ),
     ],
 )
@@ -311,17 +311,20 @@ def test_all_mistakes_come_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "late.yaml:1: is no StreamJoin; start with apiVersion, kind, metadata and spec"),
-        ("- a", "late.yaml:1: is no StreamJoin; start with apiVersion, kind, metadata and spec"),
-        ("a: [1\nb: 2", "late.yaml:2: is no YAML: "),
-        ("a: 1\n---\nb: 2", "late.yaml:2: is no YAML: but found another document"),
-        ("a: !!python/object:os.system {}", "late.yaml:1: is no YAML: could not determine a constructor"),
-        ("a: \x00", "late.yaml:1: is no YAML: "),
-        ("a: 2024-99-99", "late.yaml:1: is no YAML: "),
+        ("", "late.yaml:1: is not a StreamJoin; start with apiVersion, kind, metadata and spec"),
+        ("- a", "late.yaml:1: is not a StreamJoin; start with apiVersion, kind, metadata and spec"),
+        ("a: [1\nb: 2", "late.yaml:2: is not valid YAML: "),
+        ("a: 1\n---\nb: 2", "late.yaml:2: is not valid YAML: but found another document"),
+        (
+            "a: !!python/object:os.system {}",
+            "late.yaml:1: is not valid YAML: could not determine a constructor",
+        ),
+        ("a: \x00", "late.yaml:1: is not valid YAML: "),
+        ("a: 2024-99-99", "late.yaml:1: is not valid YAML: "),
     ],
 )
 def test_what_is_no_spec_at_all(text: str, message: str) -> None:
-    """Text that is no YAML, or YAML of something else, is refused in one line."""
+    """Text that is not valid YAML, or YAML of something else, is refused in one line."""
     with pytest.raises(SpecError) as error:
         model(text)
     assert str(error.value).startswith(message)
@@ -364,9 +367,9 @@ def test_postgres_is_a_table() -> None:
     [
         (
             "security: {mode: verify-full}",
-            "security.caFile: is missing, by which verify-full knows the server",
+            "security.caFile: is missing, and verify-full checks the server against it",
         ),
-        ("security: {caFile: ca.crt}", "security.caFile: is not looked at with mode require"),
+        ("security: {caFile: ca.crt}", "security.caFile: is ignored with mode require"),
         ("security: {certFile: c.crt}", "security: certFile and keyFile belong together"),
         ("security: {mode: disable, certFile: c, keyFile: k}", "security: certFile and keyFile need TLS"),
         ("security: {mode: prefer}", "security.mode"),

@@ -37,7 +37,7 @@ class Function:
 
 _INSTEAD = {
     "window": "group by date_trunc('hour', ...), whose units are windows of a fixed length",
-    "session_window": "windows that a gap in time ends are not known here",
+    "session_window": "session windows have no equivalent",
     "unix_timestamp": "write CAST(... AS BIGINT), the seconds since 1970",
     "timestampdiff": "write CAST(... AS BIGINT) of both and subtract, for seconds",
 }
@@ -47,7 +47,7 @@ def check_call(name: str, arguments: int) -> None:
     """Raise SpecError unless there is such a function, and it takes that many arguments."""
     key = name.lower()
     if key in AGGREGATES:
-        raise SpecError(f"{name}: aggregates stand in the select list and in HAVING")
+        raise SpecError(f"{name}: aggregates are only allowed in the select list and in HAVING")
     if key in VOLATILE and not (key in _INSTEAD and arguments):
         raise SpecError(
             f"{name}: a value that changes from run to run could not be repeated after a failure; "

@@ -139,9 +139,7 @@ def choose(conditions: list[Expr], values: list[Expr], sql: str) -> Expr:
     for value in values[1:]:
         found = t.common(kind, value.type)
         if found is None:
-            raise SpecError(
-                f"{sql}: {t.name(kind)} and {t.name(value.type)} do not meet in one type; add a CAST"
-            )
+            raise SpecError(f"{sql}: {t.name(kind)} and {t.name(value.type)} have no common type; add a CAST")
         kind = found
     values = [cast(v, kind) for v in values]
     conditions = [_boolean(c, "a condition") for c in conditions]

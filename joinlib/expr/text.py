@@ -135,7 +135,7 @@ def regex(pattern: str, escape: str) -> str:
         if c == escape:
             c = next(rest, "")
             if c not in ("%", "_", escape) or not c:
-                raise SpecError(f"LIKE pattern {pattern!r}: {escape} stands before %, _ or itself only")
+                raise SpecError(f"LIKE pattern {pattern!r}: {escape} may only come before %, _ or itself")
             out.append(_quoted(c))
         else:
             out.append({"%": ".*", "_": "."}.get(c) or _quoted(c))

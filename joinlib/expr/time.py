@@ -29,7 +29,7 @@ class Interval:
 
     def evaluate(self, columns: Columns, rows: int) -> pa.Scalar:
         if self.months:
-            raise SpecError("an interval of months is no value: add it to a DATE or TIMESTAMP")
+            raise SpecError("an interval of months cannot be used as a value; add it to a DATE or TIMESTAMP")
         return pa.scalar(self.micros, t.INTERVAL)
 
 
@@ -174,7 +174,7 @@ def extract(value: Value, unit: str) -> Value:
 def truncate(unit: str, value: Expr) -> Expr:
     """Build date_trunc(unit, x) as TIMESTAMP; weeks begin on Monday."""
     if unit.lower() not in UNITS:
-        raise SpecError(f"date_trunc knows {', '.join(UNITS)}, not {unit!r}")
+        raise SpecError(f"date_trunc takes {', '.join(UNITS)}, not {unit!r}")
     if not (t.is_time(value.type) or t.is_string(value.type)):
         raise SpecError(f"date_trunc takes a TIMESTAMP, {value.sql} is {t.name(value.type)}")
     value = cast(value, t.TIMESTAMP)

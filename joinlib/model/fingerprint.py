@@ -135,10 +135,13 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     if "stages" in old:
         yield from _strange(old, ("version", "units", "stages", *_BEHIND))
     if old.get("groups") != new.get("groups"):
-        yield f"the groups, their aggregates, HAVING or output.mode were others; {_NEW}"
+        yield f"the groups, their aggregates, HAVING or output.mode were different; {_NEW}"
         return
     if old.get("tables") != new.get("tables"):
-        yield f"the rows that were grouped had not met these tables in this way (older versions left tables out); {_NEW}"
+        yield (
+            "the rows that were grouped were joined with other tables, or in another way (older versions"
+            f" left tables out); {_NEW}"
+        )
         return
     stages = [plan.get("stages", [plan]) for plan in (old, new)]
     if len(stages[0]) != len(stages[1]):
@@ -163,7 +166,10 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
     if old["units"] != new["units"]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
     if old.get("route") != new["route"]:
-        yield "rows were routed in another way (join.strategy, join.subgroups); set it back, or start a new checkpoint"
+        yield (
+            "rows were routed in another way (join.strategy, join.subgroups); set it back, or start a new"
+            " checkpoint"
+        )
     names = [[(i["alias"], i["source"]) for i in plan["inputs"]] for plan in (old, new)]
     if names[0] != names[1]:
         was, now = (", ".join(s if a == s else f"{s} {a}" for a, s in n) for n in names)
@@ -193,7 +199,10 @@ def _column_differences(alias: str, old: dict[str, Any], new: dict[str, Any]) ->
             yield f"{column} was stored as {was} and would be {now}; {_NEW}"
     for column in old:
         if column not in new:
-            yield f"{column} is stored but the query does not use it any more; select it, or start a new checkpoint"
+            yield (
+                f"{column} is stored but the query does not use it any more; select it, or start a new"
+                " checkpoint"
+            )
     if list(old) != list(new) and sorted(old) == sorted(new):
         yield f"the columns of {alias} are stored in another order; {_NEW}"
 
@@ -207,7 +216,10 @@ def _tree_differences(old: Any, new: Any) -> Iterator[str]:
     labels = {"bounds": "time bounds", "predicate": "condition", "where": "condition above the join"}
     for field, label in labels.items():
         if old[field] != new[field]:
-            yield f"the {label} of the {new['kind']} join were {_said(old[field])} and are {_said(new[field])}; {_NEW}"
+            yield (
+                f"the {label} of the {new['kind']} join were {_said(old[field])} and are"
+                f" {_said(new[field])}; {_NEW}"
+            )
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
         yield from _tree_differences(before, after)
 

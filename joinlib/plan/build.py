@@ -169,8 +169,8 @@ def _caching(alias: str, columns: tuple[str | None, ...], caching: Caching, rang
     if caching.mode == "incremental":
         why = "this join looks for ranges" if ranged else "a key of this join is computed from its columns"
         raise SpecError(
-            f"{alias}: cache: incremental asks the database for keys, but {why}; join on plain columns, or write"
-            " cache: full"
+            f"{alias}: cache: incremental asks the database for keys, but {why}; join on plain columns, or"
+            " write cache: full"
         )
     return replace(caching, mode="full")
 

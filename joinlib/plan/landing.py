@@ -21,8 +21,8 @@ def check(plan: Pipeline) -> None:
     for name in plan.schema.names:
         if name.casefold() == _FOLDER:
             raise SpecError(
-                f"the result has a column {name!r}, and readers of output.files would take the number in the folders' names,"
-                f" {_FOLDER}=7, for it; name it otherwise, such as AS {_FOLDER}_id"
+                f"the result has a column {name!r}, and readers of output.files would take the number in the"
+                f" folders' names, {_FOLDER}=7, for it; rename it, such as AS {_FOLDER}_id"
             )
 
 
@@ -34,12 +34,24 @@ def told(spec: Spec) -> Iterator[str]:
     most = "one after the other" if not spec.pace_us else f"at most one in {duration(spec.pace_us)}"
     batches = f"batches: {most} (batch.interval)"
     if files.compact is None:
-        yield f"a folder for each batch with results, {_FOLDER}=N, and in it a {files.format} file for each task that has some"
+        yield (
+            f"a folder for each batch with results, {_FOLDER}=N, and in it a {files.format} file for each"
+            " task that has some"
+        )
         yield f"{batches}{_a_day(spec.pace_us)}; output.files.compact gathers small ones"
         return
-    yield f"a folder for batches of {duration(files.compact.every_us)}, or for {files.compact.size_bytes:,} bytes (compact),"
-    yield f"  named after the last, {_FOLDER}=N, with one {files.format} file for all that are small; readers see them all then"
-    yield f"{batches}{_a_day(max(spec.pace_us, files.compact.every_us))}, and one for each time that so many bytes are there"
+    yield (
+        f"a folder for batches of {duration(files.compact.every_us)}, or for {files.compact.size_bytes:,}"
+        " bytes (compact),"
+    )
+    yield (
+        f"  named after the last, {_FOLDER}=N, with one {files.format} file for all that are small; readers"
+        " see them all then"
+    )
+    yield (
+        f"{batches}{_a_day(max(spec.pace_us, files.compact.every_us))}, and one for each time that so many"
+        " bytes are there"
+    )
 
 
 def _a_day(pace_us: int) -> str:

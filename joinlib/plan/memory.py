@@ -29,7 +29,10 @@ def told(plan: Pipeline) -> Iterator[str]:
         many = f"of {plan.budget.executors}" if plan.budget.executors > 1 else "of one, or of a local run"
         whose = f"{_size(plan.budget.bytes)} of an executor {many}"
         yield f"{whose}: a head of {_size(plan.budget.head)} for each unit and input"
-        yield "a head holds the newest rows in a hash table; older rows lie on disk in the order of their hashes,"
+        yield (
+            "a head holds the newest rows in a hash table; older rows lie on disk in the order of their"
+            " hashes,"
+        )
         yield "behind filters of 10 bits a row; ten such runs become one, a bounded piece in a batch"
 
 
@@ -38,11 +41,15 @@ def cautions(plan: Pipeline) -> Iterator[str]:
     if plan.budget is None:
         return
     if any(stage.index != "hash" for stage in plan.stages):
-        yield "join.memory does not bound the state of a join by comparisons: its sorted indexes take what there is"
+        yield (
+            "join.memory does not bound the state of a join by comparisons: its sorted indexes take what"
+            " there is"
+        )
     if plan.budget.head < _FEW:
         yield (
-            f"join.memory leaves {_size(plan.budget.head)} for the newest rows of an input in a unit: rows are sorted and"
-            " written again soon after they came; raise it, or make a checkpoint with fewer units"
+            f"join.memory leaves {_size(plan.budget.head)} for the newest rows of an input in a unit: rows"
+            " are sorted and written again soon after they arrived; raise it, or make a checkpoint with"
+            " fewer units"
         )
 
 

@@ -57,14 +57,15 @@ def reasons(tree: Join | Leaf) -> Iterator[str]:
     if is_chain(tree):
         n = 1 + sum(1 for _ in _spine(tree))
         yield (
-            f"join.strategy binary: a chain of {n - 1} joins. A key with a row in each input takes {_said(chained(n))};"
-            f" one operator would take {_said(merged(n))}, and store no intermediate result"
+            f"join.strategy binary: a chain of {n - 1} joins. A key with a row in each input takes"
+            f" {_said(chained(n))}; one operator would take {_said(merged(n))}, and store no intermediate"
+            " result"
         )
     elif n > 2:
         yield (
             f"one operator for {n} inputs: no intermediate result is stored. A key with a row in each takes"
-            f" {_said(merged(n))}; a chain of binary joins would take {_said(chained(n))}. Where keys have many rows in each"
-            " input it may be faster and stores far more: join.strategy binary"
+            f" {_said(merged(n))}; a chain of binary joins would take {_said(chained(n))}. Where keys have"
+            " many rows in each input it may be faster and stores far more: join.strategy binary"
         )
 
 

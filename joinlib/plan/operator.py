@@ -49,7 +49,8 @@ def chosen(tree: JoinNode | Scan, units: int, strategy: str, subgroups: int | No
         raise SpecError(f"join.strategy {strategy} joins by equality, and this join has none; write auto")
     if subgroups not in (None, 1):
         raise SpecError(
-            f"join.subgroups is {subgroups}, but a join without equality has no key to tell subgroups by; leave it out"
+            f"join.subgroups is {subgroups}, but a join without equality has no key to choose subgroups by;"
+            " leave it out"
         )
     found, decided = _found(tree)
     if strategy == "inequality" and not found:
@@ -82,8 +83,8 @@ def _keyed(tree: JoinNode, units: int, strategy: str, subgroups: int | None) -> 
         return Choice(None, "sorted", found, tree.predicate, decided)
     if not simple:
         raise SpecError(
-            "join.strategy biclique is for the INNER join of two inputs: where partners may lie in several units, none can"
-            " say that a row has no other; write auto"
+            "join.strategy biclique is for the INNER join of two inputs: partners of a row may be in several"
+            " units, so no unit can tell that it has none; write auto"
         )
     if subgroups is not None and (subgroups < 1 or subgroups & (subgroups - 1)):
         raise SpecError(f"join.subgroups is {subgroups}; it must be a power of two")

@@ -143,26 +143,29 @@ def _check(request: Request) -> None:
         or request.options.subgroups is not None
     ):
         raise SpecError(
-            "join.strategy biclique and inequality, and join.subgroups, are for the INNER join of two inputs, and this query"
-            " joins by several keys in turn; write auto, and leave subgroups out"
+            "join.strategy biclique and inequality, and join.subgroups, are for the INNER join of two"
+            " inputs, and this query joins by several keys in turn; write auto, and leave subgroups out"
         )
     if request.options.window_rows is not None:
         raise SpecError(
-            "join.window.rows is for joins by one key: rows of a stage have no numbers; bound the time instead"
+            "join.window.rows is for joins by one key: rows of a stage have no numbers; bound the time"
+            " instead"
         )
 
 
 def _check_chain(found: Pipeline) -> None:
-    """Refuse what several stages cannot do: join without an equality, or limit an input by a number of rows."""
+    """Refuse what several stages cannot do: a join without an equality, or a window of rows."""
     for each in found.stages:
         assert each.units == found.units, "all stages have the same units"
         if each.route is not None or (isinstance(each.tree, Leaf) and each is not found.last):
             raise SpecError(
-                "this query needs several stages, each of which joins by equality; one of its joins has none (or"
-                " join.strategy asks for another way)"
+                "this query needs several stages, each of which joins by equality; one of its joins has none"
+                " (or join.strategy asks for another way)"
             )
         assert not any(plan.numbered for plan in each.inputs), "windows of rows are for one stage"
-        assert all(plan.time or not plan.behind for plan in each.inputs), "time is told where it counts"
+        assert all(plan.time or not plan.behind for plan in each.inputs), (
+            "an input that lags behind has an event time"
+        )
     for number, each in enumerate(found.stages[:-1]):
         assert not each.lookups, "tables are looked up in the last stage"
         assert number < found.reader(number)[0], "rows go on to a later stage"

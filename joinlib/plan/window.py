@@ -29,20 +29,21 @@ def counted(tree: JoinNode | Scan, rows: int, inputs: Mapping[str, SourceInput])
         raise SpecError("join.window is for joins of streams, and this query joins none; leave it out")
     if tree.kind != "inner" or any(isinstance(c, JoinNode) for c in tree.children):
         raise SpecError(
-            "join.window.rows is for INNER joins: a row without a partner would come out when rows enough have come, of an"
-            " input that may have stopped; bound the time instead"
+            "join.window.rows is for INNER joins: a row without a partner would be emitted when enough rows"
+            " have arrived, of an input that may have stopped; bound the time instead"
         )
     if tree.bounds:
         raise SpecError(
-            "join.window.rows and a bound on event times: rows would expire by two clocks; leave one out (join.retention is one"
-            " too)"
+            "join.window.rows and a bound on event times: rows would expire by two clocks; leave one out"
+            " (join.retention is such a bound too)"
         )
     scans = [c for c in tree.children if isinstance(c, Scan)]
     for scan in scans:
         if not inputs[scan.table.name].numbered:
             raise SpecError(
-                f"join.window.rows needs inputs whose rows have numbers (parquet files, generators), and {scan.table.name} has"
-                " none: what is read in several partitions, or as text, is in no one order; bound the time instead"
+                "join.window.rows needs inputs whose rows have numbers (parquet files, generators), and"
+                f" {scan.table.name} has none: rows of several partitions, or of text files, have no single"
+                " order; bound the time instead"
             )
     pairs = combinations([f"{s.alias}.{ORDINAL}" for s in scans], 2)
     return replace(tree, bounds=tuple(Bound(a, b, 1 - rows, rows - 1) for a, b in pairs))

@@ -103,7 +103,8 @@ def _names() -> list[CelRule]:
         CelRule(
             "",
             "self.metadata.name.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",
-            "is also the name of a Service; begin with a letter and write lower-case letters, digits and '-' only",
+            "is also the name of a Service; begin with a letter and write lower-case letters, digits and '-'"
+            " only",
             ".metadata.name",
         ),
         CelRule(
@@ -124,7 +125,8 @@ def _variables() -> list[CelRule]:
         CelRule(
             "spec.env",
             f"self.all(name, name.size() <= 253 && name.matches('{LOGIN}') && !name.matches('{RESERVED}'))",
-            "a name is not that of a credential; end it in _USER, _PASSWORD, _SECRET, _TOKEN, _KEY, _URI or the like",
+            "a name is not that of a credential; end it in _USER, _PASSWORD, _SECRET, _TOKEN, _KEY, _URI or"
+            " the like",
         ),
     ]
 
@@ -134,14 +136,15 @@ def _inputs() -> list[CelRule]:
     return [
         CelRule(
             "spec.inputs.*",
-            "!has(self.role) || (self.role == 'table' ? has(self.files) || has(self.postgres) : !has(self.postgres))",
+            "!has(self.role) || (self.role == 'table' ? has(self.files) || has(self.postgres) :"
+            " !has(self.postgres))",
             "generator and kafka are streams, postgres is a table; remove role, or use another source",
             ".role",
         ),
         CelRule(
             "spec.inputs.*.files",
-            "!has(self.csv) || self.format == 'csv'"
-            " || (self.csv.header && self.csv.delimiter == ',' && self.csv.quote == '\"' && self.csv.__null__ == '')",
+            "!has(self.csv) || self.format == 'csv' || (self.csv.header && self.csv.delimiter == ',' &&"
+            " self.csv.quote == '\"' && self.csv.__null__ == '')",
             "is for format csv; remove csv, or write format: csv",
             ".csv",
         ),
@@ -183,7 +186,8 @@ def _inputs() -> list[CelRule]:
         *_encryption("spec.inputs.*.postgres.security"),
         CelRule(
             "spec",
-            f"!has(self.?join.retention) || self.inputs.all(name, {timed} || self.inputs[name].?role.orValue('') == 'table')",
+            f"!has(self.?join.retention) || self.inputs.all(name, {timed} ||"
+            " self.inputs[name].?role.orValue('') == 'table')",
             "join.retention needs eventTime on every stream; add it, or remove retention",
             ".join",
         ),
@@ -197,10 +201,10 @@ def _security(place: str) -> list[CelRule]:
     return [
         CelRule(
             f"{place}.security",
-            f"{sasl} ? has(self.mechanism) && [{users}].exists_one(is, is) && [{passwords}].exists_one(is, is)"
-            f" : !{login}.exists(is, is)",
-            "mechanism, one of usernameFile and usernameEnv, and one of passwordFile and passwordEnv belong to"
-            " SASL_PLAINTEXT and SASL_SSL; write all of them or none",
+            f"{sasl} ? has(self.mechanism) && [{users}].exists_one(is, is) && [{passwords}].exists_one(is,"
+            f" is) : !{login}.exists(is, is)",
+            "mechanism, one of usernameFile and usernameEnv, and one of passwordFile and passwordEnv belong"
+            " to SASL_PLAINTEXT and SASL_SSL; write all of them or none",
             ".protocol",
         ),
         CelRule(
@@ -223,7 +227,8 @@ def _encryption(place: str) -> list[CelRule]:
         CelRule(
             place,
             "self.mode.startsWith('verify') == has(self.caFile)",
-            "verify-ca and verify-full check the server against caFile, other modes ignore it; correct mode or caFile",
+            "verify-ca and verify-full check the server against caFile, other modes ignore it; correct mode"
+            " or caFile",
             ".mode",
         ),
         CelRule(
@@ -271,7 +276,8 @@ def _amounts() -> list[CelRule]:
         CelRule(
             "spec",
             f"!has(self.executors) || {UNITS} >= self.executors.max * self.executors.cores",
-            "join.units is less than executors.max x executors.cores; raise units, or a core would have nothing to do",
+            "join.units is less than executors.max x executors.cores; raise units, or a core would have"
+            " nothing to do",
             ".join",
         ),
         CelRule(
@@ -291,7 +297,10 @@ def _paths() -> list[CelRule]:
     mount = "mount one that holds it: volumes: [{mountPath, claim}]"
     store = "is on an object store, which is not supported yet; name a folder of a volume"
     letters = "self.inputs[name].kafka.deadLetters.path"
-    lost = f"has(self.inputs[name].kafka) && has(self.inputs[name].kafka.deadLetters) && !({_mounted(letters, WRITABLE)})"
+    lost = (
+        "has(self.inputs[name].kafka) && has(self.inputs[name].kafka.deadLetters) &&"
+        f" !({_mounted(letters, WRITABLE)})"
+    )
     return [
         CelRule(
             "spec",
@@ -351,8 +360,8 @@ def _pinned() -> list[CelRule]:
         CelRule(
             "",
             f"{FREE} || {_same_route()}",
-            "rows lie where join.strategy and join.subgroups of the checkpoint have put them, and would not be found elsewhere;"
-            f" {AFRESH}",
+            "rows lie where join.strategy and join.subgroups of the checkpoint have put them, and would not"
+            f" be found elsewhere; {AFRESH}",
             ".spec.join",
         ),
         CelRule(
@@ -389,7 +398,10 @@ def _subgroups(spec: str) -> str:
 def _mounted(path: str, also: str = "") -> str:
     """CEL for "the path is on a volume"; relative paths are left to the operator."""
     root = "(v.mountPath.endsWith('/') ? v.mountPath : v.mountPath + '/')"
-    return f"!{path}.startsWith('/') || (has(self.volumes) && self.volumes.exists(v, ({path} + '/').startsWith({root}){also}))"
+    return (
+        f"!{path}.startsWith('/') || (has(self.volumes) && self.volumes.exists(v, ({path} +"
+        f" '/').startsWith({root}){also}))"
+    )
 
 
 def _apart(left: str, right: str) -> str:

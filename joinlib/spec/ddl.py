@@ -157,7 +157,8 @@ class _Reader:
         self.expect(")", "write DECIMAL(precision, scale)")
         if not 1 <= precision <= MAX_PRECISION or scale > precision:
             self.fail(
-                f"DECIMAL({precision}, {scale}): precision is 1 to {MAX_PRECISION} and scale at most precision"
+                f"DECIMAL({precision}, {scale}): precision is 1 to {MAX_PRECISION} and scale at most"
+                " precision"
             )
         return pa.decimal128(precision, scale)
 

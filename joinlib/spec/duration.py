@@ -27,7 +27,10 @@ def parse(value: str) -> int:
         ValueError: with a text that says how to write one.
     """
     if not re.fullmatch(PATTERN.strip("^$"), value, re.ASCII):
-        msg = f"{value!r} is not a duration; write numbers with units {', '.join(UNITS_US)}, such as 10s, 500ms or 2h30m"
+        msg = (
+            f"{value!r} is not a duration; write numbers with units {', '.join(UNITS_US)}, such as 10s,"
+            " 500ms or 2h30m"
+        )
         raise ValueError(msg)
     parts = [(int(number), unit) for number, unit in _PART.findall(value)]
     units = [unit for _, unit in parts]

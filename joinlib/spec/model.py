@@ -35,7 +35,10 @@ MOUNTS_TEXT = f"{', '.join(f'/{name}' for name in deploy.MOUNTS[:-1])} or /{depl
 
 def _power_of_two(value: int) -> int:
     if value & (value - 1):
-        msg = f"{value} is not a power of two; write {next_power_of_two(value) // 2} or {next_power_of_two(value)}"
+        msg = (
+            f"{value} is not a power of two; write {next_power_of_two(value) // 2} or"
+            f" {next_power_of_two(value)}"
+        )
         raise ValueError(msg)
     return value
 
@@ -53,7 +56,10 @@ InputName = Annotated[str, AfterValidator(_identifier)]
 def _variable(value: str) -> str:
     if not re.match(LOGIN, value) or re.match(RESERVED, value):
         fix = "end it in _USER, _PASSWORD, _SECRET, _TOKEN, _KEY, _URI or the like, such as SHOP_PASSWORD"
-        msg = f"{value!r} is not the name of a credential, and other variables could change what the pods run; {fix}"
+        msg = (
+            f"{value!r} is not the name of a credential, and other variables could change what the pods run;"
+            f" {fix}"
+        )
         raise ValueError(msg)
     return value
 

@@ -130,7 +130,7 @@ class _Groups(Scope):
         """Add one expression of GROUP BY."""
         if inner := next(aggregates(node), None):
             raise self.error(
-                "GROUP BY is decided before aggregates are; group by what they are made of", inner
+                "GROUP BY cannot contain aggregates; group by what they are computed from", inner
             )
         value = _groupable(compile(node, self.rows), self.rows, node)
         if value.columns:  # grouping by a constant splits nothing
@@ -160,7 +160,8 @@ class _Groups(Scope):
             return _column(key.name, key.type, key.sql)
         if isinstance(node, exp.Column) and value.columns:
             raise self.error(
-                f"{value.sql} is neither grouped nor aggregated; add it to GROUP BY, or write min({value.sql})",
+                f"{value.sql} is neither grouped nor aggregated; add it to GROUP BY, or write"
+                f" min({value.sql})",
                 node,
             )
         return None
@@ -173,7 +174,7 @@ class _Groups(Scope):
         name, written = str(node.name).lower(), node.sql(dialect="spark")
         function = _KNOWN.get(name)
         if function is None:
-            raise self.error(f"{name} is not supported; there is {', '.join(_KNOWN)}", node)
+            raise self.error(f"{name} is not supported; use one of {', '.join(_KNOWN)}", node)
         if any(isinstance(e, exp.Distinct) for e in node.expressions):
             raise self.error(
                 f"{written} is not supported; write SELECT DISTINCT, and count where the output is read", node
@@ -268,9 +269,10 @@ def in_mode(grouping: Grouping, changelog: bool, sql: str, select: exp.Select) -
     for key in grouping.keys:
         if key.name not in out:
             raise SqlError(
-                f"output.mode: changelog has a row for each change of a group, but {key.sql} is not selected; select it",
+                f"output.mode: changelog has a row for each change of a group, but {key.sql} is not"
+                " selected; select it",
                 *where,
             )
     if DELETED in [name.lower() for name, _ in grouping.select]:
-        raise SqlError(f"output.mode: changelog adds a column named {DELETED}; name yours otherwise", *where)
+        raise SqlError(f"output.mode: changelog adds a column named {DELETED}; rename yours", *where)
     return replace(grouping, changelog=True)

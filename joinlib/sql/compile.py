@@ -138,7 +138,7 @@ def _like(node: exp.Expr, scope: Scope, escape: str = "\\") -> Expr:
 
 def _escape(node: exp.Expr, scope: Scope) -> Expr:
     if not isinstance(node.this, exp.Like):
-        raise scope.error("ESCAPE stands after LIKE", node)
+        raise scope.error("ESCAPE is only allowed after LIKE", node)
     escape = node.expression
     if not (isinstance(escape, exp.Literal) and escape.is_string and len(escape.name) == 1):
         raise scope.error("ESCAPE takes one character, as in ESCAPE '!'", node)
@@ -186,14 +186,14 @@ def _call(node: exp.Expr, scope: Scope) -> Expr:
 
 def _trim(node: exp.Expr, scope: Scope) -> Expr:
     if node.expression is not None:
-        raise scope.error("TRIM takes spaces off; TRIM(x FROM y) is not supported", node)
+        raise scope.error("TRIM removes spaces; TRIM(x FROM y) is not supported", node)
     names = {"LEADING": "ltrim", "TRAILING": "rtrim"}
     return function(names.get(str(node.args.get("position")), "trim"), [_compiled(node.this, scope)])
 
 
 def _extract(node: exp.Expr, scope: Scope) -> Expr:
     if node.name.lower() not in _PARTS:
-        raise scope.error(f"EXTRACT({node.name} ...) is not supported; there is {', '.join(_PARTS)}", node)
+        raise scope.error(f"EXTRACT({node.name} ...) is not supported; use one of {', '.join(_PARTS)}", node)
     value = _compiled(node.expression, scope)
     return seconds(value) if node.name.lower() == "second" else part(node.name.lower(), value)
 

@@ -56,6 +56,6 @@ def with_room(work: Callable[[], T]) -> T:
 
 
 _TOO_DEEP = (
-    f"the text is nested more than {DEEPEST} levels deep; AND, OR, IN lists and the WHENs of a CASE may be as long as you like,"
-    " other operators, functions and parentheses within each other may not"
+    f"the text is nested more than {DEEPEST} levels deep; AND, OR, IN lists and the WHENs of a CASE may be"
+    " as long as you like, other operators, functions and parentheses within each other may not"
 )

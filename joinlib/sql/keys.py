@@ -219,8 +219,8 @@ def _no_class(tree: Joined, edges: list[Edge], unusable: list[str]) -> NoKey:
     if edges:
         written = "; ".join(e.clause.value.told for e in edges)
         return NoKey(
-            f"the joins of {', '.join(names)} have no key in common ({written}): one stage joins by one key, several keys take"
-            " a stage each",
+            f"the joins of {', '.join(names)} have no key in common ({written}): one stage joins by one key,"
+            " several keys take a stage each",
             *tree.place,
         )
     return NoKey(_unrelated(tree), *tree.place)
@@ -233,15 +233,18 @@ def named(tree: Tree) -> list[str]:
 
 def _unrelated(tree: Joined) -> str:
     left, right = (min(named(c)) for c in tree.children[:2])
-    nothing = f"nothing says that a column of {left} equals one of {right}"
+    nothing = f"no condition says that a column of {left} equals one of {right}"
     if len(named(tree)) > 2:
-        return f"{nothing}. Without equality no more than two inputs are joined; write ON {left}.key = {right}.key"
+        return (
+            f"{nothing}. Without an equality, at most two inputs are joined; write ON {left}.key ="
+            f" {right}.key"
+        )
     if tree.kind != "inner":
         return (
-            f"{nothing}. Without equality partners may lie in every unit, and none can say that a row has no other: only"
-            f" INNER JOIN can do without; write ON {left}.key = {right}.key"
+            f"{nothing}. Without an equality, the partners of a row may be in any unit, so no unit can tell"
+            f" that it has none: only INNER JOIN works without one; write ON {left}.key = {right}.key"
         )
     return (
-        f"nothing relates {left} to {right}, every row would match every other; write a condition on both, as"
-        f" ON {left}.key = {right}.key or {left}.x BETWEEN {right}.low AND {right}.high"
+        f"no condition relates {left} to {right}, so every row would match every other; write a condition on"
+        f" both, such as ON {left}.key = {right}.key or {left}.x BETWEEN {right}.low AND {right}.high"
     )

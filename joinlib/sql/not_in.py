@@ -34,8 +34,8 @@ from joinlib.sql.subquery import Reading, Test, pairs
 
 Pair = tuple[Expr, Expr]
 _CONSTANT = (
-    "NOT IN compares constants here, and no column of an input with one of the subquery, which says where their rows meet;"
-    " write ... NOT IN (SELECT a column ...)"
+    "NOT IN compares constants here, but it needs a column of an input and one of the subquery, which say"
+    " where their rows meet; write ... NOT IN (SELECT a column ...)"
 )
 
 
@@ -47,7 +47,7 @@ def excluded(
     `read` reads the subquery as another input; `true`: clauses that hold for every row that is emitted.
 
     Raises:
-        SqlError: if nothing relates the rows, or the subquery reads a table whose NULLs cannot be known.
+        SqlError: if no condition relates the rows, or the subquery reads a table whose NULLs cannot be known.
     """
     found = _NotIn(test, scope, read)
     once = read()
@@ -142,7 +142,8 @@ def _declared(column: str, rows: Tree) -> bool:
 def _of_table(table: Scan, xs: Sequence[Expr], ys: Sequence[Expr]) -> str:
     nulls = " and ".join(e.sql for e in (*xs, *ys))
     return (
-        f"{table.alias} is a table, whose rows are looked up by key: whether it has a row at all, or one with a NULL, is not"
-        f" known there, and {nulls} may be NULL; write ... IS NOT NULL in WHERE (that of the subquery for its column), declare"
-        " NOT NULL in the schema, or write NOT EXISTS (SELECT 1 FROM ... WHERE ... = ...), which does not ask for NULLs"
+        f"{table.alias} is a table, whose rows are looked up by key: a lookup cannot tell whether it has any"
+        f" row, or one with a NULL, and {nulls} may be NULL; write ... IS NOT NULL in WHERE (that of the"
+        " subquery for its column), declare NOT NULL in the schema, or write NOT EXISTS (SELECT 1 FROM ..."
+        " WHERE ... = ...), for which NULLs do not matter"
     )

@@ -58,8 +58,10 @@ def parse(sql: str) -> exp.Select:
 
 
 _UNKNOWN = {  # syntax that the parser mistakes for something else
-    r"\bGROUP\s+BY\b.*?\b(window)\s*\(": "time windows are not supported; group by date_trunc('hour', ...), whose units are"
-    " windows of a fixed length",
+    r"\bGROUP\s+BY\b.*?\b(window)\s*\(": (
+        "time windows are not supported; group by date_trunc('hour', ...), whose units are windows of a"
+        " fixed length"
+    ),
     r"\b(MATCH_CONDITION)\b": "ASOF JOIN is not supported; join by a range of time, and keep the last by NOT EXISTS",
 }
 

@@ -93,7 +93,7 @@ def _asked(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Parsed:
     columns = select_list(select, scope) if groups is None else groups.rows
     if changelog and groups is None:
         raise SqlError(
-            "output.mode: changelog is of groups, and there is no GROUP BY; write mode: append",
+            "output.mode: changelog needs groups, and there is no GROUP BY; write mode: append",
             *place(sql, select),
         )
     grouping = None if groups is None else in_mode(groups.grouping, changelog, sql, select)
@@ -104,7 +104,7 @@ def _asked(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Parsed:
     tree, lookups = take_out(push(tree, [], []), at)
     if isinstance(tree, Scan) and not lookups:
         raise SqlError(
-            f"{tree.alias} alone is no join: a query joins two or more inputs", *place(sql, select)
+            f"{tree.alias} alone is not a join: a query joins two or more inputs", *place(sql, select)
         )
     return _Parsed(tree, lookups, columns, grouping, at)
 

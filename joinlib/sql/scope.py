@@ -68,7 +68,7 @@ class Scope:
             scan = self.visible[first.lower()]
             return self.error(f"{first} has no column {name}{nearest(name, scan.table.schema.names)}", at)
         if parts > 1:
-            return self.error(f"{first} is no input of this query{nearest(first, self.names())}", at)
+            return self.error(f"{first} is not an input of this query{nearest(first, self.names())}", at)
         known = [n for s in self.visible.values() for n in s.table.schema.names]
         return self.error(f"column {name} is in no input{nearest(name, known)}", at)
 

@@ -43,7 +43,9 @@ def _named(item: exp.Expr, scope: Scope) -> list[Named]:
     if value.type == t.NULL:
         raise scope.error("an output column has no type; write CAST(NULL AS ...)", item)
     if not (t.is_nested(value.type) or t.name(value.type) in t.NAMES or t.is_decimal(value.type)):
-        raise scope.error(f"{value.told} cannot come out: {t.name(value.type)} is no type of a column", item)
+        raise scope.error(
+            f"{value.told} cannot be selected: {t.name(value.type)} is not the type of a column", item
+        )
     name = item.alias or (item.name if isinstance(item, exp.Column) else "")
     if not name:
         raise scope.error(f"the column {value.told} has no name; write {written(item)} AS name", item)
@@ -69,7 +71,7 @@ def _all_of(item: exp.Column, scope: Scope) -> list[Named]:
     if scan is None:
         why = scope.hidden.get(item.table.lower())
         raise scope.error(
-            why or f"{item.table} is no input of this query{nearest(item.table, scope.names())}", item
+            why or f"{item.table} is not an input of this query{nearest(item.table, scope.names())}", item
         )
     return _but(item.this, _columns(scan), Scope(scope.sql, {item.table.lower(): scan}))
 

@@ -31,7 +31,7 @@ def staged(tree: Joined, at: At) -> tuple[Joined, ...]:
     `at` returns the place where the text names an input.
 
     Raises:
-        SqlError: if nothing relates some inputs, or an alias begins with $.
+        SqlError: if no condition relates some inputs, or an alias begins with $.
     """
     for scan in inputs(tree):
         if scan.alias.startswith("$"):
@@ -101,12 +101,14 @@ class _Stages:
         for clause in clauses:
             if clause.aliases & one.aliases and clause.aliases & two.aliases:
                 return SqlError(
-                    f"{clause.value.told} is all that relates {left.alias} to {right.alias}. Without equality no more than two"
-                    f" inputs are joined, and those by INNER JOIN; write {equality} too",
+                    f"{clause.value.told} is all that relates {left.alias} to {right.alias}. Without"
+                    " equality no more than two inputs are joined, and those by INNER JOIN; write"
+                    f" {equality} too",
                     *clause.place,
                 )
         return SqlError(
-            f"nothing relates {left.alias} to {right.alias}, every row would match every other; write {equality}",
+            f"no condition relates {left.alias} to {right.alias}, so every row would match every other;"
+            f" write {equality}",
             *self.at(right),
         )
 

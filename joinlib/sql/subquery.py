@@ -73,7 +73,9 @@ def _aggregate(test: Test) -> str:
         return "an aggregate in IN (SELECT ...) is not supported"
     always = "FALSE" if test.negated else "TRUE"
     word = "NOT EXISTS" if test.negated else "EXISTS"
-    reason = f"an aggregate without GROUP BY has a row even of no rows, so that {word} is always {always}"
+    reason = (
+        f"an aggregate without GROUP BY returns a row even for no rows, so that {word} is always {always}"
+    )
     return f"{reason}; write {word} (SELECT 1 ...)"
 
 

@@ -57,18 +57,21 @@ READ: dict[type[exp.Expr], frozenset[str]] = {
     },
 }
 INNER = (
-    "write what it filters and computes into the query itself; for what it groups or unites, run a job of its own, whose output"
-    " is an input here"
+    "write what it filters and computes into the query itself; for what it groups or unites, run a job of"
+    " its own, whose output is an input here"
 )
 _FORMS = "is not supported; write a query for each group"
 _SORTED = "has no meaning for a stream"
 _TIME = (
-    "AS OF is not supported: a stream has no versions; give the input role: table, whose rows are looked up as they are, or"
-    " join by a range of time"
+    "AS OF is not supported: a stream has no versions; give the input role: table, whose rows are looked up"
+    " as they are, or join by a range of time"
 )
 _SET = {
     "with_": f"WITH is not supported; {INNER}",
-    "hint": "hints are not read: the planner decides how inputs are joined; join.strategy in the spec overrules it",
+    "hint": (
+        "hints are not read: the planner decides how inputs are joined; join.strategy in the spec overrules"
+        " it"
+    ),
     "order": f"ORDER BY {_SORTED}: results come out as they are found; sort the output",
     "limit": f"LIMIT {_SORTED}; filter the output",
     "offset": f"OFFSET {_SORTED}",
@@ -100,8 +103,11 @@ _SET = {
     "rename": "* RENAME is not supported; write * EXCEPT (...) and the columns with their new names",
 }
 _KINDS: dict[type[exp.Expr], str] = {
-    exp.Window: "window functions (OVER) are not supported; the last row of a key is the one for which no later one EXISTS",
-    exp.Star: "* stands only in the select list",
+    exp.Window: (
+        "window functions (OVER) are not supported; to keep the last row of a key, write NOT EXISTS (SELECT"
+        " 1 FROM ...) of a later one"
+    ),
+    exp.Star: "* is only allowed in the select list",
     exp.Filter: "FILTER is not supported; write the aggregate of CASE WHEN ... THEN ... END",
     exp.IgnoreNulls: "IGNORE NULLS is not supported",
     exp.RespectNulls: "RESPECT NULLS is not supported",
@@ -116,11 +122,12 @@ _KINDS: dict[type[exp.Expr], str] = {
     exp.Except: "EXCEPT between queries is not supported",
     **dict.fromkeys(
         (exp.All, exp.Any),
-        "this is not supported; ALL and ANY stand as x <> ALL (SELECT ...) or x = ANY (SELECT ...) among the ANDs of WHERE",
+        "this is not supported; ALL and ANY are only allowed as x <> ALL (SELECT ...) or x = ANY (SELECT"
+        " ...) among the ANDs of WHERE",
     ),
     **dict.fromkeys(
         (exp.Subquery, exp.Select, exp.Exists),
-        "a subquery stands only as [NOT] EXISTS (...) or x [NOT] IN (...) among the ANDs of WHERE",
+        "a subquery is only allowed as [NOT] EXISTS (...) or x [NOT] IN (...) among the ANDs of WHERE",
     ),
 }
 

@@ -72,8 +72,8 @@ def _out(tree: Tree, at: At) -> tuple[Tree, list[_TableRef]]:
     if isinstance(tree, Scan):
         if _is_table(tree):
             raise SqlError(
-                f"{tree.alias} is a table: its rows come out with rows of a stream only; begin with a stream, and write"
-                f" JOIN or LEFT JOIN {tree.table.name}",
+                f"{tree.alias} is a table, whose rows are only looked up for rows of a stream; begin with a"
+                f" stream, and write JOIN or LEFT JOIN {tree.table.name}",
                 *at(tree),
             )
         return tree, []
@@ -86,8 +86,8 @@ def _out(tree: Tree, at: At) -> tuple[Tree, list[_TableRef]]:
     if tree.kind == "full" or _tables(right):
         for table in (*_tables(right), *_tables(left)):
             raise SqlError(
-                f"{table.alias} is a table, which is joined by INNER, LEFT, SEMI or ANTI JOIN, or alone in EXISTS, after the"
-                " joins of streams",
+                f"{table.alias} is a table, which is joined by INNER, LEFT, SEMI or ANTI JOIN, or alone in"
+                " EXISTS, after the joins of streams",
                 *at(table),
             )
         return tree, []
@@ -107,8 +107,8 @@ def _not_on(tree: Joined, tables: Aliases) -> None:
     for clause in tree.on:
         if clause.aliases & tables:
             raise SqlError(
-                f"{clause.value.told} decides which rows of streams match, by a column of a table; lookups come last: join"
-                " the streams by their own columns",
+                f"{clause.value.told} decides which rows of streams match, by a column of a table; lookups"
+                " come last: join the streams by their own columns",
                 *clause.place,
             )
 
@@ -176,7 +176,7 @@ def _lookup(asked: _TableRef, known: Aliases, at: At) -> LookupJoin:
     if not pairs and low is None and high is None:
         name = asked.scan.alias
         raise SqlError(
-            f"nothing says that a column of {name} equals one of a stream, or bounds one; write"
+            f"no condition says that a column of {name} equals one of a stream, or bounds one; write"
             f" ON {min(known)}.key = {name}.key, or {min(known)}.x BETWEEN {name}.low AND {name}.high",
             *at(asked.scan),
         )

@@ -96,7 +96,7 @@ class Builder:
         if joined in ("semi", "anti"):
             name = (join.this.alias or join.this.name).lower()
             del scope.visible[name]
-            scope.hidden[name] = f"columns of {name} do not come out of LEFT {kind} JOIN"
+            scope.hidden[name] = f"LEFT {kind} JOIN does not return columns of {name}"
         children = (right, tree) if side == "RIGHT" else (tree, right)
         return Joined(joined, children, tuple(on), (), place(self.sql, join.this))
 
@@ -154,7 +154,8 @@ class Builder:
         parts = ands(where.this) if where else []
         if nested := next(filter(asked, parts), None):
             raise scope.error(
-                "EXISTS and IN within a subquery are not supported; join its inputs, or write both tests in the outer WHERE",
+                "EXISTS and IN within a subquery are not supported; join its inputs, or write both tests in"
+                " the outer WHERE",
                 nested,
             )
         return Reading(inner, right, tuple(c for part in parts for c in self.clauses(part, inner)))

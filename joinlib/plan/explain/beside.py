@@ -16,20 +16,21 @@ def beside(stage: Stage, join: Operator) -> Iterator[str]:
     plan = stage.inputs[given.input]
     if join.index == "scan":
         yield (
-            f"NOT IN: a NULL keeps every row out, so {plan.alias} = {plan.source} takes the rows of {plan.source} that have one"
-            f" to each of the {stage.units} units; ... IS NOT NULL in the subquery does without"
+            f"NOT IN: a NULL excludes every row, so {plan.alias} = {plan.source} takes the rows of"
+            f" {plan.source} that have one to each of the {stage.units} units; ... IS NOT NULL in the"
+            " subquery avoids that"
         )
         return
     apart = next(i.apart for i in stage.inputs if i.apart is not None)
     yield (
-        f"NOT IN: rows for which {apart.sql} are kept out by any row of {plan.source}, so they go to one unit, and"
-        f" {plan.alias} = {plan.source} takes a copy of every row there{_stored(plan, join)}; ... IS NOT NULL in WHERE does"
-        " without"
+        f"NOT IN: rows for which {apart.sql} are excluded by any row of {plan.source}, so they go to one"
+        f" unit, and {plan.alias} = {plan.source} takes a copy of every row there{_stored(plan, join)}; ..."
+        " IS NOT NULL in WHERE avoids that"
     )
 
 
 def _stored(plan: InputPlan, join: Operator) -> str:
     names = [c.name for c in plan.columns]
     if {c for bound in join.bounds for c in (bound.left, bound.right)}.issuperset(names):
-        return ", of which few are stored: they differ in their time at most"
+        return ", of which few are stored, since they differ only in their time"
     return f" ({', '.join(names)})"

@@ -28,7 +28,10 @@ def _units(group: Group) -> str:
         return f"one of {where}, at random" if group.units > 1 else where
     if each == 1:
         return f"one of {where}, by its key; a hot key in several of them"
-    return f"one of {each} of {where}: which {each}, by its key (of {group.subgroups} subgroups), which one, at random"
+    return (
+        f"one of {each} of {where}: which {each}, by its key (of {group.subgroups} subgroups), which one, at"
+        " random"
+    )
 
 
 def _probed(group: Group) -> str:
@@ -44,15 +47,23 @@ def figures(stage: Stage) -> Iterator[str]:
     (r, s), units = stage.route.groups, stage.units
     a, b = (plan.alias for plan in stage.inputs)
     rows, columns = matrix(units)
-    yield f"state      {_sum(1, a, 1, b)} (eq. 1); in a join-matrix of {rows} x {columns}: {_sum(columns, a, rows, b)} (eq. 2)"
+    yield (
+        f"state      {_sum(1, a, 1, b)} (eq. 1); in a join-matrix of {rows} x {columns}:"
+        f" {_sum(columns, a, rows, b)} (eq. 2)"
+    )
     if _together(stage.route):
         out, back = s.units // s.subgroups, r.units // r.subgroups
         less = ", less the copies that find both sides in one unit"
     else:
         out, back = s.units // s.subgroups + 1, r.units // r.subgroups + 1
         less = ""
-    yield f"traffic    {_sum(out, a, back, b)} (eq. 5{less}); in the matrix {_sum(columns, a, rows, b)} (eq. 6)"
-    yield f"a unit more holds a unit more of new rows; a row more of the matrix first copies 1/{columns} of {b} (eq. 3, 4)"
+    yield (
+        f"traffic    {_sum(out, a, back, b)} (eq. 5{less}); in the matrix {_sum(columns, a, rows, b)} (eq. 6)"
+    )
+    yield (
+        f"a unit more holds a unit more of new rows; a row more of the matrix first copies 1/{columns} of"
+        f" {b} (eq. 3, 4)"
+    )
 
 
 def matrix(units: int) -> tuple[int, int]:
@@ -76,20 +87,35 @@ def _times(number: int) -> str:
 def why(stage: Stage, join: Operator) -> Iterator[str]:
     """Explain which rule chose the operator, and the estimate that the rule rests on."""
     if join.sides[0].keys:
-        yield "join.strategy biclique: each input is stored once; rows of a hot key lie over several units (ContRand)"
-        yield "hot keys are found from what came; a row probes every unit in which an older rule may have put a partner"
+        yield (
+            "join.strategy biclique: each input is stored once; rows of a hot key lie in several units"
+            " (ContRand)"
+        )
+        yield (
+            "hot keys are found from the rows that arrived; a row probes every unit in which an older rule"
+            " may have put a partner"
+        )
         return
     if stage.index == "sorted":
         yield f"no equality, but comparisons: stored rows are sorted, and found by {_arrays(join)}"
     else:
-        yield "no equality that tells a row's unit, and no comparison to sort by: every stored row is looked at"
-    yield f"by the textbook {said(join)} match, of those kept at the same time: rows probe everywhere, and are stored once"
+        yield (
+            "no equality that determines a row's unit, and no comparison to sort by: a probe reads every"
+            " stored row"
+        )
+    yield (
+        f"{said(join)} are expected to match, of those kept at the same time: rows probe everywhere, and are"
+        " stored once"
+    )
 
 
 def sorted_by_key(stage: Stage) -> Iterator[str]:
     """Explain the sorted index of a join by equality and comparisons, where the spec asks for it."""
     if stage.index == "sorted" and stage.route is None and stage.operators:
-        yield f"join.strategy inequality: the rows of a key are kept sorted, and found by {_arrays(stage.operators[-1])}"
+        yield (
+            "join.strategy inequality: the rows of a key are kept sorted, and found by"
+            f" {_arrays(stage.operators[-1])}"
+        )
 
 
 def _arrays(join: Operator) -> str:
@@ -107,6 +133,6 @@ def warnings(stage: Stage, join: Operator) -> Iterator[str]:
     """Warn of a result that grows as the product of its inputs."""
     if join.kind == "inner" and not join.sides[0].keys and share(join) >= LARGE:
         yield (
-            f"{said(join)} may match: the result may be very much larger than the inputs. It comes in bounded frames and slows"
-            " the inputs down; make the condition stricter, or bound the time"
+            f"{said(join)} may match: the result may be much larger than the inputs. It is written in"
+            " bounded frames and slows the inputs down; make the condition stricter, or bound the time"
         )

@@ -53,7 +53,9 @@ def _chart(plan: Pipeline) -> Iterator[str]:
     end = f"stage{last}"
     if plan.grouping is not None:
         by = ", ".join(k.sql for k in plan.grouping.keys) or "nothing"
-        yield f"{end} -->|partials| groups[{_quoted(f'groups by {by}', *(c.sql for c in plan.grouping.calls))}]"
+        yield (
+            f"{end} -->|partials| groups[{_quoted(f'groups by {by}', *(c.sql for c in plan.grouping.calls))}]"
+        )
         end = "groups"
     yield f"{end} --> result([{_quoted(', '.join(plan.schema.names))}])"
 

@@ -33,18 +33,21 @@ def cautions(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
     """Warn of state that grows without bound, and of what two attempts of a batch may count differently."""
     if grouping.final_close and grouping.release is None:
         yield (
-            "groups come out only when the inputs are closed (--until-done): none of them is an event time that the"
-            " watermark passes; group by date_trunc of one and bound the time between the inputs, or write output.mode:"
-            " changelog"
+            "groups are emitted only when the inputs are closed (--until-done): none of them is an event"
+            " time that the watermark passes; group by date_trunc of one and bound the time between the"
+            " inputs, or write output.mode: changelog"
         )
     elif not grouping.final_close and grouping.keys:
-        yield "every group is kept forever, for it may change (or come again); state grows with the number of groups"
+        yield (
+            "every group is kept forever, since it may change or come again; state grows with the number of"
+            " groups"
+        )
     asked = [lookup.table.alias for lookup in pipeline.last.lookups if lookup.caching.mode != "full"]
     if asked:
         yield (
-            f"what is not kept whole of {', '.join(asked)} is asked for again when a task is run again, and may have changed:"
-            " then some groups hold what the first attempt found, and others what the second did; cache: full shows both the"
-            " same table"
+            f"rows of {', '.join(asked)} that are not in the cache are looked up again when a task is run"
+            " again, and may have changed: then some groups hold what the first attempt found, and others"
+            " what the second did; with cache: full both see the same table"
         )
 
 
@@ -57,10 +60,13 @@ def _moment(grouping: Grouping) -> str:
     if release is None:
         return "once, when the inputs are closed"
     behind = f", {duration(release.behind_us)} behind," if release.behind_us else ""
-    return f"once, when the watermark{behind} has passed all of its {release.value.sql}; the rest when the inputs are closed"
+    return (
+        f"once, when the watermark{behind} has passed all of its {release.value.sql}; the rest when the"
+        " inputs are closed"
+    )
 
 
 def _kept(grouping: Grouping) -> str:
     if grouping.eager:
-        return "which groups have come out"
-    return "groups until they come out" if grouping.release is not None else "all groups"
+        return "which groups have been emitted"
+    return "groups until they are emitted" if grouping.release is not None else "all groups"

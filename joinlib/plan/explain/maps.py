@@ -19,6 +19,6 @@ def cautions(plan: Pipeline) -> Iterator[str]:
     maps = OF_A_SIDE * sides * plan.units
     if maps > _LIMIT:
         yield (
-            f"{plan.units} units may take {maps:,} memory maps, and Linux allows a process 65,530: run on {-(-maps // _LIMIT)}"
-            " executors or more, or raise vm.max_map_count on every node"
+            f"{plan.units} units may take {maps:,} memory maps, and Linux allows a process 65,530: run on"
+            f" {-(-maps // _LIMIT)} executors or more, or raise vm.max_map_count on every node"
         )

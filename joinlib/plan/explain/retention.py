@@ -15,7 +15,7 @@ def kept(side: SideConfig) -> str:
     if side.time is None or side.hold_us is None:
         return "forever"
     if side.time.endswith(ORDINAL):
-        return f"until {side.hold_us} more rows have come"
+        return f"until {side.hold_us} more rows have arrived"
     if side.hold_us < 0:
         return f"until the watermark is {duration(-side.hold_us)} before {side.time}"
     return f"until the watermark is {duration(side.hold_us)} past {side.time}"

@@ -67,10 +67,14 @@ def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]
         late = ", ".join(f"{time} up to {duration(us)} behind" for time, us in plan.behind)
         yield f"  time    the watermark of stage {plan.upstream}; {late or 'rows may be any time behind it'}"
     elif plan.time is not None:
-        idle = "" if plan.idle_us is None else f"; silent for {duration(plan.idle_us)}, it is not waited for"
+        idle = (
+            ""
+            if plan.idle_us is None
+            else f"; after {duration(plan.idle_us)} of silence it is not waited for"
+        )
         yield f"  time    {plan.time}; rows up to {duration(plan.delay_us)} behind the latest are taken{idle}"
     if plan.keep_null_keys:
-        yield "  NULL    rows whose key is NULL come out without a partner"
+        yield "  NULL    rows whose key is NULL are emitted without a partner"
 
 
 def _lookup(lookup: Lookup) -> Iterator[str]:
@@ -89,7 +93,7 @@ def _lookup(lookup: Lookup) -> Iterator[str]:
     if lookup.predicate is not None:
         yield f"  if      {lookup.predicate.sql}"
     if lookup.where is not None:
-        yield f"  where   {lookup.where.sql}, decided on what comes out"
+        yield f"  where   {lookup.where.sql}, checked on the result"
     yield f"  cache   {_cached(lookup.caching)}"
 
 
@@ -98,7 +102,7 @@ def _cached(caching: Caching) -> str:
     again = "never again" if refresh is None else f"again every {duration(refresh)}"
     holds = "forever" if refresh is None else f"for {duration(refresh)}"
     full = f"the whole table, at most {budget}; read before the first batch, {again}"
-    asked = f"what was asked for, at most {budget}; an answer holds {holds}"
+    asked = f"the rows that were looked up, at most {budget}; an answer holds {holds}"
     if caching.mode == "auto":
         return f"decided at the start by the table's size: {full}; or, if it is larger, {asked}"
     return full if caching.mode == "full" else asked
@@ -145,15 +149,15 @@ def _conditions(tree: Operator) -> Iterator[str]:
     if tree.predicate is not None:
         yield f"  if      {tree.predicate.sql}"
     if tree.where is not None:
-        yield f"  where   {tree.where.sql}, decided on what comes out"
+        yield f"  where   {tree.where.sql}, checked on the result"
 
 
 def _moment(tree: Operator) -> str:
     sides = tree.sides if tree.kind == "full" else tree.sides[:1]
     if any(map(unbounded, sides)):
-        return "rows without a partner come out when the inputs are closed"
+        return "rows without a partner are emitted when the inputs are closed"
     after = " or ".join(f"{signed(s.hold_us)} after {s.time}" for s in sides)
-    return f"rows without a partner come out when the watermark is past {after}"
+    return f"rows without a partner are emitted when the watermark is past {after}"
 
 
 def spoken(stage: Stage, tree: Operator | Leaf) -> str:
@@ -189,7 +193,10 @@ def _why(stage: Stage, number: int | None, grouped: bool) -> Iterator[str]:
         how = f"by the key of {first.alias}" if first.keys else "evenly"
         yield f"nothing is stored: rows go to the {stage.units} units {how}, which look them up"
         if first.keys and stage.units > 1:
-            yield "an uneven batch gives the next one a new rule: equal shares of the keys, a hot key to several units"
+            yield (
+                "an uneven batch gives the next one a new rule: equal shares of the keys, a hot key to"
+                " several units"
+            )
     yield from sorted_by_key(stage)
     for join in reversed(stage.operators):
         yield from beside(stage, join)
@@ -225,7 +232,7 @@ def _cautions(stage: Stage) -> Iterator[str]:
         yield from warnings(stage, join)
         alone = join.sides if join.kind == "full" else join.sides[:1]
         if join.kind in ("left", "full", "anti") and any(map(unbounded, alone)):
-            yield "rows without a partner come out only when the inputs are closed: nothing bounds the time"
+            yield "rows without a partner are emitted only when the inputs are closed: no bound on the time"
         for child, side in zip(join.children, join.sides, strict=True):
             if unbounded(side) and (join.sides[0].keys or isinstance(child, Leaf)):
                 yield (

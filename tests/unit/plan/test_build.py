@@ -203,7 +203,7 @@ def test_retention_skips_times_that_may_be_null() -> None:
         (PLAIN.format("INNER"), {"units": 8, "strategy": "inequality"}, "inequality needs a comparison"),
         (PLAIN.format("INNER"), {"units": 8, "subgroups": 2}, "join.subgroups is for join.strategy biclique"),
         (BELOW, {"units": 8, "strategy": "multiway"}, "this join has none"),
-        (BELOW, {"units": 8, "subgroups": 2}, "has no key to tell subgroups by"),
+        (BELOW, {"units": 8, "subgroups": 2}, "has no key to choose subgroups by"),
         (ODD, {"units": 8, "strategy": "inequality"}, "needs a comparison"),
         ("SELECT o.id FROM orders o JOIN untimed u USING (id)", {"units": 8, "retention_us": 1}, "input untimed an eventTime"),
     ],
@@ -243,7 +243,7 @@ def test_explain_warns() -> None:
     """State without end, and outer rows that wait for the end, are said."""
     text = explain(plan(PLAIN.format("LEFT")))
 
-    assert "come out only when the inputs are closed" in text
+    assert "are emitted only when the inputs are closed" in text
     assert "o is kept forever" in text
 
 

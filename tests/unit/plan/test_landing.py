@@ -35,7 +35,7 @@ def document(sql: str = "SELECT a.k JOINED", output: object = FILES, **more: obj
 )
 def test_a_column_that_readers_would_not_see_is_refused(sql: str) -> None:
     """Readers of hive partitions take the folder's number for it; groups come out of columns too. Elsewhere it is a name as any."""
-    with pytest.raises(SpecError, match=r"column '[Bb]atch'.*name it otherwise, such as AS batch_id"):
+    with pytest.raises(SpecError, match=r"column '[Bb]atch'.*rename it, such as AS batch_id"):
         pipeline_of(document(sql))
     pipeline_of(document(sql, {"noop": {}}))
     pipeline_of(document("SELECT a.batch AS batch_id JOINED"))

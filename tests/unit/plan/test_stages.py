@@ -200,7 +200,7 @@ def _within(bound: Bound, row: dict[str, int]) -> bool:
 
 
 REFUSED = [
-    ("SELECT a.v FROM a, b, c WHERE a.k = b.k", (1, 23), "nothing relates a to c, every row would match every other"),
+    ("SELECT a.v FROM a, b, c WHERE a.k = b.k", (1, 23), "no condition relates a to c, so every row would match every other"),
     ("SELECT a.v FROM a, b, c WHERE a.k = b.k AND b.j < c.j", (1, 45), "(b.j < c.j) is all that relates a to c"),
     ("SELECT a.v FROM a JOIN b ON a.k = b.k LEFT JOIN c ON a.t < c.t", (1, 54), "write ON a.key = c.key too"),
     ("SELECT `$0`.v FROM a `$0` JOIN b ON `$0`.k = b.k JOIN c ON b.j = c.j", (1, 20), "begins with $"),

@@ -12,7 +12,7 @@ UNREAD = [(kind, name) for kind in READ for name in kind.arg_types if name not i
 TEXTS = {
     "SELECT o.* REPLACE (1 AS id) FROM orders o": "* REPLACE",
     "SELECT o.* RENAME (id AS i) FROM orders o": "* RENAME",
-    "SELECT count(o.*) AS n FROM orders o": "* stands only",
+    "SELECT count(o.*) AS n FROM orders o": "* is only allowed",
     "SELECT count(* EXCEPT (id)) AS n FROM orders o": "count(* EXCEPT",
     "SELECT o.* FROM orders o TABLESAMPLE (10 PERCENT)": "TABLESAMPLE",
     "SELECT o.id FROM orders FOR SYSTEM_TIME AS OF o.at o": "role: table",

@@ -12,7 +12,7 @@ _JOB = ('namespace="$namespace"', 'streamjoin="$streamjoin"')
 def of(name: str, *matchers: str) -> str:
     """The series of a figure; a name that is not in the table is a KeyError."""
     if name not in SERIES:
-        msg = f"{name} is no figure: it is not in joinlib/metric/table.py"
+        msg = f"{name} is not a metric: it is not in joinlib/metric/table.py"
         raise KeyError(msg)
     return f"{name}{{{', '.join((*_JOB, *matchers))}}}"
 

@@ -93,7 +93,8 @@ def memory(executors: Executors) -> MemorySplit:
     if whole <= floor:
         least = (floor + 2 * WORKER) // MI
         raise SpecError(
-            f"executors.memory: {whole // MI}Mi is less than an executor needs without any state; write {least}Mi or more"
+            f"executors.memory: {whole // MI}Mi is less than an executor needs without any state; write"
+            f" {least}Mi or more"
         )
     return MemorySplit(heap, (whole - heap) // MI * MI, floor)
 

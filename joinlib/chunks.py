@@ -1,4 +1,4 @@
-"""Groups many small pieces of work into few larger ones: a chunk costs as much for ten rows as for a thousand."""
+"""Groups many small pieces of work into few chunks, which cost as much for ten rows as for a thousand."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar

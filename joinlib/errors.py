@@ -15,8 +15,8 @@ only the text of a program's own error (Unforeseen) may hold a value.
 NOTE = "StreamJoin was in "  # begins the line that a task adds to an error: where it was
 # What to do about a checkpoint whose newest batches are damaged.
 WAY_BACK = (
-    "go back to an earlier batch (`streamjoin restore FILE`), restore the checkpoint together with its output from a copy,"
-    " or start with new ones"
+    "go back to an earlier batch (`streamjoin restore FILE`), restore the checkpoint together with its"
+    " output from a copy, or start with new ones"
 )
 
 

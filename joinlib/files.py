@@ -85,8 +85,8 @@ def mappable(path: Path) -> Iterator[None]:
             raise
         limit = Path("/proc/sys/vm/max_map_count").read_text().strip()
         raise NotReady(
-            f"{path} cannot be mapped: this process has as many memory maps as vm.max_map_count allows ({limit});"
-            f" {_MORE_MAPS}"
+            f"{path} cannot be mapped: this process has as many memory maps as vm.max_map_count allows"
+            f" ({limit}); {_MORE_MAPS}"
         ) from error
 
 

@@ -99,5 +99,5 @@ def check(found: Mapping[str, int], place: str) -> None:
 
 _LATER = "a later version wrote it: go on with that one, or start with a new checkpoint folder"
 _BETWEEN = (
-    "run a version in between once, which reads it and writes it anew, or start with a new checkpoint folder"
+    "run a version in between once, which reads it and writes it again, or start with a new checkpoint folder"
 )

@@ -177,11 +177,11 @@ class Contender:
             found = self.leases.read()
             if found is None or (found.holder, found.transitions) != (self.me, ours.transitions):
                 raise Lost(
-                    f"the lease was taken by {found.holder or 'nobody' if found else 'nobody: it is gone'}"
+                    f"the lease was taken by {found.holder or 'nobody'}" if found else "the lease was deleted"
                 )
             self._write(found)
         except Conflict as error:
-            raise Lost("the lease was written by somebody else") from error
+            raise Lost("the lease was written by another process") from error
         except Unreachable:
             return
 

@@ -152,7 +152,7 @@ def restore(
         ),
     ] = None,
 ) -> None:
-    """Go back to an earlier batch of a checkpoint that is damaged, and withdraw the files of results behind it."""
+    """Go back to an earlier batch of a damaged checkpoint, and withdraw the result files of later batches."""
     from jobs.cli.restore import restore
     from joinlib.spec import load
 

@@ -68,9 +68,9 @@ def _lines(history: History, refused: str) -> Iterator[str]:
     if refused:
         yield refused
     elif whole:
-        yield f"the newest that is whole: `streamjoin restore FILE --to-batch {whole[0]}` goes back to it"
+        yield f"the newest whole batch: `streamjoin restore FILE --to-batch {whole[0]}` goes back to it"
     else:
-        yield "there is no batch that is whole; restore the checkpoint and its output from a copy, or start with new ones"
+        yield "no batch is whole; restore the checkpoint and its output from a copy, or start with new ones"
 
 
 def _back(history: History, document: StreamJoin, batch: int) -> str:
@@ -107,8 +107,9 @@ def _torn(document: StreamJoin, batch: int) -> str:
     if batch in seen or batch >= max(seen, default=-1):
         return ""
     return (
-        f"--to-batch: output.files.compact has put results of batch {batch} into one folder with those of later batches;"
-        f" go back to a batch that ends a folder of {near(Path(files.path))}: {', '.join(map(str, sorted(seen)[-8:]))}"
+        f"--to-batch: output.files.compact has put results of batch {batch} into one folder with those of"
+        f" later batches; go back to a batch that ends a folder of {near(Path(files.path))}:"
+        f" {', '.join(map(str, sorted(seen)[-8:]))}"
     )
 
 
@@ -118,6 +119,7 @@ def _refused(document: StreamJoin) -> str:
     if kafka is None:
         return ""
     return (
-        f"the results are in topic {kafka.topic}, from where they cannot be withdrawn, so that those of a batch that runs again"
-        " would be there twice: restore the newest copy of the checkpoint, or start with a new checkpoint and a new topic"
+        f"the results are in topic {kafka.topic}, from where they cannot be withdrawn, so that those of a"
+        " batch that runs again would be there twice: restore the newest copy of the checkpoint, or start"
+        " with a new checkpoint and a new topic"
     )

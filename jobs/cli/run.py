@@ -169,14 +169,15 @@ def _said(error: Exception, log: Path) -> StreamJoinError:
     if isinstance(error, ConnectionError):
         return StreamJoinError(
             "the run failed: Spark's Java process has died; somebody killed it, or memory ran out\n"
-            f"all that it said is in {near(log)}; run again to go on from the last batch"
+            f"its log is {near(log)}; run again to go on from the last batch"
         )
     kind = "" if isinstance(error, StreamJoinError) else f"{type(error).__name__}: "
-    failed = f"the run failed: {kind}{_short(str(error))}\nall that was said is in {near(log)}"
+    failed = f"the run failed: {kind}{_short(str(error))}\nthe whole log is in {near(log)}"
     if exit_code(error) == 1:
         return StreamJoinError(f"{failed}; run again to go on from the last batch")
     return Unforeseen(
-        f"{failed}; it would be the same again: a defect of StreamJoin, or rows that it did not expect; please report it"
+        f"{failed}; another run would fail in the same way: this is a defect of StreamJoin, or rows that it"
+        " did not expect; please report it"
     )
 
 

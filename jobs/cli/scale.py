@@ -18,7 +18,8 @@ def simulated(document: StreamJoin, trace: Path, startup_s: float) -> tuple[Poli
     periods = (loads[-1][0] - loads[0][0]) / policy.period_s
     if periods < policy.votes:
         raise SpecError(
-            f"{trace}: {periods:.0f} periods of {policy.period_s:g} s are fewer than scaling.votes, {policy.votes}"
+            f"{trace}: {periods:.0f} periods of {policy.period_s:g} s are fewer than scaling.votes,"
+            f" {policy.votes}"
         )
     world = World(memory(executors).state, startup_s, ready=wanted(executors))
     return policy, simulate(policy, world, loads)
@@ -42,7 +43,10 @@ def _news(ticks: Sequence[Period]) -> Iterator[Period]:
 def _line(tick: Period) -> str:
     change = f"{tick.ready}" if tick.ready == tick.wanted else f"{tick.ready} → {tick.wanted}"
     said = tick.decision
-    return f"{tick.at:9.0f} {words.size(int(tick.held)):>9} {tick.load:6.2f} {change:>11}  {said.verdict}: {said.reason}"
+    return (
+        f"{tick.at:9.0f} {words.size(int(tick.held)):>9} {tick.load:6.2f} {change:>11}  {said.verdict}:"
+        f" {said.reason}"
+    )
 
 
 def _summary(ticks: Sequence[Period]) -> str:
@@ -50,8 +54,8 @@ def _summary(ticks: Sequence[Period]) -> str:
     changes = sum(t.decision.verdict in ("ScaleOut", "ScaleIn") for t in ticks)
     mean = sum(t.ready for t in ticks) / len(ticks)
     return (
-        f"{len(ticks)} periods, {changes} changes, {mean:.1f} executors on average, at most {max(t.ready for t in ticks)}; "
-        f"{over} periods with more state than room"
+        f"{len(ticks)} periods, {changes} changes, {mean:.1f} executors on average, at most"
+        f" {max(t.ready for t in ticks)}; {over} periods with more state than room"
     )
 
 

@@ -230,8 +230,9 @@ def _count(scene: Scene, shown: Shown, what: str) -> str:
 
 def _state(figures: Figures) -> Text:
     return Text.from_markup(
-        f"  [dim]state[/] {words.number(figures.state_rows)} rows, {words.size(figures.state_bytes)}"
-        f"  [dim]index[/] {words.size(figures.index_bytes)}  [dim]watermark[/] {words.moment(figures.watermark)}"
+        f"  [dim]state[/] {words.number(figures.state_rows)} rows, {words.size(figures.state_bytes)} "
+        f" [dim]index[/] {words.size(figures.index_bytes)}  [dim]watermark[/]"
+        f" {words.moment(figures.watermark)}"
     )
 
 

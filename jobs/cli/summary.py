@@ -17,9 +17,8 @@ def summary(scene: Scene, document: StreamJoin) -> str:
     seconds = max(figures.marks[-1].at - figures.began, 0.01)
     rows = sum(figures.rows_in)
     width = max(len(label) for label in ("rows out", *(i.label for i in scene.inputs)))
-    lines = [
-        f"{title}: {figures.batches} batches in {words.seconds(seconds)}, {words.number(rows / seconds)} rows/s"
-    ]
+    rate = words.number(rows / seconds)
+    lines = [f"{title}: {figures.batches} batches in {words.seconds(seconds)}, {rate} rows/s"]
     for at, shown in enumerate(scene.inputs):
         late = f", {words.number(figures.late[at])} late and left out" if figures.late[at] else ""
         passed = " that pass its filter" if shown.filtered else ""

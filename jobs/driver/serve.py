@@ -155,8 +155,8 @@ class _Certificate:
             self.context.load_cert_chain(*files)
         except OSError as error:  # errors of TLS are OSErrors too
             raise SpecError(
-                f"{self._folder}: tls.crt and tls.key are no certificate and its key ({error}); correct the Secret that"
-                " jobs.http.tlsSecret of the chart names"
+                f"{self._folder}: tls.crt and tls.key are not a certificate and its key ({error}); correct"
+                " the Secret that jobs.http.tlsSecret of the chart names"
             ) from error
 
 
@@ -175,7 +175,7 @@ def _admit(request: web.Request, token: str | None) -> None:
     """Refuse a request without the token, in a time that does not depend on how much of it is right."""
     given = request.headers.get("Authorization", "")
     if not token or not hmac.compare_digest(given.encode(errors="replace"), f"Bearer {token}".encode()):
-        raise web.HTTPUnauthorized(text="needs the job's token\n", headers={"WWW-Authenticate": _REALM})
+        raise web.HTTPUnauthorized(text="this needs the job's token\n", headers={"WWW-Authenticate": _REALM})
 
 
 def _total(body: bytes) -> int:

@@ -61,7 +61,9 @@ def main() -> None:
     for ignored in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ignored, signal.SIG_IGN)  # it guards also while the driver stops
     if watch(sys.stdin.fileno(), float(sys.argv[1])):
-        print("watchdog: the lease was not renewed in time; ending all", file=sys.stderr, flush=True)
+        print(
+            "watchdog: the lease was not renewed in time; ending all processes", file=sys.stderr, flush=True
+        )
         os.kill(0, signal.SIGKILL)
 
 

@@ -34,7 +34,8 @@ def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = Fal
     if not file.exists():
         if (checkpoint / "spark").exists():
             raise StateError(
-                f"checkpoint {checkpoint}: {_FILE} is missing; restore it or start with a new checkpoint folder"
+                f"checkpoint {checkpoint}: {_FILE} is missing; restore it or start with a new checkpoint"
+                " folder"
             )
         identity = str(uuid.uuid4())
         _write(file, {"id": identity, "name": name}, now, synced)
@@ -45,8 +46,9 @@ def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = Fal
     if changes := compare(known["plan"], now):
         what = "\n".join(f"  - {c}" for c in changes)
         raise SpecError(
-            f"checkpoint {checkpoint} was made by job {known['name']!r}, and its state cannot follow what has changed since:\n"
-            f"{what}\nUndo the change, or set checkpoint.path (and the output's path) to a new folder to start afresh."
+            f"checkpoint {checkpoint} was made by job {known['name']!r}, and its state cannot follow what"
+            f" has changed since:\n{what}\nUndo the change, or set checkpoint.path (and the output's path)"
+            " to a new folder to start afresh."
         )
     _write(file, known, now, synced)
     return str(known["id"])

@@ -51,8 +51,8 @@ class Attempt(ABC, Generic[W]):
         self.before = decode(saved) if saved else new
         if self.before.batch >= batch:
             raise StateError(
-                f"unit {self.unit} of stage {task.number} is at batch {self.before.batch}, Spark at {batch}: the checkpoint"
-                " was mixed up with another"
+                f"unit {self.unit} of stage {task.number} is at batch {self.before.batch}, Spark at {batch}:"
+                " the checkpoint was mixed up with another"
             )
 
     @contextmanager

@@ -24,7 +24,8 @@ def check(task: SourceTask, *, until_done: bool) -> None:
     for source in task.sources:
         if until_done and _endless(source):
             raise SpecError(
-                f"inputs.{source.name}: the generator has no end, so --until-done would not end either; give it `rows`"
+                f"inputs.{source.name}: the generator has no end, so --until-done would not end either; add"
+                " `rows`"
             )
         if isinstance(source.config, FilesConfig) and source.config.done != "keep":
             done.check(source.config.path, source.config.archive)

@@ -77,9 +77,9 @@ class Composer:
             self._discover()
         if start["closed"] and self.known != start["inputs"]:
             raise SpecError(
-                "the inputs were closed by --until-done, which is final for an outer or anti join and for groups (but not for"
-                " output.mode: changelog): unmatched rows and unfinished groups have come out. There is new data; start with a"
-                " new checkpoint and output folder to read it"
+                "the inputs were closed by --until-done, which is final for an outer or anti join and for"
+                " groups (but not for output.mode: changelog): unmatched rows and unfinished groups have"
+                " come out. There is new data; start with a new checkpoint and output folder to read it"
             )
         files = {s.name: s.max_files for s in self.task.sources}
         sizes = {s.name: s.max_bytes for s in self.task.sources}

@@ -50,7 +50,7 @@ class Chains:
             _allocate(path, skip_bits, max(capacity, _SMALLEST))
         self._map()
         if self._header[_MAGIC_AT] != _MAGIC or self._header[_SKIP_BITS] != skip_bits:
-            raise StateError(f"{path}: not an index of this query; delete the folder, it is built anew")
+            raise StateError(f"{path}: not an index of this query; delete the folder, it is built again")
 
     def _map(self) -> None:
         self._file = Mapped(self.path)

@@ -65,7 +65,9 @@ def _fix(text: str) -> str:
     if "authentication failed" in text or "no password" in text:
         return "; set the password in the variable of passwordEnv, or give passwordFile"
     if "server does not support SSL" in text:
-        return "; have it speak TLS, or write postgres.security: {mode: disable} to send all in clear"
+        return (
+            "; let it accept TLS, or write postgres.security: {mode: disable} to send everything unencrypted"
+        )
     if "certificate verify failed" in text:
         return "; caFile of postgres.security did not sign its certificate"
     if "does not match host name" in text:

@@ -89,7 +89,7 @@ class Version:
     def __init__(self, folder: Path, keys: Sequence[str], hash_bits: int = 64, ranged: bool = False) -> None:
         self.folder, self.hash_bits = folder, hash_bits
         if why := damage(folder):
-            raise NotReady(f"table {folder} is damaged ({why}); run again, it is loaded anew")
+            raise NotReady(f"table {folder} is damaged ({why}); run again, it is loaded again")
         try:
             with pa.ipc.open_stream(pa.memory_map(str(folder / "rows.arrow")).read_buffer()) as reader:
                 self.rows = reader.read_next_batch()

@@ -135,7 +135,7 @@ class Versions:
             self._now[alias] = self._loading.pop(alias).result()
         except StreamJoinError as error:
             self._keeps(alias)
-            log.warning("%s; its version of before is kept", error)
+            log.warning("%s; the previous version is kept", error)
 
     def _keeps(self, alias: str) -> None:
         self._loads[alias] = replace(self._loads[alias], kept=self._loads[alias].kept + 1)
@@ -152,7 +152,7 @@ class Versions:
             if not rows.num_rows:
                 name = f"inputs.{task.lookup.table.source}"
                 log.warning(
-                    "%s: the table is empty%s", name, "; its version of before is kept" if before else ""
+                    "%s: the table is empty%s", name, "; the previous version is kept" if before else ""
                 )
                 if before is not None:
                     self._keeps(task.alias)

@@ -27,7 +27,7 @@ def families(values: Values, source: Source = "driver") -> Iterator[Family]:
     """
     for name in values:
         if name not in BY_NAME or BY_NAME[name].source != source:
-            msg = f"{name} is no figure of the {source}: add it to joinlib/metric/table.py"
+            msg = f"{name} is not a metric of the {source}: add it to joinlib/metric/table.py"
             raise KeyError(msg)
     for metric in METRICS:
         if metric.source != source or metric.kind == "histogram":

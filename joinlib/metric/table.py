@@ -46,7 +46,10 @@ SERIES_UNITS = 1024  # jobs with more units have no series per unit
 
 LABELS: Mapping[str, str] = {
     "input": "the name of an input in the spec",
-    "other": "like `input`; in joins of three inputs or more both are aliases of the SQL, and a join below is `a+b`",
+    "other": (
+        "like `input`; in joins of three inputs or more both are aliases of the SQL, and a join below is"
+        " `a+b`"
+    ),
     "table": "the name of a table in the SQL",
     "unit": f"0 to `join.units` - 1; absent where there are more than {SERIES_UNITS}",
     "executor": "Spark's id of an executor",
@@ -57,8 +60,8 @@ LABELS: Mapping[str, str] = {
     "direction": ", ".join(DIRECTIONS),
     "route": "hash: as hashes alone would route rows; rule: as they were routed, with hot keys spread",
     "level": (
-        "head: the newest rows; 0: sealed, in the order of arrival; n: sorted by hash, after n merges (`join.memory`); "
-        f"{LEVELS[-1]}: that many or more"
+        "head: the newest rows; 0: sealed, in the order of arrival; n: sorted by hash, after n merges"
+        f" (`join.memory`); {LEVELS[-1]}: that many or more"
     ),
     "verdict": ", ".join(VERDICTS),
     "namespace": "of the StreamJoin",
@@ -143,7 +146,8 @@ METRICS: tuple[Metric, ...] = (
         "watermark_delay_seconds",
         "gauge",
         "seconds",
-        "How far the highest event time is ahead of the watermark; the input with the lowest value holds the others back.",
+        "How far the highest event time is ahead of the watermark; the input with the lowest value holds the"
+        " others back.",
         "input",
     ),
     _driver(
@@ -164,8 +168,9 @@ METRICS: tuple[Metric, ...] = (
         "hot_key_ratio",
         "gauge",
         "ratio",
-        "Share of hot keys in the rows of an input. Where they are spread over units, it is sampled in the batch before the "
-        "last. Elsewhere it is what units had beyond the median unit in the last batch, as far as that is not chance.",
+        "Share of hot keys in the rows of an input. Where they are spread over units, it is sampled in the"
+        " batch before the last. Elsewhere it is what units had beyond the median unit in the last batch, as"
+        " far as that is not chance.",
         "input",
     ),
     # its tables
@@ -214,7 +219,8 @@ METRICS: tuple[Metric, ...] = (
         "route_skew",
         "gauge",
         "ratio",
-        "DS of the rows that were looked up in tables in the batch before the last, without and with the rule for hot keys.",
+        "DS of the rows that were looked up in tables in the batch before the last, without and with the"
+        " rule for hot keys.",
         "route",
     ),
     # joins of three inputs or more: means over units
@@ -280,7 +286,8 @@ METRICS: tuple[Metric, ...] = (
         "executor_working_set_bytes",
         "gauge",
         "bytes",
-        "Memory of the executor's container that cannot be reclaimed at once, for alerts; mapped state is hardly part of it.",
+        "Memory of the executor's container that cannot be reclaimed at once, for alerts; mapped state is"
+        " hardly part of it.",
         "executor",
     ),
     _driver(

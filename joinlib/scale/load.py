@@ -40,7 +40,7 @@ class Observed:
     """What can be observed at one moment."""
 
     ready: int | None = None  # executors that work; None: no driver reports them
-    leaving: int = 0  # executors on their way out
+    leaving: int = 0  # executors leaving
     load: Load | None = None  # None: not complete, or not fresh
     why: str = ""  # why there is no load
 

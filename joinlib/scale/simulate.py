@@ -102,7 +102,8 @@ def read(file: Path) -> Trace:
             points = [(float(row["seconds"]), float(row["bytes"])) for row in csv.DictReader(text)]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{file}: cannot be read ({error}); write CSV with the columns seconds,bytes: one line for each change of the state"
+            f"{file}: cannot be read ({error}); write CSV with the columns seconds,bytes: one line for each"
+            " change of the state"
         ) from error
     if not points or points != sorted(points, key=lambda p: p[0]) or min(held for _, held in points) < 0:
         raise InputError(f"{file}: needs at least one line, in order of seconds, and no load below 0")

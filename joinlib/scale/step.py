@@ -90,7 +90,7 @@ class _Step:
         return replace(_rest(state), cool_until=self.now + max(self.policy.cool_s, at_least_s))
 
     def _progress(self, wanted: int) -> str:
-        leaving = f", {self.seen.leaving} on their way out" if self.seen.leaving else ""
+        leaving = f", {self.seen.leaving} leaving" if self.seen.leaving else ""
         return f"{self.seen.ready} of {wanted} executors work{leaving}"
 
     # --- the requesting phase ---------------------------------------------------------------------------
@@ -100,7 +100,7 @@ class _Step:
         if load is None:
             return self._blind(state, self.seen.why)
         if load.executors != wanted or self.seen.ready != wanted:
-            return self._blind(state, f"{load.executors} of {wanted} executors have said what they hold")
+            return self._blind(state, f"{load.executors} of {wanted} executors have reported their state")
         if self.now < state.cool_until:
             return self._say(_unvoted(state), "Cooling", f"{state.cool_until - self.now:.0f} s more")
         high, low, now = self.policy.high, self.policy.low, tau(load)

@@ -47,7 +47,8 @@ def claim(folder: Path, checkpoint_id: str, synced: bool = False) -> None:
             aside.write_text(json.dumps({"checkpoint": checkpoint_id}))
     if json.loads(owner.read_text())["checkpoint"] != checkpoint_id:
         raise SpecError(
-            f"output folder {folder} belongs to another checkpoint; use an empty folder, or the checkpoint that wrote it"
+            f"output folder {folder} belongs to another checkpoint; use an empty folder, or the checkpoint"
+            " that wrote it"
         )
     sweep(folder, ".staging")
 
@@ -62,9 +63,10 @@ def check_age(folder: Path, begun: int | None) -> None:
     known = -1 if begun is None else begun
     if there > known:
         raise StateError(
-            f"output folder {folder} holds batch {there} of this checkpoint, which is at {_at(begun)}: it is an old copy;"
-            f" use the newest one, or take batch={known + 1} and all later batches out of the folder (the job makes their rows"
-            " anew, if its inputs still hold what they read), or use a new checkpoint and output folder"
+            f"output folder {folder} holds batch {there} of this checkpoint, which is at {_at(begun)}: it is"
+            f" an old copy; use the newest one, or take batch={known + 1} and all later batches out of the"
+            " folder (the job makes their rows again, if its inputs still hold what they read), or use a new"
+            " checkpoint and output folder"
         )
 
 
@@ -122,8 +124,9 @@ def is_there(target: Path, mark: str) -> bool:
         return False
     if marks(target) - {mark}:
         raise StateError(
-            f"{target} is another batch than the one that this checkpoint has run: the checkpoint is an old copy, or another"
-            " copy of it writes there too; use the newest one, or a new checkpoint and output folder"
+            f"{target} is another batch than the one that this checkpoint has run: the checkpoint is an old"
+            " copy, or another copy of it writes there too; use the newest one, or a new checkpoint and"
+            " output folder"
         )
     return True
 

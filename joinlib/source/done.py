@@ -20,17 +20,19 @@ def check(root: Path, archive: Path | None) -> None:
     if not root.exists():  # listing it raises the better error
         return
     if not root.is_dir():
-        raise SpecError(f"{root} is one file, which files.done would end the input with; name its folder")
+        raise SpecError(f"{root} is a single file, so files.done would leave no input; name its folder")
     if archive is not None:
         archive.mkdir(parents=True, exist_ok=True)
         if archive.stat().st_dev != root.stat().st_dev:
             raise SpecError(
-                f"{archive} is on another disk than {root}, so files cannot be renamed into it; name a folder on the same one"
+                f"{archive} is on another disk than {root}, so files cannot be renamed into it; name a"
+                " folder on the same one"
             )
     for folder in filter(None, (root, archive)):
         if not os.access(folder, os.W_OK):
             raise SpecError(
-                f"{folder} cannot be written, so files that were read cannot go; allow it, or set files.done: keep"
+                f"{folder} cannot be written, so files that were read cannot be put away; allow it, or set"
+                " files.done: keep"
             )
 
 
@@ -54,7 +56,7 @@ def put_away(root: Path, found: Found, archive: Path | None) -> Path:
         pass
     except OSError as error:
         raise InputError(
-            f"{path}: was read, but cannot go: {error.strerror}; allow it, or set files.done: keep"
+            f"{path}: was read, but cannot be put away: {error.strerror}; allow it, or set files.done: keep"
         ) from error
     return path.parent
 

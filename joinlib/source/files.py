@@ -157,8 +157,8 @@ class FileInput:
         except (Unreadable, OSError, ValueError) as e:
             if self._config.on_bad_file == "fail":
                 raise InputError(
-                    f"{path}: {e}; write files under a name that begins with a dot and rename them when they are whole,"
-                    " or set `onBadFile: skip`"
+                    f"{path}: {e}; write files under a name that begins with a dot and rename them when they"
+                    " are whole, or set `onBadFile: skip`"
                 ) from e
             entry["skipped"] = str(e)
         return entry

@@ -37,7 +37,7 @@ def check_names(place: str, names: list[str], schema: pa.Schema) -> None:
     """Check that every declared column exists once; raise InputError otherwise."""
     for field in schema:
         if names.count(field.name) > 1:
-            raise InputError(f"{place}: column '{field.name}' is there more than once")
+            raise InputError(f"{place}: column '{field.name}' appears more than once")
         if field.name not in names:
             folded = {name.casefold(): name for name in names}
             near = difflib.get_close_matches(field.name.casefold(), folded, 1, 0.5)
@@ -55,8 +55,8 @@ def check_types(place: str, have: pa.Schema, want: pa.Schema) -> None:
         type = have.field(field.name).type
         if not fits(type, field.type):
             raise InputError(
-                f"{place}: column '{field.name}' is {type}, declared as {field.type}; declare a type that holds all"
-                " its values and convert it in the SQL"
+                f"{place}: column '{field.name}' is {type}, declared as {field.type}; declare a type that"
+                " holds all its values and convert it in the SQL"
             )
 
 

@@ -102,8 +102,8 @@ class GeneratorInput:
         changed = [k for k, v in config.items() if first["config"].get(k) != v]
         if changed:
             raise SpecError(
-                f"generator: {', '.join(changed)} changed since the checkpoint was begun; set it back, or start with a"
-                " new checkpoint"
+                f"generator: {', '.join(changed)} changed since the checkpoint was begun; set it back, or"
+                " start with a new checkpoint"
             )
         return int(first["start_ns"])
 

@@ -113,7 +113,8 @@ class KnownFiles:
             known = f"{self.slices} slices" + (f", from {self._base.base} on" if self._base.base else "")
             asked = f"{start} to {stop}" if self._base.base else stop
             raise StateError(
-                f"{self.log}: knows {known}, {asked} were read; restore the file or start with a new checkpoint"
+                f"{self.log}: lists {known}, but {asked} were read; restore the file or start with a new"
+                " checkpoint"
             )
         slices: list[Slice] = []
         at = self._at(start)

@@ -71,8 +71,8 @@ class Log:
                 raise ValueError("the checksum differs")
         except (ValueError, TypeError) as e:
             raise StateError(
-                f"{self.path}, line {number}: damaged, so positions in it mean nothing; restore the file or start"
-                " with a new checkpoint"
+                f"{self.path}, line {number}: damaged, so positions in it mean nothing; restore the file or"
+                " start with a new checkpoint"
             ) from e
         if not isinstance(entry, dict):
             raise StateError(f"{self.path}, line {number}: not an entry of an input's log")

@@ -115,8 +115,8 @@ def _check_quotes(slice: Slice, text: bytes, quote: bytes) -> None:
     odd = np.flatnonzero(np.searchsorted(np.flatnonzero(raw == ord(quote)), ends) % 2)
     if len(odd):
         raise InputError(
-            f"{_line(slice, int(odd[0]))}: a quote is open at the end of the line; values of csv files cannot hold"
-            " line breaks (use jsonl or parquet), and a quote inside a value is written twice"
+            f"{_line(slice, int(odd[0]))}: a quote is open at the end of the line; values of csv files"
+            " cannot hold line breaks (use jsonl or parquet), and a quote inside a value is written twice"
         )
 
 

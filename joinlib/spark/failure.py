@@ -39,7 +39,8 @@ def translate(text: str, batch: int | None = None) -> StreamJoinError:
         return NotReady(f"a Python worker did not start within 10 s, the machine is too busy; {GO_ON}")
     if cut := re.search(r"Failed to read log file (?:file:)?(.+?)\. ", text):
         return StateError(
-            f"{cut[1]} is empty or cut off: a machine that lost its power left it so, or a copy was not whole; {WAY_BACK}"
+            f"{cut[1]} is empty or cut off: a machine that lost its power left it so, or a copy was not"
+            f" whole; {WAY_BACK}"
         )
     return _unforeseen(text, batch)
 

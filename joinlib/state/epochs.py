@@ -42,7 +42,8 @@ def check(states: Path, epoch: int) -> None:
     """
     if epoch != NONE and (latest := _latest(_folder(states))) > epoch:
         raise NotReady(
-            f"checkpoint {states.parent}: another run has taken over (its {latest}th, this is the {epoch}th); this one ends"
+            f"checkpoint {states.parent}: another run has taken over (epoch {latest}, this one has {epoch});"
+            " this one ends"
         )
 
 

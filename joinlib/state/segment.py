@@ -88,7 +88,8 @@ def verify(folder: Path, segment: Segment | Written) -> None:
     content = pa.py_buffer(segment.content) if inline else _map(folder, segment).read_buffer()
     if content.size != segment.bytes:
         raise StateError(
-            f"segment {folder / segment.name} is damaged: {content.size} bytes, {segment.bytes} were written. {_CURE}"
+            f"segment {folder / segment.name} is damaged: {content.size} bytes, {segment.bytes} were"
+            f" written. {_CURE}"
         )
     if xxhash.xxh3_128_hexdigest(content) != segment.digest:
         raise StateError(
@@ -157,6 +158,6 @@ def _opened(folder: Path, segment: Segment | Written) -> Iterator[None]:
 
 
 _CURE = (
-    "Restore this file from a copy of the checkpoint, go back to a batch that does without it (`streamjoin restore FILE`),"
-    " or start with a new checkpoint folder."
+    "Restore this file from a copy of the checkpoint, go back to a batch that does without it (`streamjoin"
+    " restore FILE`), or start with a new checkpoint folder."
 )

@@ -94,7 +94,7 @@ def _validate(text: str) -> Admitted | Rejected:
         return Rejected((*volumes.problems(model.spec), _planned(error)))
     except Exception as error:  # noqa: BLE001  one document must not stop the operator
         return Rejected(
-            (f"spec.sql: the planner cannot cope with it ({type(error).__name__}); simplify the query",)
+            (f"spec.sql: the planner cannot handle it ({type(error).__name__}); simplify the query",)
         )
     if problems := (*_name(given), *volumes.problems(model.spec)):
         return Rejected(problems)
@@ -133,7 +133,8 @@ def _relative(given: Object) -> Iterator[str]:
     for place, path in _paths(given.get("spec")):
         if isinstance(path, str) and path and "://" not in path and not path.startswith("/"):
             yield (
-                f"spec.{place}: {path!r} is relative; in a cluster write an absolute path under the mountPath of a volume"
+                f"spec.{place}: {path!r} is relative; in a cluster write an absolute path under the"
+                " mountPath of a volume"
             )
 
 

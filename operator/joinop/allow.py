@@ -35,8 +35,9 @@ class Allow:
         for number, volume in enumerate(spec.volumes):
             if (kind := _kind(volume)) not in self.volumes:
                 yield (
-                    f"spec.volumes.{number}.{kind}: volumes of this kind are not allowed here ({_listed(self.volumes)} are);"
-                    " use a claim, or ask your administrator for jobs.allow.volumes"
+                    f"spec.volumes.{number}.{kind}: volumes of this kind are not allowed here"
+                    f" ({_listed(self.volumes)} are); use a claim, or ask your administrator for"
+                    " jobs.allow.volumes"
                 )
         yield from self._image(spec.image, default_image)
         for place, secret in _secrets(spec):
@@ -56,8 +57,8 @@ class Allow:
         for place, host in _dialled(spec):
             if host is None:
                 yield (
-                    f"spec.{place}: only listed hosts are allowed here, and this one is hidden in a variable; write host,"
-                    " database and user, with passwordEnv or passwordFile"
+                    f"spec.{place}: only listed hosts are allowed here, and this one is hidden in a"
+                    " variable; write host, database and user, with passwordEnv or passwordFile"
                 )
             else:
                 yield from _unlisted(f"spec.{place}", "host", host, self.hosts, "hosts")
@@ -74,8 +75,8 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 def _refusal(place: str, what: str, name: str, allowed: tuple[str, ...], value: str) -> str:
     return (
-        f"{place}: {what} {name} is not allowed here ({_listed(allowed)}); use another, or ask your administrator"
-        f" for jobs.allow.{value}"
+        f"{place}: {what} {name} is not allowed here ({_listed(allowed)}); use another, or ask your"
+        f" administrator for jobs.allow.{value}"
     )
 
 

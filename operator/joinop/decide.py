@@ -105,7 +105,10 @@ def view_of(observed: ObservedState, config: Config) -> JobView:
 
 def _removed(pods: list[Object], nodes: Mapping[str, node_loss.NodeHealth]) -> Iterator[Event]:
     for pod in pods:
-        message = f"pod {pod['metadata']['name']} is deleted without waiting for its node: {node_loss.description(pod, nodes)}"
+        message = (
+            f"pod {pod['metadata']['name']} is deleted without waiting for its node:"
+            f" {node_loss.description(pod, nodes)}"
+        )
         yield Event("Warning", "Replaced", message)
 
 
@@ -166,7 +169,10 @@ def _refusal(
             if observed.checkpoint_owner.namespace == observed.stream_join["metadata"]["namespace"]
             else "of another namespace"
         )
-        message = f"spec.checkpoint.path: checkpoint {verdict.folder} belongs to StreamJoin {owner}; use another folder"
+        message = (
+            f"spec.checkpoint.path: checkpoint {verdict.folder} belongs to StreamJoin {owner}; use another"
+            " folder"
+        )
         return Degradation("CheckpointTaken", message), replace(change, refused=True)
     if change.refused:
         fix = "set it back, or begin a new checkpoint: change spec.checkpoint.path, or spec.checkpoint.reset"

@@ -84,7 +84,8 @@ def _waiting(container: Object, part: str) -> Iterator[Degradation]:
         image = container.get("image", "")
         yield Degradation(
             "ImagePull",
-            f"the {part}'s image {image} cannot be pulled; check spec.image, or the operator's image for jobs",
+            f"the {part}'s image {image} cannot be pulled; check spec.image, or the operator's image for"
+            " jobs",
         )
     if waiting.get("reason") in _CONTAINER:
         yield Degradation(

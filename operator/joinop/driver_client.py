@@ -72,7 +72,7 @@ class DriverClient:
                 text = await read_bounded(response, _METRICS_MAX)
             return load_metrics.load(load_metrics.from_text(text.decode()))
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            return f"the driver cannot be asked: {str(error) or type(error).__name__}"
+            return f"the driver cannot be reached: {str(error) or type(error).__name__}"
 
     async def request_executors(self, pod: Object, executors: int, token: str) -> str:
         """Request a number of executors. Returns why the driver has not accepted it; empty if it has."""

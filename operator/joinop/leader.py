@@ -1,7 +1,7 @@
 """Leader election: of several operators only the holder of the Lease acts; the others wait, and watch
 nothing.
 
-    leader    renews every 2 s; it may act for 10 s after sending the last renewal that was answered, then exits
+    leader    renews every 2 s; may act for 10 s after it sent the last renewal that was answered, then exits
     others    take the Lease when it was released, or when they have seen no renewal for 15 s
 
 Law: an operator that another one may have replaced sends no request that changes anything. `check` is

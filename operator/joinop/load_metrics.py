@@ -113,11 +113,11 @@ def load(figures: Figures) -> Load | str:
     """Return the load of all executors, or why it is unknown."""
     ready, known, said = (figures.get(name) for name in ("ready", "known", "said"))
     if ready is None or not isfinite(ready):
-        return "the driver's figures are not there"
+        return "the driver's metrics are missing"
     if ready < 1:
         return "no executor works yet"
     if known != ready or said != ready:
-        return f"{known or 0:.0f} of {ready:.0f} executors have said what they hold"
+        return f"{known or 0:.0f} of {ready:.0f} executors have reported their state"
     return Load(
         executors=int(ready),
         held=figures["held"],

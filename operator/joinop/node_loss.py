@@ -53,7 +53,8 @@ def health(obj: Object | None) -> NodeHealth:
     for condition in obj.get("status", {}).get("conditions", ()):
         if condition["type"] == "Ready" and condition["status"] != "True":
             return NodeHealth(
-                lost=True, description=f"is NotReady since {condition.get('lastTransitionTime', 'long ago')}"
+                lost=True,
+                description=f"has been NotReady since {condition.get('lastTransitionTime', 'long ago')}",
             )
     return NodeHealth(lost=False)
 
@@ -99,7 +100,7 @@ def _problems(drivers: list[Object], nodes: Mapping[str, NodeHealth]) -> Iterato
 def description(pod: Object, nodes: Mapping[str, NodeHealth]) -> str:
     """Describe what is wrong with the node of a stranded pod."""
     name = _node_name(pod)
-    return f"node {name} {nodes[name].description or 'does not end its pod, whose time is over'}"
+    return f"node {name} {nodes[name].description or 'has not ended its pod within the grace period'}"
 
 
 def _stranded(pod: Object, nodes: Mapping[str, NodeHealth], now: float) -> bool:

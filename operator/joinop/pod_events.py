@@ -42,9 +42,9 @@ def problem(events: Iterable[Object]) -> Degradation | None:
     message = " ".join((last.get("message") or "").split())
     if last.get("reason") == "FailedCreate":
         said = message.partition(" error: ")[2] or message
-        return Degradation("PodRefused", f"the driver's pod cannot be made: {said}{_fix(said)}")
+        return Degradation("PodRefused", f"the driver's pod cannot be created: {said}{_fix(said)}")
     if last.get("reason") in _KEPT_OUT:
-        return Degradation(last["reason"], f"the driver's pod cannot start: {message}; make what it names")
+        return Degradation(last["reason"], f"the driver's pod cannot start: {message}; create what it names")
     return None
 
 

@@ -40,10 +40,13 @@ class Prometheus:
             answer, now = await self._ask(load_metrics.query(job))
             figures = load_metrics.from_prometheus(answer)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            return f"Prometheus cannot be asked: {str(error) or type(error).__name__}"
+            return f"Prometheus cannot be queried: {str(error) or type(error).__name__}"
         at = figures.get("at")
         if at is None:
-            return "Prometheus has no figures of this job: it must scrape its driver, with the labels namespace and streamjoin"
+            return (
+                "Prometheus has no figures of this job: it must scrape its driver, with the labels namespace"
+                " and streamjoin"
+            )
         if now - at > fresh_s:
             return f"Prometheus' figures are {now - at:.0f} s old: it must scrape every {fresh_s / 2:.0f} s"
         return load_metrics.load(figures)

@@ -284,7 +284,10 @@ class Reconciler:
         if known is None:
             found = await self.api.get(resource, key.namespace, name)
             if found is not None and not _ours(found, obj):
-                message = f"{resource.kind} {name} exists and is not ours; delete it, or give the StreamJoin another name"
+                message = (
+                    f"{resource.kind} {name} exists and does not belong to this StreamJoin; delete it, or"
+                    " give the StreamJoin another name"
+                )
                 raise ApiError(409, "NameTaken", message)
         made = await self.api.apply(child)
         self._accept(resource, made)

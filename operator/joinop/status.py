@@ -214,8 +214,8 @@ def _exhausted(view: JobView) -> Degradation | None:
         return None
     tally = view.tally
     message = (
-        f"the driver ended {tally.restarts} times in a row and is not started again (spec.driver.restarts); the last time: "
-        f"{tally.words or 'see its log'}; change the spec or the image, and it begins anew"
+        f"the driver ended {tally.restarts} times in a row and is not started again (spec.driver.restarts);"
+        f" the last time: {tally.words or 'see its log'}; change the spec or the image to start it again"
     )
     return Degradation("RestartsExhausted", message, fatal=True)
 

@@ -1,6 +1,6 @@
 """Transport to a driver's HTTP: plain and open, or, if the chart says so, TLS with the job's token.
 
-    jobs.http.tlsSecret   a Secret in each job's namespace: tls.crt and tls.key for the driver, ca.crt to check it
+    jobs.http.tlsSecret   a Secret in each job's namespace: the driver's tls.crt and tls.key, and their ca.crt
 
 The certificate names the driver's Service, JOB-driver.NAMESPACE.svc, though the operator connects to its
 pod. Secrets are cached for a minute.

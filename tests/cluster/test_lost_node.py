@@ -81,7 +81,7 @@ def _waits(space: Kube, pod: Object) -> bool:
     condition = space.condition("job", "Degraded")
     return (
         condition["reason"] == "NodeLost"
-        and f"node {pod['spec']['nodeName']} is NotReady" in condition["message"]
+        and f"node {pod['spec']['nodeName']} has been NotReady" in condition["message"]
     )
 
 

@@ -133,7 +133,7 @@ def test_a_topic_that_was_made_again(broker: Broker, tmp_path: Path, count: int)
     fresh = list(range(100, 100 + count))
     broker.send(topic, objects(*fresh))
 
-    with pytest.raises(InputError, match="was made again"):
+    with pytest.raises(InputError, match="was deleted and created again"):
         opened(tmp_path, broker.servers, topic).discover()
     assert rest(opened(tmp_path, broker.servers, topic, on_missing_offsets="reset"), read_so_far) == fresh
     assert opened(tmp_path, broker.servers, topic).discover() == read_so_far + 1

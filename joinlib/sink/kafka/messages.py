@@ -70,6 +70,6 @@ def _stream(batch: pa.RecordBatch) -> bytes:
 def too_large(target: KafkaSinkConfig, size: int) -> SpecError:
     """Return the error for a row that fits in no message."""
     return SpecError(
-        f"output.kafka: a result row takes {size} bytes, a message of topic {target.topic} at most {target.max_bytes};"
-        " raise the topic's max.message.bytes, or select less"
+        f"output.kafka: a result row takes {size} bytes, a message of topic {target.topic} at most"
+        f" {target.max_bytes}; raise the topic's max.message.bytes, or select less"
     )

@@ -108,12 +108,13 @@ class KafkaInput:
 
     def _gone(self, missing: dict[Partition, tuple[int, int, int]], anew: Collection[str]) -> str:
         (topic, partition), (start, low, high) = next(iter(missing.items()))
-        why = "are gone: the topic was made again (its id is another)"
+        why = "are gone: the topic was deleted and created again (its id differs)"
         if topic not in anew:
-            why = "expired before they were read" if start < low else "are gone: the topic was cut"
+            why = "expired before they were read" if start < low else "are gone: the topic was truncated"
         return (
-            f"kafka topic {topic}, partition {partition}: messages from offset {start} on {why} (there is {low} to"
-            f" {high}); set `onMissingOffsets: reset` to go on with what there is, or start with a new checkpoint"
+            f"kafka topic {topic}, partition {partition}: messages from offset {start} on {why} (there is"
+            f" {low} to {high}); set `onMissingOffsets: reset` to go on with what there is, or start with a"
+            " new checkpoint"
         )
 
 

@@ -88,7 +88,7 @@ class OffsetRanges:
         """
         if stop > self.slices or (start < stop and start < self.base):
             raise StateError(
-                f"{self.place}: knows slices {self.base} to {self.slices}, asked for {start} to {stop};"
+                f"{self.place}: lists slices {self.base} to {self.slices}, but {start} to {stop} were read;"
                 " restore the file or start with a new checkpoint"
             )
         found: list[Slice] = []

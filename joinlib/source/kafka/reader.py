@@ -132,6 +132,6 @@ def _bounded(block: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _refusal(refused: BadMessage) -> str:
     m, reason = refused
     return (
-        f"kafka topic {m.topic()}, partition {m.partition()}, offset {m.offset()}: {reason}; correct schema or format,"
-        " or set `onBadMessage: skip` or `deadLetter`"
+        f"kafka topic {m.topic()}, partition {m.partition()}, offset {m.offset()}: {reason}; correct schema"
+        " or format, or set `onBadMessage: skip` or `deadLetter`"
     )

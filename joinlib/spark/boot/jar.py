@@ -88,9 +88,9 @@ def syncing(synced: bool) -> dict[str, str]:
     """
     if synced and not there():
         raise SpecError(
-            f"checkpoint.sync: {os.environ.get('SPARK_HOME')}/jars has no {_JAR}, without which Spark does not sync its logs:"
-            " unset SPARK_HOME, so that StreamJoin makes a home of its own, or set `checkpoint.sync: false` if results may be"
-            " lost with the machine"
+            f"checkpoint.sync: {os.environ.get('SPARK_HOME')}/jars has no {_JAR}, without which Spark does"
+            " not sync its logs: unset SPARK_HOME, so that StreamJoin makes a home of its own, or set"
+            " `checkpoint.sync: false` if results may be lost with the machine"
         )
     return {"spark.hadoop.streamjoin.sync": str(synced).lower()}
 

@@ -181,7 +181,11 @@ def test_somebody_elses_object(space: Kube, operator: Outside, tmp_path: Path) -
     """An object of the same name that is not ours is never taken over; the job says which."""
     space.run("create", "configmap", "late-spec", "--from-literal=precious=yes")
     space.apply(job())
-    space.until("it is named", lambda: "ConfigMap late-spec exists and is not ours" in message(space), 15)
+    space.until(
+        "it is named",
+        lambda: "ConfigMap late-spec exists and does not belong to this StreamJoin" in message(space),
+        15,
+    )
     assert space.get("configmap", "late-spec")["data"] == {"precious": "yes"}
 
     space.delete("configmap", "late-spec")

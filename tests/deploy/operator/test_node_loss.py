@@ -70,7 +70,7 @@ def test_what_is_awaited_is_said() -> None:
 
     assert (degraded(decision)["reason"], decision.status["phase"]) == ("NodeLost", "Degraded")
     assert degraded(decision)["message"] == (
-        f"node far is NotReady since {AT}; its driver is replaced when its Lease lapses"
+        f"node far has been NotReady since {AT}; its driver is replaced when its Lease lapses"
     )
 
 
@@ -82,7 +82,7 @@ def test_without_the_right_to_ask() -> None:
     assert not decided(pod, node=UNKNOWN, lapsed=False, now=NOW + 31).remove
     decision = decided(pod, node=UNKNOWN, lapsed=True, now=NOW + 31)
     assert len(decision.remove) == 1
-    assert "does not end its pod" in degraded(decision)["message"]
+    assert "has not ended its pod" in degraded(decision)["message"]
 
 
 def test_executors() -> None:

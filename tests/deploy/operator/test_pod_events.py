@@ -27,7 +27,7 @@ def event(reason: str, message: str = "", at: str = AT) -> Object:
     (QUOTA, "FailedCreate", "pods=0; ask for less in spec.driver, or have the namespace's ResourceQuota raised"),
     ("x error: violates PodSecurity \"restricted\": hostPath", "FailedCreate", "hostPath; use a volume that"),
     ("x error: admission webhook \"a.b\" denied it", "FailedCreate", "denied it; change what the webhook refuses"),
-    ("MountVolume.SetUp failed: secret \"login\" not found", "FailedMount", "secret \"login\" not found; make what it names"),
+    ("MountVolume.SetUp failed: secret \"login\" not found", "FailedMount", "secret \"login\" not found; create what it names"),
 ])  # fmt: skip
 def test_reasons(message: str, reason: str, said: str) -> None:
     """Who refuses says it in an event; the way on is added."""

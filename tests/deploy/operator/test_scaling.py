@@ -156,7 +156,7 @@ def test_the_driver_says_the_same(name: str) -> None:
     found, wanted = load_metrics.load(load_metrics.from_text("\n".join(lines) + "\n")), CASES[name][1]
     if isinstance(wanted, str):
         assert isinstance(found, str)
-        assert wanted in found or "not there" in found
+        assert wanted in found or "missing" in found
     else:
         assert found == wanted
 
@@ -296,7 +296,7 @@ def test_a_prometheus_that_is_down() -> None:
 
     found = asyncio.run(run())
     assert isinstance(found, str)
-    assert found.startswith("Prometheus cannot be asked")
+    assert found.startswith("Prometheus cannot be queried")
 
 
 def test_a_driver_with_large_figures() -> None:
@@ -507,13 +507,13 @@ def test_blind() -> None:
     beginning starts as usual.
     """
     life = Life(held=1900)
-    life.load = "Prometheus cannot be asked: no route"
+    life.load = "Prometheus cannot be queried: no route"
     for _ in range(10):
         life.period()
     assert (life.asked, life.there) == ([], 2)
     conditions = {c["type"]: c for c in life.observed.stream_join["status"]["conditions"]}
     assert conditions["MetricsAvailable"]["status"] == "False"
-    assert conditions["MetricsAvailable"]["message"] == "Prometheus cannot be asked: no route"
+    assert conditions["MetricsAvailable"]["message"] == "Prometheus cannot be queried: no route"
     assert life.verdicts() == ["Blind"]
     life.load = None
     for _ in range(8):

@@ -157,5 +157,7 @@ def test_a_certificate_that_is_replaced_is_served(server: HttpServer, right: Pat
 
 def test_no_certificate(tmp_path: Path) -> None:
     """The job does not begin in clear."""
-    with pytest.raises(SpecError, match=r"tls\.crt and tls\.key are no certificate.*jobs\.http\.tlsSecret"):
+    with pytest.raises(
+        SpecError, match=r"tls\.crt and tls\.key are not a certificate.*jobs\.http\.tlsSecret"
+    ):
         HttpServer(application(Answers(*[lambda *_: None] * 6)), 0, tmp_path)  # type: ignore[arg-type]

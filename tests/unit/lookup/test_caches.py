@@ -105,7 +105,7 @@ def test_a_version_is_written_once(tmp_path: Path) -> None:
     assert Version(tmp_path / "1", ["t.k0"]).rows.column("t.v").to_pylist() == ["a"]
     assert [p.name for p in tmp_path.iterdir()] == ["1"]
     (tmp_path / "1" / "rows.arrow").write_bytes(b"")
-    with pytest.raises(NotReady, match="run again, it is loaded anew"):
+    with pytest.raises(NotReady, match="run again, it is loaded again"):
         Version(tmp_path / "1", ["t.k0"])
     write(tmp_path / "1", block(kinds, [((2,), "b")], 64))
     assert Version(tmp_path / "1", ["t.k0"]).rows.column("t.v").to_pylist() == ["b"]

@@ -212,8 +212,8 @@ def test_versions_change_when_they_are_whole(tmp_path: Path, caplog: pytest.LogC
         assert after_refresh() == {"t": 2}
     assert (versions.loads()["t"]["version"], versions.loads()["t"]["kept"]) == (2, 2)
     assert versions.loads()["t"]["seconds"] > 0
-    assert "the table is empty; its version of before is kept" in caplog.text
-    assert "inputs.t: damaged; its version of before is kept" in caplog.text
+    assert "the table is empty; the previous version is kept" in caplog.text
+    assert "inputs.t: damaged; the previous version is kept" in caplog.text
     source.rows = [3]
     assert after_refresh() == {"t": 3}
     versions.retire({"t": 3})

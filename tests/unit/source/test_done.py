@@ -121,7 +121,7 @@ def test_the_log_forgets(tmp_path: Path) -> None:
         assert one.lag(29) == {"slices": 1, "rows": 1, "files": 30, "skipped": 1}
         assert read(one, 29, 30) == [29]
     assert again.discover() == 30
-    with pytest.raises(StateError, match=r"knows 30 slices, from \d\d on, 0 to 1 were read"):
+    with pytest.raises(StateError, match=r"lists 30 slices, from \d\d on, but 0 to 1 were read"):
         again.slices(0, 1)
     assert (tmp_path / "in" / "bad").exists()
 
@@ -156,11 +156,11 @@ def test_what_cannot_go_is_named(tmp_path: Path, other_disk: Path) -> None:
     with pytest.raises(SpecError, match="is on another disk"):
         done.check(tmp_path / "in", other_disk)
     write(tmp_path, "1.parquet", 1)
-    with pytest.raises(SpecError, match="is one file"):
+    with pytest.raises(SpecError, match="is a single file"):
         done.check(tmp_path / "in" / "1.parquet", None)
     stat = (tmp_path / "in" / "1.parquet").stat()
     found = Found("1.parquet", stat.st_size, stat.st_mtime_ns)
-    with pytest.raises(InputError, match=r"1\.parquet: was read, but cannot go"):
+    with pytest.raises(InputError, match=r"1\.parquet: was read, but cannot be put away"):
         done.put_away(tmp_path / "in", found, other_disk)
     assert there(tmp_path / "in") == ["1.parquet"]
 

@@ -225,7 +225,7 @@ def test_a_file_that_changed_before_it_was_read(tmp_path: Path, format: str) -> 
 def test_a_lost_log_is_noticed(tmp_path: Path) -> None:
     """Slices that were read but are not in the log are a StateError, not an empty answer."""
     write(tmp_path / "in" / "a.parquet", 0, 3)
-    with pytest.raises(StateError, match=r"orders\.jsonl: knows 0 slices, 1 were read"):
+    with pytest.raises(StateError, match=r"orders\.jsonl: lists 0 slices, but 1 were read"):
         source(tmp_path, "parquet").slices(0, 1)
 
 

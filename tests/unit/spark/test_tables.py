@@ -184,7 +184,7 @@ def test_a_damaged_version_is_never_joined_and_loaded_again(tmp_path: Path, file
     before = {f.name: f.read_bytes() for f in task.version(1).iterdir()}
     path.unlink() if damaged is None else path.write_bytes(damaged(before[file]))
 
-    with pytest.raises(NotReady, match=r"table .*/00000001 is damaged .*; run again, it is loaded anew"):
+    with pytest.raises(NotReady, match=r"table .*/00000001 is damaged .*; run again, it is loaded again"):
         Version(task.version(1), task.lookup.table.keys, ranged=True)
     Composer(bench.plan.source).parts(start, bench.offset)
     assert {f.name: f.read_bytes() for f in task.version(1).iterdir()} == before

@@ -117,7 +117,7 @@ def daemon() -> None:
 def run(folder: Path, port: int, rounds: int) -> dict[str, Any]:
     """CPU seconds of each batch, from the end of the one before to its own; and of the parts, of all batches that count."""
     from jobs.driver import driver as module
-    from jobs.driver.surroundings import surroundings
+    from jobs.driver.environment import driver_environment
     from jobs.figures import Figures
     from joinlib.engine import receipt
     from joinlib.spark import session
@@ -142,7 +142,7 @@ def run(folder: Path, port: int, rounds: int) -> dict[str, Any]:
 
     session.settings, receipt.decode, Figures.after = settings, decoded, sometimes  # type: ignore[method-assign]
     file = folder / "spec.yaml"
-    driver = module.DriverProcess(file, load(file), surroundings({"STREAMJOIN_PORT": str(port)}))
+    driver = module.DriverProcess(file, load(file), driver_environment({"STREAMJOIN_PORT": str(port)}))
     telling, exposition = module.Flow.__init__, module.generate_latest
 
     def exposed(registry: Any) -> bytes:

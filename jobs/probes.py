@@ -12,7 +12,7 @@ from typing import Any
 from joinlib.model.joins import Join, Leaf
 from joinlib.model.stage import Pipeline
 
-Known = Sequence[Mapping[str, Any]]  # the figures of each join of one unit, from its receipt
+UnitJoins = Sequence[Mapping[str, Any]]  # the figures of each join of one unit, from its receipt
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Chooser:
     units: int  # per stage
     inputs: tuple[str, ...]
 
-    def said(self, known: Mapping[int, Known]) -> list[Mapping[str, Any]]:
+    def reported(self, known: Mapping[int, UnitJoins]) -> list[Mapping[str, Any]]:
         """Return what the units report of this join.
 
         `known` holds the reports by unit, where units of later stages follow those of earlier ones.
@@ -71,17 +71,17 @@ def choosers(pipeline: Pipeline) -> tuple[Chooser, ...]:
     )
 
 
-def asks(joins: Iterable[Chooser], known: Mapping[int, Known]) -> list[Asks]:
+def asks(joins: Iterable[Chooser], known: Mapping[int, UnitJoins]) -> list[Asks]:
     """Return the probes of each input of each join, without the joins that no unit has reported yet."""
     return [
         _of(join.inputs, at, said)
         for join in joins
-        if (said := join.said(known))
+        if (said := join.reported(known))
         for at in range(len(join.inputs))
     ]
 
 
-def spoken(joins: Iterable[Chooser], known: Mapping[int, Known]) -> str:
+def spoken(joins: Iterable[Chooser], known: Mapping[int, UnitJoins]) -> str:
     """Return all orders in short: a > b > c, b > a > c."""
     return ", ".join(" > ".join((a.name, *a.others)) for a in asks(joins, known))
 

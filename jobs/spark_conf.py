@@ -109,7 +109,7 @@ def slots(executors: Executors) -> int:
     return executors.max * executors.cores
 
 
-def wanted(executors: Executors) -> int:
+def initial_executors(executors: Executors) -> int:
     """Return the number of executors to start with."""
     return executors.instances or executors.min
 
@@ -164,7 +164,7 @@ def _pods(name: str, executors: Executors, place: ClusterContext) -> dict[str, s
 def _executor(executors: Executors, place: ClusterContext) -> dict[str, str]:
     split = memory(executors)
     return {
-        "spark.executor.instances": str(wanted(executors)),
+        "spark.executor.instances": str(initial_executors(executors)),
         "spark.executor.cores": str(executors.cores),
         "spark.executor.memory": f"{split.heap // MI}m",
         "spark.executor.memoryOverhead": f"{split.overhead // MI}m",

@@ -241,7 +241,7 @@ class Unit:
             self.runs.popleft()
         self.dropped_ms.append(1e3 * (time.perf_counter() - start))
         matches = 0
-        asked = [shape.asked(columns) for shape in SHAPES[:roles]]  # once for all runs
+        asked = [shape.prepare(columns) for shape in SHAPES[:roles]]  # once for all runs
         for base, run in [*self.runs, *self._recent()]:
             alive = (max(oldest - base, 0), run.rows)
             for part, probes in zip((run, turned(run)), asked):

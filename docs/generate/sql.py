@@ -90,7 +90,10 @@ def _no_column(name: str) -> object:
 def _types() -> Iterator[str]:
     yield "## Types\n\nColumns of inputs have these types, written as in Spark's DDL."
     names = [*SIMPLE, "DECIMAL(p, s)", "CHAR(n), VARCHAR(n)", "ARRAY<T>", "MAP<K, V>", "STRUCT<name: T, ...>"]
-    also = {name: [word for word, means in SYNONYMS.items() if name.partition("(")[0] == means.partition("(")[0]] for name in names}
+    also = {
+        name: [word for word, means in SYNONYMS.items() if name.partition("(")[0] == means.partition("(")[0]]
+        for name in names
+    }
     yield from table(
         ("Type", "Also written", "Meaning"),
         [(code(n), ", ".join(map(code, also[n])), _TYPES[n]) for n in names],

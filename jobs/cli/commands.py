@@ -70,11 +70,11 @@ def plan(
 ) -> None:
     """Show how a spec's SQL is run, what is stored for how long, and why."""
     from joinlib.plan import landing
-    from joinlib.plan.explain.formats import told
+    from joinlib.plan.explain.formats import render
 
     document, pipeline = planned(file)
-    typer.echo(told(pipeline, form.value))
-    if form is Form.text and (lines := list(landing.told(document.spec))):
+    typer.echo(render(pipeline, form.value))
+    if form is Form.text and (lines := list(landing.describe(document.spec))):
         typer.echo("\n".join(["", "Output", *(f"  {line}" for line in lines)]))
 
 

@@ -72,7 +72,7 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     except KeyboardInterrupt:
         _end_at_once(console, flow.flowing.is_set())
     if flow.error is not None:
-        raise _said(flow.error, log) from flow.error
+        raise _user_error(flow.error, log) from flow.error
     console.print(summary(scene, document), highlight=False, soft_wrap=True)
 
 
@@ -162,7 +162,7 @@ def _shown(document: StreamJoin, pipeline: Pipeline) -> tuple[Shown, ...]:
     )
 
 
-def _said(error: Exception, log: Path) -> StreamJoinError:
+def _user_error(error: Exception, log: Path) -> StreamJoinError:
     """Return the error itself if it is meant for users; otherwise its first lines, and where the rest is."""
     if isinstance(error, StreamJoinError) and type(error) not in (StreamJoinError, Unforeseen):
         return error

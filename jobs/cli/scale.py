@@ -12,7 +12,7 @@ from joinlib.spec.model import StreamJoin
 
 def simulated(document: StreamJoin, trace: Path, startup_s: float) -> tuple[Policy, list[Period]]:
     """Simulate the spec's scaling; return its policy and one tick per period of the trace."""
-    from jobs.spark_conf import executors_of, memory, wanted
+    from jobs.spark_conf import executors_of, initial_executors, memory
 
     policy, executors, loads = of_spec(document.spec), executors_of(document), read(trace)
     periods = (loads[-1][0] - loads[0][0]) / policy.period_s
@@ -21,7 +21,7 @@ def simulated(document: StreamJoin, trace: Path, startup_s: float) -> tuple[Poli
             f"{trace}: {periods:.0f} periods of {policy.period_s:g} s are fewer than scaling.votes,"
             f" {policy.votes}"
         )
-    world = World(memory(executors).state, startup_s, ready=wanted(executors))
+    world = World(memory(executors).state, startup_s, ready=initial_executors(executors))
     return policy, simulate(policy, world, loads)
 
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from jobs.cli import words
-from jobs.cli.screen import Scene, kept
+from jobs.cli.screen import Scene, table_line
 from joinlib.spec.model import StreamJoin
 
 
@@ -35,7 +35,7 @@ def summary(scene: Scene, document: StreamJoin) -> str:
     lines.append(
         f"  {'state':{width}}  {words.number(figures.state_rows):>12} rows, {words.size(figures.state_bytes)}"
     )
-    lines += [f"  {'table':{width}}  {kept(*table)}" for table in zip(scene.tables, figures.tables)]
+    lines += [f"  {'table':{width}}  {table_line(*table)}" for table in zip(scene.tables, figures.tables)]
     return "\n".join(lines)
 
 

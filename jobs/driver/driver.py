@@ -29,10 +29,10 @@ from prometheus_client.registry import Collector
 
 from jobs import spark_conf
 from jobs.driver.cluster import clear_executors, lease_of
+from jobs.driver.environment import DriverEnvironment, driver_environment
 from jobs.driver.exported import metrics
 from jobs.driver.guard import LeaseGuard
 from jobs.driver.serve import Answers, HttpServer, application
-from jobs.driver.surroundings import DriverEnvironment, surroundings
 from jobs.driver.view import Moment, Phase, status
 from jobs.figures import beginning
 from jobs.flow import Flow, default_cores
@@ -351,7 +351,7 @@ def main() -> None:
     # SIGTERM goes to all processes of the container, but Spark's JVM must not end before the query has
     # stopped. A JVM that is started with a signal ignored goes on ignoring it.
     os.register_at_fork(after_in_child=_ignore_sigterm)
-    code = drive(Path(sys.argv[1]), surroundings(os.environ))
+    code = drive(Path(sys.argv[1]), driver_environment(os.environ))
     logging.shutdown()
     sys.stderr.flush()
     os._exit(code)  # nothing is left to do: do not wait for threads of Spark and of the query's planner

@@ -50,10 +50,10 @@ def watch(source: int, late_s: float, clock: Callable[[], float] = clock) -> boo
     last = clock()
     while (left := last + late_s - clock()) > 0:
         if select.select([source], [], [], min(left, _LOOK_S))[0]:
-            told = os.read(source, 4096)
-            if not told:
+            beats = os.read(source, 4096)
+            if not beats:
                 return False
-            last = max(last, _MOMENT.unpack(told[-_MOMENT.size :])[0])
+            last = max(last, _MOMENT.unpack(beats[-_MOMENT.size :])[0])
     return True
 
 

@@ -37,7 +37,7 @@ class Groups:
     segments: tuple[Segment, ...]
     waiting: pa.RecordBatch | None = None
 
-    def found(self, sought: pa.RecordBatch) -> list[pa.RecordBatch]:
+    def stored(self, sought: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Return stored partials of the groups of `sought`, and possibly of others with the same hashes.
 
         O(sought * log groups).

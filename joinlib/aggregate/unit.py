@@ -80,7 +80,7 @@ class GroupUnit:
 
     def _changed(self, part: pa.RecordBatch, first: bool) -> pa.RecordBatch:
         """Return rows of the changelog, or new groups if they are emitted at once."""
-        stored = self.groups.found(part)
+        stored = self.groups.stored(part)
         count = part.num_rows
         blank = _blank(part, self.grouping)
         was = merge([blank, *stored], self.grouping).slice(0, count)

@@ -46,7 +46,7 @@ class History:
 
     def batches(self) -> list[int]:
         """Return the batches that are done and have manifests, intact or not, newest first."""
-        there = set(manifests.kept(self.states))
+        there = set(manifests.kept_batches(self.states))
         return [batch for batch in reversed(batches.all_done(self.spark)) if batch in there]
 
     def check(self) -> None:
@@ -105,7 +105,7 @@ class History:
         if output is not None:
             _withdraw(output, after)
         batches.forget(self.spark, after)
-        for batch in manifests.kept(self.states):
+        for batch in manifests.kept_batches(self.states):
             if batch > after:
                 shutil.rmtree(manifests.folder(self.states, batch))
         sync([self.states / "manifests"])

@@ -100,7 +100,7 @@ class Attempt(ABC, Generic[W]):
         Figures that every unit has are computed here. `own` holds those of the subclass; figures per input
         that it does not give are zero.
         """
-        after, container, nothing = work.manifest, recent(), (0,) * len(self.task.pipeline.heard)
+        after, container, nothing = work.manifest, recent(), (0,) * len(self.task.pipeline.numbered_inputs)
         alive, never = held(after), (NEVER,) * len(nothing)
         unsaid = {
             "rows_in": nothing,

@@ -40,7 +40,7 @@ class Composer:
         self.bounded = False
         self.inputs: dict[str, StreamInput] = {}
         self.known: dict[str, int] = {}
-        self.heard: dict[str, float] = {}
+        self.active_at: dict[str, float] = {}
         self._ends: deque[dict[str, int]] = deque()  # where each of the last batches ended, by input
         self._versions: Versions | None = None
 
@@ -130,7 +130,7 @@ class Composer:
 
     def _numbers(self, group: list[tuple[str, Slice]]) -> tuple[tuple[str, int], ...]:
         """Return, for each source of a part whose rows are numbered, the number of its first row."""
-        wanted = {p.source for _, p in self.task.pipeline.heard if p.numbered}
+        wanted = {p.source for _, p in self.task.pipeline.numbered_inputs if p.numbered}
         firsts = {name: s.index for name, s in reversed(group) if name in wanted}
         found = []
         for name, index in firsts.items():
@@ -160,7 +160,7 @@ class Composer:
 
     def _open(self) -> None:
         self.inputs = {s.name: make(s.name, s.config, s.schema, self.task.logs) for s in self.task.sources}
-        self.heard = dict.fromkeys(self.inputs, time.monotonic())
+        self.active_at = dict.fromkeys(self.inputs, time.monotonic())
 
     def _route(self, start: Offset) -> Offset:
         """Return how rows of the next batch are routed to units, and how those of the last batch were.
@@ -229,13 +229,13 @@ class Composer:
         """Return the sources that have been silent for longer than every input over them allows."""
         clock = time.monotonic()
         limits: dict[str, int] = {}
-        for _, plan in self.task.pipeline.heard:
+        for _, plan in self.task.pipeline.numbered_inputs:
             if plan.idle_us is not None:
                 limits[plan.source] = max(limits.get(plan.source, 0), plan.idle_us)
         for name, offset in now.items():
             if offset != before[name]:
-                self.heard[name] = clock
-        return sorted(n for n, limit in limits.items() if clock - self.heard[n] > limit / 1e6)
+                self.active_at[name] = clock
+        return sorted(n for n, limit in limits.items() if clock - self.active_at[n] > limit / 1e6)
 
 
 def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:

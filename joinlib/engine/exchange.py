@@ -17,9 +17,9 @@ from joinlib.join.watermark import Tick
 from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import Pipeline
 from joinlib.route.biclique import PROBE, Sent
+from joinlib.route.routers import Router, default_router
 from joinlib.route.slots import slots
 from joinlib.route.split import block_schema
-from joinlib.route.ways import Router, default_router
 from joinlib.state import segment
 from joinlib.state.location import state_folder, unit_folder
 from joinlib.state.segment import Written
@@ -211,7 +211,7 @@ def _block(row: ExchangeRow, schema: pa.Schema) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.py_buffer(row.block), schema)
 
 
-def apart(arrived: pa.RecordBatch, stage: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def split_by_stage(arrived: pa.RecordBatch, stage: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Split exchange rows into those of this stage and those that only pass through it."""
     own = pc.equal(arrived.column("stage"), stage)
     return arrived.filter(own), arrived.filter(pc.invert(own))

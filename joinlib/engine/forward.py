@@ -25,7 +25,7 @@ class Forwarder:
 
     def __init__(self, task: JoinTask, batch: int, partition: int) -> None:
         self.task, self.partition, pipeline = task, partition, task.pipeline
-        self.said: list[pa.RecordBatch] = []  # exchange rows without result rows: ticks and receipts
+        self.reports: list[pa.RecordBatch] = []  # exchange rows without result rows: ticks and receipts
         if task.grouped:
             self._sender = Sender(pipeline, len(pipeline.stages))
         else:
@@ -35,12 +35,12 @@ class Forwarder:
     def send(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the units' rows as exchange rows, then the ticks and receipts that the units have added."""
         yield from self._partials(rows) if self.task.grouped else self._blocks(rows)
-        yield from self.said
+        yield from self.reports
 
     def time(self, watermark: int, closed: bool) -> None:
         """Forward the watermark (µs) to the next stage; `closed` means that no more rows will follow."""
         said = Tick(0, watermark, closed=closed) if self.task.grouped else tick(self._plan, watermark, closed)
-        self.said.append(self._sender.ticks([said]))
+        self.reports.append(self._sender.ticks([said]))
 
     def _blocks(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield blocks for the stage that reads the rows.

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from joinlib import fault
 from joinlib.engine import receipt
-from joinlib.engine.exchange import apart, receipts_of
+from joinlib.engine.exchange import receipts_of, split_by_stage
 from joinlib.engine.forward import Forwarder
 from joinlib.engine.turn import Turn
 from joinlib.sink.sink import open_sink
@@ -19,7 +19,7 @@ def forwarded(turn: Turn, batches: Batches) -> Batches:
     """Yield the rows of an inner stage as exchange rows; rows for later stages pass through unchanged."""
     own = []
     for batch in batches:
-        mine, passing = apart(batch, turn.task.number)
+        mine, passing = split_by_stage(batch, turn.task.number)
         own.append(mine)
         if passing.num_rows:
             yield passing
@@ -38,7 +38,7 @@ def receipts(turn: Turn, attempt: int, batches: Batches) -> Batches:
     own: list[pa.RecordBatch] = []
     told: list[tuple[str, bytes | None]] = []
     for batch in batches:
-        mine, passing = apart(batch, task.number)
+        mine, passing = split_by_stage(batch, task.number)
         own.append(mine)
         told += [(text, None) for text in receipts_of(passing)]
     sink = open_sink(

@@ -15,7 +15,7 @@ from joinlib.errors import NOTE
 from joinlib.model.inputs import read_columns
 from joinlib.route import biclique, hotspot
 from joinlib.route.census import Census
-from joinlib.route.ways import BicliqueRouter, Router, RuleRouter, default_router
+from joinlib.route.routers import BicliqueRouter, Router, RuleRouter, default_router
 from joinlib.source import reader
 
 
@@ -26,7 +26,7 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
     senders = [Sender(pipeline, n, aside, way) for n in range(len(pipeline.stages))]
     readers = {s.name: reader(s.config, s.schema) for s in task.sources}
     for name, slices in part.reads:
-        plans = [(p, senders[n]) for n, p in pipeline.heard if p.source == name]
+        plans = [(p, senders[n]) for n, p in pipeline.numbered_inputs if p.source == name]
         rows = readers[name].read_many(slices, read_columns(p for p, _ in plans))
         batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, slices[0].index << 20)
         if name in first:
@@ -37,7 +37,7 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
         except Exception as error:
             error.add_note(f"{NOTE}input {name}")
             raise
-    for folder, census in way.seen.items():
+    for folder, census in way.censuses.items():
         if census.counts.any():
             name, slices = part.reads[0]
             census.write(task.census / folder, f"{name}-{slices[0].index}")

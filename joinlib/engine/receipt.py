@@ -55,14 +55,14 @@ class Receipt:
         return orjson.dumps(self).decode()
 
 
-def heard(receipts: Iterable[Receipt]) -> tuple[int, ...]:
+def bad_messages(receipts: Iterable[Receipt]) -> tuple[int, ...]:
     """Return the bad messages of a batch, by input: all units of the input's stage report the same number."""
     return tuple(max(column) for column in zip(*(r.bad for r in receipts), strict=True))
 
 
-def batch(told: Sequence[tuple[str, bytes | None]]) -> pa.RecordBatch:
+def batch(receipts: Sequence[tuple[str, bytes | None]]) -> pa.RecordBatch:
     """Encode receipts as rows of `DDL`, each with its rows to show on the console, if any."""
-    texts, blocks = zip(*told, strict=True) if told else ((), ())
+    texts, blocks = zip(*receipts, strict=True) if receipts else ((), ())
     return pa.record_batch([pa.array(texts, pa.string()), pa.array(blocks, pa.binary())], schema=_SCHEMA)
 
 

@@ -47,7 +47,7 @@ class UnitTask(Attempt[UnitJoin]):
                 onward.time(join.manifest.watermark, join.closed)
             if task.sink.kind != "rows":
                 slot, receipt = slots(task.pipeline.units)[self.unit], self.figures(join, 0, ())
-                onward.said.append(receipt_row(slot, task.pipeline.operators, receipt.encode()))
+                onward.reports.append(receipt_row(slot, task.pipeline.operators, receipt.encode()))
             self.end(join, save)
 
     @contextmanager
@@ -106,5 +106,5 @@ class UnitTask(Attempt[UnitJoin]):
             )
             if n == own
             else _UNHEARD
-            for n, p in self.task.pipeline.heard
+            for n, p in self.task.pipeline.numbered_inputs
         ]

@@ -12,7 +12,7 @@ import pyarrow as pa
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 # Qualified name -> column; every column of one call has the same length.
 Columns: TypeAlias = Callable[[str], Column]
-_TOLD = 100  # characters of an expression in a message
+_EXCERPT = 100  # characters of an expression in a message
 
 
 class Node(Protocol):
@@ -44,9 +44,9 @@ class Expr:
         return value
 
     @property
-    def told(self) -> str:
+    def excerpt(self) -> str:
         """The text for messages, cut to 100 characters."""
-        return self.sql if len(self.sql) <= _TOLD else f"{self.sql[:_TOLD]}..."
+        return self.sql if len(self.sql) <= _EXCERPT else f"{self.sql[:_EXCERPT]}..."
 
     @property
     def column(self) -> str | None:

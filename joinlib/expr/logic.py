@@ -115,7 +115,7 @@ def _junction(parts: Sequence[Expr], all: bool) -> Expr:
 def _boolean(value: Expr, word: str) -> Expr:
     if value.type not in (t.BOOLEAN, t.NULL):
         raise SpecError(
-            f"{word} takes BOOLEAN, {value.told} is {t.name(value.type)}; compare it with something"
+            f"{word} takes BOOLEAN, {value.excerpt} is {t.name(value.type)}; compare it with something"
         )
     return cast(value, t.BOOLEAN)
 

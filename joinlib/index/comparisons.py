@@ -76,7 +76,7 @@ class Shape:
         """Return the keys of each dimension, given one column for each comparison."""
         return [keys(columns[self.of.index(d)], self.floats[d]) for d in range(self.dimensions)]
 
-    def asked(self, columns: Sequence[Column], equal: I64 | None = None) -> PreparedProbes:
+    def prepare(self, columns: Sequence[Column], equal: I64 | None = None) -> PreparedProbes:
         """Prepare probes, given one column for each comparison.
 
         O(probes log probes); the two ends of a band share one sort.

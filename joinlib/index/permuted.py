@@ -74,7 +74,7 @@ class PermutedRun:
     ) -> Iterator[Pairs]:
         """Yield pairs (probe, row) that satisfy every comparison, in frames of at most `limit` pairs.
 
-        columns: one for each comparison, or the result of `shape.asked`, which serves several runs.
+        columns: one for each comparison, or the result of `shape.prepare`, which serves several runs.
         equal: the hash of each probe's key, if the run has groups.
         alive: if given, only rows with alive[0] <= row < alive[1] match.
         """
@@ -175,7 +175,7 @@ class PermutedRun:
         return grids.grid(self.places[0], grids.shift(self.rows))
 
     def _spans(self, columns: Sequence[Column] | PreparedProbes, equal: I64 | None) -> tuple[Spans, I64]:
-        asked = columns if isinstance(columns, PreparedProbes) else self.shape.asked(columns, equal)
+        asked = columns if isinstance(columns, PreparedProbes) else self.shape.prepare(columns, equal)
         if (asked.equal is None) != (self.groups is None):
             raise ValueError("hashes of the equality are for both, the run and its probes, or for none")
         if asked.equal is None or self.groups is None:

@@ -26,24 +26,24 @@ from joinlib.model.operator import Operator
 from joinlib.state.run import LiveRun
 from joinlib.state.sorted import SortedIndexes
 
-Found = Iterator[tuple[I32, I32, I64]]
+Candidates = Iterator[tuple[I32, I32, I64]]
 Pairs = Iterator[tuple[I32, I32]]
 _UP = (">", ">=")
 
 
 def candidates(
     op: Operator, side: int, tuples: Tuples, live: LiveRun, indexes: SortedIndexes, limit: int
-) -> Found:
+) -> Candidates:
     """Yield the pairs of `tuples` and stored rows of `side` that may match.
 
     Each chunk is (positions, rows, end of each segment's rows), with at most `limit` pairs.
     """
-    signs = [m.sign if side == 1 else MIRROR[m.sign] for m in op.meets]
+    signs = [m.sign if side == 1 else MIRROR[m.sign] for m in op.index_conditions]
     probes = [
         words(m.left, tuples.column, len(tuples), -m.shift, sign in _UP)
         if side == 1
         else words(m.right, tuples.column, len(tuples), m.shift, sign in _UP)
-        for m, sign in zip(op.meets, signs, strict=True)
+        for m, sign in zip(op.index_conditions, signs, strict=True)
     ]
     if op.index == "sorted":
         hashes = tuples.hashes().view(np.int64) if op.sides[side].keys else None
@@ -78,7 +78,7 @@ def _sorted(
     for start, stop in shared([s.rows for s in segments]):
         make = partial(_index, op, side, live.batches[start:stop], signs)
         run = indexes.of([s.name for s in segments[start:stop]], make)
-        asked = asked or run.shape.asked(probes, hashes)  # sorted once for all indexes
+        asked = asked or run.shape.prepare(probes, hashes)  # sorted once for all indexes
         for positions, rows in run.probe(asked, limit=limit):
             yield positions.astype(np.int32), (rows + live.starts[start]).astype(np.int32)
 
@@ -92,7 +92,7 @@ def _joined(held: list[tuple[I32, I32]]) -> tuple[I32, I32]:
 
 def stored_words(op: Operator, side: int, batch: pa.RecordBatch) -> list[I64]:
     """Return the words of stored rows, one array for each comparison; equal values share one array."""
-    values = [m.right if side == 1 else m.left for m in op.meets]
+    values = [m.right if side == 1 else m.left for m in op.index_conditions]
     once = {v.node: words(v, batch.column, batch.num_rows) for v in values}
     return [once[v.node] for v in values]
 

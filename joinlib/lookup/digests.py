@@ -23,7 +23,7 @@ def seal(folder: Path, synced: bool) -> None:
     `synced`: flush the files and the record to disk, so that they survive a power cut.
     """
     files = sorted(folder.iterdir())
-    (folder / _FILE).write_bytes(orjson.dumps({file.name: _said(file) for file in files}))
+    (folder / _FILE).write_bytes(orjson.dumps({file.name: _digest(file) for file in files}))
     if synced:
         sync([*files, folder / _FILE, folder])
 
@@ -32,13 +32,13 @@ def damage(folder: Path) -> str | None:
     """Describe what differs from the recorded checksums; None if nothing does. O(bytes), about 10 GB/s."""
     try:
         known = orjson.loads((folder / _FILE).read_bytes())
-        bad = [name for name, said in known.items() if _said(folder / name) != said]
+        bad = [name for name, said in known.items() if _digest(folder / name) != said]
     except (OSError, ValueError, AttributeError) as error:
         return str(error)
     return f"{', '.join(bad)}: the checksum does not fit" if bad else None
 
 
-def _said(file: Path) -> list[int | str]:
+def _digest(file: Path) -> list[int | str]:
     if not (size := file.stat().st_size):  # an empty file cannot be mapped
         return [0, ""]
     return [size, xxhash.xxh3_128_hexdigest(pa.memory_map(str(file)).read_buffer())]

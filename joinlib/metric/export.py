@@ -32,7 +32,7 @@ def families(values: Values, source: Source = "driver") -> Iterator[Family]:
     for metric in METRICS:
         if metric.source != source or metric.kind == "histogram":
             continue
-        samples = [*_known(metric, values.get(metric.name, {}).items())]
+        samples = [*_finite(metric, values.get(metric.name, {}).items())]
         if samples:
             family = _family(metric)
             for labels, value in samples:
@@ -40,7 +40,7 @@ def families(values: Values, source: Source = "driver") -> Iterator[Family]:
             yield family
 
 
-def _known(metric: Metric, samples: Iterable[tuple[Labels, float | None]]) -> Iterator[tuple[Labels, float]]:
+def _finite(metric: Metric, samples: Iterable[tuple[Labels, float | None]]) -> Iterator[tuple[Labels, float]]:
     for labels, value in samples:
         if len(labels) != len(metric.labels):
             msg = f"{metric.name}{labels}: its labels are {metric.labels}"

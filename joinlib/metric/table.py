@@ -53,7 +53,9 @@ LABELS: Mapping[str, str] = {
     "table": "the name of a table in the SQL",
     "unit": f"0 to `join.units` - 1; absent where there are more than {SERIES_UNITS}",
     "executor": "Spark's id of an executor",
-    "phase": f"of the driver: {', '.join(PHASES)}; of scaling: {', '.join(SCALING)}; of a job: {', '.join(JOB)}",
+    "phase": (
+        f"of the driver: {', '.join(PHASES)}; of scaling: {', '.join(SCALING)}; of a job: {', '.join(JOB)}"
+    ),
     "state": ", ".join(EXECUTORS),
     "step": f"Spark's steps of a batch: {', '.join(STEPS)}",
     "threshold": ", ".join(THRESHOLDS),

@@ -187,7 +187,7 @@ def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
     labels = {"keys": "key", "filter": "filter", "time": "event time", "null_keys": "treatment of NULL keys"}
     for field, label in labels.items():
         if old[field] != new[field]:
-            yield f"the {label} of {alias} was {_said(old[field])} and is {_said(new[field])}; {_NEW}"
+            yield f"the {label} of {alias} was {_text(old[field])} and is {_text(new[field])}; {_NEW}"
 
 
 def _column_differences(alias: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
@@ -217,8 +217,8 @@ def _tree_differences(old: Any, new: Any) -> Iterator[str]:
     for field, label in labels.items():
         if old[field] != new[field]:
             yield (
-                f"the {label} of the {new['kind']} join were {_said(old[field])} and are"
-                f" {_said(new[field])}; {_NEW}"
+                f"the {label} of the {new['kind']} join were {_text(old[field])} and are"
+                f" {_text(new[field])}; {_NEW}"
             )
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
         yield from _tree_differences(before, after)
@@ -230,7 +230,7 @@ def _shape(tree: Any) -> str:
     return f"{tree['kind']}({', '.join(map(_shape, tree['inputs']))})"
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(str(v) if isinstance(v, str) else describe(Bound(*v)) for v in value) or "none"
     return "none" if value is None else str(value)

@@ -30,7 +30,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Meet:
+class IndexCondition:
     """A comparison `left sign right + shift` that holds for every pair that matches.
 
     An index finds pairs by it, and possibly some that do not match.
@@ -57,7 +57,9 @@ class Join:
     bounds: tuple[Bound, ...]  # including retention
     predicate: Expr | None
     where: Expr | None
-    meets: tuple[Meet, ...] = ()  # for an inner join without a key: what an index finds, including all bounds
+    index_conditions: tuple[
+        IndexCondition, ...
+    ] = ()  # for an inner join without a key: what an index finds, including all bounds
     residual: Expr | None = None  # the part of the predicate left to check; with a key, all of it
     everywhere: bool = False  # in an anti join without a key: every unit has all rows of the second input
 

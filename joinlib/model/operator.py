@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from joinlib.expr import Expr
 from joinlib.expr.bound import Bound
-from joinlib.model.joins import Index, Kind, Leaf, Meet
+from joinlib.model.joins import Index, IndexCondition, Kind, Leaf
 from joinlib.model.side import SideConfig
 
 
@@ -24,7 +24,7 @@ class Operator:
     where: Expr | None
     schema: pa.Schema  # the columns that its parent or the select list reads; "$hash" first
     index: Index = "hash"
-    meets: tuple[Meet, ...] = ()
+    index_conditions: tuple[IndexCondition, ...] = ()
     residual: Expr | None = None  # the part of the predicate to check on the pairs found
 
     def operators(self) -> Iterator["Operator"]:

@@ -127,7 +127,7 @@ class Pipeline:
         return self.last.units
 
     @cached_property
-    def heard(self) -> tuple[tuple[int, InputPlan], ...]:
+    def numbered_inputs(self) -> tuple[tuple[int, InputPlan], ...]:
         """All `inputs`, each with the number of its stage."""
         return tuple((n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream is None)
 
@@ -137,7 +137,7 @@ class Pipeline:
 
         Each key goes to one unit, unless a rule spreads it.
         """
-        return frozenset(p.source for n, p in self.heard if p.keys and self.stages[n].route is None)
+        return frozenset(p.source for n, p in self.numbered_inputs if p.keys and self.stages[n].route is None)
 
     def route(self, number: int) -> Biclique | None:
         """Return how rows reach the units of an operator; None is by hash, as for units of groups."""

@@ -27,7 +27,7 @@ from joinlib.plan.window import counted
 from joinlib.sql import JoinNode, KeyClass, Query, RangeEnd, Result, Scan, Table, analyse
 from joinlib.sql import LookupJoin as AskedLookup
 from joinlib.sql.bounds import intersect
-from joinlib.sql.graph import inputs, kept
+from joinlib.sql.graph import inputs, preserved
 
 
 @dataclass(frozen=True)
@@ -195,14 +195,14 @@ def _times(tree: JoinNode | Scan) -> list[str]:
         SpecError: if an input has no event time.
     """
     if isinstance(tree, Result):
-        return [t for s in inputs(tree) if s.alias in kept(tree) for t in _times(s)]
+        return [t for s in inputs(tree) if s.alias in preserved(tree) for t in _times(s)]
     if isinstance(tree, Scan):
         if tree.table.time is None:
             raise SpecError(
                 f"join.retention needs the time of every row; give input {tree.table.name} an eventTime"
             )
         return [f"{tree.alias}.{tree.table.time}"]
-    alive = kept(tree)
+    alive = preserved(tree)
     return [t for c in tree.children for t in _times(c) if t.partition(".")[0] in alive]
 
 
@@ -244,7 +244,7 @@ def _join(
         bounds=tree.bounds,
         predicate=all_of([c.value for c in tree.predicate]),
         where=all_of([c.value for c in tree.where]),
-        meets=choice.meets,
+        index_conditions=choice.index_conditions,
         residual=all_of([c.value for c in tree.predicate if c not in choice.decided]),
         everywhere=tree.right == "everywhere",
     )

@@ -26,7 +26,7 @@ def check(plan: Pipeline) -> None:
             )
 
 
-def told(spec: Spec) -> Iterator[str]:
+def describe(spec: Spec) -> Iterator[str]:
     """Describe the output folder in lines for people; there are none where results do not go to files."""
     files = spec.output.files
     if files is None:

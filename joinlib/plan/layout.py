@@ -96,7 +96,7 @@ class _Maker:
             join.where,
             schema,
             index,
-            join.meets,
+            join.index_conditions,
             join.predicate if index == "hash" else join.residual,
         )
 
@@ -152,7 +152,7 @@ def _compared(join: Join) -> str:
     predicate = "" if join.predicate is None else join.predicate.sql
     bounds = sorted((b.left, b.right, b.low_us is None, b.high_us is None) for b in join.bounds)
     keyed = " by key" if join.keys[0] else ""
-    return f"1{keyed} {[(m.sign, str(m.left.type)) for m in join.meets]} {bounds} {predicate}"
+    return f"1{keyed} {[(m.sign, str(m.left.type)) for m in join.index_conditions]} {bounds} {predicate}"
 
 
 def _certain(child: Operator | Leaf, schema: pa.Schema) -> set[str]:
@@ -168,7 +168,7 @@ def _certain(child: Operator | Leaf, schema: pa.Schema) -> set[str]:
 def _read(join: Join) -> set[str]:
     """The columns that a join itself reads."""
     exprs = [e for e in (join.predicate, join.where) if e is not None]
-    exprs += [value for meet in join.meets for value in (meet.left, meet.right)]
+    exprs += [value for meet in join.index_conditions for value in (meet.left, meet.right)]
     return (
         {c for e in exprs for c in e.columns}
         | {k for ks in join.keys for k in ks}

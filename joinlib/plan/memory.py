@@ -23,7 +23,7 @@ def budget(plan: Pipeline, memory_bytes: int, executors: int) -> Budget:
     return Budget(memory_bytes, max(_LEAST, int(memory_bytes * _HEADS) // heads), executors)
 
 
-def told(plan: Pipeline) -> Iterator[str]:
+def budget_lines(plan: Pipeline) -> Iterator[str]:
     """Describe the budget in lines for people."""
     if plan.budget is not None:
         many = f"of {plan.budget.executors}" if plan.budget.executors > 1 else "of one, or of a local run"

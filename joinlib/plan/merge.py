@@ -58,14 +58,14 @@ def reasons(tree: Join | Leaf) -> Iterator[str]:
         n = 1 + sum(1 for _ in _spine(tree))
         yield (
             f"join.strategy binary: a chain of {n - 1} joins. A key with a row in each input takes"
-            f" {_said(chained(n))}; one operator would take {_said(merged(n))}, and store no intermediate"
-            " result"
+            f" {_work_text(chained(n))}; one operator would take {_work_text(merged(n))}, and store no"
+            " intermediate result"
         )
     elif n > 2:
         yield (
             f"one operator for {n} inputs: no intermediate result is stored. A key with a row in each takes"
-            f" {_said(merged(n))}; a chain of binary joins would take {_said(chained(n))}. Where keys have"
-            " many rows in each input it may be faster and stores far more: join.strategy binary"
+            f" {_work_text(merged(n))}; a chain of binary joins would take {_work_text(chained(n))}. Where"
+            " keys have many rows in each input it may be faster and stores far more: join.strategy binary"
         )
 
 
@@ -79,6 +79,6 @@ def _spine(tree: Join | Leaf) -> Iterator[Join]:
         tree = tree.inputs[0]
 
 
-def _said(work: JoinWork) -> str:
+def _work_text(work: JoinWork) -> str:
     stored = f" and {work.stored} stored rows" if work.stored else ""
     return f"{work.queries:.3g} probes{stored}"

@@ -15,8 +15,8 @@ from joinlib.expr import Expr
 from joinlib.expr.compare import Comparison
 from joinlib.expr.logic import is_null, negate
 from joinlib.model.inputs import Biclique, Group
-from joinlib.model.joins import Index, Meet
-from joinlib.plan.theta import decides, meets
+from joinlib.model.joins import Index, IndexCondition
+from joinlib.plan.theta import decides, index_conditions
 from joinlib.sql import JoinNode, Scan
 from joinlib.sql.graph import Clause, aliases
 
@@ -29,7 +29,7 @@ class Choice:
 
     route: Biclique | None = None
     index: Index = "hash"
-    meets: tuple[Meet, ...] = ()
+    index_conditions: tuple[IndexCondition, ...] = ()
     # Conditions that no NULL satisfies: rows with a NULL in one of them are not stored.
     never: tuple[Clause, ...] = ()
     decided: tuple[Clause, ...] = ()  # conditions that the index decides exactly
@@ -52,17 +52,17 @@ def chosen(tree: JoinNode | Scan, units: int, strategy: str, subgroups: int | No
             f"join.subgroups is {subgroups}, but a join without equality has no key to choose subgroups by;"
             " leave it out"
         )
-    found, decided = _found(tree)
+    found, decided = _index_conditions(tree)
     if strategy == "inequality" and not found:
         raise SpecError(f"{_COMPARES}; write biclique")
     sorts = found and strategy != "biclique"
     return Choice(halves(units), "sorted" if sorts else "scan", found, tree.predicate, decided)
 
 
-def _found(tree: JoinNode) -> tuple[tuple[Meet, ...], tuple[Clause, ...]]:
+def _index_conditions(tree: JoinNode) -> tuple[tuple[IndexCondition, ...], tuple[Clause, ...]]:
     """The conditions of the join that an index can search by, and those of them that it decides exactly."""
     left = min(tree.children[0].aliases)
-    found = meets([c.value for c in tree.predicate], tree.bounds, left)
+    found = index_conditions([c.value for c in tree.predicate], tree.bounds, left)
     return found, tuple(c for c in tree.predicate if decides(c.value, left))
 
 
@@ -75,7 +75,7 @@ def _keyed(tree: JoinNode, units: int, strategy: str, subgroups: int | None) -> 
         tree.kind == "inner" and len(tree.children) == 2 and all(isinstance(c, Scan) for c in tree.children)
     )
     if strategy == "inequality":
-        found, decided = _found(tree)
+        found, decided = _index_conditions(tree)
         if not simple:
             raise SpecError("join.strategy inequality is for the INNER join of two inputs; write auto")
         if not found:

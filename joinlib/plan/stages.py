@@ -47,7 +47,7 @@ def pipeline(
     alone = isinstance(trees[-1], Scan) and grouping and grouping.release
     # Rows behind the watermark are then late, although no row is stored.
     more = frozenset([alone.column]) if alone else frozenset()
-    found = Pipeline(tuple(_told(_stages(queries, trees, request, more), queries, trees)), grouping)
+    found = Pipeline(tuple(_with_lateness(_stages(queries, trees, request, more), queries, trees)), grouping)
     if len(found.stages) > 1:
         _check_chain(found)
     return found
@@ -77,7 +77,7 @@ def _stages(
     return found
 
 
-def _told(
+def _with_lateness(
     stages: Sequence[Stage], queries: Sequence[Query], trees: Sequence[JoinNode | Scan]
 ) -> Iterator[Stage]:
     """Complete each stage with how far behind the watermark the event times
@@ -91,9 +91,9 @@ def _told(
             else replace(plan, behind=_named(late[plan.upstream], {c.name for c in plan.columns}))
             for plan in bare.inputs
         )
-        told = replace(bare, inputs=known, root=layout(bare.tree, known, bare.above, bare.index))
-        late.append(_forwarded(tree, late) if query.waits is None else _kept_back(told))
-        yield told
+        complete = replace(bare, inputs=known, root=layout(bare.tree, known, bare.above, bare.index))
+        late.append(_forwarded(tree, late) if query.waits is None else _held_back(complete))
+        yield complete
 
 
 def _named(late: Mapping[str, int], columns: Collection[str]) -> tuple[tuple[str, int], ...]:
@@ -105,7 +105,7 @@ def _forwarded(tree: JoinNode | Scan, late: Sequence[Mapping[str, int]]) -> dict
     return forward([_times([s]) for s in scans(tree)], bounds(tree), _arriving(tree, late))
 
 
-def _kept_back(stage: Stage) -> Mapping[str, int]:
+def _held_back(stage: Stage) -> Mapping[str, int]:
     """How many µs the event times of a stage's rows may be behind its watermark, for joins of any kind."""
     return lateness(stage.tree, stage.inputs, stage.above)
 

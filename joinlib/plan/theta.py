@@ -24,16 +24,18 @@ from joinlib.expr.bound import Bound
 from joinlib.expr.cast import cast
 from joinlib.expr.compare import MIRROR, Comparison
 from joinlib.expr.nodes import Call, Literal, compute
-from joinlib.model.joins import Meet
+from joinlib.model.joins import IndexCondition
 from joinlib.sql.graph import aliases
 
 _LOOSE = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">="}
 
 
-def meets(predicate: Iterable[Expr], bounds: Iterable[Bound], left: str) -> tuple[Meet, ...]:
+def index_conditions(
+    predicate: Iterable[Expr], bounds: Iterable[Bound], left: str
+) -> tuple[IndexCondition, ...]:
     """Translate the conditions to searches of an index. `left`: the alias of the first input."""
-    found = [meet for clause in predicate for meet in _meets(clause, left)]
-    return (*found, *(meet for bound in bounds for meet in _times(bound, left)))
+    found = [condition for clause in predicate for condition in _of_clause(clause, left)]
+    return (*found, *(condition for bound in bounds for condition in _times(bound, left)))
 
 
 def decides(clause: Expr, left: str) -> bool:
@@ -44,11 +46,11 @@ def decides(clause: Expr, left: str) -> bool:
     if not isinstance(node, Comparison) or any(len(aliases(side)) != 1 for side in (node.left, node.right)):
         return False
     kind = t.common(node.left.type, node.right.type)
-    found = list(_meets(clause, left))
+    found = list(_of_clause(clause, left))
     return kind is not None and exact(kind) and bool(found) and not any(m.shift for m in found)
 
 
-def _meets(clause: Expr, left: str) -> Iterator[Meet]:
+def _of_clause(clause: Expr, left: str) -> Iterator[IndexCondition]:
     node = clause.node
     if not isinstance(node, Comparison) or node.sign in ("=", "<=>"):
         return
@@ -61,7 +63,7 @@ def _meets(clause: Expr, left: str) -> Iterator[Meet]:
         yield from _band(node.right, MIRROR[node.sign], node.operands[0], left)
 
 
-def _plain(node: Comparison, left: str) -> Iterator[Meet]:
+def _plain(node: Comparison, left: str) -> Iterator[IndexCondition]:
     kind = t.common(node.left.type, node.right.type)
     assert kind is not None
     one, two, sign = node.left, node.right, node.sign
@@ -73,10 +75,10 @@ def _plain(node: Comparison, left: str) -> Iterator[Meet]:
         sign = _LOOSE[sign]
     if ordered(kind):
         one, two = cast(one, kind), cast(two, kind)
-        yield Meet(one, sign, two) if sign == "<>" else _shifted(one, sign, two)
+        yield IndexCondition(one, sign, two) if sign == "<>" else _shifted(one, sign, two)
 
 
-def _shifted(one: Expr, sign: str, two: Expr) -> Meet:
+def _shifted(one: Expr, sign: str, two: Expr) -> IndexCondition:
     """Move constants that are added to columns into one shift, so that several comparisons share a dimension.
 
     < becomes <= of a smaller shift: near the ends of 64 bits a shift saturates, which may find too much but
@@ -85,8 +87,8 @@ def _shifted(one: Expr, sign: str, two: Expr) -> Meet:
     (left, less), (right, more) = _moved(one), _moved(two)
     shift = more - less
     if not shift or not -(2**62) < shift < 2**62:
-        return Meet(one, sign, two)
-    return Meet(left, _LOOSE[sign], right, shift + {"<": -1, ">": 1}.get(sign, 0))
+        return IndexCondition(one, sign, two)
+    return IndexCondition(left, _LOOSE[sign], right, shift + {"<": -1, ">": 1}.get(sign, 0))
 
 
 def _moved(value: Expr) -> tuple[Expr, int]:
@@ -104,7 +106,7 @@ def _moved(value: Expr) -> tuple[Expr, int]:
     return Expr(column.name, (column.name,), value.type, column), by.value.as_py() * (1 if added else -1)
 
 
-def _band(value: Expr, sign: str, limit: Node, left: str) -> Iterator[Meet]:
+def _band(value: Expr, sign: str, limit: Node, left: str) -> Iterator[IndexCondition]:
     """Translate ABS(one - two) <= limit, for whole numbers or doubles."""
     if sign not in ("<", "<=") or not isinstance(limit, Literal) or limit.value.as_py() is None:
         return
@@ -123,8 +125,8 @@ def _band(value: Expr, sign: str, limit: Node, left: str) -> Iterator[Meet]:
         one, two = two, one
     reach = _reach(limit.value.as_py(), kind)
     if reach is not None:
-        yield Meet(one, "<=", two, reach)
-        yield Meet(one, ">=", two, -reach)
+        yield IndexCondition(one, "<=", two, reach)
+        yield IndexCondition(one, ">=", two, -reach)
 
 
 def _argument(node: Node, kernel: str) -> Node | None:
@@ -162,16 +164,16 @@ def _reach(limit: object, kind: pa.DataType) -> int | float | None:
     return math.nextafter(float(limit), math.inf) if kind == t.DOUBLE else float(limit) * (1 + 2**-22) + 1e-44
 
 
-def _times(bound: Bound, left: str) -> Iterator[Meet]:
+def _times(bound: Bound, left: str) -> Iterator[IndexCondition]:
     """Translate a time bound, whose columns stand in the order of the text: either input may come first."""
     one, two = _time(bound.left), _time(bound.right)
     for limit, sign in ((bound.low_us, "<="), (bound.high_us, ">=")):
         if limit is None:
             continue
         if bound.left.partition(".")[0] == left:
-            yield Meet(one, sign, two, -limit)
+            yield IndexCondition(one, sign, two, -limit)
         else:
-            yield Meet(two, MIRROR[sign], one, limit)
+            yield IndexCondition(two, MIRROR[sign], one, limit)
 
 
 def _time(name: str) -> Expr:

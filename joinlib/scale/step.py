@@ -30,7 +30,7 @@ def step(state: State, policy: Policy, seen: Observed, now: float) -> State:
     wanted = state.wanted if state.wanted is not None else policy.min
     load = None if seen.load is None else tau(seen.load)
     state = replace(state, wanted=wanted, at=now, load=load, blind=seen.load is None)
-    return _Step(policy, seen, now).taken(state)
+    return _Step(policy, seen, now).after_period(state)
 
 
 class _Step:
@@ -39,7 +39,7 @@ class _Step:
     def __init__(self, policy: Policy, seen: Observed, now: float) -> None:
         self.policy, self.seen, self.now = policy, seen, now
 
-    def taken(self, state: State) -> State:
+    def after_period(self, state: State) -> State:
         policy, wanted = self.policy, _wanted(state)
         if policy.pinned is not None:
             rest = _rest(replace(state, wanted=policy.within(policy.pinned)))

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from joinlib.errors import InputError, SpecError
-from joinlib.source.listing import Found, found_at, locate
+from joinlib.source.listing import ListedFile, file_at, locate
 
 
 def check(root: Path, archive: Path | None) -> None:
@@ -36,7 +36,7 @@ def check(root: Path, archive: Path | None) -> None:
             )
 
 
-def put_away(root: Path, found: Found, archive: Path | None) -> Path:
+def put_away(root: Path, found: ListedFile, archive: Path | None) -> Path:
     """Move a file below `root` into the archive, or delete it if there is none; do nothing if it is gone.
 
     Returns the folder that it was in. If the archive has a file of that name already, the new one's name also
@@ -47,7 +47,7 @@ def put_away(root: Path, found: Found, archive: Path | None) -> Path:
     """
     path = locate(root, found.path)
     try:
-        if found_at(root, found.path) == found:
+        if file_at(root, found.path) == found:
             if archive is None:
                 path.unlink()
             else:
@@ -61,6 +61,6 @@ def put_away(root: Path, found: Found, archive: Path | None) -> Path:
     return path.parent
 
 
-def _free(target: Path, found: Found) -> Path:
+def _free(target: Path, found: ListedFile) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     return target.with_name(f"{found.mtime_ns}-{target.name}") if target.exists() else target

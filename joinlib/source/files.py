@@ -21,8 +21,8 @@ from joinlib.errors import InputError
 from joinlib.files import sync
 from joinlib.source import done, parquet, text
 from joinlib.source.fresh import Unreadable
-from joinlib.source.known import KnownFiles
-from joinlib.source.listing import Found, found_at, listing, locate
+from joinlib.source.known_files import KnownFiles
+from joinlib.source.listing import ListedFile, file_at, listing, locate
 from joinlib.source.log import Entry, Log
 from joinlib.source.parse import CsvFormat
 from joinlib.source.slices import FileRange, Slice, SliceReader
@@ -141,7 +141,7 @@ class FileInput:
             known.add(entry)
         return known
 
-    def _entry(self, found: Found) -> Entry | None:
+    def _entry(self, found: ListedFile) -> Entry | None:
         """Return the log entry of a new file, or None if it is gone or was skipped before, unchanged."""
         if self._known.skipped.get(found.path) == found:
             return None
@@ -149,7 +149,7 @@ class FileInput:
         entry: Entry = {**asdict(found), "slices": []}
         try:
             pieces = self.reader.cut(path)
-            if found_at(self._config.path, found.path) != found:
+            if file_at(self._config.path, found.path) != found:
                 raise Unreadable("still being written")
             entry["slices"] = [astuple(p) for p in pieces]
         except FileNotFoundError:

@@ -14,8 +14,8 @@ from functools import cached_property
 import pyarrow as pa
 
 from joinlib.errors import SpecError, StateError
+from joinlib.source.generated import GeneratedRows, check_makeable
 from joinlib.source.log import Log
-from joinlib.source.made import Made, check_makeable
 from joinlib.source.slices import SLICE_ROWS, Slice, SliceReader
 
 BASE_NS = 1_767_225_600 * 10**9  # 2026-01-01: row 0 of a generator that does not follow the clock
@@ -56,7 +56,7 @@ class GeneratorReader(SliceReader):
     def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         rate = self.config.rows_per_second or _ROWS_PER_SECOND
         for slice in slices:
-            made = Made(slice.start, slice.stop, slice.mtime_ns // 1_000, rate, self.config)
+            made = GeneratedRows(slice.start, slice.stop, slice.mtime_ns // 1_000, rate, self.config)
             yield made.batch(self.schema, columns)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Found:
+class ListedFile:
     """A file in the folder."""
 
     path: str  # relative to the folder
@@ -27,7 +27,7 @@ class Found:
     mtime_ns: int
 
 
-def listing(root: Path, order: "Order", is_known: Callable[[str], bool]) -> list[Found]:
+def listing(root: Path, order: "Order", is_known: Callable[[str], bool]) -> list[ListedFile]:
     """Return the files below `root` for which `is_known(relative path)` is false, in order.
 
     `root` may itself be a file.
@@ -35,7 +35,7 @@ def listing(root: Path, order: "Order", is_known: Callable[[str], bool]) -> list
     Raises:
         InputError: `root` does not exist or cannot be listed.
     """
-    found = [f for path in _paths(root) if not is_known(path) and (f := found_at(root, path))]
+    found = [f for path in _paths(root) if not is_known(path) and (f := file_at(root, path))]
     return sorted(found, key=lambda f: (f.mtime_ns if order == "modified" else 0, f.path))
 
 
@@ -74,10 +74,10 @@ def _entered(folder: Path, prefix: str) -> Iterator[str]:
         return
 
 
-def found_at(root: Path, path: str) -> Found | None:
+def file_at(root: Path, path: str) -> ListedFile | None:
     """Return the file as it is now; None if it is gone or empty."""
     try:
         stat = locate(root, path).stat()
     except FileNotFoundError:
         return None
-    return Found(path, stat.st_size, stat.st_mtime_ns) if stat.st_size else None
+    return ListedFile(path, stat.st_size, stat.st_mtime_ns) if stat.st_size else None

@@ -130,7 +130,7 @@ def join(
         _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stages.last.lookups
     )
     task = JoinTask(stages, home, tuning, SinkConfig("rows"), tables, run=uuid.uuid4().hex)
-    streams = {n: [(at, p) for at, p in stages.heard if p.source == n] for n in inputs}
+    streams = {n: [(at, p) for at, p in stages.numbered_inputs if p.source == n] for n in inputs}
     parts = [_exchange(inputs[n], plans, task) for n, plans in streams.items() if plans]
     rows = parts[0]
     for part in parts[1:]:

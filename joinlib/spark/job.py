@@ -70,7 +70,7 @@ class Report:
     @property
     def bad(self) -> tuple[int, ...]:
         """Messages left out in this batch, by input."""
-        return receipt.heard(self.receipts)
+        return receipt.bad_messages(self.receipts)
 
     def late(self) -> tuple[int, ...]:
         """Return the rows left out since the checkpoint began, by input."""

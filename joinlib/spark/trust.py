@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pyspark import SparkConf, SparkContext
 
 _CRYPTO = "spark.network.crypto."
-_TOLD = "spark.authenticate.secret"
+_SECRET_SETTING = "spark.authenticate.secret"  # noqa: S105 - the name of a setting
 
 
 def settings() -> dict[str, str]:
@@ -35,7 +35,7 @@ def secret(conf: Mapping[str, str]) -> dict[str, str]:
 
     For local-cluster this starts the JVM, which gets the secret afterwards.
     """
-    if not conf["spark.master"].startswith("local-cluster") or _TOLD in conf:
+    if not conf["spark.master"].startswith("local-cluster") or _SECRET_SETTING in conf:
         return {}
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*conf.items()]))
-    return {_TOLD: base64.b64encode(os.urandom(32)).decode()}
+    return {_SECRET_SETTING: base64.b64encode(os.urandom(32)).decode()}

@@ -37,10 +37,14 @@ PATTERNS = {
     r"\S": "is empty; write a SELECT",
     DURATION: "is not a duration; write each unit once and the largest first, such as 10s, 500ms or 2h30m",
     QUANTITY: "is not an amount of memory; write 8Gi or 512Mi",
-    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": "is not a word; write letters, digits, '.', '_' and '-', at most 63",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": (
+        "is not a word; write letters, digits, '.', '_' and '-', at most 63"
+    ),
     MOUNT: f"could hide files of the image; write {MOUNTS_TEXT}, or a folder below",
     r"^/": "is not an absolute path; write /srv/data, for example",
-    r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": "is not the name of an object; write lower-case letters, digits, '-' and '.'",
+    r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$": (
+        "is not the name of an object; write lower-case letters, digits, '-' and '.'"
+    ),
     CPU: "is not an amount of CPU; write 2 or 500m",
     SERVERS: "is not a list of brokers; write HOST:PORT, several with commas between",
     TOPIC: "is not the name of a topic; write letters, digits, '.', '_' and '-', at most 249",

@@ -21,7 +21,7 @@ from joinlib.spec.status import Status
 MAX_LENGTH, MAX_TEXT, MAX_ENTRIES = 1024, 65_536, 16
 TEXTS = {"spec.sql", "spec.inputs.*.schema"}
 LIST_KEYS = {"spec.volumes": "mountPath", "status.conditions": "type"}
-KEPT = (
+COPIED_KEYS = (
     "description", "type", "format", "enum", "default", "minimum", "maximum",
     "x-kubernetes-preserve-unknown-fields",
     "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
@@ -114,7 +114,7 @@ def _structural(node: Node, known: Node, place: str) -> Node:
         if isinstance(node.get(key), dict)
     }
     return {
-        **{key: node[key] for key in KEPT if key in node and not _no_default(key, node[key])},
+        **{key: node[key] for key in COPIED_KEYS if key in node and not _no_default(key, node[key])},
         **({"enum": [node["const"]]} if "const" in node else {}),
         **_above(node),
         **_limits(node, place),

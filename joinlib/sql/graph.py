@@ -180,17 +180,17 @@ def passing(tree: Tree, clauses: Iterable[Clause]) -> Tree:
     return replace(tree, where=(*tree.where, *clauses))
 
 
-def kept(tree: "Tree | JoinNode") -> frozenset[str]:
+def preserved(tree: "Tree | JoinNode") -> frozenset[str]:
     """The inputs whose columns a join never fills with NULL."""
     if isinstance(tree, Result):
-        return kept(tree.below) | {tree.alias}
+        return preserved(tree.below) | {tree.alias}
     if isinstance(tree, Scan):
         return tree.aliases
     if tree.kind == "full":
         return frozenset()
     if tree.kind == "inner":
-        return frozenset().union(*(kept(c) for c in tree.children))
-    return kept(tree.children[0])
+        return frozenset().union(*(preserved(c) for c in tree.children))
+    return preserved(tree.children[0])
 
 
 def certain(tree: Tree) -> list[Clause]:

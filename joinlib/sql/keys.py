@@ -17,7 +17,7 @@ from joinlib.errors import SqlError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.compare import Comparison
-from joinlib.sql.graph import Clause, Joined, Scan, Tree, aliases, inputs, kept
+from joinlib.sql.graph import Clause, Joined, Scan, Tree, aliases, inputs, preserved
 
 
 class NoKey(SqlError):
@@ -120,9 +120,9 @@ def _end(
 def _unusable(side: Expr, child: Tree, classes: list[Linked]) -> str:
     known = [e for c in classes for e in sorted(c.carried)]
     instead = f"join on {' or '.join(known)} instead" if known else "join it in another order"
-    if not aliases(side) <= kept(child):
-        return f"{side.told} is NULL where the outer join below found no partner: {instead}"
-    return f"{side.told} is not the key of the joins before it: {instead}"
+    if not aliases(side) <= preserved(child):
+        return f"{side.excerpt} is NULL where the outer join below found no partner: {instead}"
+    return f"{side.excerpt} is not the key of the joins before it: {instead}"
 
 
 def _groups(edges: list[Edge], tree: Joined) -> Iterator[Linked]:
@@ -217,7 +217,7 @@ def _no_class(tree: Joined, edges: list[Edge], unusable: list[str]) -> NoKey:
     if unusable:
         return NoKey(f"{unusable[0]}. One stage joins by one key", *tree.place)
     if edges:
-        written = "; ".join(e.clause.value.told for e in edges)
+        written = "; ".join(e.clause.value.excerpt for e in edges)
         return NoKey(
             f"the joins of {', '.join(names)} have no key in common ({written}): one stage joins by one key,"
             " several keys take a stage each",

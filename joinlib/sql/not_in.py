@@ -26,7 +26,7 @@ from joinlib.expr import types as t
 from joinlib.expr.compare import Comparison, compare
 from joinlib.expr.logic import either, is_null, negate
 from joinlib.expr.nodes import no_columns
-from joinlib.sql.graph import Clause, Joined, Right, Scan, Tree, aliases, certain, kept, scans
+from joinlib.sql.graph import Clause, Joined, Right, Scan, Tree, aliases, certain, preserved, scans
 from joinlib.sql.nulls import rejects_null
 from joinlib.sql.parse import place
 from joinlib.sql.scope import Scope
@@ -134,7 +134,7 @@ def _never_null(value: Expr, true: Sequence[Clause], rows: Tree) -> bool:
 
 def _declared(column: str, rows: Tree) -> bool:
     alias, _, name = column.partition(".")
-    return alias in kept(rows) and any(
+    return alias in preserved(rows) and any(
         s.alias == alias and not s.table.schema.field(name).nullable for s in scans(rows)
     )
 

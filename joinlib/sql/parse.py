@@ -62,7 +62,9 @@ _UNKNOWN = {  # syntax that the parser mistakes for something else
         "time windows are not supported; group by date_trunc('hour', ...), whose units are windows of a"
         " fixed length"
     ),
-    r"\b(MATCH_CONDITION)\b": "ASOF JOIN is not supported; join by a range of time, and keep the last by NOT EXISTS",
+    r"\b(MATCH_CONDITION)\b": (
+        "ASOF JOIN is not supported; join by a range of time, and keep the last by NOT EXISTS"
+    ),
 }
 
 

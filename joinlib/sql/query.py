@@ -24,7 +24,7 @@ from joinlib.sql.graph import (
     Table,
     Tree,
     inputs,
-    kept,
+    preserved,
     scans,
 )
 from joinlib.sql.keys import Linked, NoKey, key_type, link, lossless
@@ -81,10 +81,10 @@ class _Parsed:
 
 
 def _read(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Parsed:
-    return with_room(lambda: _asked(sql, tables, changelog))
+    return with_room(lambda: _parsed(sql, tables, changelog))
 
 
-def _asked(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Parsed:
+def _parsed(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Parsed:
     select = parse(sql)
     check_depth(sql, select)
     check(sql, select)
@@ -183,12 +183,14 @@ def _within_a_child(clause: Clause, tree: Joined) -> bool:
 
 def _holder(child: Tree, part: Linked) -> str:
     """An input below the child whose member of the class is the key of every row of the child."""
-    return next(a for a, member in part.members.items() if member.sql in part.carried and a in kept(child))
+    return next(
+        a for a, member in part.members.items() if member.sql in part.carried and a in preserved(child)
+    )
 
 
 def _event_times(tree: Tree) -> dict[str, int]:
     """Number, in the text's order, the event-time columns of the inputs that are never filled with NULL."""
     assert isinstance(tree, Joined)
-    alive = frozenset().union(*(kept(c) for c in tree.children))
+    alive = frozenset().union(*(preserved(c) for c in tree.children))
     named = [f"{s.alias}.{s.table.time}" for s in inputs(tree) if s.table.time and s.alias in alive]
     return {name: i for i, name in enumerate(named)}

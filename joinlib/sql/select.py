@@ -44,11 +44,11 @@ def _named(item: exp.Expr, scope: Scope) -> list[Named]:
         raise scope.error("an output column has no type; write CAST(NULL AS ...)", item)
     if not (t.is_nested(value.type) or t.name(value.type) in t.NAMES or t.is_decimal(value.type)):
         raise scope.error(
-            f"{value.told} cannot be selected: {t.name(value.type)} is not the type of a column", item
+            f"{value.excerpt} cannot be selected: {t.name(value.type)} is not the type of a column", item
         )
     name = item.alias or (item.name if isinstance(item, exp.Column) else "")
     if not name:
-        raise scope.error(f"the column {value.told} has no name; write {written(item)} AS name", item)
+        raise scope.error(f"the column {value.excerpt} has no name; write {written(item)} AS name", item)
     return [(name, value)]
 
 

@@ -101,7 +101,7 @@ class _Stages:
         for clause in clauses:
             if clause.aliases & one.aliases and clause.aliases & two.aliases:
                 return SqlError(
-                    f"{clause.value.told} is all that relates {left.alias} to {right.alias}. Without"
+                    f"{clause.value.excerpt} is all that relates {left.alias} to {right.alias}. Without"
                     " equality no more than two inputs are joined, and those by INNER JOIN; write"
                     f" {equality} too",
                     *clause.place,

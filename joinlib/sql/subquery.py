@@ -32,7 +32,7 @@ class Test:
     at: exp.Expr
 
 
-def asked(node: exp.Expr) -> Test | None:
+def subquery_test(node: exp.Expr) -> Test | None:
     """Return the subquery test that a condition consists of; None for any other condition."""
     negated, inner = False, node
     while isinstance(inner, exp.Not | exp.Paren):

@@ -107,7 +107,7 @@ def _not_on(tree: Joined, tables: Aliases) -> None:
     for clause in tree.on:
         if clause.aliases & tables:
             raise SqlError(
-                f"{clause.value.told} decides which rows of streams match, by a column of a table; lookups"
+                f"{clause.value.excerpt} decides which rows of streams match, by a column of a table; lookups"
                 " come last: join the streams by their own columns",
                 *clause.place,
             )

@@ -21,7 +21,7 @@ from joinlib.sql.graph import Clause, Joined, Kind, Scan, Table, Tree
 from joinlib.sql.not_in import excluded
 from joinlib.sql.parse import place
 from joinlib.sql.scope import Scope, column_of, nearest
-from joinlib.sql.subquery import Reading, Test, asked, check_list, included
+from joinlib.sql.subquery import Reading, Test, check_list, included, subquery_test
 from joinlib.sql.supported import INNER, check_join, check_subquery, written
 
 _KINDS: dict[str, Kind] = {"": "inner", "LEFT": "left", "RIGHT": "left", "FULL": "full"}
@@ -125,13 +125,13 @@ class Builder:
         for part in ands(node):
             value = compile(part, scope)
             if value.type not in (t.BOOLEAN, t.NULL):
-                raise scope.error(f"a condition is BOOLEAN, {value.told} is {t.name(value.type)}", part)
+                raise scope.error(f"a condition is BOOLEAN, {value.excerpt} is {t.name(value.type)}", part)
             found += [Clause(one, place(self.sql, part)) for one in conjuncts(value)]
         return found
 
     def _where(self, tree: Tree, node: exp.Expr | None, scope: Scope) -> Tree:
         parts = ands(node)
-        tests = {i: test for i, part in enumerate(parts) if (test := asked(part))}
+        tests = {i: test for i, part in enumerate(parts) if (test := subquery_test(part))}
         plain = [c for i, part in enumerate(parts) if i not in tests for c in self.clauses(part, scope)]
         for test in tests.values():
             tree = self._tested(tree, test, scope, plain)
@@ -152,7 +152,7 @@ class Builder:
         check_list(test, inner)
         where = test.query.args.get("where")
         parts = ands(where.this) if where else []
-        if nested := next(filter(asked, parts), None):
+        if nested := next(filter(subquery_test, parts), None):
             raise scope.error(
                 "EXISTS and IN within a subquery are not supported; join its inputs, or write both tests in"
                 " the outer WHERE",

@@ -23,9 +23,9 @@ def take(states: Path, synced: bool) -> int:
     """
     folder = _folder(states)
     folder.mkdir(parents=True, exist_ok=True)
-    epoch = _made(folder)
+    epoch = _take_next(folder)
     while epoch < _latest(folder):  # another run came between; it may have deleted a file of this number
-        epoch = _made(folder)
+        epoch = _take_next(folder)
     if synced:
         sync([folder, states, states.parent])
     for file in folder.iterdir():
@@ -47,7 +47,7 @@ def check(states: Path, epoch: int) -> None:
         )
 
 
-def _made(folder: Path) -> int:
+def _take_next(folder: Path) -> int:
     """Create a file for the number after the latest epoch, and return the number."""
     while True:
         epoch = _latest(folder) + 1

@@ -77,7 +77,7 @@ class Manifests:
         The task of stage 0 and partition 0 does it for all.
         """
         if (self.stage, self.partition) == (0, 0):
-            for old in kept(self.states):
+            for old in kept_batches(self.states):
                 if old < batch - retained:
                     shutil.rmtree(folder(self.states, old), ignore_errors=True)
 
@@ -86,7 +86,7 @@ class Manifests:
         return folder(self.states, batch) / name
 
 
-def kept(states: Path) -> list[int]:
+def kept_batches(states: Path) -> list[int]:
     """Return the batches that have manifests, ascending."""
     found = (states / "manifests").glob("*")
     return sorted(int(f.name) for f in found if f.name.isdigit())

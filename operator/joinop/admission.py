@@ -98,11 +98,11 @@ def _validate(text: str) -> Admitted | Rejected:
         )
     if problems := (*_name(given), *volumes.problems(model.spec)):
         return Rejected(problems)
-    said = _said(model)
-    return Admitted(given, model, plan[:_PLAN_MAX], json.loads(json.dumps(marks)), _hash(said), said)
+    explicit = _explicit_values(model)
+    return Admitted(given, model, plan[:_PLAN_MAX], json.loads(json.dumps(marks)), _hash(explicit), explicit)
 
 
-def _said(model: StreamJoin) -> dict[str, Any]:
+def _explicit_values(model: StreamJoin) -> dict[str, Any]:
     """Return the values that differ from the defaults, whether those were written out or not."""
     found = flatten(model.model_dump(mode="json", by_alias=True, exclude_defaults=True)["spec"])
     return {
@@ -110,9 +110,9 @@ def _said(model: StreamJoin) -> dict[str, Any]:
     }
 
 
-def _hash(said: dict[str, Any]) -> str:
+def _hash(explicit: dict[str, Any]) -> str:
     """Hash what needs a restart. Defaults are left out, so a version with more fields restarts nothing."""
-    lasting = {place: value for place, value in said.items() if not LIVE.match(place)}
+    lasting = {place: value for place, value in explicit.items() if not LIVE.match(place)}
     return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()[:16]
 
 

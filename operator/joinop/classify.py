@@ -53,7 +53,7 @@ def classify(old: Admitted | None, new: Admitted, pinned: Pinned | None) -> Chan
         return Change(Cost.CHECKPOINT, reasons, refused=True)
     if old is None:
         return Change(Cost.NOTHING)
-    changed = {place: _said(place, old, new) for place in _changed(old.fields, new.fields)}
+    changed = {place: _description(place, old, new) for place in _changed(old.fields, new.fields)}
     if pinned is not None and not same:
         return Change(Cost.CHECKPOINT, (f"a new checkpoint begins in {new.folder}", *changed.values()))
     return Change(
@@ -73,7 +73,7 @@ def _changed(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
             yield place
 
 
-def _said(place: str, old: Admitted, new: Admitted) -> str:
+def _description(place: str, old: Admitted, new: Admitted) -> str:
     was, now = (str(each.fields.get(place, "the default")) for each in (old, new))
     short = max(len(was), len(now)) <= _SHOWN and "\n" not in was + now
     return f"spec.{place}: {was} -> {now}" if short else f"spec.{place} changed"

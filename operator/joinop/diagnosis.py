@@ -9,7 +9,7 @@ from joinop.names import Object
 
 REFUSED = 2  # exit code of a driver for a mistake in the spec or its inputs
 _IMAGE = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
-_SAID_MAX = 500  # characters of a container's termination message
+_MESSAGE_MAX = 500  # characters of a container's termination message
 _KILLED = {137, 143}  # by signals: executors come and go
 _CONTAINER = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
@@ -100,7 +100,7 @@ def _ended(container: Object, part: str, memory: str) -> Iterator[Degradation]:
     ended: Any = (
         container.get("state", {}).get("terminated") or container.get("lastState", {}).get("terminated")
     ) or {}
-    code, said = ended.get("exitCode", 0), " ".join((ended.get("message") or "").split())[:_SAID_MAX]
+    code, said = ended.get("exitCode", 0), " ".join((ended.get("message") or "").split())[:_MESSAGE_MAX]
     if ended.get("reason") == "OOMKilled":
         yield Degradation("OutOfMemory", f"the {part} needed more memory than it has; raise {memory}")
     elif code == REFUSED and part == "driver":

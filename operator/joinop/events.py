@@ -40,7 +40,7 @@ def between(before: Object, after: Object, change: Change) -> Iterator[Event]:
         yield Event("Normal", _TITLES[change.cost], f"{'; '.join(change.reasons)}: {_COSTS[change.cost]}")
     old, new = _conditions(before), _conditions(after)
     if (degraded := new["Degraded"])["status"] == "True":
-        if _said(degraded) != _said(old.get("Degraded")):
+        if _essence(degraded) != _essence(old.get("Degraded")):
             yield Event("Warning", degraded["reason"], degraded["message"])
     elif old.get("Degraded", {}).get("status") == "True":
         yield Event("Normal", "Recovered", f"no longer: {old['Degraded'].get('message', '')}")
@@ -81,7 +81,7 @@ def _conditions(status: Object) -> dict[str, Object]:
     return {condition["type"]: condition for condition in status.get("conditions", ())}
 
 
-def _said(condition: Object | None) -> tuple[object, ...]:
+def _essence(condition: Object | None) -> tuple[object, ...]:
     return tuple((condition or {}).get(part) for part in ("status", "reason", "message"))
 
 

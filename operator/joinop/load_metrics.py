@@ -50,7 +50,7 @@ def query(job: JobKey) -> str:
     parts = {
         "at": f"sum without(state) (timestamp({existing}))",
         "ready": f"sum without(state) ({existing})",
-        "said": f"count without(executor) ({held})",
+        "reported": f"count without(executor) ({held})",
         "known": f"count without(executor) {known}",
         "held": f"sum without(executor) {known}",
         "capacity": f"sum without(executor) ({capacity} and {known})",
@@ -98,7 +98,7 @@ def from_text(exposition: str) -> Figures:
     known = [e for e in held if _is_number(held[e]) and _is_number(capacity.get(e)) and capacity[e] > 0]
     found = {
         "ready": by_name[_THERE].get("ready"),
-        "said": len(held),
+        "reported": len(held),
         "known": len(known),
         "held": sum(held[e] for e in known),
         "capacity": sum(capacity[e] for e in known),
@@ -111,12 +111,12 @@ def from_text(exposition: str) -> Figures:
 
 def load(figures: Figures) -> Load | str:
     """Return the load of all executors, or why it is unknown."""
-    ready, known, said = (figures.get(name) for name in ("ready", "known", "said"))
+    ready, known, reported = (figures.get(name) for name in ("ready", "known", "reported"))
     if ready is None or not isfinite(ready):
         return "the driver's metrics are missing"
     if ready < 1:
         return "no executor works yet"
-    if known != ready or said != ready:
+    if known != ready or reported != ready:
         return f"{known or 0:.0f} of {ready:.0f} executors have reported their state"
     return Load(
         executors=int(ready),

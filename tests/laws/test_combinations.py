@@ -27,7 +27,7 @@ from joinlib.model.fingerprint import compare, fingerprint
 from joinlib.model.tuning import Tuning
 from joinlib.plan import pipeline_of
 from joinlib.plan.explain import cautions, explain
-from joinlib.plan.explain.formats import told
+from joinlib.plan.explain.formats import render
 from joinlib.spec import StreamJoin, parse
 from tests.laws.cases import differences, tunings
 from tests.laws.combined import KEYS, STREAMS, TABLES, Question, questions
@@ -197,7 +197,7 @@ def tells(document: StreamJoin) -> None:
     pipeline = pipeline_of(document)
     assert explain(pipeline)
     assert all(cautions(pipeline))
-    assert all(told(pipeline, form) for form in ("json", "mermaid"))
+    assert all(render(pipeline, form) for form in ("json", "mermaid"))
     assert not list(compare(orjson.loads(orjson.dumps(fingerprint(pipeline))), fingerprint(pipeline)))
 
 

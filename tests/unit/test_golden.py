@@ -27,7 +27,7 @@ from joinlib.route.slots import slots
 from joinlib.route.split import split
 from joinlib.sink.kafka.messages import messages
 from joinlib.source.kafka.ranges import OffsetRanges
-from joinlib.source.known import KnownFiles
+from joinlib.source.known_files import KnownFiles
 from joinlib.source.log import Log
 from joinlib.spec import parse
 from joinlib.state import segment

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from math import isqrt
 
 from joinlib.model.inputs import Biclique, Group
-from joinlib.model.joins import Meet
+from joinlib.model.joins import IndexCondition
 from joinlib.model.operator import Operator
 from joinlib.model.stage import Stage
-from joinlib.plan.explain.estimate import LARGE, said, share
+from joinlib.plan.explain.estimate import LARGE, share, share_text
 
 
 def routes(stage: Stage) -> Iterator[str]:
@@ -104,8 +104,8 @@ def why(stage: Stage, join: Operator) -> Iterator[str]:
             " stored row"
         )
     yield (
-        f"{said(join)} are expected to match, of those kept at the same time: rows probe everywhere, and are"
-        " stored once"
+        f"{share_text(join)} are expected to match, of those kept at the same time: rows probe everywhere,"
+        " and are stored once"
     )
 
 
@@ -120,12 +120,12 @@ def sorted_by_key(stage: Stage) -> Iterator[str]:
 
 def _arrays(join: Operator) -> str:
     times = {c for b in join.bounds for c in (b.left, b.right)}
-    by = (m for m in join.meets if m.left.sql not in times)
+    by = (m for m in join.index_conditions if m.left.sql not in times)
     how = ", ".join(f"{m.left.sql} {m.sign} {m.right.sql}{_shift(m)}" for m in by) or "time"
     return f"permutation arrays ({how})"
 
 
-def _shift(meet: Meet) -> str:
+def _shift(meet: IndexCondition) -> str:
     return "" if not meet.shift else f" {'-' if meet.shift < 0 else '+'} {abs(meet.shift):g}"
 
 
@@ -133,6 +133,6 @@ def warnings(stage: Stage, join: Operator) -> Iterator[str]:
     """Warn of a result that grows as the product of its inputs."""
     if join.kind == "inner" and not join.sides[0].keys and share(join) >= LARGE:
         yield (
-            f"{said(join)} may match: the result may be much larger than the inputs. It is written in"
+            f"{share_text(join)} may match: the result may be much larger than the inputs. It is written in"
             " bounded frames and slows the inputs down; make the condition stricter, or bound the time"
         )

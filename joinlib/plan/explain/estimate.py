@@ -25,7 +25,7 @@ def share(join: Operator) -> float:
     return found
 
 
-def said(join: Operator) -> str:
+def share_text(join: Operator) -> str:
     """Put the estimate into words."""
     found = share(join)
     return f"about {format(found, '.2g' if found < 0.01 else '.0%')} of all pairs"

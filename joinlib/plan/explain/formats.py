@@ -12,7 +12,7 @@ from joinlib.plan.explain.pipeline import explain
 from joinlib.plan.explain.stage import TITLES, classes
 
 
-def told(plan: Pipeline, form: str) -> str:
+def render(plan: Pipeline, form: str) -> str:
     """Render the plan in one of the forms text, json and mermaid."""
     return {"text": explain, "json": as_json, "mermaid": as_mermaid}[form](plan)
 
@@ -40,7 +40,8 @@ def as_mermaid(plan: Pipeline) -> str:
 
 def _chart(plan: Pipeline) -> Iterator[str]:
     for number, stage in enumerate(plan.stages):
-        yield f"stage{number}[{_quoted(f'stage {number}', *(_join(stage, j) for j in reversed(stage.operators)))}]"
+        joins = (_join(stage, j) for j in reversed(stage.operators))
+        yield f"stage{number}[{_quoted(f'stage {number}', *joins)}]"
         for given in stage.inputs:
             if given.upstream is not None:
                 yield f"stage{given.upstream} -->|{_quoted(', '.join(given.read))}| stage{number}"

@@ -8,12 +8,12 @@ from joinlib.model.stage import Pipeline, Stage
 from joinlib.plan.explain.groups import cautions as group_cautions
 from joinlib.plan.explain.groups import grouped
 from joinlib.plan.explain.maps import cautions as map_cautions
-from joinlib.plan.explain.retention import kept, unbounded
+from joinlib.plan.explain.retention import retention, unbounded
 from joinlib.plan.explain.stage import TITLES, called, classes, spoken
 from joinlib.plan.explain.stage import cautions as stage_cautions
 from joinlib.plan.explain.stage import explain as explain_stage
+from joinlib.plan.memory import budget_lines
 from joinlib.plan.memory import cautions as memory_cautions
-from joinlib.plan.memory import told
 
 
 def explain(plan: Stage | Pipeline) -> str:
@@ -34,7 +34,11 @@ def explain(plan: Stage | Pipeline) -> str:
 
 def _memory(plan: Pipeline) -> str:
     return "\n".join(
-        ["Memory", *(f"  {line}" for line in told(plan)), *(f"  - {c}" for c in memory_cautions(plan))]
+        [
+            "Memory",
+            *(f"  {line}" for line in budget_lines(plan)),
+            *(f"  - {c}" for c in memory_cautions(plan)),
+        ]
     )
 
 
@@ -79,4 +83,4 @@ def _stored(plan: Pipeline) -> Iterator[str]:
             for child, side in zip(join.children, join.sides, strict=True):
                 if isinstance(child, Leaf) and stage.inputs[child.input].upstream == number:
                     grows = "; it grows with every match: bound the time, or set join.retention"
-                    yield f"    kept {kept(side)}{grows if unbounded(side) else ''}"
+                    yield f"    kept {retention(side)}{grows if unbounded(side) else ''}"

@@ -10,7 +10,7 @@ def unbounded(side: SideConfig) -> bool:
     return side.time is None or side.hold_us is None
 
 
-def kept(side: SideConfig) -> str:
+def retention(side: SideConfig) -> str:
     """Say how long rows of the side are kept."""
     if side.time is None or side.hold_us is None:
         return "forever"

@@ -10,9 +10,9 @@ from joinlib.model.inputs import ORDINAL, InputPlan
 from joinlib.model.joins import Caching, Leaf, Lookup
 from joinlib.model.operator import Operator
 from joinlib.model.stage import Stage
-from joinlib.plan.explain.beside import beside
 from joinlib.plan.explain.biclique import figures, routes, sorted_by_key, warnings, why
-from joinlib.plan.explain.retention import kept, unbounded
+from joinlib.plan.explain.not_in import not_in
+from joinlib.plan.explain.retention import retention, unbounded
 from joinlib.plan.merge import reasons
 from joinlib.spec.duration import text as duration
 
@@ -137,7 +137,7 @@ def _tree(stage: Stage, tree: Operator | Leaf) -> Iterator[str]:
         yield f"  {'window' if bound.left.endswith(ORDINAL) else 'time  '}  {describe(bound)}"
     yield from _conditions(tree)
     for child, side in zip(tree.children, tree.sides, strict=True):
-        yield f"  keeps   {spoken(stage, child)} {kept(side)}"
+        yield f"  keeps   {spoken(stage, child)} {retention(side)}"
     if tree.kind in ("left", "full", "anti"):
         yield f"  alone   {_moment(tree)}"
     for child in tree.children:
@@ -199,7 +199,7 @@ def _why(stage: Stage, number: int | None, grouped: bool) -> Iterator[str]:
             )
     yield from sorted_by_key(stage)
     for join in reversed(stage.operators):
-        yield from beside(stage, join)
+        yield from not_in(stage, join)
     if stage.lookups and grouped:
         yield "lookups come before the groups: a row counts as it met the tables in its batch"
     elif stage.lookups:

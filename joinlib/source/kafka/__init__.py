@@ -1,4 +1,4 @@
-"""How are Kafka topics an input? A slice is a range of offsets of one partition.
+"""Kafka topics as inputs. A slice is a range of offsets of one partition.
 
 brokers    how far every partition reaches            called by the driver
 ranges     a log of that, cut into slices             pure

@@ -12,7 +12,7 @@ from kubernetes.dynamic import DynamicClient
 
 import joinlib.deploy
 from jobs.driver.cluster import lease_of
-from jobs.driver.surroundings import surroundings
+from jobs.driver.environment import driver_environment
 from jobs.spark_conf import confs
 from joinlib import deploy
 from joinlib.spec.model import StreamJoin
@@ -39,8 +39,8 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def test_the_driver_understands_its_environment() -> None:
-    """Every variable that the operator sets arrives in the driver's surroundings."""
-    found = surroundings(environment(http_secret="certificate", cpu_request="500m"))
+    """Every variable that the operator sets arrives in the driver's environment."""
+    found = driver_environment(environment(http_secret="certificate", cpu_request="500m"))
 
     assert found.place is not None
     assert (found.place.pod.name, found.place.pod.namespace) == ("late-driver-0", "shop")
@@ -65,7 +65,7 @@ def test_no_spec_sets_a_variable_of_the_driver() -> None:
 
 def test_ports_are_the_same_everywhere() -> None:
     """Executors dial the ports that the driver binds and that its Service and its policy name."""
-    place = surroundings(environment()).place
+    place = driver_environment(environment()).place
     assert place is not None
     bound = confs(accepted(stream_join()).model, place)
     named = {port["name"]: port["port"] for port in service(job())["spec"]["ports"]}

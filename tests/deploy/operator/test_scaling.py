@@ -177,7 +177,7 @@ def added_up(at: float, **figures: float | str) -> Object:
     known = {
         "at": at,
         "ready": 2,
-        "said": 2,
+        "reported": 2,
         "known": 2,
         "held": 1800,
         "capacity": 2000,
@@ -189,7 +189,7 @@ def added_up(at: float, **figures: float | str) -> Object:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reported",
     [
         {},
         {"status": "error", "error": "out of order"},

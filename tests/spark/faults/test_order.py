@@ -95,7 +95,7 @@ class Recording:
                 for segment in side.segments
                 if segment.content is None
             }
-            for batch in manifests.kept(states)
+            for batch in manifests.kept_batches(states)
         }
 
 

@@ -18,7 +18,7 @@ import pytest
 from joinlib.compiled import compiled, with_tables
 from joinlib.engine import checks as inputs
 from joinlib.engine.composer import Composer
-from joinlib.engine.exchange import Sender, apart, receipts_of
+from joinlib.engine.exchange import Sender, receipts_of, split_by_stage
 from joinlib.engine.forward import Forwarder
 from joinlib.engine.groups import GroupTask
 from joinlib.engine.reading import read
@@ -123,7 +123,7 @@ class Bench:
         onward = None if last else Forwarder(task, self.batch, 0)
         for unit, slot in enumerate(slots(UNITS)):
             arrived = [dict(zip(SCHEMA.names, row, strict=True)) for row in sent if row[0] == slot]
-            mine, others = apart(pa.RecordBatch.from_pylist(arrived, SCHEMA), task.number)
+            mine, others = split_by_stage(pa.RecordBatch.from_pylist(arrived, SCHEMA), task.number)
             own, passing = _tuples(mine.to_pylist()), _tuples(others.to_pylist())
             key = task.number, unit
             save = partial(_keep, saved, key)

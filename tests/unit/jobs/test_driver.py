@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.driver.driver import DriverProcess, one_line
-from jobs.driver.surroundings import surroundings
+from jobs.driver.environment import driver_environment
 from jobs.figures import Took
 from joinlib.errors import SpecError
 from joinlib.spec import load
@@ -28,7 +28,7 @@ POD = {
 
 def test_a_pod() -> None:
     """Each run has a name of its own, also in the same pod."""
-    one, two = surroundings(POD).place, surroundings(POD).place
+    one, two = driver_environment(POD).place, driver_environment(POD).place
     assert one is not None
     assert two is not None
     assert (one.pod.name, one.pod.uid, one.temporary, one.cpu) == ("late-driver-0", "uid-1", "/scratch", None)
@@ -39,14 +39,14 @@ def test_a_pod() -> None:
 
 def test_no_pod() -> None:
     """No place, no token."""
-    around = surroundings({})
+    around = driver_environment({})
     assert (around.place, around.token(), around.port) == (None, None, 8080)
 
 
 def test_half_a_pod() -> None:
     """What is missing is named."""
     with pytest.raises(SpecError, match="POD_IP, STREAMJOIN_IMAGE not set"):
-        surroundings({**POD, "POD_IP": "", "STREAMJOIN_IMAGE": ""})
+        driver_environment({**POD, "POD_IP": "", "STREAMJOIN_IMAGE": ""})
 
 
 def test_one_line() -> None:
@@ -130,7 +130,7 @@ class Scene:
         file = folder / "spec.yaml"
         file.write_text(SPEC)
         self.driver, self.query, self.pool = (
-            DriverProcess(file, load(file), surroundings({})),
+            DriverProcess(file, load(file), driver_environment({})),
             Query(),
             Pool(),
         )

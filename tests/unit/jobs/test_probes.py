@@ -55,7 +55,7 @@ def test_stages_are_told_apart() -> None:
     """Units of a later stage lie behind those of the first, and speak of its joins only."""
     known = {0: ("first",), 1: ("other",), 2: ("later",)}
     (first, later) = choosers(Pipeline((replace(STAGE, units=2), replace(STAGE, units=2))))
-    assert first.said(known) == ["first", "other"] and later.said(known) == ["later"]
+    assert first.reported(known) == ["first", "other"] and later.reported(known) == ["later"]
 
 
 def test_what_units_say(tmp_path: Path) -> None:

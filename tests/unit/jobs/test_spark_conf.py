@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from jobs.spark_conf import ClusterContext, Pod, confs, memory, slots, wanted
+from jobs.spark_conf import ClusterContext, Pod, confs, initial_executors, memory, slots
 from joinlib.errors import SpecError
 from joinlib.spec import StreamJoin, parse
 from joinlib.spec.model import Executors
@@ -102,8 +102,8 @@ def test_executors_are_as_the_spec_says() -> None:
 def test_wanted_and_slots() -> None:
     """`instances` goes before `min`; map tasks follow the most that there can be."""
     some = Executors(min=2, max=8, instances=5, cores=2)
-    assert (wanted(some), slots(some)) == (5, 16)
-    assert wanted(Executors(min=2, max=8)) == 2
+    assert (initial_executors(some), slots(some)) == (5, 16)
+    assert initial_executors(Executors(min=2, max=8)) == 2
 
 
 @pytest.mark.parametrize("name", ["late", "a" * 40, "a" * 31 + "-" + "b" * 8])

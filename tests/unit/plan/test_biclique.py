@@ -31,7 +31,7 @@ def plan(on: str, join: str = "JOIN", units: int = 8, **options: object) -> Stag
 
 
 def met(stage: Stage) -> list[tuple[str, str, str, float]]:
-    return [(m.left.sql, m.sign, m.right.sql, m.shift) for m in stage.tree.meets]  # type: ignore[union-attr]
+    return [(m.left.sql, m.sign, m.right.sql, m.shift) for m in stage.tree.index_conditions]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

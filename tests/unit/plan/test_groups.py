@@ -10,7 +10,7 @@ from joinlib.model.joins import Caching
 from joinlib.model.stage import Pipeline
 from joinlib.plan import JoinOptions, SourceInput, pipeline
 from joinlib.plan.explain import explain
-from joinlib.plan.explain.formats import told
+from joinlib.plan.explain.formats import render
 from tests.unit.plan.test_build import HOUR, INPUTS
 
 ON = "FROM orders o {} JOIN ships s ON o.id = s.order_id"
@@ -66,7 +66,7 @@ def test_the_plan_says_the_two_phases() -> None:
 
 
 def told_as(sql: str, form: str) -> str:
-    return told(plan(sql.format(NEAR).replace("{}", "")), form)
+    return render(plan(sql.format(NEAR).replace("{}", "")), form)
 
 
 def test_other_groups_need_a_new_checkpoint() -> None:

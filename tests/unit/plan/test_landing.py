@@ -51,16 +51,16 @@ def test_batches_of_files_begin_once_a_second() -> None:
 
 def test_the_plan_says_how_fast_the_folder_fills() -> None:
     """In folders a day; nothing of it where there is no folder."""
-    assert "at most one in 1s (batch.interval), so up to 86,400 folders a day" in told()
-    assert "at most one in 1m (batch.interval), so up to 1,440 folders a day" in told(
+    assert "at most one in 1s (batch.interval), so up to 86,400 folders a day" in lines()
+    assert "at most one in 1m (batch.interval), so up to 1,440 folders a day" in lines(
         batch={"interval": "1m"}
     )
-    assert "one after the other" in told(batch={"interval": "0s"})
-    gathered = told(output={"files": {"path": "out", "compact": {"every": "5m"}}})
+    assert "one after the other" in lines(batch={"interval": "0s"})
+    gathered = lines(output={"files": {"path": "out", "compact": {"every": "5m"}}})
     assert "a folder for batches of 5m, or for 67,108,864 bytes" in gathered
     assert "so up to 288 folders a day" in gathered
-    assert told(output={"noop": {}}) == ""
+    assert lines(output={"noop": {}}) == ""
 
 
-def told(**more: object) -> str:
-    return "\n".join(landing.told(document(**more).spec))  # type: ignore[arg-type]
+def lines(**more: object) -> str:
+    return "\n".join(landing.describe(document(**more).spec))  # type: ignore[arg-type]

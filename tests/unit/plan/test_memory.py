@@ -11,7 +11,7 @@ from joinlib.compiled import compiled
 from joinlib.model.fingerprint import compare, fingerprint
 from joinlib.plan import pipeline_of
 from joinlib.plan.explain import cautions, explain
-from joinlib.plan.explain.formats import told
+from joinlib.plan.explain.formats import render
 from joinlib.spec.load import parse
 
 SPEC = """
@@ -53,7 +53,7 @@ def test_heads_share_the_budget(old: str, new: str, mib: float) -> None:
     assert plan.budget is not None and plan.budget.head == mib * 2**20
     assert compiled(document, 1).join.tuning.seal_bytes == plan.budget.head
     assert f"a head of {mib} MiB for each unit and input" in explain(plan)
-    assert json.loads(told(plan, "json"))["memory"] == vars(plan.budget)
+    assert json.loads(render(plan, "json"))["memory"] == vars(plan.budget)
 
 
 def test_without_a_budget_nothing_is_said() -> None:

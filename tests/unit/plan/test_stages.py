@@ -13,7 +13,7 @@ from joinlib.expr.bound import Bound
 from joinlib.model.fingerprint import compare, fingerprint
 from joinlib.plan import JoinOptions, Pipeline, SourceInput, build, pipeline, pipeline_of
 from joinlib.plan.explain import explain
-from joinlib.plan.explain.formats import told
+from joinlib.plan.explain.formats import render
 from joinlib.plan.forward import forward
 from joinlib.spec import load
 
@@ -283,8 +283,8 @@ def test_checkpoints_are_compared_stage_by_stage() -> None:
 def test_the_plan_for_programs_and_pictures() -> None:
     """All stages, their inputs and what goes from one to the next; quotes in the SQL break neither."""
     found = plan("""SELECT a.v, concat('<"x">', 'y') AS `q"` FROM a, b, c WHERE a.k = b.k AND b.j = c.j""")
-    document = json.loads(told(found, "json"))
-    chart = told(found, "mermaid")
+    document = json.loads(render(found, "json"))
+    chart = render(found, "mermaid")
 
     assert [len(stage["inputs"]) for stage in document["stages"]] == [2, 2]
     assert document["stages"][1]["inputs"][0]["source"] == "$stage0"
@@ -292,14 +292,14 @@ def test_the_plan_for_programs_and_pictures() -> None:
     assert 'stage0["stage 0<br>INNER by a.k = b.k"]' in chart
     assert 'stage0 -->|"a.v, b.j"| stage1' in chart
     assert 'stage1 --> result(["v, q#quot;"])' in chart
-    assert told(found, "text") == explain(found)
+    assert render(found, "text") == explain(found)
 
 
 @pytest.mark.parametrize("form", ["json", "mermaid"])
 @pytest.mark.parametrize("path", MANIFESTS, ids=[p.stem for p in MANIFESTS])
 def test_every_example_has_every_format(path: Path, form: str) -> None:
     """Joins without a key, and lookups, too."""
-    text = told(pipeline_of(load(path)), form)
+    text = render(pipeline_of(load(path)), form)
 
     assert json.loads(text)["stages"] if form == "json" else text.startswith("flowchart LR")
 

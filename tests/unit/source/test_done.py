@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from joinlib.errors import InputError, SpecError, StateError
-from joinlib.source import StreamInput, done, known, make
-from joinlib.source.listing import Found
+from joinlib.source import StreamInput, done, known_files, make
+from joinlib.source.listing import ListedFile
 from joinlib.source.log import Log
 from joinlib.spec.inputs import Done
 from tests import configs
@@ -159,7 +159,7 @@ def test_what_cannot_go_is_named(tmp_path: Path, other_disk: Path) -> None:
     with pytest.raises(SpecError, match="is a single file"):
         done.check(tmp_path / "in" / "1.parquet", None)
     stat = (tmp_path / "in" / "1.parquet").stat()
-    found = Found("1.parquet", stat.st_size, stat.st_mtime_ns)
+    found = ListedFile("1.parquet", stat.st_size, stat.st_mtime_ns)
     with pytest.raises(InputError, match=r"1\.parquet: was read, but cannot be put away"):
         done.put_away(tmp_path / "in", found, other_disk)
     assert there(tmp_path / "in") == ["1.parquet"]

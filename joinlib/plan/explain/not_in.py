@@ -8,7 +8,7 @@ from joinlib.model.operator import Operator
 from joinlib.model.stage import Stage
 
 
-def beside(stage: Stage, join: Operator) -> Iterator[str]:
+def not_in(stage: Stage, join: Operator) -> Iterator[str]:
     """Explain why the second input of a join without a key is read a second time."""
     given = join.children[1]
     if join.kind != "anti" or join.sides[0].keys or not isinstance(given, Leaf):

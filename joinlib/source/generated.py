@@ -48,7 +48,7 @@ def check_makeable(schema: pa.Schema, time_column: str | None) -> None:
 
 
 @dataclass(frozen=True)
-class Made:
+class GeneratedRows:
     """Generated rows [start, stop)."""
 
     start: int

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from joinlib.errors import StateError
-from joinlib.source.listing import Found, locate
+from joinlib.source.listing import ListedFile, locate
 from joinlib.source.log import Entry
 from joinlib.source.slices import FileRange, Slice
 
@@ -21,10 +21,10 @@ _FOLDED = 1024  # the fewest entries for which folding the log pays
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """A file of the log and what lies before it."""
+class _LoggedFile:
+    """A file of the log, and the totals before it."""
 
-    file: Found
+    file: ListedFile
     pieces: tuple[FileRange, ...]
     index: int  # number of its first slice
     rows: int  # rows in the files before it
@@ -45,17 +45,17 @@ class KnownFiles:
     def __init__(self, log: Path, exact: bool) -> None:
         self.log = log
         self.exact = exact  # whether weights are exact numbers of rows
-        self.seen: list[_Seen] = []  # files with slices or without rows, in the log's order
-        self.skipped: dict[str, Found] = {}
+        self.seen: list[_LoggedFile] = []  # files with slices or without rows, in the log's order
+        self.skipped: dict[str, ListedFile] = {}
         self.slices = self.rows = 0
-        self._paths: dict[str, Found] = {}  # the last file of each path
+        self._paths: dict[str, ListedFile] = {}  # the last file of each path
         self._base = _Base()
         self._away = 0  # the first so many files of `seen` were put away
 
     def holds(self, path: str) -> bool:
         return path in self._paths
 
-    def is_last(self, found: Found) -> bool:
+    def is_last(self, found: ListedFile) -> bool:
         """Return whether this is the last file of its name, unchanged since it was logged."""
         return self._paths.get(found.path) == found
 
@@ -69,18 +69,18 @@ class KnownFiles:
             self._base = _Base(**entry)
             self.slices, self.rows = self._base.base, self._base.rows
             return
-        found = _found(entry)
+        found = _listed(entry)
         if "skipped" in entry:
             self.skipped[found.path] = found
             return
         self.skipped.pop(found.path, None)
         self._paths[found.path] = found
         pieces = tuple(FileRange(*p) for p in entry["slices"])
-        self.seen.append(_Seen(found, pieces, self.slices, self.rows))
+        self.seen.append(_LoggedFile(found, pieces, self.slices, self.rows))
         self.slices += len(pieces)
         self.rows += sum(p.weight for p in pieces)
 
-    def read(self, before: int, most: int) -> list[Found]:
+    def read(self, before: int, most: int) -> list[ListedFile]:
         """Return at most `most` files, the next to put away, whose slices are all below `before`."""
         rest = islice(self.seen, self._away, self._away + most)
         return [seen.file for seen in rest if seen.index + len(seen.pieces) <= before]
@@ -100,7 +100,7 @@ class KnownFiles:
         first, rows = (rest[0].index, rest[0].rows) if rest else (self.slices, self.rows)
         base = asdict(_Base(first, rows, self._base.files + self._away))
         files = [e for e in entries if "base" not in e and "skipped" not in e]
-        skipped = [e for e in entries if "skipped" in e and self.skipped.get(e["path"]) == _found(e)]
+        skipped = [e for e in entries if "skipped" in e and self.skipped.get(e["path"]) == _listed(e)]
         return [base, *skipped, *files[self._away :]]
 
     def between(self, root: Path, start: int, stop: int) -> list[Slice]:
@@ -138,7 +138,7 @@ class KnownFiles:
         """Return the position of the last file whose first slice is at or before `start`."""
         return max(bisect_right(self.seen, start, key=lambda s: s.index) - 1, 0)
 
-    def _slice(self, root: Path, seen: _Seen, i: int) -> Slice:
+    def _slice(self, root: Path, seen: _LoggedFile, i: int) -> Slice:
         file, piece = seen.file, seen.pieces[i]
         path = str(locate(root, file.path))
         rows = piece.weight if self.exact else None
@@ -155,5 +155,5 @@ class KnownFiles:
         )
 
 
-def _found(entry: Entry) -> Found:
-    return Found(entry["path"], entry["size"], entry["mtime_ns"])
+def _listed(entry: Entry) -> ListedFile:
+    return ListedFile(entry["path"], entry["size"], entry["mtime_ns"])

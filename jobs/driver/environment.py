@@ -31,7 +31,7 @@ class DriverEnvironment:
             return None
 
 
-def surroundings(env: Mapping[str, str]) -> DriverEnvironment:
+def driver_environment(env: Mapping[str, str]) -> DriverEnvironment:
     """Read the environment. POD_NAME says that this is a pod; the variables of a pod must be set then.
 
     Raises:

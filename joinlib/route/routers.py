@@ -1,8 +1,9 @@
 """The three ways of routing rows to units; each stage uses one.
 
-    HashRouter        by the top bits of the key's hash; a row is stored and probes in one unit
-    RuleRouter        nothing is stored: by shares of observed keys, counted for the next rule (BS-Join, section 4)
-    BicliqueRouter    join-biclique: stored in one unit, probing others; hot keys are counted (BiStream, section 3.2)
+HashRouter        by the top bits of the key's hash; a row is stored and probes in one unit
+RuleRouter        nothing is stored: by shares of observed keys, counted for the next rule
+                  (BS-Join, section 4)
+BicliqueRouter    stored in one unit, probing others; hot keys are counted (BiStream, section 3.2)
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,7 @@ class Router(Protocol):
         ...
 
     @property
-    def seen(self) -> Mapping[str, Census]:
+    def censuses(self) -> Mapping[str, Census]:
         """The statistics so far, each with its folder's name below that of all statistics."""
         ...
 
@@ -37,7 +38,7 @@ class HashRouter:
     """Routes by hash; `units` is a power of two."""
 
     units: int
-    seen: Mapping[str, Census] = field(default_factory=dict)
+    censuses: Mapping[str, Census] = field(default_factory=dict)
 
     def parts(self, number: int, sequence: int, rows: pa.RecordBatch) -> Iterator[Sent]:
         return (Sent(unit, BOTH, part) for unit, part in split(rows, self.units))
@@ -59,7 +60,7 @@ class RuleRouter:
         return (Sent(u, BOTH, part) for u, part in split(rows, self.units, homes if self.rule else None))
 
     @property
-    def seen(self) -> Mapping[str, Census]:
+    def censuses(self) -> Mapping[str, Census]:
         return {"": self.census}
 
 
@@ -67,16 +68,16 @@ class RuleRouter:
 class BicliqueRouter:
     """Routes by join-biclique.
 
-    seen: a census for each input, by its number; empty if no key can be hot.
+    censuses: a census for each input, by its number; empty if no key can be hot.
     """
 
     route: Biclique
     rules: Rules = field(default_factory=Rules)
-    seen: Mapping[str, Census] = field(default_factory=dict)
+    censuses: Mapping[str, Census] = field(default_factory=dict)
 
     def parts(self, number: int, sequence: int, rows: pa.RecordBatch) -> Iterator[Sent]:
         parts = list(routed(rows, self.route, number, self.rules, sequence))
-        if (census := self.seen.get(str(number))) is not None:
+        if (census := self.censuses.get(str(number))) is not None:
             stored = np.repeat([p.unit for p in parts], [p.rows.num_rows * (p.role != PROBE) for p in parts])
             census.see(rows.column(0).to_numpy(), stored, stored)
         return iter(parts)

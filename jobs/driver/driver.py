@@ -85,7 +85,7 @@ class DriverProcess(Collector):
             tables=tuple(lookup.table.alias for lookup in self.pipeline.last.lookups),
             probes=choosers(self.pipeline),
             phase="Waiting",
-            wanted=spark_conf.wanted(self.executors),
+            wanted=spark_conf.initial_executors(self.executors),
             budget=spark_conf.memory(self.executors).state if around.place else None,
             stored=_stored(document.spec.checkpoint.folder, self.pipeline.units),
             config_hash=around.config_hash,

@@ -1,4 +1,6 @@
-"""What does a batch wait for when it meets a new executor? A job on one executor gets a second one, some times.
+"""What does a batch wait for when it meets a new executor?
+
+A job on one executor gets a second one, some times.
 
     python bench/cold.py [ARRIVALS [MODE]]
 
@@ -6,8 +8,9 @@ MODE: product     it takes tasks when it is warm (`WarmExecutor.java`), and unit
       gate        the first of these alone
       cold        neither: it takes tasks and units as soon as Spark knows it
 
-Prints for each batch how long it took and where the state's partitions lie, and at the end, for each arrival, the median batch
-before it, the longest ones after it, and when after the request the executor had which part behind it.
+Prints for each batch how long it took and where the state's partitions lie, and at the end, for each arrival,
+the median batch before it, the longest ones after it, and when after the request the executor had which part
+behind it.
 """
 
 import os
@@ -152,7 +155,10 @@ def main(arrivals: int, mode: str) -> None:
 
 
 def daemon() -> None:
-    """Spark's Python daemon, told what only pods are told: the executor's id. It stands in the address of its log."""
+    """Spark's Python daemon, told what only pods are told: the executor's id.
+
+    It stands in the address of its log.
+    """
     if found := re.search(r"executorId=(\d+)", os.environ.get("SPARK_LOG_URL_STDERR", "")):
         os.environ["SPARK_EXECUTOR_ID"] = found[1]
     runpy.run_module("joinlib.spark.boot.daemon", run_name="__main__", alter_sys=True)

@@ -1,9 +1,11 @@
-"""Which rows does every system join? Two inputs (k BIGINT, v BIGINT, s: 14 letters), written once, as parquet.
+"""Which rows does every system join?
+
+Two inputs (k BIGINT, v BIGINT, s: 14 letters), written once, as parquet.
 
 Keys are uniform, so rows * rows / keys results are expected (8 M at full size); the exact number is counted
-here and every system is held to it. v numbers the rows, s is random: no two rows are equal, nothing compresses.
-Same parameters, same bytes; the folder is named by them. File n of an input is its part of batch n: names and
-modification times ascend alike, so each reader takes them in the same order.
+here and every system is held to it. v numbers the rows, s is random: no two rows are equal, nothing
+compresses. Same parameters, same bytes; the folder is named by them. File n of an input is its part of batch
+n: names and modification times ascend alike, so each reader takes them in the same order.
 """
 
 import argparse

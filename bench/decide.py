@@ -2,7 +2,8 @@
 
 PYTHONPATH=.:operator python bench/decide.py
 
-Prometheus adds up: its answer is as long for one executor as for a thousand. Without one the driver's own /metrics are read.
+Prometheus adds up: its answer is as long for one executor as for a thousand. Without one the driver's own
+/metrics are read.
 """
 
 import statistics
@@ -69,7 +70,8 @@ def main() -> None:
     for name, column in zip(names, zip(*parts, strict=True), strict=True):
         print(f"{name:24} {statistics.median(column):6.2f} ms")
     print(
-        f"{EXECUTORS} executors; {len(answer) / 1e3:.1f} kB from Prometheus, {len(text) / 1e3:.0f} kB from the driver"
+        f"{EXECUTORS} executors; {len(answer) / 1e3:.1f} kB from Prometheus, {len(text) / 1e3:.0f} kB from"
+        " the driver"
     )
 
 

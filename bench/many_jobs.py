@@ -1,10 +1,12 @@
-"""What do many jobs cost the operator? CPU, memory and requests of its process, before an API server that is played.
+"""What do many jobs cost the operator?
+
+CPU, memory and requests of its process, before an API server that is played.
 
 PYTHONPATH=.:operator python bench/many_jobs.py 50 300 1000 [--seconds 120] [--tree ANOTHER_CHECKOUT]
 
-All jobs run: each has a driver that answers, with figures that change all the time (all of them one server at 127.0.0.77:8080).
-A look is measured by the CPU of the whole process over the looks of a time in which all is as it should be: watches, answers
-of drivers and what is served are in it.
+All jobs run: each has a driver that answers, with figures that change all the time (all of them one server at
+127.0.0.77:8080). A look is measured by the CPU of the whole process over the looks of a time in which all is
+as it should be: watches, answers of drivers and what is served are in it.
 """
 
 import argparse

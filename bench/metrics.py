@@ -1,14 +1,16 @@
-"""What do a job's figures cost, of the CPU of all its processes? Measured within one run, which does without them by turns.
+"""What do a job's figures cost, of the CPU of all its processes?
+
+Measured within one run, which does without them by turns.
 
     python bench/metrics.py [ROUNDS]      writes a table: bench/results/metrics.md (50 rounds: ten minutes)
 
     without    receipts name files and watermarks only; the driver throws them away; nobody asks
     with       units count, receipts tell, the driver sums up, and /metrics is read every five seconds
 
-A round has some batches of each, in an order of its own. What a batch leaves to be done falls into the next one, so the first
-of a turn does not count. Rounds are compared in themselves: how busy the machine is, and how large the state, changes slowly.
-Batches differ by more than figures cost, so the difference has a wide interval; beside it stand the parts, by the clocks of the
-threads that do them.
+A round has some batches of each, in an order of its own. What a batch leaves to be done falls into the next
+one, so the first of a turn does not count. Rounds are compared in themselves: how busy the machine is, and
+how large the state, changes slowly. Batches differ by more than figures cost, so the difference has a wide
+interval; beside it stand the parts, by the clocks of the threads that do them.
 """
 
 import contextlib
@@ -87,11 +89,13 @@ class Cost:
         return timed
 
 
-# --- the processes of the job ----------------------------------------------------------------------------------------
+# --- the processes of the job -------------------------------------------------------------------------------
 
 
 def daemon() -> None:
-    """Spark's Python daemon, whose workers leave figures out by turns and write down what they cost otherwise."""
+    """Spark's Python daemon, whose workers leave figures out by turns and write down what they cost
+    otherwise.
+    """
     from joinlib.engine.receipt import Receipt
     from joinlib.engine.unit import UnitTask
 
@@ -115,7 +119,9 @@ def daemon() -> None:
 
 
 def run(folder: Path, port: int, rounds: int) -> dict[str, Any]:
-    """CPU seconds of each batch, from the end of the one before to its own; and of the parts, of all batches that count."""
+    """CPU seconds of each batch, from the end of the one before to its own; and of the parts, of all batches
+    that count.
+    """
     from jobs.driver import driver as module
     from jobs.driver.environment import driver_environment
     from jobs.figures import Figures
@@ -202,7 +208,7 @@ def cpu() -> float:
     return total
 
 
-# --- the measurement -------------------------------------------------------------------------------------------------
+# --- the measurement ----------------------------------------------------------------------------------------
 
 
 def measured(rounds: int) -> dict[str, Any]:
@@ -245,7 +251,9 @@ def by_round(batches: Sequence[float]) -> Iterator[dict[str, float]]:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Median, and between which two values it lies in 95 of 100 cases, whatever their distribution (sign test)."""
+    """Median, and between which two values it lies in 95 of 100 cases, whatever their distribution (sign
+    test).
+    """
     ordered, n = sorted(values), len(values)
     cut, below = 0, 1.0
     while 2 * below / 2**n <= 0.05 and cut < n // 2:
@@ -263,8 +271,8 @@ def table(found: dict[str, Any]) -> str:
     wall = found["seconds"] / len(found["batches"])
     each["answer"] = 1000 * found["answer"] * wall / SCRAPE_S
     setting = (
-        f"Batches of {BATCH:,} rows, {UNITS} units; {len(rounds)} rounds of {ROUND} batches, {wall:.1f} s each on the clock; "
-        f"/metrics is read every {SCRAPE_S:.0f} s."
+        f"Batches of {BATCH:,} rows, {UNITS} units; {len(rounds)} rounds of {ROUND} batches, {wall:.1f} s"
+        f" each on the clock; /metrics is read every {SCRAPE_S:.0f} s."
     )
     lines = [
         setting,

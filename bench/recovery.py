@@ -1,10 +1,12 @@
-"""How soon does a killed job give results again? 10 M rows of state, every process new, no index on this machine.
+"""How soon does a killed job give results again? 10 M rows of state, every process new, no index on this
+machine.
 
     .venv/bin/python bench/recovery.py --work FOLDER
 
-A first process joins two inputs of 5 M rows each and ends; its indexes go with it, only segments and checkpoint stay. One more
-file of each input appears, and a second process goes on. Printed as one JSON line: seconds from the launch of the second
-process, and from the start of its query, to the commit of its first batch.
+A first process joins two inputs of 5 M rows each and ends; its indexes go with it, only segments and
+checkpoint stay. One more file of each input appears, and a second process goes on. Printed as one JSON line:
+seconds from the launch of the second process, and from the start of its query, to the commit of its first
+batch.
 """
 
 import argparse

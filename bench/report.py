@@ -45,7 +45,10 @@ def page(kept: dict[str, Any], runs: Runs, picture: str) -> list[str]:
         f"{context['cores']} cores ({context['processor']}), {context['memory_gb']} GB, {context['system']}"
     )
     return [
-        f"# Join of two streams: {2 * context['rows_per_input']:,} rows, {context['keys']:,} keys, full history",
+        (
+            f"# Join of two streams: {2 * context['rows_per_input']:,} rows, {context['keys']:,} keys, full"
+            " history"
+        ),
         "",
         f"{context['date']}: {machine}, {libraries}.",
         f"{context['rows_per_batch']:,} rows a batch, runs of each: {context['repetitions']}, interleaved.",

@@ -1,8 +1,8 @@
 """`make bench`: how fast is the join of two streams, beside Spark's own and Flink's, on the same rows?
 
 Every system is a command in a process of its own; all of them run once before any runs again, each repetition
-starting with another one, so that a busy or slow hour of the machine falls on all alike. What is measured, and
-how: bench/README.md.
+starting with another one, so that a busy or slow hour of the machine falls on all alike. What is measured,
+and how: bench/README.md.
 """
 
 import argparse
@@ -50,7 +50,9 @@ def run(names: list[str], shape: data.Shape, repetitions: int, limit: float) -> 
 
 
 def prepare() -> None:
-    """Makes what an installation of StreamJoin has made: a class archive of this checkout, without which it starts slower."""
+    """Makes what an installation of StreamJoin has made: a class archive of this checkout, without which it
+    starts slower.
+    """
     command, none = [sys.executable, "-m", "joinlib.spark.train"], subprocess.DEVNULL
     subprocess.run(command, stdout=none, stderr=none, check=False)
 

@@ -1,5 +1,6 @@
-"""Draws figure 12 from what `tests/cluster/test_scaling.py` writes: rate, load and executors, as the paper does. Beside it a
-table: how long batches took, and what lies between a decision and the first task of each executor that it brought.
+"""Draws figure 12 from what `tests/cluster/test_scaling.py` writes: rate, load and executors, as the paper
+does. Beside it a table: how long batches took, and what lies between a decision and the first task of each
+executor that it brought.
 
 STREAMJOIN_FIGURE=out.json pytest tests/cluster/test_scaling.py; python bench/scaling.py out.json out.png
 """

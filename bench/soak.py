@@ -1,12 +1,15 @@
-"""Does anything grow with the number of batches? A job of tiny batches, watched from outside until it has made so many.
+"""Does anything grow with the number of batches?
+
+A job of tiny batches, watched from outside until it has made so many.
 
     python bench/soak.py --work FOLDER --out bench/results/soak [--batches 100000]
     python bench/soak.py --draw bench/results/soak.json
 
-`streamjoin run` joins two generators by a LEFT JOIN within ten seconds, four slices of 500 rows a second each, into files:
-state is bounded by time, so all that rises is a leak - or is meant to be kept, as results are. Every `--every` seconds: how
-many files and folders of the checkpoint and of the indexes, results, descriptors, memory maps, memory of Java and of all Python
-processes (proportional set sizes), live objects of Java's heap (after a full collection), seconds a batch.
+`streamjoin run` joins two generators by a LEFT JOIN within ten seconds, four slices of 500 rows a second
+each, into files: state is bounded by time, so all that rises is a leak - or is meant to be kept, as results
+are. Every `--every` seconds: how many files and folders of the checkpoint and of the indexes, results,
+descriptors, memory maps, memory of Java and of all Python processes (proportional set sizes), live objects of
+Java's heap (after a full collection), seconds a batch.
 
 OUT.json: the samples, and the slope of each over the second half, by 1 000 batches; OUT.png: the curves.
 """

@@ -28,7 +28,9 @@ def spec(
     query: Path = QUERY,
     output: Path | None = None,
 ) -> dict[str, Any]:
-    """The join as a user would write it: one file of each input a batch, results counted and dropped, or kept."""
+    """The join as a user would write it: one file of each input a batch, results counted and dropped, or
+    kept.
+    """
     inputs = {
         name: {
             "schema": schema,

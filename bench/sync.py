@@ -1,10 +1,12 @@
-"""What does it cost that every batch is on the disk before it counts? A job of small batches and one of large ones, each with
-`checkpoint.sync` and without, in turn.
+"""What does it cost that every batch is on the disk before it counts?
+
+A job of small batches and one of large ones, each with `checkpoint.sync` and without, in turn.
 
     python bench/sync.py [PAIRS [FOLDER]]      FOLDER: on the disk to measure, the system's temporary folder unless told
 
-The join of two inputs from Parquet files into Parquet files, a file of each a batch. Prints, for each size, the median batch
-without and with, and the median of what a pair differs by: batches of one number have the same rows and the same state.
+The join of two inputs from Parquet files into Parquet files, a file of each a batch. Prints, for each size,
+the median batch without and with, and the median of what a pair differs by: batches of one number have the
+same rows and the same state.
 """
 
 import json

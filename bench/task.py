@@ -1,6 +1,9 @@
-"""What is joined? A data folder says it itself: its inputs, how many rows there are, how many results are right.
+"""What is joined?
 
-A folder holds a subfolder of parquet files for each input, one file a batch, and `task.json`. Made whole or not at all.
+A data folder says it itself: its inputs, how many rows there are, how many results are right.
+
+A folder holds a subfolder of parquet files for each input, one file a batch, and `task.json`. Made whole or
+not at all.
 """
 
 import json

@@ -33,7 +33,10 @@ def run_to_end(
     conf: Mapping[str, str] | None = None,
     on_batch: Callable[[Report], None] = lambda _: None,
 ) -> Timed:
-    """On all processors that this process may use. `limit`: seconds until the query is stopped; conf: of Spark."""
+    """On all processors that this process may use.
+
+    `limit`: seconds until the query is stopped; conf: of Spark.
+    """
     cores = default_cores()
     reports: list[tuple[float, Report]] = []
 

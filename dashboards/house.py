@@ -277,7 +277,9 @@ def _others() -> build.DashboardLink:
 
 
 def _annotation(mark: Marks) -> dict[str, Any]:
-    """The models know no more of an annotation than its name; the rest is as Grafana's Prometheus source reads it."""
+    """The models know no more of an annotation than its name; the rest is as Grafana's Prometheus source
+    reads it.
+    """
     return {
         "name": mark.name,
         "datasource": SOURCE.to_json(),

@@ -124,7 +124,8 @@ def _batches() -> Row:
             ),
             house.stacked(
                 "Where a batch's time goes",
-                "Mean time of each of Spark's steps: addBatch is the join, walCommit and commitOffsets write the checkpoint.",
+                "Mean time of each of Spark's steps: addBatch is the join, walCommit and commitOffsets write"
+                " the checkpoint.",
                 house.SECONDS,
                 Ask(
                     share(rate("streamjoin_batch_step_seconds_total", "step"), batches),
@@ -181,7 +182,8 @@ def _state() -> Row:
         [
             house.lines(
                 "Rows of state",
-                "Rows kept because a partner may still come. Without time bounds or `join.retention` it grows forever.",
+                "Rows kept because a partner may still come. Without time bounds or `join.retention` it"
+                " grows forever.",
                 house.COUNT,
                 Ask(gauge("streamjoin_state_rows"), "rows"),
                 span=8,

@@ -1,4 +1,7 @@
-"""Why are there as many executors as there are? Memory load, thresholds, votes, decisions, what came of them."""
+"""Why are there as many executors as there are?
+
+Memory load, thresholds, votes, decisions, what came of them.
+"""
 
 from typing import Any
 
@@ -17,7 +20,8 @@ def dashboard() -> dict[str, Any]:
             "Decisions",
             f"sum by (verdict) (increase({of('streamjoin_scaling_verdicts_total', _ACTS)}[$__interval])) > 0",
             "{{verdict}}",
-            "A decision of two-phase scaling; the last 20, with their inputs, are in the StreamJoin's status.",
+            "A decision of two-phase scaling; the last 20, with their inputs, are in the StreamJoin's"
+            " status.",
             "purple",
         )
     ]

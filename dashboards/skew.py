@@ -34,8 +34,9 @@ def _inputs() -> Row:
             house.limit(ds.decimals(2), (HOT, house.RED)),
             house.lines(
                 "Hot keys' share by input",
-                "Share of an input's rows whose keys are hot, each more than about a quarter of a unit's fair share. Where "
-                "rows may go to several units it is sampled; elsewhere it is what full units have beyond the median one.",
+                "Share of an input's rows whose keys are hot, each more than about a quarter of a unit's"
+                " fair share. Where rows may go to several units it is sampled; elsewhere it is what full"
+                " units have beyond the median one.",
                 house.RATIO,
                 Ask(gauge("streamjoin_hot_key_ratio", "input"), "{{input}}"),
                 span=6,
@@ -139,8 +140,8 @@ def _ranking() -> Row:
                 f"The {_TOP} units with the most rows of state, and their share of all rows.",
                 house.RATIO,
                 Ask(
-                    f"topk({_TOP}, "
-                    f"{share(gauge('streamjoin_unit_state_rows', 'unit'), total(of('streamjoin_unit_state_rows')))})",
+                    f"topk({_TOP},"
+                    f" {share(gauge('streamjoin_unit_state_rows', 'unit'), total(of('streamjoin_unit_state_rows')))})",
                     "unit {{unit}}",
                 ),
                 span=8,

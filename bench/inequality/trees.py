@@ -1,7 +1,8 @@
 """B+tree and PIM-tree, the indexes that take rows in one by one: peers for inserting (figure 12) and probing.
 
-PIM-tree (Shahvarani and Jacobsen, 2020): sealed rows in a CSS-tree; new ones in B+trees, one below each of its nodes at some
-depth. A B+tree alone is the same with no sealed rows and one tree. All trees of a column share the arrays of one arena.
+PIM-tree (Shahvarani and Jacobsen, 2020): sealed rows in a CSS-tree; new ones in B+trees, one below each of
+its nodes at some depth. A B+tree alone is the same with no sealed rows and one tree. All trees of a column
+share the arrays of one arena.
 """
 
 from typing import Any
@@ -15,7 +16,9 @@ SPREAD = NODE**2  # B+trees below a CSS-tree
 
 
 def arena(rows: int) -> tuple[Array, ...]:
-    """keys, kids (of a leaf: rows), size, is it a leaf, the next leaf, how many nodes are used; half full at worst."""
+    """keys, kids (of a leaf: rows), size, is it a leaf, the next leaf, how many nodes are used; half full at
+    worst.
+    """
     nodes = 4 * rows // FAN + 4096
     keys, kids = np.empty((nodes, FAN)), np.empty((nodes, FAN + 1), np.int32)
     return (

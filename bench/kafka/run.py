@@ -2,9 +2,10 @@
 
     PYTHONPATH=. .venv/bin/python bench/kafka/run.py [--messages 1000000] [--backlog 10000000] [--repetitions 3]
 
-Every figure comes from a process of its own: `bare` takes messages from confluent-kafka and looks at each value;
-`blocks` does all that a map task does (decode, prepare, hash, split) but for Spark. One task each, so one Python
-thread and the client's own threads. `backlog` reads a long topic batch after batch and says what memory that takes.
+Every figure comes from a process of its own: `bare` takes messages from confluent-kafka and looks at each
+value; `blocks` does all that a map task does (decode, prepare, hash, split) but for Spark. One task each, so
+one Python thread and the client's own threads. `backlog` reads a long topic batch after batch and says what
+memory that takes.
 """
 
 import argparse
@@ -50,7 +51,7 @@ ARROW_ROWS = 10_000  # of a message
 PARTITIONS = 2
 
 
-# --- what is measured: each prints one line of JSON --------------------------------------------------------------
+# --- what is measured: each prints one line of JSON ---------------------------------------------------------
 
 
 def bare(servers: str, topic: str, format: str) -> dict[str, float]:
@@ -115,7 +116,7 @@ def _plan(servers: str, topic: str, format: str) -> Compiled:
 MEASURES: dict[str, Callable[..., dict[str, float]]] = {"bare": bare, "blocks": blocks}
 
 
-# --- topics ------------------------------------------------------------------------------------------------------
+# --- topics -------------------------------------------------------------------------------------------------
 
 
 def _json(start: int, stop: int) -> Iterator[bytes]:
@@ -172,7 +173,7 @@ def fill(broker: Broker, topic: str, format: str, count: int) -> str:
     return topic
 
 
-# --- the run -----------------------------------------------------------------------------------------------------
+# --- the run ------------------------------------------------------------------------------------------------
 
 
 def measured(what: str, broker: Broker, topic: str, format: str) -> dict[str, float]:

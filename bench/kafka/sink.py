@@ -1,10 +1,12 @@
-"""How fast do result rows get into a topic, beside a bare producer in the same minutes; and what does a transaction cost?
+"""How fast do result rows get into a topic, beside a bare producer in the same minutes; and what does a
+transaction cost?
 
     PYTHONPATH=. .venv/bin/python bench/kafka/sink.py [--rows 500000] [--repetitions 3]
 
-`bare` is confluent-kafka's producer, idempotent, with messages that were made before. Our rates begin with Arrow columns:
-text, keys, transaction and its marker are in them. Overhead: a batch of 1 000 rows over so many units, in one transaction
-of the task (what StreamJoin does), or in one of each unit; less the same rows without transactions.
+`bare` is confluent-kafka's producer, idempotent, with messages that were made before. Our rates begin with
+Arrow columns: text, keys, transaction and its marker are in them. Overhead: a batch of 1 000 rows over so
+many units, in one transaction of the task (what StreamJoin does), or in one of each unit; less the same rows
+without transactions.
 """
 
 import argparse
@@ -106,7 +108,9 @@ def ours(broker: Broker, frames: list[pa.RecordBatch], format: Any, **more: Any)
 
 
 def overhead(broker: Broker, units: int) -> dict[str, float]:
-    """Milliseconds a batch, median: of the task, of the units, and of a task whose partition was another process's before."""
+    """Milliseconds a batch, median: of the task, of the units, and of a task whose partition was another
+    process's before.
+    """
     (frame,) = made(BATCH_ROWS)
     parts = [frame.slice(at * BATCH_ROWS // units, BATCH_ROWS // units) for at in range(units)]
     producer = Producer({"bootstrap.servers": broker.servers, "linger.ms": 20})

@@ -1,9 +1,10 @@
-"""All figures of streams that meet tables, measured anew on a quiet machine: `python bench/lookup/anew.py`, under 20 minutes.
+"""All figures of streams that meet tables, measured anew on a quiet machine: `python bench/lookup/anew.py`,
+under 20 minutes.
 
     run ─► units ─► flow ─► tables, plots, and what was asked for beside what was measured
 
-Each is a process of its own, one after the other; what one has measured stays if a later one fails. `--quick`: a minute or two,
-small, without tables.
+Each is a process of its own, one after the other; what one has measured stays if a later one fails.
+`--quick`: a minute or two, small, without tables.
 """
 
 import argparse

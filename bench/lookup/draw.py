@@ -1,4 +1,6 @@
-"""results/lookup.json and units.json as the paper's figures: `python bench/lookup/draw.py` writes results/*.png."""
+"""results/lookup.json and units.json as the paper's figures: `python bench/lookup/draw.py` writes
+results/*.png.
+"""
 
 import json
 from pathlib import Path

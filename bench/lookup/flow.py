@@ -1,4 +1,5 @@
-"""The whole way of rows that meet tables, through Spark on two cores: `python bench/lookup/flow.py [--quick]`.
+"""The whole way of rows that meet tables, through Spark on two cores: `python bench/lookup/flow.py
+[--quick]`.
 
     files ─► map tasks ─► exchange ─► units ─► lookup in a warm cache of 1 M keys ─► counted and dropped
 
@@ -7,8 +8,9 @@
     incremental          1 M rows of a PostgreSQL on this machine; 3 % of the rows have keys that no batch had before
     incremental, warm    the second half of the batches is the first half once more
 
-They take turns, `--runs` times. Rows/s are those of the second half of a run, from trigger to commit; CPU seconds, of the JVM
-and of all Python processes, are what other jobs on the machine disturb less. Writes results/flow.json.
+They take turns, `--runs` times. Rows/s are those of the second half of a run, from trigger to commit; CPU
+seconds, of the JVM and of all Python processes, are what other jobs on the machine disturb less. Writes
+results/flow.json.
 """
 
 import argparse

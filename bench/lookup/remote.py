@@ -1,7 +1,8 @@
-"""A database that is as far away as one in another rack: a private PostgreSQL behind a relay that holds every message back.
+"""A database that is as far away as one in another rack: a private PostgreSQL behind a relay that holds every
+message back.
 
-On one machine a round trip takes 0.05 ms, which no database at the other end of a network does: without the relay a cache would
-have little to save. It costs a little of a core, as a network's driver does.
+On one machine a round trip takes 0.05 ms, which no database at the other end of a network does: without the
+relay a cache would have little to save. It costs a little of a core, as a network's driver does.
 """
 
 import asyncio

@@ -1,4 +1,5 @@
-"""The figures of BS-Join on this machine, at the level of one process: `python bench/lookup/run.py [--quick]`.
+"""The figures of BS-Join on this machine, at the level of one process: `python bench/lookup/run.py
+[--quick]`.
 
     database    rows/s against a real PostgreSQL: a query a row, one a batch, incremental cache, full cache (figure 9, in shape)
     spread      DS of hashing and of hotspot rules, and rows of each unit (figures 11a, 12)
@@ -7,8 +8,8 @@
     ranges      probes/s of sorted array, ideal and random skip list (tables 6 to 8, in shape)
     kernels     lookups/s of a core on a hit, what noting the use of an entry costs, keyed range probes on 4 M rows
 
-Writes results/lookup.json; `tables.py` and `draw.py` make tables and plots of it. CPU seconds, so that neighbours disturb less;
-against the database wall seconds, because waiting is what it costs.
+Writes results/lookup.json; `tables.py` and `draw.py` make tables and plots of it. CPU seconds, so that
+neighbours disturb less; against the database wall seconds, because waiting is what it costs.
 """
 
 import argparse
@@ -171,7 +172,9 @@ def cache(quick: bool) -> Result:
 
 
 def lists(quick: bool) -> Result:
-    """Comparisons of one query: the mean over queries, and the variance of that mean over lists that are built anew."""
+    """Comparisons of one query: the mean over queries, and the variance of that mean over lists that are
+    built anew.
+    """
     draw, found = np.random.default_rng(4), {}
     for bits in range(18, 21 if quick else 24):
         keys = np.sort(draw.integers(0, 2**63, 1 << bits, dtype=np.uint64))
@@ -216,7 +219,9 @@ def ranges(quick: bool) -> Result:
 
 
 def kernels(quick: bool) -> Result:
-    """Lookups/s of CPU on 1 M keys, batches of 100 000 at Zipf 1.1 in the order in which units see them: by their hashes."""
+    """Lookups/s of CPU on 1 M keys, batches of 100 000 at Zipf 1.1 in the order in which units see them: by
+    their hashes.
+    """
     keys, batch, draw = 100_000 if quick else 1_000_000, 100_000, np.random.default_rng(6)
     batches = [split_order(zipf(draw.random(batch), keys, 1.1)) for _ in range(10)]
     asked = [hashes_of(b) for b in batches]

@@ -1,9 +1,11 @@
-"""Skip lists over sorted arrays, random and ideal (BS-Join, section 5.3, equation 4, algorithm 4), with counters.
+"""Skip lists over sorted arrays, random and ideal (BS-Join, section 5.3, equation 4, algorithm 4), with
+counters.
 
     level(i) of 12 rows:  1 2 1 3 1 2 1 4 1 2 1 3        ideal: the index alone tells the level, so nothing is stored
 
-Both find what a binary search in the sorted array finds, which is what runs by default: the lists are here to be compared.
-Law: position(x) = the number of keys <= x. Cost: O(log rows) comparisons, for the ideal list never more than 2 a level.
+Both find what a binary search in the sorted array finds, which is what runs by default: the lists are here to
+be compared. Law: position(x) = the number of keys <= x. Cost: O(log rows) comparisons, for the ideal list
+never more than 2 a level.
 """
 
 from dataclasses import dataclass
@@ -34,7 +36,10 @@ class Ideal:
 
 @dataclass(frozen=True)
 class Random:
-    """Levels are drawn: each list holds about half of the one below. `rows` of all lists, the topmost first."""
+    """Levels are drawn: each list holds about half of the one below.
+
+    `rows` of all lists, the topmost first.
+    """
 
     keys: U64
     rows: I32

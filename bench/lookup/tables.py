@@ -1,4 +1,6 @@
-"""results/*.json as tables, and what was asked for beside what was measured: `bench/lookup/tables.py` writes results/*.md."""
+"""results/*.json as tables, and what was asked for beside what was measured: `bench/lookup/tables.py` writes
+results/*.md.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -48,13 +50,16 @@ def _numbered(found: Found) -> Iterator[tuple[str, Any]]:
     return ((k, v) for k, v in found.items() if k.replace(".", "").isdigit())
 
 
-# --- lookup.json -----------------------------------------------------------------------------------------------------
+# --- lookup.json --------------------------------------------------------------------------------------------
 
 
 def database(found: Found) -> list[str]:
     """Figure 9 in one process, over a database of this machine."""
     ways = [k for k in found if k.startswith(("one ", "incremental, ", "full"))]
-    head = f"PostgreSQL on this machine, {found['table_rows']:,} rows, Zipf {found['zipf']}, batches of {found['batch']:,}"
+    head = (
+        f"PostgreSQL on this machine, {found['table_rows']:,} rows, Zipf {found['zipf']}, batches of"
+        f" {found['batch']:,}"
+    )
     return table([head, "rows/s"], ([way, float(found[way])] for way in ways))
 
 
@@ -136,7 +141,7 @@ def kernels(found: Found) -> list[str]:
     return table([f"kernels, {found['keys']:,} keys, Zipf 1.1", "M lookups/s of a core"], rows)
 
 
-# --- units.json and flow.json ----------------------------------------------------------------------------------------
+# --- units.json and flow.json -------------------------------------------------------------------------------
 
 
 def speed(found: Found) -> list[str]:
@@ -180,7 +185,10 @@ def flow(found: Found) -> list[str]:
     ways = {way: f for way, f in found.items() if isinstance(f, dict)}
     batch = next(iter(ways.values()))["batch rows"]
     head = [
-        f"through Spark, two cores, {found['units']} units, {found['keys']:,} keys, batches of {batch:,} rows",
+        (
+            f"through Spark, two cores, {found['units']} units, {found['keys']:,} keys, batches of {batch:,}"
+            " rows"
+        ),
         "rows/s",
         "of each run, M",
         "CPU s for 1 M rows: JVM",
@@ -202,7 +210,7 @@ TABLES: dict[str, dict[str, Callable[[Found], list[str]]]] = {
 }
 
 
-# --- what was asked for ----------------------------------------------------------------------------------------------
+# --- what was asked for -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

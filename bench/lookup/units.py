@@ -1,11 +1,14 @@
-"""Figure 9 and tables 1 to 4 of BS-Join, in shape: several units and a remote table. `python bench/lookup/units.py [--quick]`.
+"""Figure 9 and tables 1 to 4 of BS-Join, in shape: several units and a remote table.
+
+`python bench/lookup/units.py [--quick]`.
 
     speed       rows/s of 1, 2 and 4 units, each a process; speed-up by equation 5
     size        time for 10 000 rows while the table grows: scalability
     latency     time of a batch of 10 000 rows, one after the other with rests between: a low rate
 
-Each way of looking up is what a unit of the engine does (`lookup.enrich`), against a PostgreSQL at 1 ms (see `remote`). Batches
-are split over units by the rule for hot keys of the batch before. Writes results/units.json; `draw.py` draws it.
+Each way of looking up is what a unit of the engine does (`lookup.enrich`), against a PostgreSQL at 1 ms (see
+`remote`). Batches are split over units by the rule for hot keys of the batch before. Writes
+results/units.json; `draw.py` draws it.
 """
 
 import argparse
@@ -100,7 +103,10 @@ def look_up(stage: Stage, found: Finder, keys: np.ndarray, together: int) -> int
 def unit(
     way: str, config: PostgresConfig, folder: Path, at: int, units: int, batches: list[np.ndarray], gate: Any
 ) -> tuple[int, float, float]:
-    """One unit's share of all batches: (rows, when it began, when it ended). Caches have seen them all before."""
+    """One unit's share of all batches: (rows, when it began, when it ended).
+
+    Caches have seen them all before.
+    """
     stage, found = stage_of(units), finder_of(way, config, folder, at, units)
     together = 1 if way == "one query a row" else 1 << 20
     look_up(stage, found, batches[0][:10], together)
@@ -211,7 +217,10 @@ def latency(quick: bool, known: Result, runs: int) -> Iterator[Result]:
 
 
 def times(way: str, config: PostgresConfig, rows: int, count: int, rest_s: float) -> Result:
-    """Of batches of 10 000 rows, one unit. Before it the cache has seen a million rows; `warm`: these batches, too."""
+    """Of batches of 10 000 rows, one unit.
+
+    Before it the cache has seen a million rows; `warm`: these batches, too.
+    """
     draw, stage, taken = np.random.default_rng(7), stage_of(1), []
     batches = [zipf(draw.random(10_000), rows, EXPONENT) for _ in range(count)]
     with tempfile.TemporaryDirectory() as folder:

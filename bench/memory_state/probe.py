@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""How fast are the rows of a run found by their hashes? Sealed rows, behind filters, against hash chains; one core.
+"""How fast are the rows of a run found by their hashes?
+
+Sealed rows, behind filters, against hash chains; one core.
 
     .venv/bin/python bench/memory_state/probe.py        # 10 M rows, half a minute; writes results/sealed-probe.{json,md,png}
 
-Probes come in batches of 500 000, in the order of their hashes, as blocks do. Rows lie in a file, mapped; nothing is gathered.
+Probes come in batches of 500 000, in the order of their hashes, as blocks do. Rows lie in a file, mapped;
+nothing is gathered.
 """
 
 import argparse
@@ -105,7 +108,9 @@ def _wanted(random: np.random.Generator, arrived: U64, hits: float) -> U64:
 
 
 def _rate(probe: Probe, wanted: list[U64]) -> float:
-    """Millions a second of this thread's own time, so that a busy machine matters little: the best, as noise only adds."""
+    """Millions a second of this thread's own time, so that a busy machine matters little: the best, as noise
+    only adds.
+    """
     rates = []
     for some in wanted:
         began = time.thread_time()
@@ -119,7 +124,10 @@ def table(made: dict[str, object]) -> str:
     rates = made["millions_a_second"]
     assert isinstance(rates, dict)
     lines = [
-        f"Million probes a second, one core, {made['rows']:,} rows, {PROBES:,} probes a batch in the order of their hashes.",
+        (
+            f"Million probes a second, one core, {made['rows']:,} rows, {PROBES:,} probes a batch in the order"
+            " of their hashes."
+        ),
         "",
         "| | " + " | ".join(f"{h:.0%} found" for h in HITS) + " |",
         "|---|" + "---|" * len(HITS),

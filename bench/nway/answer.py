@@ -1,4 +1,7 @@
-"""Is it the right answer, row by row? The query's result at scale 1, as StreamJoin writes it, beside DuckDB's."""
+"""Is it the right answer, row by row?
+
+The query's result at scale 1, as StreamJoin writes it, beside DuckDB's.
+"""
 
 import shutil
 import subprocess

@@ -1,7 +1,8 @@
 """How much memory does a command take, where it may have no more than so much? In a cgroup of its own.
 
-The cap holds for everything, page cache included: what a large machine's cache would hide, shows. **Held** is anonymous and
-shared memory, which cannot be read again from a file; the JVM is part of it. Linux, as root: version 1 or 2 of cgroups.
+The cap holds for everything, page cache included: what a large machine's cache would hide, shows. **Held** is
+anonymous and shared memory, which cannot be read again from a file; the JVM is part of it. Linux, as root:
+version 1 or 2 of cgroups.
 """
 
 import contextlib

@@ -1,4 +1,6 @@
-"""Tables and plots of raw outcomes: `python bench/nway/draw.py bench/nway/results/nway.json` writes .md and .png beside it."""
+"""Tables and plots of raw outcomes: `python bench/nway/draw.py bench/nway/results/nway.json` writes .md and
+.png beside it.
+"""
 
 import json
 import sys
@@ -59,7 +61,10 @@ def _speeds(outcomes: Raw, picture: Path) -> Iterator[str]:
         if not one["ended"]:
             yield f"- **{name} failed**: {one['reason']}"
         elif one["stopped"]:
-            yield f"- {name} was stopped after {one['seconds_total']:.0f} s; the ratio is that of the batches it had done."
+            yield (
+                f"- {name} was stopped after {one['seconds_total']:.0f} s; the ratio is that of the batches"
+                " it had done."
+            )
     yield from ("", f"![Speed]({picture.name})")
     _draw_speeds(ran, picture)
 

@@ -1,4 +1,6 @@
-"""What becomes of a join whose state is larger than memory? Runs of StreamJoin in a cgroup, each told from its batches.
+"""What becomes of a join whose state is larger than memory?
+
+Runs of StreamJoin in a cgroup, each told from its batches.
 
 figure 5    how many results come out by when, with state of many times the cap: all of them, or does it die?
 figure 6    how long it takes by the cap, as one operator and as a chain of binary joins
@@ -45,7 +47,10 @@ class Run:
     def name(self) -> str:
         budget = "unset" if self.memory_mb is None else f"{self.memory_mb} MB"
         kind = "operator" if self.query == NWAY else "chain"
-        return f"{self.figure}: {kind}, join.memory {budget}, cap {self.cap_mb} MB, state {self.shape.state_mb} MB"
+        return (
+            f"{self.figure}: {kind}, join.memory {budget}, cap {self.cap_mb} MB, state {self.shape.state_mb}"
+            " MB"
+        )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
-"""The four tables of the papers' query, from TPC-DS: a few columns, in random order, one part of each a batch.
+"""The four tables of the papers' query, from TPC-DS: a few columns, in random order, one part of each a
+batch.
 
-`tpcgen-cli` (PyPI) makes the tables, whole and equal to those of the official generator; DuckDB counts what the join must give.
+`tpcgen-cli` (PyPI) makes the tables, whole and equal to those of the official generator; DuckDB counts what
+the join must give.
 
     python bench/nway/tpcds.py --scale 1
 """

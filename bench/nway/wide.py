@@ -1,8 +1,9 @@
-"""Four inputs whose rows are wide, so that state soon outgrows a small memory: `k BIGINT, v BIGINT, s STRING`.
+"""Four inputs whose rows are wide, so that state soon outgrows a small memory: `k BIGINT, v BIGINT, s
+STRING`.
 
-Keys are uniform, half a row of each input for each key: most rows find no partner, as in most streams, and an eighth as
-many results come out as an input has rows. s is long and each row has its own; it repeats itself, so files stay small while
-state, which is not compressed, does not.
+Keys are uniform, half a row of each input for each key: most rows find no partner, as in most streams, and an
+eighth as many results come out as an input has rows. s is long and each row has its own; it repeats itself,
+so files stay small while state, which is not compressed, does not.
 """
 
 from collections.abc import Iterator

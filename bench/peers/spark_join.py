@@ -1,7 +1,8 @@
 """Spark's own stream-stream inner join: how fast on our rows, with RocksDB or in-memory state?
 
-One file of each input a batch, checkpoints on a local folder, and the checkpoint file manager that is cheapest there
-(the default takes tens of milliseconds more for a state commit). Everything not named here is Spark's default.
+One file of each input a batch, checkpoints on a local folder, and the checkpoint file manager that is
+cheapest there (the default takes tens of milliseconds more for a state commit). Everything not named here is
+Spark's default.
 """
 
 import argparse

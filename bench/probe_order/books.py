@@ -1,8 +1,8 @@
 """What do the books cost? CPU seconds of batches with and without them, side by side.
 
-Two runs of one kind differ by more than the books cost. So both take the same batch in turns, each over a state of its own;
-now the one begins, now the other. The one without books is given the orders that the other one chose: it does the same work,
-and nothing is counted, smoothed, searched or kept.
+Two runs of one kind differ by more than the books cost. So both take the same batch in turns, each over a
+state of its own; now the one begins, now the other. The one without books is given the orders that the other
+one chose: it does the same work, and nothing is counted, smoothed, searched or kept.
 """
 
 import shutil

@@ -1,4 +1,6 @@
-"""results/probe_order.json as tables and a plot: `python bench/probe_order/draw.py` writes results/probe_order.md and .png."""
+"""results/probe_order.json as tables and a plot: `python bench/probe_order/draw.py` writes
+results/probe_order.md and .png.
+"""
 
 import json
 from collections.abc import Iterator

@@ -1,8 +1,10 @@
-"""Is an n-way join ever worse than a chain of binary ones? Both over the same batches, in turns, in CPU seconds.
+"""Is an n-way join ever worse than a chain of binary ones?
 
-A chain stores what each join finds: a late input asks once where the n-way join asks n - 1 times, and each intermediate row
-is written, indexed and kept. `matches`: rows of a key in each input. `arrival`: "mixed", or "last": the last input comes when
-all others are there, which is where a chain gains most.
+Both over the same batches, in turns, in CPU seconds.
+
+A chain stores what each join finds: a late input asks once where the n-way join asks n - 1 times, and each
+intermediate row is written, indexed and kept. `matches`: rows of a key in each input. `arrival`: "mixed", or
+"last": the last input comes when all others are there, which is where a chain gains most.
 """
 
 import shutil

@@ -1,4 +1,6 @@
-"""One run of the query: the engine's own stages, blocks, state and manifests in this process, one unit, no Spark."""
+"""One run of the query: the engine's own stages, blocks, state and manifests in this process, one unit, no
+Spark.
+"""
 
 import shutil
 import tempfile

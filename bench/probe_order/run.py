@@ -43,7 +43,9 @@ def main() -> None:
 
 
 def orders(scale: float) -> list[dict[str, Any]]:
-    """Figures 2 and 3: every initial order by every rule; rules take turns, so that a busy minute meets all of them."""
+    """Figures 2 and 3: every initial order by every rule; rules take turns, so that a busy minute meets all
+    of them.
+    """
     batches = made("tpcds", scale, BATCHES)
     runs = [_row(order, rule, played(order, batches, rule)) for order in ORDERS for rule in RULES]
     assert len({run["results"] for run in runs}) == 1, "the order changed the answer"
@@ -51,7 +53,10 @@ def orders(scale: float) -> list[dict[str, Any]]:
 
 
 def flip(scale: float) -> list[dict[str, Any]]:
-    """Half-way, the inputs that let few rows pass are others. Four initial orders that differ in who comes first."""
+    """Half-way, the inputs that let few rows pass are others.
+
+    Four initial orders that differ in who comes first.
+    """
     batches = made("flip", 2 * scale, BATCHES)
     runs = [_row(order, rule, played(order, batches, rule)) for order in ORDERS[::6] for rule in RULES[:4]]
     assert len({run["results"] for run in runs}) == 1, "the order changed the answer"
@@ -87,7 +92,9 @@ def books(scale: float) -> list[dict[str, Any]]:
 
 
 def merge(scale: float) -> list[dict[str, Any]]:
-    """The n-way join beside a chain of binary ones, by inputs, rows of a key in each, and the rows of a batch."""
+    """The n-way join beside a chain of binary ones, by inputs, rows of a key in each, and the rows of a
+    batch.
+    """
     rows, found = int(400_000 * scale), []
     kinds = [Kind(n, m, rows // m**2, 10) for n in (3, 4, 6) for m in (1, 2, 4) if m ** (n - 1) <= 64]
     kinds += [Kind(n, 1, rows, 10, "last") for n in (3, 4, 6)]

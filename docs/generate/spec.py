@@ -1,4 +1,6 @@
-"""docs/reference/spec.md: every field of the kind StreamJoin, from its JSON schema and its rules in Kubernetes."""
+"""docs/reference/spec.md: every field of the kind StreamJoin, from its JSON schema and its rules in
+Kubernetes.
+"""
 
 import json
 from collections.abc import Iterator
@@ -72,7 +74,9 @@ def _kinds() -> Iterator[str]:
 
 
 def _sections(schema: Node) -> Iterator[str]:
-    """One for each object, in the order of the document; an object that is met twice has one section and a link to it."""
+    """One for each object, in the order of the document; an object that is met twice has one section and a
+    link to it.
+    """
     known: dict[str, str] = {}
     waiting: list[tuple[str, Node, str]] = [("", schema, "StreamJoin")]
     while waiting:
@@ -118,7 +122,9 @@ def _plain(node: Node) -> Node:
 
 
 def _model(schema: Node, place: str, node: Node) -> tuple[str, Node, str] | None:
-    """The place, schema and name of the model that a field leads to: of an entry, where it is a list or a map."""
+    """The place, schema and name of the model that a field leads to: of an entry, where it is a list or a
+    map.
+    """
     plain = _plain(node)
     if "$ref" in plain:
         name = plain["$ref"].rsplit("/", 1)[1]

@@ -1,7 +1,7 @@
 """docs/reference/sql.md: what a query may hold.
 
-Results and refusals on the page are those of the code: each example is computed, each query that is refused is
-planned, and the page shows what came of it.
+Results and refusals on the page are those of the code: each example is computed, each query that is refused
+is planned, and the page shows what came of it.
 """
 
 from collections.abc import Iterator
@@ -98,7 +98,10 @@ def _types() -> Iterator[str]:
         ("Type", "Also written", "Meaning"),
         [(code(n), ", ".join(map(code, also[n])), _TYPES[n]) for n in names],
     )
-    yield "A column may be `NOT NULL`. Nested columns can be read, tested by `IS NULL`, and come out; a field of a struct"
+    yield (
+        "A column may be `NOT NULL`. Nested columns can be read, tested by `IS NULL`, and come out; a field"
+        " of a struct"
+    )
     yield "is written `input.column.field`."
 
 
@@ -151,7 +154,10 @@ def _aggregates() -> Iterator[str]:
         rows.append((code(text), t.name(column.type), meaning))
     yield from table(("Aggregate", "Type here", "Meaning"), rows)
     known = {text.partition("(")[0] for text in AGGREGATED}
-    yield f"Not supported: {', '.join(code(name) for name in sorted(set(AGGREGATES) - known))}; nor `DISTINCT` in an aggregate."
+    yield (
+        f"Not supported: {', '.join(code(name) for name in sorted(set(AGGREGATES) - known))}; nor `DISTINCT`"
+        " in an aggregate."
+    )
 
 
 def _grouped(text: str) -> str:
@@ -163,7 +169,10 @@ def _casts() -> Iterator[str]:
     kinds = {name: kind for name, kind in SIMPLE.items() if name != "BINARY"} | {
         "DECIMAL": t.as_decimal(t.BIGINT)
     }
-    yield "\n## Casts\n\n`CAST(x AS T)` raises an error where the value has no place in `T`; `TRY_CAST` gives NULL."
+    yield (
+        "\n## Casts\n\n`CAST(x AS T)` raises an error where the value has no place in `T`; `TRY_CAST` gives"
+        " NULL."
+    )
     yield "Rows are sources, columns are targets."
     rows = [
         (code(name), *("yes" if source == kind or castable(source, kind) else "" for kind in kinds.values()))
@@ -183,7 +192,10 @@ def refusal(sql: str) -> str:
 
 def _refusals() -> Iterator[str]:
     yield "\n## What is not supported\n"
-    yield "A query is refused at the line and column of the part that cannot be run; nothing is ignored. The messages"
+    yield (
+        "A query is refused at the line and column of the part that cannot be run; nothing is ignored. The"
+        " messages"
+    )
     yield "say why and what to write instead."
     shown: set[str] = set()
     for title, texts in REFUSED.items():

@@ -118,7 +118,10 @@ REFUSED = {
         f"SELECT /*+ BROADCAST(p) */ o.city {_PAIR}",
         f"SELECT o.city {_PAIR} QUALIFY 1 = 1",
         "SELECT o.city FROM orders TABLESAMPLE (10 PERCENT) o JOIN payments p ON o.order_id = p.order_id",
-        "SELECT o.city FROM orders o LATERAL VIEW explode(o.city) x AS y JOIN payments p ON o.order_id = p.order_id",
+        (
+            "SELECT o.city FROM orders o LATERAL VIEW explode(o.city) x AS y JOIN payments p ON o.order_id ="
+            " p.order_id"
+        ),
     ),
     "Joins": (
         "SELECT o.city FROM orders o NATURAL JOIN payments p",

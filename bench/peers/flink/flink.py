@@ -1,7 +1,8 @@
 """Flink's regular SQL join on our rows, with heap or RocksDB state: built from Main.java, run in one JVM.
 
-Flink's jars come from its PyPI wheel, kept apart from our environment in ~/.cache/streamjoin; parquet's from pyspark.
-No checkpoints are taken unless asked for (Spark and StreamJoin commit every batch): Flink's best case.
+Flink's jars come from its PyPI wheel, kept apart from our environment in ~/.cache/streamjoin; parquet's from
+pyspark. No checkpoints are taken unless asked for (Spark and StreamJoin commit every batch): Flink's best
+case.
 """
 
 import argparse
@@ -50,7 +51,9 @@ def installed() -> Path | None:
 
 
 def flink_jars() -> list[Path]:
-    """Flink's jars: this environment's, if it has the wheel; else installed on first use, whole or not at all."""
+    """Flink's jars: this environment's, if it has the wheel; else installed on first use, whole or not at
+    all.
+    """
     folder = installed() or CACHE / f"flink-{VERSION}"
     if not folder.exists():
         aside = folder.with_name(f"{folder.name}.{os.getpid()}")

@@ -58,7 +58,7 @@ demo: setup ## Join real flights with real weather, as streams
 bench: setup ## Measure against other engines (minutes, needs a quiet machine)
 	$(BIN)/python bench/run.py $(ARGS)
 
-lock: setup ## Pin all dependencies anew, with hashes
+lock: setup ## Pin all dependencies again, with hashes
 	printf 'setuptools>=77\nwheel\n' | $(COMPILE) --upgrade - -o requirements-build.lock
 	$(COMPILE) --upgrade pyproject.toml --extra kubernetes -o requirements.lock
 	$(COMPILE) --upgrade pyproject.toml --extra kubernetes --extra dev -c requirements.lock -o requirements-dev.lock

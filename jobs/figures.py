@@ -1,4 +1,4 @@
-"""What a run has done so far: sums over its batches. Pure: the clock is passed in."""
+"""Totals of a run so far: sums over its batches. Pure: the clock is passed in."""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ class Took(NamedTuple):
 
 @dataclass(frozen=True)
 class UnitWork:
-    """What a unit has done in this run."""
+    """Totals of a unit in this run."""
 
     rows_in: int = 0
     rows_out: int = 0

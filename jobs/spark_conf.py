@@ -55,7 +55,7 @@ class Pod:
 
 @dataclass(frozen=True)
 class ClusterContext:
-    """Where executors come from."""
+    """How Spark obtains executors in a cluster."""
 
     pod: Pod
     image: str

@@ -19,7 +19,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 
 @dataclass(frozen=True)
 class Resource:
-    """Where objects of a kind are in the Kubernetes API."""
+    """A kind of the Kubernetes API: its group, version and plural."""
 
     group: str
     version: str

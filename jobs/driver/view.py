@@ -1,4 +1,4 @@
-"""What a driver knows of itself, and reports at /v1/status: a pure view of one moment.
+"""The state of a driver as it reports it at /v1/status: a pure view of one moment.
 
 `exported` does /metrics.
 
@@ -86,12 +86,12 @@ class Moment:
 
     @property
     def used(self) -> dict[str, Used]:
-        """What the lookups of each table did, and what is kept; empty before the first batch."""
+        """Counts of each table's lookups and the size of its cache; empty before the first batch."""
         return dict(zip(self.tables, self.figures.tables if self.figures else (), strict=False))
 
     @property
     def asks(self) -> list[Asks]:
-        """What is known of probes, for each input whose rows probe others."""
+        """The statistics of probes, for each input whose rows probe others."""
         return asks(self.probes, self.figures.probes) if self.figures else []
 
     @property

@@ -27,7 +27,7 @@ from joinlib.state.segment import Written
 
 @dataclass(frozen=True)
 class Spool:
-    """Where map tasks write large blocks as the segments that they will become: `states`/STAGE/UNIT/."""
+    """The folder where map tasks write large blocks as segments of the state: `states`/STAGE/UNIT/."""
 
     states: Path
     batch: int

@@ -1,4 +1,4 @@
-"""What a task does with its partition's exchange rows: results go into a sink, out as rows, or onward."""
+"""Processes the exchange rows of a partition: results go to a sink, out as rows, or to the next stage."""
 
 from collections.abc import Iterator
 from itertools import chain

@@ -69,7 +69,7 @@ class SourceTask:
 
 @dataclass(frozen=True)
 class MapInput:
-    """What one map task reads: slices of some sources, and the ticks and table versions that it passes on."""
+    """The input of a map task: slices of some sources, and the ticks and table versions that it passes on."""
 
     reads: tuple[tuple[str, tuple[Slice, ...]], ...]
     ticks: tuple[tuple[Tick, ...], ...]  # by stage

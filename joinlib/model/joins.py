@@ -66,7 +66,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Caching:
-    """What is cached of a table, and for how long."""
+    """How much of a table is cached, and for how long."""
 
     mode: "CacheMode" = "full"  # full: the whole table; incremental: the rows looked up; auto: by its size
     refresh_us: int | None = None  # how often it is reloaded (full), or when rows expire (incremental)

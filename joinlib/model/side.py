@@ -7,7 +7,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class SideConfig:
-    """What a side stores, and for how long."""
+    """The columns that a side stores, and for how long."""
 
     number: int  # unique in its stage
     schema: pa.Schema  # "$hash" first

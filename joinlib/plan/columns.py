@@ -20,7 +20,7 @@ from joinlib.sql.graph import inputs
 
 @dataclass(frozen=True)
 class Need:
-    """What the tree above the inputs requires of them."""
+    """The requirements of a tree on its inputs."""
 
     columns: frozenset[str]  # qualified names
     times: frozenset[str]  # event-time columns that bounds compare

@@ -37,7 +37,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Observed:
-    """What can be observed at one moment."""
+    """An observation of the cluster at one moment."""
 
     ready: int | None = None  # executors that work; None: no driver reports them
     leaving: int = 0  # executors leaving

@@ -1,4 +1,4 @@
-"""What scaling remembers: one value, which the caller keeps in the status of the StreamJoin.
+"""The memory of scaling: one value, which the caller keeps in the status of the StreamJoin.
 
 Without it scaling starts over.
 """
@@ -47,7 +47,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class State:
-    """What is remembered between two periods."""
+    """The memory of scaling between two periods."""
 
     wanted: int | None = None  # executors; None: nothing was decided so far
     phase: Phase = "Idle"

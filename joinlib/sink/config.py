@@ -1,4 +1,4 @@
-"""Where result rows go: plain values, which import neither numba nor a Kafka client."""
+"""Configuration of sinks: plain values, which import neither numba nor a Kafka client."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where do rows come from? An input is an append-only list of slices; its offset is a number of slices.
+"""Inputs and their offsets. An input is an append-only list of slices; its offset is a number of slices.
 
     config ──make──► StreamInput    discover() -> n, slices(a, b)         in the driver; with a log on disk
     config ─reader─► SliceReader    read_many(slices, columns) -> rows    in any process

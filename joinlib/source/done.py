@@ -1,4 +1,4 @@
-"""What happens to a file that was read to its end: it stays, moves to an archive, or is deleted.
+"""Handles files that were read to their end: they stay, move to an archive, or are deleted.
 
 Law: a file is moved or deleted only while it is still the one that was read. A new file of the same
 name is read like any other.

@@ -35,7 +35,7 @@ _AT_ONCE = 1000  # files put away per batch
 
 @dataclass(frozen=True)
 class FilesConfig:
-    """Where the files are and how they are read."""
+    """Configuration of an input of files: its folder, and how files are read."""
 
     path: Path  # a folder, or one file
     format: "Format"

@@ -25,7 +25,7 @@ _ENDLESS_ROWS = 2**50  # available if neither a rate nor a number of rows is giv
 
 @dataclass(frozen=True)
 class GeneratorConfig:
-    """What is generated.
+    """Configuration of a generator.
 
     Without `rows` and `rows_per_second`, rows are endless and as fast as they are read.
     """

@@ -48,7 +48,7 @@ from joinlib.state.location import local_folder
 
 @dataclass(frozen=True)
 class Report:
-    """What one batch did."""
+    """The outcome of one batch."""
 
     batch: int
     receipts: tuple[Receipt, ...]

@@ -28,7 +28,7 @@ from joinlib.spec import ddl, duration
 
 
 class Problem(NamedTuple):
-    """What is wrong at a place, with the fix. `at` is relative to the model that raises it."""
+    """A mistake at a place, with the fix. `at` is relative to the model that raises it."""
 
     at: tuple[str | int, ...]
     message: str

@@ -144,7 +144,7 @@ class KafkaMetadata(Model):
 
 
 class DeadLetters(Model):
-    """Where messages that cannot be decoded are kept."""
+    """Folder for messages that cannot be decoded."""
 
     path: Folder = Field(description="Folder for this job alone, relative to the folder of the spec file.")
 

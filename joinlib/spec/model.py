@@ -75,7 +75,7 @@ VariableName = Annotated[str, AfterValidator(_variable)]
 
 
 class Metadata(Model):
-    """What the job is called."""
+    """Name and labels of the job."""
 
     name: DnsLabel = Field(description="Name of the job: lower-case letters, digits and '-', at most 63.")
     namespace: DnsLabel | None = Field(
@@ -154,7 +154,7 @@ class Batch(Model):
 
 
 class Checkpoint(Model):
-    """Where the job keeps its progress and state."""
+    """Folder of the job's progress and state."""
 
     path: Folder = Field(description="A local or shared folder; relative to the folder of the spec file.")
     reset: str | None = Field(
@@ -220,7 +220,7 @@ class SecretKey(Model):
 
 
 class Resources(Model):
-    """What a pod may use of its node, besides memory."""
+    """CPU and local disk of a pod."""
 
     cpu_request: Cpu | None = Field(
         default=None,

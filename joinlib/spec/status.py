@@ -96,7 +96,7 @@ class StatusDecision(Model):
 
 
 class StatusScaling(Model):
-    """What scaling remembers from one period to the next: a new operator goes on from here."""
+    """Memory of scaling from one period to the next, from which a new operator continues."""
 
     wanted: int | None = Field(default=None, description="Executors that scaling wants.")
     phase: Literal["Idle", "Growing", "Shrinking"] | None = Field(
@@ -132,7 +132,7 @@ class StatusScaling(Model):
 
 
 class Status(Model):
-    """What the operator found; absent before its first reconciliation."""
+    """The observed state of the job; absent before its first reconciliation."""
 
     observed_generation: int | None = Field(
         default=None, description="Generation of the spec that this refers to."

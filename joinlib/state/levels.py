@@ -29,7 +29,7 @@ _PARTS_OF_HOLD = 3  # a merged run, which is dropped whole, spans at most 1/3 of
 
 
 class Came(NamedTuple):
-    """What a batch added and expired."""
+    """The rows that a batch added and expired."""
 
     batch: int
     bytes: int = 0  # size of the inserted rows

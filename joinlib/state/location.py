@@ -1,4 +1,4 @@
-"""Where state is stored: segments in the checkpoint, indexes in a folder of the executor's machine."""
+"""Locations of the state: segments in the checkpoint, indexes in a folder of the executor's machine."""
 
 import hashlib
 import os

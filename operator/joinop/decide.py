@@ -50,7 +50,7 @@ class ObservedState:
 
 @dataclass(frozen=True)
 class DesiredState:
-    """What has to be written for a job."""
+    """The objects and the status that a job should have."""
 
     job: build.JobBlueprint | None  # None: no document was ever accepted
     apply: tuple[Object, ...]

@@ -1,4 +1,4 @@
-"""What degrades a job: one word for programs and one sentence for people, with the field and the fix."""
+"""The reason why a job is degraded: one word for programs, and one sentence with the field and the fix."""
 
 from dataclasses import dataclass
 

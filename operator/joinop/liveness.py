@@ -16,7 +16,7 @@ SILENT_S = 1500.0
 
 @dataclass
 class Liveness:
-    """What watches have delivered, and what they are expected to deliver."""
+    """Versions that watches have delivered, and that they are expected to deliver."""
 
     listed_at: float = float("inf")  # when everything was listed last, or the operator began to lead
     event_at: dict[str, float] = field(default_factory=dict)  # by kind

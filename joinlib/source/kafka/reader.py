@@ -28,7 +28,7 @@ _BLOCK_BYTES = 32 << 20  # bytes of a record batch that is made of chunks
 
 @dataclass
 class Counts:
-    """What was left out while reading."""
+    """Counts of what was left out while reading."""
 
     bad: int = 0
 

@@ -1,4 +1,4 @@
-"""What the builders know of a job, and how they write it."""
+"""The values of a job that all builders of its objects share."""
 
 from dataclasses import dataclass, field
 from typing import Any

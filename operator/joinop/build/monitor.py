@@ -24,7 +24,7 @@ def pod_monitor(job: JobBlueprint) -> Object:
 
 
 def _secured(job: JobBlueprint) -> Object:
-    """As `joinop.transport` does it; Prometheus reads both Secrets itself."""
+    """Build TLS and token of a scrape, as in `joinop.transport`; Prometheus reads both Secrets itself."""
     if job.http_secret is None:
         return {}
     return {

@@ -28,7 +28,7 @@ def placing(job: JobBlueprint, component: str) -> Object:
 
 
 def storage(part: Driver | Executors) -> dict[str, str]:
-    """What a pod may write to its node's disk, as a resource: asked for, and not exceeded.
+    """Return the local disk of a pod as a resource: request and limit are the same.
 
     Empty: what there is.
     """

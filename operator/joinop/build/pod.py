@@ -1,4 +1,4 @@
-"""What the driver's and the executors' pods share: security context, folders, volumes and variables."""
+"""What the pods of driver and executors share: security context, folders, volumes, variables."""
 
 from joinlib.deploy import HOME, LOCAL, RPC_FOLDER, TEMPORARY, USER, Variable
 from joinlib.spec.model import Spec, Volume

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli.run import _said, _signals
+from jobs.cli.run import _signals, _user_error
 from jobs.cli.summary import summary
 from jobs.figures import Took
 from jobs.flow import Flow
@@ -49,7 +49,7 @@ def test_a_signal_before_anything_flows_ends_at_once(flow: Flow) -> None:
 def test_an_error_for_users_is_left_as_it_is() -> None:
     """It says all that is needed."""
     error = SpecError("orders.yaml:3: no")
-    assert _said(error, Path("spark.log")) is error
+    assert _user_error(error, Path("spark.log")) is error
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_an_error_for_users_is_left_as_it_is() -> None:
 )
 def test_an_unexpected_error_is_a_paragraph_and_a_place(error: Exception, begins: str) -> None:
     """Pages of stack trace stay in the log, whose name is given."""
-    text = str(_said(error, Path("logs/spark.log")))
+    text = str(_user_error(error, Path("logs/spark.log")))
     assert text.startswith(begins)
     assert "logs/spark.log" in text
     assert len(text) < 600
-    assert ("run again" in text) == (exit_code(_said(error, Path("x"))) == 1), (
+    assert ("run again" in text) == (exit_code(_user_error(error, Path("x"))) == 1), (
         "not where it would be the same"
     )
 

@@ -24,7 +24,7 @@ SCHEMA = pa.schema([("v", pa.int64())])
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in" / "batch=1").mkdir(parents=True)
-    monkeypatch.setattr(known, "_FOLDED", 4)
+    monkeypatch.setattr(known_files, "_FOLDED", 4)
 
 
 def source(folder: Path, way: Done = "archive") -> StreamInput:

@@ -189,7 +189,7 @@ def added_up(at: float, **figures: float | str) -> Object:
 
 
 @pytest.mark.parametrize(
-    "reported",
+    "said",
     [
         {},
         {"status": "error", "error": "out of order"},

@@ -82,7 +82,7 @@ def test_a_topic_that_was_made_again(tmp_path: Path, high: int) -> None:
     slices = opened(tmp_path, brokers).discover()
 
     brokers.ids, brokers.now = {"t": "new"}, {("t", 0): (0, high)}
-    with pytest.raises(InputError, match=r"topic t, partition 0.*made again.*onMissingOffsets: reset"):
+    with pytest.raises(InputError, match=r"topic t, partition 0.*deleted and created again.*onMissingOffsets: reset"):
         opened(tmp_path, brokers).discover()
     again = opened(tmp_path, brokers, on_missing_offsets="reset")
     known = again.discover()
@@ -103,5 +103,5 @@ def test_a_log_of_before_there_were_ids(tmp_path: Path) -> None:
     assert [(s.start, s.stop) for s in one.slices(1, one.discover())] == [(100, 200)]
 
     brokers.ids = {"t": "another"}
-    with pytest.raises(InputError, match="made again"):
+    with pytest.raises(InputError, match="deleted and created again"):
         opened(tmp_path, brokers).discover()

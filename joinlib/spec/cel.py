@@ -145,25 +145,7 @@ def _inputs() -> list[CelRule]:
             "generator and kafka are streams, postgres is a table; remove role, or use another source",
             ".role",
         ),
-        CelRule(
-            "spec.inputs.*.files",
-            "!has(self.csv) || self.format == 'csv' || (self.csv.header && self.csv.delimiter == ',' &&"
-            " self.csv.quote == '\"' && self.csv.__null__ == '')",
-            "is for format csv; remove csv, or write format: csv",
-            ".csv",
-        ),
-        CelRule(
-            "spec.inputs.*.files",
-            "has(self.archive) == (self.done == 'archive')",
-            "archive and done: archive belong together; write both or none",
-            ".done",
-        ),
-        CelRule(
-            "spec.inputs.*",
-            "!has(self.files) || self.files.done == 'keep' || self.?role.orValue('stream') != 'table'",
-            "files.done is for streams: a table is read again; remove it",
-            ".files",
-        ),
+        *_files(),
         CelRule(
             "spec.inputs.*.kafka",
             "!has(self.csv) || (!self.csv.header && (self.format == 'csv'"
@@ -194,6 +176,30 @@ def _inputs() -> list[CelRule]:
             " self.inputs[name].?role.orValue('') == 'table')",
             "join.retention needs eventTime on every stream; add it, or remove retention",
             ".join",
+        ),
+    ]
+
+
+def _files() -> list[CelRule]:
+    return [
+        CelRule(
+            "spec.inputs.*.files",
+            "!has(self.csv) || self.format == 'csv' || (self.csv.header && self.csv.delimiter == ',' &&"
+            " self.csv.quote == '\"' && self.csv.__null__ == '')",
+            "is for format csv; remove csv, or write format: csv",
+            ".csv",
+        ),
+        CelRule(
+            "spec.inputs.*.files",
+            "has(self.archive) == (self.done == 'archive')",
+            "archive and done: archive belong together; write both or none",
+            ".done",
+        ),
+        CelRule(
+            "spec.inputs.*",
+            "!has(self.files) || self.files.done == 'keep' || self.?role.orValue('stream') != 'table'",
+            "files.done is for streams: a table is read again; remove it",
+            ".files",
         ),
     ]
 

@@ -150,6 +150,7 @@ class DriverProcess(Collector):
         from joinlib.checkpoint.lock import Lock
 
         folder = self.document.spec.checkpoint.folder
+        # Not `joinlib.retry`: it waits for as long as it takes, and before each attempt asks whether to stop.
         while not self.stopping.is_set():
             try:
                 return Lock(folder)

@@ -12,6 +12,7 @@ retried for as long as `patience` says. The driver is loaded on the first connec
 without a database do not load it.
 """
 
+import logging
 import os
 import re
 import threading
@@ -27,21 +28,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib import secret
-from joinlib.errors import SpecError
+from joinlib.errors import NotReady, SpecError
 from joinlib.expr.types import name as type_name
-from joinlib.lookup import retry
 from joinlib.lookup.said import said
+from joinlib.retry import backoff, patiently
 from joinlib.source.fit import fits, fitted
 
 if TYPE_CHECKING:
     from adbc_driver_manager import Error
 
 T = TypeVar("T")
+log = logging.getLogger("joinlib.lookup")
+_PAUSES = backoff(0.1, 5.0)
 # Classes of SQLSTATE: connection, resources, shutdown and time-outs, conflicts.
 _PASSING = ("08", "53", "57", "40", "55P03")
 _COPY = "adbc.postgresql.use_copy"
 _USUAL = "PGPASSWORD"  # libpq's, and the default of the spec
 _ROW_BYTES = 24  # of a row without its columns
+
+
+class Unavailable(Exception):
+    """A transient failure of the server; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -125,13 +132,23 @@ class PostgresTable:
         """
         from adbc_driver_manager import Error
 
-        def attempt() -> T:
+        place, patience_s = f"inputs.{self.config.name}", self.config.patience_us / 1e6
+
+        def attempt(_: float) -> T:
             try:
                 return ask()
             except Error as error:
                 raise _translated(error, self.config) from None
 
-        return retry.patient(attempt, f"inputs.{self.config.name}", self.config.patience_us)
+        def warn(reason: BaseException) -> None:
+            log.warning("%s: %s; trying again", place, reason)
+
+        try:
+            return patiently(attempt, _is_transient, patience_s, _PAUSES, warn=warn)
+        except Unavailable as reason:
+            raise NotReady(
+                f"{place}: {reason}, for {patience_s:g} s; run again when it is there, the job goes on where it was"
+            ) from None
 
     def _check(self) -> TableSize:
         with _connection(self.config) as connection, connection.cursor() as cursor:
@@ -352,6 +369,10 @@ def _escaped(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def _is_transient(error: BaseException) -> bool:
+    return isinstance(error, Unavailable)
+
+
 def _translated(error: "Error", config: PostgresConfig) -> Exception:
     """Turn a driver's error into a transient one or a SpecError, in words without a secret
     or a row's value.
@@ -361,5 +382,5 @@ def _translated(error: "Error", config: PostgresConfig) -> Exception:
     state, place = str(getattr(error, "sqlstate", None) or ""), f"inputs.{config.name}"
     reason = said(str(error))
     if state.startswith(_PASSING) or (isinstance(error, OperationalError) and not state and reason.passing):
-        return retry.Passing(reason.text)
+        return Unavailable(reason.text)
     return SpecError(f"{place}: {reason.text}")

@@ -22,7 +22,9 @@ def jvm_lock(spark: SparkSession, checkpoint: Path, patience_s: float = 20.0) ->
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     file = jvm.java.io.RandomAccessFile(str(checkpoint / "lock.jvm"), "rw")
-    end = time.monotonic() + patience_s
+    end = (
+        time.monotonic() + patience_s
+    )  # not `joinlib.retry`: a lock that is taken is an answer, not an error
     while (lock := file.getChannel().tryLock()) is None:
         if time.monotonic() > end:
             raise NotReady(

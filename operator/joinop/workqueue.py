@@ -1,7 +1,7 @@
 """A queue of jobs to reconcile.
 
 Laws: no job is processed twice at once, and none is lost; many triggers make one reconciliation; failures
-wait longer.
+wait longer. No call is repeated: what is done after the wait is whatever the job needs by then.
 """
 
 import asyncio

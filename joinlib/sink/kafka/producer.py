@@ -18,9 +18,11 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from tenacity import wait_fixed
 
 from joinlib.broker import Trouble, codes, settings
 from joinlib.errors import NotReady, SpecError, StreamJoinError
+from joinlib.retry import patiently
 from joinlib.sink.config import KafkaSinkConfig
 from joinlib.sink.kafka.messages import Message, too_large
 from joinlib.spec import duration
@@ -192,16 +194,23 @@ class TransactionalProducer:
             NotReady: The error may pass, but has not in time.
             SpecError: The brokers refuse.
         """
-        end = time.monotonic() + (patience_s or self._patience_s)
-        while True:
-            try:
-                return _bounded(call, max(end - time.monotonic(), 1.0))
-            except KafkaException as e:
-                error = e.args[0]
-                passing = error.retriable() or error.code() in _PASSING
-                if not passing or error.fatal() or self.trouble.hopeless or time.monotonic() > end:
-                    raise self.error(doing, error) from None
-                self._producer.poll(_AGAIN_S)
+        try:
+            return patiently(
+                lambda left: _bounded(call, max(left, 1.0)),
+                self._passing,
+                patience_s or self._patience_s,
+                wait_fixed(_AGAIN_S),
+                sleep=self._producer.poll,
+            )
+        except KafkaException as failed:
+            raise self.error(doing, failed.args[0]) from None
+
+    def _passing(self, failed: BaseException) -> bool:
+        """Return whether the same call may succeed later."""
+        if not isinstance(failed, KafkaException) or self.trouble.hopeless:
+            return False
+        error: KafkaError = failed.args[0]
+        return (error.retriable() or error.code() in _PASSING) and not error.fatal()
 
 
 def _bounded(call: Callable[[float], T], seconds: float) -> T:

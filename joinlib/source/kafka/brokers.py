@@ -16,19 +16,23 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
+from tenacity import wait_fixed
 
 from joinlib.broker import PATIENCE_S, RETRY_S, Settings, Trouble, settings
+from joinlib.retry import patiently
 from joinlib.source.kafka.consumer import consumer_settings
 from joinlib.source.kafka.ranges import Partition
 from joinlib.spec.kafka import KafkaConnection
 
 _EARLIEST, _LATEST = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _ASK_S = 2.0  # per request; the client's own errors are checked in between
+_PAUSE = wait_fixed(0.2)
 _REFRESH_S = 2.0  # new partitions are noticed after so long
 _SAMPLE = 64  # messages
 _SAMPLE_S = 2.0
 _UNKNOWN_BYTES = 1024  # assumed size of a message, if none could be sampled
 _OVERHEAD_BYTES = 128  # memory per message, besides key and value
+_FAILED = KafkaException, TimeoutError
 T = TypeVar("T")
 
 
@@ -80,26 +84,25 @@ class Brokers:
 
     def _patiently(self, doing: str, ask: Callable[[float], T]) -> T:
         """Retry a request until it is answered: for seconds, or longer once the brokers have answered."""
-        until = time.monotonic() + (RETRY_S if self._met else PATIENCE_S)
-        while True:
-            left = until - time.monotonic()
-            try:
-                answer = ask(max(min(left, _ASK_S), 0.5))
-            except (KafkaException, TimeoutError) as e:
-                cause = e.args[0] if e.args and isinstance(e.args[0], KafkaError) else None
-                self._admin.poll(0)
-                if self._final(cause) or left < 1:
-                    raise self._trouble.error(doing, cause) from None
-                time.sleep(0.2)
-            else:
-                self._met = True
-                return answer
+        patience_s = RETRY_S if self._met else PATIENCE_S
+        try:
+            answer = patiently(
+                lambda left: ask(max(min(left, _ASK_S), 0.5)), self._passing, patience_s, _PAUSE
+            )
+        except _FAILED as error:
+            raise self._trouble.error(doing, _cause(error)) from None
+        self._met = True
+        return answer
 
-    def _final(self, cause: KafkaError | None) -> bool:
-        """Return whether to give up. Until a request has succeeded, a refusal is the user's mistake."""
+    def _passing(self, error: BaseException) -> bool:
+        """Return whether to ask again. Until a request has succeeded, a refusal is the user's mistake."""
+        if not isinstance(error, _FAILED):
+            return False
+        self._admin.poll(0)  # report errors that the client has met meanwhile, such as a refused password
         if self._trouble.hopeless:
-            return True
-        return not self._met and cause is not None and not cause.retriable() and cause.code() > 0
+            return False
+        cause = _cause(error)
+        return self._met or cause is None or cause.retriable() or cause.code() <= 0
 
     def _mean(self, topic: str, partition: int, offset: int) -> int | None:
         self._consumer.assign([TopicPartition(topic, partition, offset)])
@@ -129,6 +132,10 @@ class Brokers:
     @cached_property
     def _consumer(self) -> Consumer:
         return Consumer({**consumer_settings(self.connection), "queued.max.messages.kbytes": 1024})
+
+
+def _cause(error: BaseException) -> KafkaError | None:
+    return error.args[0] if error.args and isinstance(error.args[0], KafkaError) else None
 
 
 def _id(id: Any) -> str:

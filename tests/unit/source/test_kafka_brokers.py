@@ -4,8 +4,10 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
-from confluent_kafka import Uuid
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Uuid
 
+from joinlib.errors import InputError
 from joinlib.source.kafka.brokers import Brokers
 from joinlib.spec.kafka import KafkaConnection
 
@@ -28,6 +30,19 @@ class Restarting:
         pass
 
 
+class Refusing(Restarting):
+    """The client of a broker that refuses so many requests, and then answers."""
+
+    def __init__(self, times: int, code: int) -> None:
+        super().__init__(*[3, 7] * 9)
+        self.refusals = [KafkaException(KafkaError(code)) for _ in range(times)]
+
+    def list_offsets(self, asked: dict[Any, Any], **more: Any) -> dict[Any, "Future[Any]"]:
+        if self.refusals:
+            raise self.refusals.pop()
+        return super().list_offsets(asked, **more)
+
+
 def done(value: object) -> "Future[Any]":
     future: Future[Any] = Future()
     future.set_result(value)
@@ -48,3 +63,23 @@ def test_an_old_broker_has_no_ids() -> None:
     admin.high = admin.low = 0
     vars(brokers)["_admin"] = admin
     assert brokers.ends() and brokers.ids == {}
+
+
+def test_a_first_refusal_is_the_users_mistake() -> None:
+    """It is told at once. A cluster that has answered before may be restarting, and is asked again."""
+    brokers = Brokers(KafkaConnection(bootstrap_servers="nowhere:1"), ["t"])
+    vars(brokers)["_admin"] = Refusing(1, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(InputError, match=r"offsets of t: .*; grant it to this user"):
+        brokers.ends()
+    assert brokers.ends() == {("t", 0): (3, 7)}
+
+    vars(brokers)["_admin"] = Refusing(2, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    assert brokers.ends() == {("t", 0): (3, 7)}
+
+
+def test_what_nobody_refused_is_not_repeated() -> None:
+    """An error of the program stays what it is."""
+    brokers = Brokers(KafkaConnection(bootstrap_servers="nowhere:1"), ["t"])
+    vars(brokers)["_admin"] = Restarting()  # it has no offsets to give
+    with pytest.raises(IndexError):
+        brokers.ends()

@@ -17,6 +17,7 @@ HEAVY = {  # of topics, of databases, of specs: a second together
     "pyarrow.dataset",
     "pydantic",
     "sqlglot",
+    "tenacity",
 }
 NUMERIC = {"numba", "pandas"}  # map tasks and units need them, the source's driver part does not
 

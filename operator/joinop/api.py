@@ -19,14 +19,15 @@ import aiohttp
 import orjson
 from kubernetes.aio import dynamic
 from kubernetes.aio.dynamic.exceptions import DynamicApiError
+from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attempt, wait_chain, wait_fixed
 
 from joinlib.deploy import API_VERSION, KIND, MANAGER, Resource
 from joinop.credentials import async_client
 from joinop.names import Object
 from joinop.resources import BY_KIND, EVENT, STREAMJOIN
 
-# Before a request is repeated when the server is busy, unless the server says how long.
-_PAUSES_S = (0.5, 2.0)
+_ATTEMPTS = 3  # of a request, while the server is busy or cannot be reached
+_PAUSES = wait_chain(wait_fixed(0.5), wait_fixed(2.0))  # between them, unless the server says how long
 _LONGEST_S = 30.0  # pause that the server may ask for
 _PAGE = 500  # objects of a listing in one answer
 _APPLY = {"field_manager": MANAGER, "force_conflicts": True}
@@ -48,6 +49,15 @@ class ApiError(Exception):
     def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.status, self.reason, self.retry_after_s = status, reason, retry_after_s
+
+
+def _busy(error: BaseException) -> bool:
+    return isinstance(error, ApiError) and error.status in _BUSY
+
+
+def _wait_s(state: RetryCallState) -> float:
+    error = state.outcome and state.outcome.exception()
+    return error.retry_after_s if isinstance(error, ApiError) and error.retry_after_s else _PAUSES(state)
 
 
 @dataclass(frozen=True)
@@ -193,24 +203,14 @@ class Api:
                 raise
 
     async def _read(self, verb: Verb, *what: Any, **query: Any) -> Any:
-        return await self._repeated(always, verb, *what, **query)
+        return await self._send(always, verb, *what, **query)
 
     async def _write(self, verb: Verb, *what: Any, **query: Any) -> Any:
-        return await self._repeated(self._check, verb, *what, **query)
+        return await self._send(self._check, verb, *what, **query)
 
-    async def _repeated(self, check: Callable[[], None], verb: Verb, *what: Any, **query: Any) -> Any:
+    @retry(retry=retry_if_exception(_busy), stop=stop_after_attempt(_ATTEMPTS), wait=_wait_s, reraise=True)
+    async def _send(self, check: Callable[[], None], verb: Verb, *what: Any, **query: Any) -> Any:
         """Send a request, and repeat it while the server is busy or cannot be reached."""
-        for pause_s in _PAUSES_S:
-            try:
-                return await self._once(check, verb, *what, **query)
-            except ApiError as error:
-                if error.status not in _BUSY:
-                    raise
-                pause_s = error.retry_after_s or pause_s
-            await asyncio.sleep(pause_s)
-        return await self._once(check, verb, *what, **query)
-
-    async def _once(self, check: Callable[[], None], verb: Verb, *what: Any, **query: Any) -> Any:
         async with self._gate:
             check()
             try:

@@ -44,6 +44,7 @@ class ApiServer:
     asked: list[Asked] = field(default_factory=list)
     # Status and headers that the next lists are answered with.
     refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    busy: list[int] = field(default_factory=list)  # status that the next writes are answered with
     port: int = 0
     version: int = 0
     _watches: list[tuple[str, asyncio.Queue[Object]]] = field(default_factory=list)
@@ -127,6 +128,8 @@ class ApiServer:
             return await self._watched(request, kind)
         if len(rest) == 1 and request.method == "GET":
             return self._listed(kind, query)
+        if request.method != "GET" and self.busy:
+            return _refused(self.busy.pop(0))
         body = await request.text()
         return self._one(request.method, kind, namespace, rest[1:], json.loads(body) if body else {})
 

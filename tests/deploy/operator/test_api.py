@@ -95,6 +95,32 @@ def test_a_busy_server_says_when(server: ApiServer, monkeypatch: pytest.MonkeyPa
     assert slept == [0.5, 2.0]
 
 
+def test_each_attempt_is_checked(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator that is replaced while it waits for a busy server does not repeat what it was to write."""
+
+    async def sleep(_: float) -> None:
+        pass
+
+    allowed = iter([True])
+
+    def check() -> None:
+        if not next(allowed, False):
+            raise RuntimeError("replaced")
+
+    async def write() -> None:
+        api = await Api.connected(check)
+        try:
+            await api.apply({"apiVersion": "v1", "kind": "Service", **small(1)})
+        finally:
+            await api.close()
+
+    monkeypatch.setattr("joinop.api.asyncio.sleep", sleep)
+    server.busy.append(503)
+    with pytest.raises(RuntimeError, match="replaced"):
+        asyncio.run(write())
+    assert len(server.asked) == 1
+
+
 def child(version: int, uid: str = "u") -> Object:
     metadata = {"name": "late-driver", "namespace": "shop", "uid": uid, "resourceVersion": str(version)}
     return {"kind": "Service", "metadata": {**metadata, "labels": names.labels("late", "driver")}, "spec": {}}

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-from joinlib.state import unit as units
+from joinlib.worker import Worker, using
 from tests.schedule import Scheduling, by_length
 
 settings.register_profile(
@@ -67,7 +67,8 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _let_go_of_state() -> Iterator[None]:
-    """Tests make thousands of units; each holds files open for as long as a worker would keep it."""
-    yield
-    units._open.clear()
+def _a_worker() -> Iterator[None]:
+    """Each test is a worker of its own: what it has opened is closed with it."""
+    with using(Worker()) as worker:
+        yield
+    worker.close()

@@ -24,9 +24,9 @@ import pyarrow as pa
 from confluent_kafka import Producer
 
 from joinlib.sink.config import KafkaSinkConfig
-from joinlib.sink.kafka import sink as kafka_sink
 from joinlib.sink.kafka.messages import messages
 from joinlib.sink.kafka.sink import KafkaSink
+from joinlib.worker import current
 from tests.configs import results
 from tests.kafka.broker import Broker, running
 
@@ -127,10 +127,10 @@ def overhead(broker: Broker, units: int) -> dict[str, float]:
             box.close()
 
     def anew(batch: int) -> None:
-        kafka_sink._kept.clear()
+        current().close()
         _batch(target, batch, parts)
 
-    kafka_sink._MOST = 2 * max(UNITS)
+    current().producers.most = 2 * max(UNITS)
     target = _target(broker, "json")
     without = _median(plain)
     task = _median(lambda batch: _batch(target, batch, parts))
@@ -138,7 +138,7 @@ def overhead(broker: Broker, units: int) -> dict[str, float]:
     fresh = _median(anew)
     target = _target(broker, "json")
     each = _median(of_units)
-    kafka_sink._kept.clear()
+    current().close()
     return {
         "without": round(without, 1),
         "of_the_task": round(task - without, 1),

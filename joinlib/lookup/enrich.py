@@ -7,7 +7,7 @@ Lookups run one after the other, a batch at a time.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +26,7 @@ from joinlib.lookup.used import Used
 from joinlib.lookup.version import Points, Version
 from joinlib.model.joins import Lookup
 from joinlib.route.split import block_schema, prepare
+from joinlib.worker import Keep, current
 
 Positions = npt.NDArray[np.signedinteger]
 _ROWS = 1 << 20  # rows that are looked up together, by one query
@@ -117,22 +118,20 @@ def finder(task: TableTask, versions: Mapping[int, int], folder: Path, units: in
     table = task.lookup.table
     if task.full:
         number, ranged = versions.get(table.number, 0), task.lookup.range is not None
-        version = _opened(task.version(number), table.keys, hash_bits, ranged)
+        version = _opened((task.version(number), table.keys, hash_bits, ranged))
         return VersionLookup(version, number, task.lookup.caching.budget)
     budget = task.lookup.caching.budget // units
     own = folder / f"table-{table.number}"
-    key = (own, budget)
-    if key not in _caches:
-        _caches[key] = LookupCache(own, block_schema(table), table.keys, budget, hash_bits)
-    return DatabaseLookup(task, _caches[key], hash_bits)
+    kept: Keep[tuple[Path, int], LookupCache] = current().tables
+    cache = kept.made(
+        (own, budget), lambda: LookupCache(own, block_schema(table), table.keys, budget, hash_bits)
+    )
+    return DatabaseLookup(task, cache, hash_bits)
 
 
-_caches: dict[tuple[Path, int], LookupCache] = {}  # losing one costs the time to map it again
-
-
-@lru_cache(maxsize=32)
-def _opened(folder: Path, keys: tuple[str, ...], hash_bits: int, ranged: bool) -> Version:
-    return Version(folder, keys, hash_bits, ranged)
+def _opened(which: tuple[Path, tuple[str, ...], int, bool]) -> Version:
+    kept: Keep[tuple[Path, tuple[str, ...], int, bool], Version] = current().versions
+    return kept.made(which, partial(Version, *which))
 
 
 def enriched(

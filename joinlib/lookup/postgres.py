@@ -33,6 +33,7 @@ from joinlib.expr.types import name as type_name
 from joinlib.lookup.said import said
 from joinlib.retry import backoff, patiently
 from joinlib.source.fit import fits, fitted
+from joinlib.worker import Keep, current
 
 if TYPE_CHECKING:
     from adbc_driver_manager import Error
@@ -259,6 +260,12 @@ class _Slot:
         self.timer: threading.Timer | None = None
 
     def close(self) -> None:
+        """Close the connection, once the query that runs on it has ended."""
+        with self.lock:
+            self.drop()
+
+    def drop(self) -> None:
+        """Close the connection. The caller holds the lock."""
         from adbc_driver_manager import Error
 
         connection, self.connection = self.connection, None
@@ -276,13 +283,12 @@ class _Slot:
         with self.lock:
             self.timer = None
             if time.monotonic() - self.used >= _IDLE_S:
-                self.close()
+                self.drop()
             elif self.connection is not None:
                 self.watch()
 
 
 _IDLE_S = 5.0
-_slots: dict[tuple[int, PostgresConfig], _Slot] = {}  # keyed by process: a connection cannot survive a fork
 
 
 @contextmanager
@@ -295,15 +301,15 @@ def _connection(config: PostgresConfig) -> Iterator[Any]:
 @contextmanager
 def _kept(config: PostgresConfig) -> Iterator[Any]:
     """Use this process's connection to the database of `config`; it is closed after an error."""
-    key = (os.getpid(), replace(config, name="", table=None, query=None))
-    slot = _slots.setdefault(key, _Slot())
+    kept: Keep[PostgresConfig, _Slot] = current().connections
+    slot = kept.made(replace(config, name="", table=None, query=None), _Slot)
     with slot.lock:
         try:
             if slot.connection is None:
                 slot.connection = _opened(config)
             yield slot.connection
         except BaseException:
-            slot.close()
+            slot.drop()
             raise
         slot.used = time.monotonic()
         if slot.timer is None:

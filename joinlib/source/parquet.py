@@ -8,7 +8,7 @@ the rows before its slice.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,8 +18,10 @@ from joinlib.errors import InputError
 from joinlib.source.fit import check_types, fitted
 from joinlib.source.fresh import Unreadable, check_fresh
 from joinlib.source.slices import BATCH_ROWS, FileRange, Slice
+from joinlib.worker import Keep, current
 
 WHOLE_BYTES = 64 << 20
+_Group = tuple[str, int, int, int, tuple[str, ...]]  # path, size, time, row group, columns
 
 
 def cut(path: Path, schema: pa.Schema) -> list[FileRange]:
@@ -79,8 +81,8 @@ def _rows(slice: Slice, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     if several and _bytes(group, columns) > WHOLE_BYTES:
         yield from _streamed(slice, columns)
         return
-    decode = _decoded if several else _decoded.__wrapped__  # a group of one slice is not read again
-    table = decode(slice.path, slice.size, slice.mtime_ns, slice.group, columns)
+    which = slice.path, slice.size, slice.mtime_ns, slice.group, columns
+    table = _kept(which) if several else _decoded(which)  # a group of one slice is not read again
     yield from table.slice(slice.start, slice.stop - slice.start).to_batches(BATCH_ROWS)
 
 
@@ -90,8 +92,13 @@ def _bytes(group: pq.RowGroupMetaData, columns: tuple[str, ...]) -> int:
     return sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in columns)
 
 
-@lru_cache(maxsize=2)
-def _decoded(path: str, size: int, mtime_ns: int, group: int, columns: tuple[str, ...]) -> pa.Table:
+def _kept(which: _Group) -> pa.Table:
+    kept: Keep[_Group, pa.Table] = current().row_groups
+    return kept.made(which, partial(_decoded, which))
+
+
+def _decoded(which: _Group) -> pa.Table:
+    path, _, _, group, columns = which
     with _opened(path) as file:
         return file.read_row_group(group, columns=list(columns), use_threads=False)
 

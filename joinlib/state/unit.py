@@ -21,10 +21,9 @@ from joinlib.state.location import Location
 from joinlib.state.manifest import Manifest
 from joinlib.state.segment import Written
 from joinlib.state.side import Side
+from joinlib.worker import Keep, current
 
 Retired = tuple[tuple[int, str, int], ...]  # (batch, name, bytes)
-# Open units and their runs, by folders. A cache: losing it costs the time to map the files again.
-_open: dict[tuple[Path, Path], tuple[str, "Unit"]] = {}
 
 
 class Unit:
@@ -125,11 +124,12 @@ def hold(
     run: identifies the run this process belongs to. Files that another run left open may have been damaged
     since, and are compared with the manifest again.
     """
+    kept: Keep[tuple[Path, Path], tuple[str, Unit]] = current().units
     key = (segments, indexes)
-    opened, unit = _open.get(key, ("", None))
+    opened, unit = kept.get(key) or ("", None)
     if unit is None or opened != run or not indexes.exists():
         unit = Unit(segments, indexes, skip_bits, configs, tuning)
-        _open[key] = run, unit
+        kept.put(key, (run, unit))
     with locked(indexes / "lock"):
         unit.open(manifest)
         yield unit

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,22 +13,14 @@ from confluent_kafka import KafkaError
 
 from joinlib.errors import NotReady, SpecError, StateError
 from joinlib.sink.config import KafkaSinkConfig
-from joinlib.sink.kafka import sink as kafka_sink
 from joinlib.sink.kafka.producer import TransactionalProducer
 from joinlib.sink.kafka.sink import KafkaSink
 from joinlib.sink.kafka.topic import reached
+from joinlib.worker import Worker, current, using
 from tests.configs import results
 from tests.kafka.broker import PASSWORD, USER, Broker, _free_ports
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@pytest.fixture(autouse=True)
-def _new_process() -> Iterator[None]:
-    """Channels are kept by process; a test is one."""
-    kafka_sink._kept.clear()
-    yield
-    kafka_sink._kept.clear()
 
 
 def rows(*values: int) -> pa.RecordBatch:
@@ -57,7 +48,7 @@ def test_a_batch_that_runs_again_is_skipped(broker: Broker) -> None:
     to = target(broker, broker.topic("sent-again", 2))
     send(to, 0, 1, 2)
     send(to, 0, 1, 2)
-    kafka_sink._kept.clear()
+    current().close()
     send(to, 0, 1, 2)
     send(to, 5, 3)
     send(to, 5, 3)
@@ -105,7 +96,7 @@ def test_a_frozen_attempt_does_no_harm(broker: Broker) -> None:
     send(to, 0, 1)
     with pytest.raises(NotReady, match="another run of this checkpoint has taken over"):
         frozen.close()
-    kafka_sink._kept.clear()
+    current().close()
     asleep.write(rows(1))
     asleep.close()
     assert values(broker, to.topic) == [1]
@@ -114,12 +105,10 @@ def test_a_frozen_attempt_does_no_harm(broker: Broker) -> None:
 def test_two_processes_take_turns(broker: Broker) -> None:
     """Each has a channel of its own, of which one is out of date when its turn comes."""
     to = target(broker, broker.topic("turns"))
-    processes: list[dict[Any, Any]] = [{}, {}]
+    processes = [Worker(), Worker()]
     for batch in range(6):
-        kafka_sink._kept.clear()
-        kafka_sink._kept.update(processes[batch % 2])
-        send(to, batch, batch)
-        processes[batch % 2] = dict(kafka_sink._kept)
+        with using(processes[batch % 2]):
+            send(to, batch, batch)
     assert values(broker, to.topic) == list(range(6))
 
 
@@ -127,7 +116,7 @@ def test_an_old_copy_of_a_checkpoint_is_refused(broker: Broker) -> None:
     """Its batches are not those that are in the topic."""
     to = target(broker, broker.topic("old"))
     send(to, 7, 1)
-    kafka_sink._kept.clear()
+    current().close()
     with pytest.raises(
         StateError, match="holds batch 7 of this checkpoint, which is at batch 3: it is an old copy"
     ):
@@ -149,9 +138,9 @@ def test_what_kafka_may_have_forgotten_is_refused(broker: Broker) -> None:
     with pytest.raises(StateError, match=r"Kafka has forgotten whether its results are in topic forgotten"):
         KafkaSink(doubtful, 0, 3).write(rows(1))
     send(to, 2, 1)
-    kafka_sink._kept.clear()
+    current().close()
     send(doubtful, 3, 2)
-    kafka_sink._kept.clear()
+    current().close()
     send(doubtful, 3, 2)
     assert values(broker, to.topic) == [1, 2]
 

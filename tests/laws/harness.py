@@ -30,6 +30,7 @@ from joinlib.state import segment
 from joinlib.state import unit as units
 from joinlib.state.manifest import Manifest, decode, empty
 from joinlib.state.segment import Written
+from joinlib.worker import current
 
 Batch = Mapping[str, pa.RecordBatch]  # source -> its rows
 Block = tuple[int, int, bytes | Written, int]  # input, sequence, the rows or the file that holds them, role
@@ -184,7 +185,7 @@ class Flow(Running):
         n, trouble = self.done, self.trouble
         before = self.units[u]
         if n in trouble.restart:
-            units._open.clear()
+            current().close()
         if n in trouble.lost:
             shutil.rmtree(self.folder / "indexes" / f"{u:05d}", ignore_errors=True)
         if n in trouble.dies:
@@ -195,7 +196,7 @@ class Flow(Running):
         if n in trouble.fails:
             assert Counter(lost) == Counter(rows)
         if n in trouble.late:
-            units._open.clear()
+            current().close()
             late, manifest = self.attempt(u, before, data, ticks)
             same = state_of(manifest) == state_of(self.units[u])
             assert Counter(late) == Counter(rows) and same, "two attempts of one batch differ"

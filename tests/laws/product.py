@@ -30,9 +30,9 @@ from joinlib.sink.publish import publish
 from joinlib.source.files import FileInput
 from joinlib.spark.job import Report
 from joinlib.spec.model import StreamJoin
-from joinlib.state import unit as units
 from joinlib.state.location import local_folder
 from joinlib.state.manifests import Manifests
+from joinlib.worker import current
 from tests.laws.harness import state_of
 
 Rows = list[pa.RecordBatch]
@@ -97,7 +97,7 @@ class Product:
         return None if end == self.offset else orjson.loads(orjson.dumps(end))
 
     def _restart(self) -> None:
-        units._open.clear()
+        current().close()
         for task in self.plan.join.chain():
             shutil.rmtree(local_folder(task.state), ignore_errors=True)
         self.composer = self._composer()

@@ -14,6 +14,7 @@ import pytest
 from joinlib.errors import NotReady, SpecError
 from joinlib.lookup import postgres
 from joinlib.lookup.postgres import PostgresConfig, PostgresTable
+from joinlib.worker import current
 from tests import configs
 from tests.postgres.database import PASSWORD, Database
 
@@ -247,8 +248,7 @@ def test_a_password_that_changes(database: Database, tmp_path: Path) -> None:
     database.execute("ALTER ROLE joiner PASSWORD 'an0ther'", as_superuser=True)
     try:
         assert table.fetch(["k"], keys).num_rows == 2, "a connection that is open stays"
-        for slot in list(postgres._slots.values()):
-            slot.close()
+        current().close()
         with pytest.raises(SpecError, match="password authentication failed") as refused:
             table.fetch(["k"], keys)
         assert PASSWORD not in str(refused.value)
@@ -276,8 +276,7 @@ def test_no_connection_is_free(database: Database) -> None:
     """At the server's limit a reader waits its turn; and one process never takes more than one."""
     database.fill("busy", pa.table({"k": [1, 2, 3]}))
     database.execute("ALTER ROLE joiner CONNECTION LIMIT 1", as_superuser=True)
-    for slot in list(postgres._slots.values()):
-        slot.close()
+    current().close()
     table = PostgresTable(config(database, table="busy"), pa.schema([("k", pa.int64())]))
     try:
         with database.connected() as connection:
@@ -291,33 +290,48 @@ def test_no_connection_is_free(database: Database) -> None:
         database.execute("ALTER ROLE joiner CONNECTION LIMIT -1", as_superuser=True)
 
 
+def connections(database: Database) -> int:
+    """How many the server has of ours."""
+    count = "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = 'streamjoin'"
+    found = database.execute(count, as_superuser=True)
+    assert found is not None
+    return int(found.column("n")[0].as_py())
+
+
+def until(database: Database, wanted: int) -> None:
+    end = time.monotonic() + 20
+    while connections(database) != wanted:  # a server takes a moment to see that a client is gone
+        assert time.monotonic() < end, wanted
+        time.sleep(0.05)
+
+
+def test_a_worker_that_closes_lets_its_connection_go(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, and not when it has been idle for long."""
+    monkeypatch.setattr(postgres, "_IDLE_S", 60.0)
+    database.fill("let_go", pa.table({"k": [1, 2, 3]}))
+    table = PostgresTable(config(database, table="let_go"), pa.schema([("k", pa.int64())]))
+    until(database, 0)
+    table.fetch(["k"], [pa.array([1])])
+    assert connections(database) == 1
+    current().close()
+    until(database, 0)
+    assert table.fetch(["k"], [pa.array([3])]).num_rows == 1, "another one is opened"
+
+
 def test_an_idle_connection_is_given_back(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept between queries, closed when none has come for a while, and opened again by the next."""
     monkeypatch.setattr(postgres, "_IDLE_S", 0.3)
-    for slot in list(postgres._slots.values()):
-        slot.close()
     database.fill("idle", pa.table({"k": [1, 2, 3]}))
     table = PostgresTable(
         config(database, table="idle", timeout_us=9_000_000), pa.schema([("k", pa.int64())])
     )
-    count = "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = 'streamjoin'"
-
-    def connections() -> int:
-        found = database.execute(count, as_superuser=True)
-        assert found is not None
-        return int(found.column("n")[0].as_py())
-
-    def until(wanted: int) -> None:
-        end = time.monotonic() + 20
-        while connections() != wanted:  # a server takes a moment to see that a client is gone
-            assert time.monotonic() < end, wanted
-            time.sleep(0.05)
-
-    until(0)
+    until(database, 0)
     for _ in range(2):
         for _ in range(3):
             table.fetch(["k"], [pa.array([1])])
-        assert connections() <= 1
-        until(0)
+        assert connections(database) <= 1
+        until(database, 0)
     assert table.check().rows
-    until(0)
+    until(database, 0)

@@ -8,8 +8,6 @@ there already. If the task is killed before the commit, the transaction is abort
 opened next; if after it, the marker shows it.
 """
 
-from collections import OrderedDict
-
 import pyarrow as pa
 
 from joinlib import fault
@@ -17,10 +15,7 @@ from joinlib.errors import StateError, StreamJoinError
 from joinlib.sink.config import KafkaSinkConfig
 from joinlib.sink.kafka.messages import messages
 from joinlib.sink.kafka.producer import TransactionalProducer
-
-_MOST = 8
-# The idle producers of this process, each with its marker.
-_kept: OrderedDict[tuple[str, str, int], tuple[TransactionalProducer, int]] = OrderedDict()
+from joinlib.worker import Keep, current
 
 
 class KafkaSink:
@@ -52,7 +47,7 @@ class KafkaSink:
         self._keep(self._channel, self.batch + 1)
 
     def _begin(self) -> None:
-        kept = _kept.pop(self._key, None)
+        kept = _idle().take(self._key)
         if kept is not None and self._begun(*kept):
             return
         channel = TransactionalProducer(self.target, self.partition)
@@ -90,13 +85,16 @@ class KafkaSink:
 
     def _keep(self, channel: TransactionalProducer, marker: int) -> None:
         if channel.sound:
-            _kept[self._key] = channel, marker
-        if len(_kept) > _MOST:
-            _kept.popitem(last=False)
+            _idle().put(self._key, (channel, marker))
 
     @property
     def _key(self) -> tuple[str, str, int]:
         return self.target.job, self.target.topic, self.partition
+
+
+def _idle() -> Keep[tuple[str, str, int], tuple[TransactionalProducer, int]]:
+    """The producers of this process that no task uses, each with its marker."""
+    return current().producers
 
 
 def _forgotten(target: KafkaSinkConfig, batch: int) -> StateError:

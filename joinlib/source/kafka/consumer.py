@@ -5,7 +5,6 @@ a range is over when a message at or after its end arrives, or when the partitio
 """
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
 
@@ -14,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from joinlib.broker import RETRY_S, Settings, Trouble, codes, settings
 from joinlib.errors import InputError, StreamJoinError
 from joinlib.spec.kafka import KafkaConnection
+from joinlib.worker import Keep, current
 
 _AT_ONCE = 10_000  # messages taken from the client at once
 _WAIT_S = 0.05  # how long to wait for as many; a range with gaps takes at least so long
@@ -99,7 +99,7 @@ class SharedConsumer:
 
     def _broken(self, doing: str, error: KafkaError | None) -> StreamJoinError:
         """Drop this consumer and return the error. The next one reads the secrets again."""
-        _sources.pop((os.getpid(), self.connection), None)
+        _consumers().take(self.connection)
         return self.trouble.error(doing, error)
 
     def _passed_over(self, topic: str, partition: int, at: int, stop: int, reset: bool) -> int:
@@ -122,12 +122,10 @@ def _offset(message: Message) -> int:
     return offset
 
 
-_sources: dict[tuple[int, KafkaConnection], SharedConsumer] = {}
+def _consumers() -> Keep[KafkaConnection, SharedConsumer]:
+    return current().consumers
 
 
 def source(connection: KafkaConnection) -> SharedConsumer:
     """Return this process's consumer for a cluster, made on first use."""
-    key = os.getpid(), connection
-    if key not in _sources:
-        _sources[key] = SharedConsumer(connection)
-    return _sources[key]
+    return _consumers().made(connection, lambda: SharedConsumer(connection))

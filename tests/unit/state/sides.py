@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from joinlib.model.side import SideConfig
 from joinlib.model.tuning import Tuning
-from joinlib.state import unit as units
 from joinlib.state.manifest import Manifest, SideManifest, decode, empty
 from joinlib.state.side import Arrival, Side
 from joinlib.state.unit import Unit, hold
+from joinlib.worker import current
 
 UTC = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema([("$hash", pa.uint64()), ("a.v", pa.int64()), ("a.t", UTC)])
@@ -54,7 +54,7 @@ class Store:
     @contextmanager
     def open(self, new_process: bool = False, run: str = "") -> Iterator[Unit]:
         if new_process:
-            units._open.clear()
+            current().close()
         with hold(self.segments, self.indexes, 0, [self.config], self.tuning, self.manifest, run) as unit:
             yield unit
 

@@ -10,9 +10,9 @@ import pytest
 from joinlib.errors import StateError
 from joinlib.model.tuning import Tuning
 from joinlib.state import segment
-from joinlib.state import unit as units
 from joinlib.state.manifest import Manifest, decode
 from joinlib.state.side import Arrival
+from joinlib.worker import current
 from tests.unit.state.sides import FOREVER, MARKED, SMALL, Store, newest, rows, work
 
 FILES = Tuning(file_bytes=0)  # each segment is a file, however few its rows
@@ -92,7 +92,7 @@ def test_few_rows_make_no_file(tmp_path: Path) -> None:
 
 def lose_indexes(store: Store) -> None:
     """As a new process on another executor finds it."""
-    units._open.clear()
+    current().close()
     for path in store.indexes.glob("*.index"):
         path.unlink()
 
@@ -242,7 +242,7 @@ def test_an_open_unit_holds_one_file_an_index(tmp_path: Path) -> None:
     for batch in range(3):
         store.batch(batch, [1, 2, 3], mark=[2])
     assert {p.suffix for p in _held(tmp_path)} == {".index"}
-    units._open.clear()
+    current().close()
     assert not _held(tmp_path)
 
 

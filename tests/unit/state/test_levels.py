@@ -17,6 +17,7 @@ from joinlib.model.tuning import Tuning
 from joinlib.state import unit as units
 from joinlib.state.levels import due
 from joinlib.state.manifest import Manifest, Merge, Run, Segment, empty
+from joinlib.worker import current
 from tests.unit.state.sides import FOREVER, MARKED, Store, newest
 
 TINY = Tuning(levelled=True, file_bytes=0, seal_rows=4, fanout=3, piece_bytes=400, retain_batches=1)
@@ -111,7 +112,7 @@ def test_killed_in_a_seal_or_a_merge(point: str, tmp_path: Path, monkeypatch: py
         (faults / f"{point}:{n}").touch()
         deaths += _dies(lambda work=work: killed.batch(*work))
         (faults / f"{point}:{n}").unlink(missing_ok=True)
-        units._open.clear()
+        current().close()
         killed.batch(*work)
         assert killed.saved == calm.saved
 
@@ -218,7 +219,7 @@ def test_the_budget_may_change(tmp_path: Path) -> None:
     ]
     for n in range(40):
         store.tuning = some[n // 3 % 4]
-        units._open.clear()
+        current().close()
         store.batch(n, [2 * n, 2 * n + 1], mark=[2 * n - 7])
 
     assert store.content() == [(v, v % 2 == 1 and v <= 71) for v in range(80)]
@@ -231,7 +232,7 @@ def test_a_merge_that_has_begun_is_finished(tmp_path: Path) -> None:
         store.batch(store.manifest.batch + 1, [2 * store.manifest.batch, 2 * store.manifest.batch + 1])
     whole = store.content()
     store.tuning = replace(store.tuning, levelled=False)
-    units._open.clear()
+    current().close()
     for _ in range(40):
         store.batch(store.manifest.batch + 1, [])
 
@@ -261,7 +262,7 @@ def test_runs_and_merges_are_told(levelled: bool, tmp_path: Path) -> None:
     store, told = Store(tmp_path, FOREVER, replace(TINY, levelled=levelled, max_runs=3)), 0
     for n in range(60):
         store.batch(n, [2 * n, 2 * n + 1])
-        _, unit = units._open[store.segments, store.indexes]
+        _, unit = current().units.get((store.segments, store.indexes))
         files = [f for kind in ("sorted", "merged") for f in store.segments.glob(f"0-{n:08d}-{kind}-*")]
         assert unit.merged_bytes == sum(f.stat().st_size for f in files)
         told += unit.merged_bytes

@@ -82,7 +82,9 @@ def test_a_topic_that_was_made_again(tmp_path: Path, high: int) -> None:
     slices = opened(tmp_path, brokers).discover()
 
     brokers.ids, brokers.now = {"t": "new"}, {("t", 0): (0, high)}
-    with pytest.raises(InputError, match=r"topic t, partition 0.*deleted and created again.*onMissingOffsets: reset"):
+    with pytest.raises(
+        InputError, match=r"topic t, partition 0.*deleted and created again.*onMissingOffsets: reset"
+    ):
         opened(tmp_path, brokers).discover()
     again = opened(tmp_path, brokers, on_missing_offsets="reset")
     known = again.discover()

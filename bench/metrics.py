@@ -169,7 +169,7 @@ def run(folder: Path, port: int, rounds: int) -> dict[str, Any]:
         flow._reports = _Queue(flow._reports, tell)
 
     module.Flow.__init__, module.generate_latest = counted, exposed  # type: ignore[method-assign]
-    http = module.Server(module.application(driver.answers()), port)
+    http = module.HttpServer(module.application(driver.answers()), port)
     http.start()
     answer = threading.Thread(target=_first, args=(port,))
     answer.start()

@@ -173,7 +173,7 @@ def test_equal_hashes_are_not_equal_groups(stored: list[Row], sought: list[Row])
         groups.add(partial(batch(stored), asked))
         groups.write(0, 1)
         part = partial(batch(sought), asked)
-        found = groups.found(part)
+        found = groups.stored(part)
         merged = merge([part, *found], asked)
 
     keys = {r[:2] for r in defined(sought, 2)}

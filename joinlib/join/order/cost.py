@@ -1,6 +1,5 @@
-"""The cost, in seconds, of carrying one row through a sequence of probes (dpPick, equations 4 to 8)."""
+"""The cost, in seconds, of carrying one row through a sequence of probes (dpPick, equations 2 to 5 and 8 to 10)."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,11 +10,6 @@ Pair = tuple[int, int]  # <l, r>: tuples that contain input l probe input r
 def hashed(keys: float, slots: int, basic: float = 1.0) -> float:
     """Return equation 5, f(κ) of a hash table: the fixed cost of a query plus half the mean chain."""
     return basic + keys / (2 * slots)
-
-
-def sorted_(keys: float) -> float:
-    """Return equation 6, f(κ) of a sorted array."""
-    return math.log2(max(keys, 2.0))
 
 
 @dataclass(frozen=True)

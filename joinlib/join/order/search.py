@@ -1,31 +1,15 @@
-"""Finds the cheapest sequence of probes (dpPick, algorithms 3 and 4).
+"""Finds the cheapest sequence of probes (dpPick, algorithm 3).
 
 The cost of the probes after a step depends on which inputs are bound before them, not on their order. So the
 best remainder is found once for each set of bound inputs: O(2^n n²) steps instead of n! sequences.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import cache
 
 from joinlib.join.order.cost import CostModel, Pair
 
 Sequence = tuple[Pair, ...]
-
-
-def sequences(edges: Collection[Pair], start: int) -> Iterator[Sequence]:
-    """Yield every sequence that begins at `start` and reaches all inputs (algorithm 4).
-
-    For tests and few inputs.
-    """
-    inputs = {i for edge in edges for i in edge} | {start}
-
-    def walk(bound: frozenset[int], done: Sequence) -> Iterator[Sequence]:
-        if len(bound) == len(inputs):
-            yield done
-        for edge in possible(edges, bound):
-            yield from walk(bound | {edge[1]}, (*done, edge))
-
-    return walk(frozenset([start]), ())
 
 
 def exact(model: CostModel, edges: Collection[Pair], start: int) -> Sequence:

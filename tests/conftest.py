@@ -18,6 +18,7 @@ from tests.schedule import Scheduling, by_length
 settings.register_profile(
     "quick", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("brief", parent=settings.get_profile("quick"), max_examples=15)
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
 settings.register_profile("ci", parent=settings.get_profile("quick"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "quick")
@@ -27,7 +28,17 @@ _LONG = ("slow", "spark", "cluster")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help=f"skip the tests marked {', '.join(_LONG)}")
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help=f"skip the tests marked {', '.join(_LONG)}, and try few examples of each law",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the tests are collected: `@settings` takes what it does not say from the profile of the moment."""
+    if config.option.quick:
+        settings.load_profile("brief")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:

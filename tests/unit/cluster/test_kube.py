@@ -23,6 +23,7 @@ def kube(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kube:
     return Kube("space")
 
 
+@pytest.mark.slow
 def test_no_answer_in_time_means_not_yet(kube: Kube) -> None:
     """It is asked again."""
     asked = iter([("wide", 0.5), ("name", 600)])
@@ -34,6 +35,7 @@ def test_no_answer_in_time_means_not_yet(kube: Kube) -> None:
     assert kube.until("it answers", get)
 
 
+@pytest.mark.slow
 def test_a_picture_says_what_it_could_not_see(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> None:
     """And shows what comes after that."""
     run = Kube.run

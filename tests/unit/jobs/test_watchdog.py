@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 _DRIVER = """
 import subprocess, sys
 from joinlib.lease import clock
@@ -43,6 +45,7 @@ def say(process: subprocess.Popen[str], command: str) -> None:
     process.stdin.flush()
 
 
+@pytest.mark.slow
 def test_ends_the_whole_group_when_it_hears_nothing() -> None:
     """The driver and all that it has started; not before the time is over."""
     process, child = driver(1.0)
@@ -54,6 +57,7 @@ def test_ends_the_whole_group_when_it_hears_nothing() -> None:
     assert _gone(child)
 
 
+@pytest.mark.slow
 def test_a_frozen_driver_is_ended_while_it_is_frozen() -> None:
     """The watchdog does not depend on it."""
     process, child = driver(0.7)

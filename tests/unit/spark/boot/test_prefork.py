@@ -71,6 +71,7 @@ def owning() -> Iterator[Owner]:
     until(lambda: not owner.python.parent.exists())
 
 
+@pytest.mark.slow
 def test_a_forked_process_is_as_one_that_was_started(owner: Owner, tmp_path: Path) -> None:
     """Input, output, folder, variables, arguments and exit code are the asker's; and it was forked."""
     (tmp_path / "told.py").write_text(
@@ -122,6 +123,7 @@ def hang_up(process: int) -> None:
     os.killpg(process, signal.SIGTERM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [kill, hang_up])
 def test_all_end_with_the_owner(end: Callable[[int], None]) -> None:
     """However that one ends: no process stays, and no folder (see `owning`)."""

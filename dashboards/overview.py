@@ -12,7 +12,9 @@ SLOW_S, LATE_S = 10, 60
 def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON."""
     says = "Is it keeping up? Rates, lag, time of batches, state and executors of one StreamJoin."
-    return house.board("overview", "Overview", says, [_now(), _flow(), _batches(), _time(), _state()])
+    return house.board(
+        "overview", "Overview", says, [_now(), _flow(), _batches(), _time(), _changes(), _state()]
+    )
 
 
 def _now() -> Row:
@@ -170,6 +172,31 @@ def _time() -> Row:
                 house.ROWS_RATE,
                 Ask(rate("streamjoin_late_rows_total", "input"), "{{input}}"),
                 span=8,
+            ),
+        ],
+    )
+
+
+def _changes() -> Row:
+    return Row(
+        "Changes",
+        [
+            house.lines(
+                "Deleted rows",
+                "Rows per second that came as deletions; an update is a deletion and an insertion. Unknown: those"
+                " whose row was not there, which were left out.",
+                house.ROWS_RATE,
+                Ask(rate("streamjoin_deleted_rows_total", "input"), "{{input}}"),
+                Ask(rate("streamjoin_unknown_deleted_rows_total", "input"), "{{input}} unknown"),
+                span=12,
+            ),
+            house.lines(
+                "Dead rows",
+                "Rows of the state that were deleted and are not merged away yet: up to a third of what is there.",
+                house.COUNT,
+                Ask(gauge("streamjoin_dead_rows"), "dead"),
+                Ask(gauge("streamjoin_state_rows"), "all"),
+                span=12,
             ),
         ],
     )

@@ -59,6 +59,8 @@ class Figures:
     batch: int | None = None  # number of the latest batch
     late: tuple[int, ...] = ()  # by input
     bad: tuple[int, ...] = ()  # messages, by input
+    deleted: tuple[int, ...] = ()  # rows that came as deletions, by input
+    unknown: tuple[int, ...] = ()  # deletions without a row, by input
     merged_bytes: int = 0
     receipts: Mapping[int, "Receipt"] = field(default_factory=dict)  # the latest of each unit
     latest: tuple["Receipt", ...] = ()  # those of the latest batch that had work for a unit
@@ -77,6 +79,11 @@ class Figures:
     @property
     def state_rows(self) -> int:
         return sum(r.state_rows for r in self.receipts.values())
+
+    @property
+    def dead_rows(self) -> int:
+        """Rows of the state that were deleted, until a merge leaves them out."""
+        return sum(r.dead_rows for r in self.receipts.values())
 
     @property
     def state_bytes(self) -> int:
@@ -119,6 +126,8 @@ class Figures:
             bad=_sum(
                 self.bad, [(max(column),) for column in zip(*(r.bad for r in report.receipts), strict=True)]
             ),
+            deleted=_sum(self.deleted, list(zip(*(r.deleted for r in report.receipts), strict=True))),
+            unknown=_sum(self.unknown, list(zip(*(r.unknown for r in report.receipts), strict=True))),
             merged_bytes=self.merged_bytes + sum(r.merged_bytes for r in report.receipts),
             receipts=receipts,
             latest=report.receipts or self.latest,
@@ -161,7 +170,7 @@ class Figures:
 def beginning(inputs: int, now: float) -> Figures:
     """Return the figures before the first batch."""
     zeros = (0,) * inputs
-    return Figures(now, (Mark(now, zeros, 0),), late=zeros, bad=zeros)
+    return Figures(now, (Mark(now, zeros, 0),), late=zeros, bad=zeros, deleted=zeros, unknown=zeros)
 
 
 def _totals(receipts: Iterable["Receipt"]) -> tuple[Used, ...]:

@@ -11,24 +11,24 @@ import pyarrow as pa
 
 from joinlib.engine.sources import SourcePlan, SourceTask
 from joinlib.engine.task import JoinTask
-from joinlib.errors import SpecError
 from joinlib.lookup.files import FilesTable
-from joinlib.lookup.postgres import PostgresConfig, PostgresTable
+from joinlib.lookup.postgres import PostgresTable
 from joinlib.lookup.task import TableTask
 from joinlib.model.joins import Lookup
 from joinlib.model.stage import Pipeline
 from joinlib.model.tuning import Tuning
 from joinlib.plan import pipeline_of
+from joinlib.postgres import PostgresConfig
 from joinlib.sink.config import KafkaSinkConfig, SinkConfig
-from joinlib.source import Config, FilesConfig, GeneratorConfig, KafkaConfig
+from joinlib.sink.postgres.config import OutputDatabase, PostgresSinkConfig
+from joinlib.source import Config, FilesConfig, GeneratorConfig, KafkaConfig, PostgresLogConfig, RowChanges
 from joinlib.source.parse import CsvFormat
 from joinlib.spec.base import Model
 from joinlib.spec.inputs import Files, Generator, Input, KafkaTopics, Postgres
 from joinlib.spec.model import StreamJoin
-from joinlib.spec.nearest import hint
-from joinlib.spec.output import KafkaOutput, Output
+from joinlib.spec.output import Output
 
-T = TypeVar("T", CsvFormat, FilesConfig, GeneratorConfig, PostgresConfig)
+T = TypeVar("T", CsvFormat, FilesConfig, GeneratorConfig, OutputDatabase, PostgresConfig)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     named = dict.fromkeys(p.source for p in pipeline.inputs)
     sources = tuple(_source(name, spec.inputs[name]) for name in named)
     states = checkpoint / "state"
-    tables = tuple(_table(lookup, document, checkpoint) for lookup in pipeline.last.lookups)
+    tables = tuple(_table(lookup, document, checkpoint) for lookup in pipeline.lookups)
     source = SourceTask(
         pipeline,
         sources,
@@ -79,7 +79,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
         tuning,
         tables,
     )
-    join = JoinTask(pipeline, states, tuning, _sink(spec.output, pipeline), tables)
+    join = JoinTask(pipeline, states, tuning, _sink(spec.output), tables)
     return Compiled(document, pipeline, source, join, checkpoint)
 
 
@@ -109,20 +109,29 @@ def with_tables(plan: Compiled, tables: tuple[TableTask, ...]) -> Compiled:
 
 def _config(name: str, plan: Input) -> Config:
     if plan.files:
-        return files_of(plan.files)
+        return files_of(plan.files, changes(plan))
     if plan.generator:
         return generator(plan.generator, plan.event_time.column if plan.event_time else None)
-    assert plan.kafka is not None  # a database table is not a stream
-    return topics(name, plan.kafka)
+    if plan.postgres:
+        return log_of(name, plan.postgres, plan.upsert.key if plan.upsert else ())
+    assert plan.kafka is not None
+    return topics(name, plan.kafka, changes(plan))
 
 
 # Workers that read no topic do not load the spec's models, which takes them half a second: what they need is
 # copied. The configurations have no defaults, and their fields have the names that they have in the spec.
 
 
-def files_of(files: Files) -> FilesConfig:
+def changes(given: Input) -> RowChanges | None:
+    """Return how rows of an input say that they came or went; None if they only come."""
+    if given.changes is None and given.upsert is None:
+        return None
+    return RowChanges(given.changes.op if given.changes else None, given.upsert.key if given.upsert else ())
+
+
+def files_of(files: Files, changes: RowChanges | None = None) -> FilesConfig:
     """Return the configuration of a folder."""
-    return _filled(FilesConfig, files, csv=_filled(CsvFormat, files.csv))
+    return _filled(FilesConfig, files, csv=_filled(CsvFormat, files.csv), changes=changes)
 
 
 def generator(made: Generator, time_column: str | None) -> GeneratorConfig:
@@ -130,14 +139,20 @@ def generator(made: Generator, time_column: str | None) -> GeneratorConfig:
     return _filled(GeneratorConfig, made, time_column=time_column)
 
 
-def topics(name: str, kafka: KafkaTopics) -> KafkaConfig:
+def topics(name: str, kafka: KafkaTopics, changes: RowChanges | None = None) -> KafkaConfig:
     """Return the configuration of an input over topics."""
-    return KafkaConfig(name, kafka, _filled(CsvFormat, kafka.csv))
+    return KafkaConfig(name, kafka, _filled(CsvFormat, kafka.csv), changes)
 
 
 def database(name: str, table: Postgres) -> PostgresConfig:
     """Return the configuration of a table of a database."""
     return _filled(PostgresConfig, table, table.security, name=name)
+
+
+def log_of(name: str, table: Postgres, key: tuple[str, ...] = ()) -> PostgresLogConfig:
+    """Return the configuration of a table that is followed by the server's log."""
+    assert table.changes is not None  # else it is no stream
+    return PostgresLogConfig(database(name, table), table.changes.slot, table.changes.publication, key)
 
 
 def _filled(kind: type[T], *models: Model, **others: Any) -> T:
@@ -146,27 +161,24 @@ def _filled(kind: type[T], *models: Model, **others: Any) -> T:
     return kind(**found, **others)
 
 
-def _sink(output: Output, pipeline: Pipeline) -> SinkConfig:
+def _sink(output: Output) -> SinkConfig:
+    shared: Any = {"mode": output.mode, "key": output.key}
     if files := output.files:
-        return SinkConfig("files", files.path, files.format)
+        return SinkConfig("files", folder=files.path, format=files.format, **shared)
     if console := output.console:
-        return SinkConfig("console", show=console.rows)
+        return SinkConfig("console", show=console.rows, **shared)
     if output.noop:
-        return SinkConfig("noop")
+        return SinkConfig("noop", **shared)
+    if output.postgres:
+        return SinkConfig("postgres", postgres=results(output), **shared)
     assert output.kafka is not None
-    return SinkConfig("kafka", kafka=_target(output.kafka, pipeline))
+    key = output.key or output.kafka.key
+    return SinkConfig("kafka", kafka=KafkaSinkConfig(output.kafka, output.mode, key), **shared)
 
 
-def _target(kafka: KafkaOutput, pipeline: Pipeline) -> KafkaSinkConfig:
-    names, grouping = pipeline.schema.names, pipeline.grouping
-    changelog = grouping is not None and grouping.changelog
-    if grouping and changelog and grouping.keys and not kafka.key and kafka.format != "arrow":
-        raise SpecError(
-            "output.kafka.key: a changelog needs the columns that name a group as the key of its messages; add them"
-        )
-    for key in kafka.key:
-        if key not in names:
-            raise SpecError(
-                f"output.kafka.key: the result has no column {key!r}; {hint(key, names, 'columns')}"
-            )
-    return KafkaSinkConfig(kafka, changelog)
+def results(output: Output) -> PostgresSinkConfig:
+    """Return the configuration of a table that takes results."""
+    table = output.postgres
+    assert table is not None and output.mode != "changelog"
+    database = _filled(OutputDatabase, table, table.security, name="output", query=None)
+    return PostgresSinkConfig(database, output.mode, output.key)

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from joinlib import compiled
-from joinlib.lookup.postgres import PostgresConfig
+from joinlib.postgres import PostgresConfig
 from joinlib.scale.policy import Policy, policy_of
 from joinlib.sink.config import KafkaSinkConfig
-from joinlib.source import CsvFormat, FilesConfig, GeneratorConfig, KafkaConfig
+from joinlib.source import CsvFormat, FilesConfig, GeneratorConfig, KafkaConfig, RowChanges
 from joinlib.spec.inputs import Csv, Files, Generator, KafkaTopics, Postgres
 from joinlib.spec.model import Executors, Scaling
-from joinlib.spec.output import KafkaOutput
+from joinlib.spec.output import KafkaOutput, Mode
 
 CSV = CsvFormat(**Csv().model_dump())
 
@@ -26,9 +26,11 @@ def generator(**fields: Any) -> GeneratorConfig:
     return replace(compiled.generator(Generator(), None), **fields)
 
 
-def topics(name: str, servers: str, *names: str, **fields: Any) -> KafkaConfig:
+def topics(
+    name: str, servers: str, *names: str, changes: RowChanges | None = None, **fields: Any
+) -> KafkaConfig:
     """An input over topics; `fields` are those of the spec."""
-    return compiled.topics(name, KafkaTopics(bootstrap_servers=servers, topics=names, **fields))
+    return compiled.topics(name, KafkaTopics(bootstrap_servers=servers, topics=names, **fields), changes)
 
 
 def table(name: str, **fields: Any) -> PostgresConfig:
@@ -39,10 +41,15 @@ def table(name: str, **fields: Any) -> PostgresConfig:
 
 
 def results(
-    servers: str, topic: str, job: str = "", changelog: bool = False, **fields: Any
+    servers: str,
+    topic: str,
+    job: str = "",
+    mode: Mode = "append",
+    key: tuple[str, ...] = (),
+    **fields: Any,
 ) -> KafkaSinkConfig:
     """A topic that takes results; `fields` are those of the spec."""
-    return KafkaSinkConfig(KafkaOutput(bootstrap_servers=servers, topic=topic, **fields), changelog, job)
+    return KafkaSinkConfig(KafkaOutput(bootstrap_servers=servers, topic=topic, **fields), mode, key, job)
 
 
 def policy(**fields: Any) -> Policy:

@@ -36,11 +36,12 @@ from joinlib.join.rows import Picked, Tuples  # noqa: E402
 from joinlib.lookup.enrich import DatabaseLookup, Finder, enriched, finder  # noqa: E402
 from joinlib.lookup.incremental import LookupCache  # noqa: E402
 from joinlib.lookup.load import load  # noqa: E402
-from joinlib.lookup.postgres import PostgresConfig, PostgresTable  # noqa: E402
+from joinlib.lookup.postgres import PostgresTable  # noqa: E402
 from joinlib.lookup.task import TableTask  # noqa: E402
 from joinlib.lookup.version import write  # noqa: E402
 from joinlib.model.stage import Stage  # noqa: E402
 from joinlib.plan import JoinOptions, SourceInput, build  # noqa: E402
+from joinlib.postgres import PostgresConfig  # noqa: E402
 from joinlib.route.hash import key_hash  # noqa: E402
 from joinlib.route.hotspot import RoutingRule, rule  # noqa: E402
 from joinlib.route.split import block_schema  # noqa: E402

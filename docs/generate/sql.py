@@ -19,6 +19,7 @@ from joinlib.expr.functions import AGGREGATES, FUNCTIONS, VOLATILE
 from joinlib.plan import Pipeline, pipeline_of
 from joinlib.spec import parse
 from joinlib.spec.ddl import SIMPLE, SYNONYMS
+from joinlib.sql.calls import SUPPORTED
 from joinlib.sql.compile import compile
 from joinlib.sql.parse import parse as syntax_of
 from joinlib.sql.scope import Scope
@@ -153,10 +154,9 @@ def _aggregates() -> Iterator[str]:
         column = planned(_grouped(text)).schema.field("r")
         rows.append((code(text), t.name(column.type), meaning))
     yield from table(("Aggregate", "Type here", "Meaning"), rows)
-    known = {text.partition("(")[0] for text in AGGREGATED}
     yield (
-        f"Not supported: {', '.join(code(name) for name in sorted(set(AGGREGATES) - known))}; nor `DISTINCT`"
-        " in an aggregate."
+        f"Not supported: {', '.join(code(name) for name in sorted(set(AGGREGATES) - set(SUPPORTED)))};"
+        " nor `DISTINCT` in `min_by`, `max_by`, `median` and `percentile`."
     )
 
 

@@ -115,11 +115,15 @@ def _torn(document: StreamJoin, batch: int) -> str:
 
 def _refused(document: StreamJoin) -> str:
     """Return why results cannot be withdrawn at all; empty if they can."""
-    kafka = document.spec.output.kafka
-    if kafka is None:
+    kafka, postgres = document.spec.output.kafka, document.spec.output.postgres
+    if kafka is not None:
+        where, new = f"topic {kafka.topic}", "topic"
+    elif postgres is not None:
+        where, new = f"table {postgres.table}", "table"
+    else:
         return ""
     return (
-        f"the results are in topic {kafka.topic}, from where they cannot be withdrawn, so that those of a"
+        f"the results are in {where}, from where they cannot be withdrawn, so that those of a"
         " batch that runs again would be there twice: restore the newest copy of the checkpoint, or start"
-        " with a new checkpoint and a new topic"
+        f" with a new checkpoint and a new {new}"
     )

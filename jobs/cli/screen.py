@@ -166,6 +166,10 @@ def line(scene: Scene, figures: Figures, now: float) -> str:
         parts.append(f"probes {orders}")
     if skipped := sum(scene.behind(i, "skipped") or 0 for i in scene.inputs):
         parts.append(f"skipped {skipped} files")
+    if sum(figures.deleted):
+        parts.append(f"deleted {words.number(sum(figures.deleted))}")
+    if sum(figures.unknown):
+        parts.append(f"unknown deletions {words.number(sum(figures.unknown))}")
     if sum(figures.bad):
         parts.append(f"bad {words.number(sum(figures.bad))} messages")
     return "; ".join(parts)
@@ -201,8 +205,9 @@ def _flows(scene: Scene, figures: Figures, now: float) -> Table:
     counts = [w for w in ("files", "skipped") if any(scene.behind(i, w) for i in scene.inputs)]
     grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=True)
     grid.add_column("  input", no_wrap=True)
-    bad = ["bad"] if sum(figures.bad) else []
-    for title in ("rows in", "rows/s", "lag", "late", *bad, *counts):
+    more = {"deleted": figures.deleted, "unknown": figures.unknown, "bad": figures.bad}
+    more = {title: each for title, each in more.items() if sum(each)}
+    for title in ("rows in", "rows/s", "lag", "late", *more, *counts):
         grid.add_column(title, justify="right", no_wrap=True)
     for at, shown in enumerate(scene.inputs):
         grid.add_row(
@@ -211,7 +216,7 @@ def _flows(scene: Scene, figures: Figures, now: float) -> Table:
             words.number(rates_in[at]),
             _lag(scene, shown),
             words.number(figures.late[at]),
-            *(words.number(figures.bad[at]) for _ in bad),
+            *(words.number(each[at]) for each in more.values()),
             *(_count(scene, shown, c) for c in counts),
         )
     grid.add_row("  [bold]rows out[/]", f"[bold]{words.number(figures.rows_out)}[/]", words.number(rate_out))

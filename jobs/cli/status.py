@@ -48,6 +48,12 @@ def _lines(document: StreamJoin, checkpoint: Path) -> Iterator[tuple[str, str]]:
         yield "output", f"{_amount(Path(files.path), 'batch=*/*', 'files')} in {near(files.path)}"
     if kafka := document.spec.output.kafka:
         yield "output", f"topic {kafka.topic} at {kafka.bootstrap_servers}"
+    if table := document.spec.output.postgres:
+        at = f"{table.database} at {table.host}" if table.host else f"the database of {table.uri_env}"
+        yield "output", f"table {table.table} in {at}"
+    if document.spec.output.mode != "append":
+        by = f" by {', '.join(document.spec.output.key)}" if document.spec.output.key else ""
+        yield "", f"{document.spec.output.mode}{by}: rows are taken back when they change"
 
 
 def _batch(begun: int | None, done: int | None) -> str:

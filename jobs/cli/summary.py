@@ -43,6 +43,8 @@ def _where(document: StreamJoin) -> str:
     output = document.spec.output
     if output.kafka:
         return f" to topic {output.kafka.topic}"
+    if output.postgres:
+        return f" to table {output.postgres.table}"
     return f" to {near(output.files.path)}" if output.files else ""
 
 

@@ -133,6 +133,8 @@ def status(moment: Moment, units: int, now: float) -> dict[str, Any]:
         "partitions": moment.partitions,
         "watermark": watermark.isoformat() if watermark else None,
         "late": moment.by_source(figures.late) if figures else {},
+        "deleted": moment.by_source(figures.deleted) if figures else {},
+        "unknownDeletes": moment.by_source(figures.unknown) if figures else {},
         "bad": moment.by_source(figures.bad) if figures else {},
         "tables": {name: _table(used, moment.loads.get(name)) for name, used in moment.used.items()},
         "probeOrders": {a.name: a.status() for a in moment.asks},

@@ -3,37 +3,52 @@
 Law: types and rounding are Spark's; a sum that does not fit its type raises an error.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
+from types import MappingProxyType
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.aggregate.keys import differ
 from joinlib.aggregate.partial import ROWS
+from joinlib.arrays import I64
 from joinlib.errors import SpecError
 from joinlib.expr import Column, Expr
 from joinlib.expr import types as t
 from joinlib.index import order
 from joinlib.model.grouping import AggregateCall, Grouping
+from joinlib.model.inputs import WEIGHT
 
+_NOTHING: MappingProxyType[str, pa.Array] = MappingProxyType({})
 _CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP)
 
 
-def finished(partials: pa.RecordBatch, grouping: Grouping) -> pa.RecordBatch:
-    """Return the rows of the result for these groups, by HAVING and the select list.
+Found = Mapping[str, pa.Array]  # values that are computed from bags, by call
 
-    The flag of a changelog is not among the columns.
+
+def finished(partials: pa.RecordBatch, grouping: Grouping, found: Found = _NOTHING) -> pa.RecordBatch:
+    """Return the rows of the result for these groups, by HAVING and the select list, without a weight.
+
+    Groups from which all rows have gone are left out.
 
     Raises:
         SpecError: a sum does not fit its type.
     """
-    values, kept = rows(partials, grouping)
-    return values.filter(kept)
+    all_ = pa.repeat(True, partials.num_rows)
+    exists = existing(partials) if grouping.changes and grouping.keys else all_
+    return _visible(Then(partials, found, exists), grouping)[0]
 
 
-def rows(partials: pa.RecordBatch, grouping: Grouping) -> tuple[pa.RecordBatch, pa.BooleanArray]:
+def rows(
+    partials: pa.RecordBatch, grouping: Grouping, found: Found = _NOTHING
+) -> tuple[pa.RecordBatch, pa.BooleanArray]:
     """Return the select list's columns of every group, and a mask of the groups that pass HAVING."""
     columns: dict[str, Column] = {k.name: partials.column(k.name) for k in grouping.keys}
-    columns |= {call.name: _value(call, partials) for call in grouping.calls}
+    for call in grouping.calls:
+        columns[call.name] = found[call.name] if call.name in found else _value(call, partials)
     count = partials.num_rows
 
     def of(value: Expr) -> pa.Array:
@@ -45,39 +60,41 @@ def rows(partials: pa.RecordBatch, grouping: Grouping) -> tuple[pa.RecordBatch, 
     return pa.record_batch(made, pa.schema([pa.field(n, v.type) for n, v in grouping.select])), kept
 
 
-def changes(
-    before: pa.RecordBatch, after: pa.RecordBatch, known: pa.BooleanArray, grouping: Grouping
-) -> pa.RecordBatch:
-    """Return the changelog's rows of groups whose partials changed.
+@dataclass(frozen=True)
+class Then:
+    """Groups at one moment: their partials, what their bags give, and whether each of them exists."""
 
-    before, after: the partials, row by row of the same groups. known: whether each group existed before.
-    """
-    old, was = rows(before, grouping)
-    new, now = rows(after, grouping)
-    was = pc.and_(was, known)
-    other = pa.repeat(False, len(now))
+    partials: pa.RecordBatch
+    found: Found
+    exists: pa.BooleanArray
+
+
+def changes(before: Then, after: Then, grouping: Grouping) -> pa.RecordBatch:
+    """Return the changes of the result, row by row of the same groups: -1 for rows that are taken back, then +1."""
+    (old, was), (new, now) = _visible(before, grouping), _visible(after, grouping)
+    _, left, right = np.intersect1d(was, now, assume_unique=True, return_indices=True)
+    same = np.ones(len(left), bool)
     for a, b in zip(old.columns, new.columns, strict=True):
-        other = pc.or_(other, _differ(a, b))
-    written = new.filter(pc.and_(now, pc.or_(pc.invert(was), other)))
-    gone = old.filter(pc.and_(was, pc.invert(now)))
-    flags = pa.array([True] * gone.num_rows + [False] * written.num_rows, pa.bool_())
-    both = pa.Table.from_batches([gone, written]).combine_chunks()
-    columns = [c.combine_chunks() for c in both.columns]
-    return pa.record_batch([*columns, flags], grouping.schema)
+        same &= ~differ(a.take(pa.array(left)), b.take(pa.array(right))).to_numpy(zero_copy_only=False)
+    gone = old.take(pa.array(np.setdiff1d(np.arange(len(was)), left[same])))
+    come = new.take(pa.array(np.setdiff1d(np.arange(len(now)), right[same])))
+    weights = pa.array([-1] * gone.num_rows + [1] * come.num_rows, pa.int64())
+    return pa.concat_batches([gone, come]).append_column(pa.field(WEIGHT, pa.int64()), weights)
+
+
+def _visible(then: Then, grouping: Grouping) -> tuple[pa.RecordBatch, I64]:
+    """Return the result's rows of the groups that exist and pass HAVING, and which groups these are.
+
+    Of others nothing is computed: 1 / count(*) has no value where there are no rows.
+    """
+    at = pc.indices_nonzero(then.exists)
+    values, kept = rows(then.partials.take(at), grouping, {n: v.take(at) for n, v in then.found.items()})
+    return values.filter(kept), at.filter(kept).to_numpy().astype(np.int64)
 
 
 def existing(partials: pa.RecordBatch) -> pa.BooleanArray:
     """Return a mask of the groups that have rows."""
     return pc.greater(partials.column(ROWS), 0)
-
-
-def _differ(left: pa.Array, right: pa.Array) -> pa.BooleanArray:
-    different = pc.fill_null(pc.not_equal(left, right), False)
-    if t.is_float(left.type):
-        different = pc.and_(
-            different, pc.invert(pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False))
-        )
-    return pc.or_(different, pc.xor(left.is_null(), right.is_null()))
 
 
 def _value(call: AggregateCall, partials: pa.RecordBatch) -> pa.Array:
@@ -88,6 +105,9 @@ def _value(call: AggregateCall, partials: pa.RecordBatch) -> pa.Array:
         return _float(found).cast(call.type) if t.is_float(call.type) else found
     total = partials.column(f"{call.name}.s")
     if call.function == "sum":
+        if f"{call.name}.n" in partials.schema.names:  # all values may have gone
+            none = pc.equal(partials.column(f"{call.name}.n"), 0)
+            total = pc.if_else(none, pa.scalar(None, total.type), total)
         return _fitting(total, call)
     return _average(total, partials.column(f"{call.name}.n"), call)
 
@@ -107,7 +127,7 @@ def _average(total: pa.Array, counts: pa.Array, call: AggregateCall) -> pa.Array
         return pc.divide(total.cast(pa.float64()), counted.cast(pa.float64()))
     unit = Decimal(1).scaleb(-call.type.scale)
     pairs = zip(total.to_pylist(), counts.to_pylist(), strict=True)
-    return pa.array([None if s is None else _quotient(s, n, unit) for s, n in pairs], call.type)
+    return pa.array([_quotient(s, n, unit) if s is not None and n else None for s, n in pairs], call.type)
 
 
 def _quotient(total: Decimal, count: int, unit: Decimal) -> Decimal:

@@ -1,13 +1,14 @@
-"""The groups of a unit, stored as segments of partials.
+"""The groups of a unit, stored as segments of partials; and its bags, stored in the same way.
 
-Law: the merge of all segments is the partial of all rows so far.
+Law: the merge of all segments is the partial, or the bag, of all rows so far.
 
-A batch's partials become a segment, sorted by hash. It is merged with preceding segments while they are
+A batch's rows become a segment, sorted by hash. It is merged with preceding segments while they are
 less than twice as large, so sizes fall by half or more: log2(groups) segments, with at most twice as many
-rows as groups, and a row is rewritten log2(groups) times. Files, names and digests are those of
-`state.segment`; pure functions of (segments, partials).
+rows as groups, and a row is rewritten log2(groups) times. What came and has gone again is dropped by a merge of
+both. Files, names and digests are those of `state.segment`; pure functions of (segments, rows).
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,37 +17,75 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.aggregate.partial import merge, schema
+from joinlib.aggregate import bag as bags
+from joinlib.aggregate.partial import living, merge, schema
 from joinlib.arrays import U64
-from joinlib.model.grouping import Grouping
+from joinlib.model.bags import Bag
+from joinlib.model.grouping import Grouping, Release
 from joinlib.model.inputs import HASH
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.state import segment
 from joinlib.state.manifest import Segment
 
 
+@dataclass(frozen=True)
+class Family:
+    """What the segments of one kind hold, and how they are merged."""
+
+    prefix: str  # of their names
+    schema: pa.Schema
+    merge: Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]
+    kept: Callable[[pa.RecordBatch], pa.RecordBatch]  # what is written of merged rows, sorted by hash
+    release: Release | None
+
+
+def of_partials(grouping: Grouping) -> Family:
+    """Return the family of partials."""
+
+    def kept(rows: pa.RecordBatch) -> pa.RecordBatch:
+        rows = living(rows, grouping)
+        return rows.take(pa.array(np.argsort(rows.column(HASH).to_numpy(), kind="stable")))
+
+    return Family("groups", schema(grouping), lambda parts: merge(parts, grouping), kept, grouping.release)
+
+
+def of_bag(grouping: Grouping, number: int, bag: Bag) -> Family:
+    """Return the family of a bag, whose merges are sorted."""
+    return Family(
+        f"bag{number}",
+        bags.schema(grouping, bag),
+        lambda parts: bags.merged(parts, grouping, bag),
+        lambda rows: rows,
+        grouping.release,
+    )
+
+
 @dataclass
 class Groups:
-    """The segments of one unit, oldest first.
+    """The segments of one family of one unit, oldest first.
 
     `add` and `release` change what is to be written; `write` writes it.
     """
 
     folder: Path
-    grouping: Grouping
+    family: Family
     segments: tuple[Segment, ...]
     waiting: pa.RecordBatch | None = None
 
     def stored(self, sought: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """Return stored partials of the groups of `sought`, and possibly of others with the same hashes.
+        """Return stored rows of the groups of `sought`, and possibly of others with the same hashes.
 
         O(sought * log groups).
         """
         hashes = np.unique(sought.column(HASH).to_numpy())
-        return [rows for s in self.segments if (rows := _with(self.read(s), hashes)).num_rows]
+        return [rows for s in self.segments if (rows := with_hashes(self.read(s), hashes)).num_rows]
+
+    def parts(self) -> list[pa.RecordBatch]:
+        """Return the rows of all segments, memory-mapped."""
+        return [self.read(s) for s in self.segments]
 
     def add(self, part: pa.RecordBatch) -> None:
-        """Take a batch's partials, to be written by `write`."""
+        """Take a batch's rows, to be written by `write`."""
         if part.num_rows:
             self.waiting = part
 
@@ -62,12 +101,12 @@ class Groups:
             due.append(part.filter(mask))
             rest.append(part.filter(pc.invert(mask)))
         self.segments = tuple(stay)
-        left = merge(rest, self.grouping)
+        left = self.family.merge(rest)
         self.waiting = left if left.num_rows else None
-        return merge(due, self.grouping)
+        return self.family.merge(due)
 
     def write(self, batch: int, file_from: int) -> None:
-        """Write the waiting partials as a segment, merged with preceding segments that are not much larger.
+        """Write the waiting rows as a segment, merged with preceding segments that are not much larger.
 
         file_from: size in bytes from which a segment is a file and not part of the manifest.
         """
@@ -75,19 +114,21 @@ class Groups:
             return
         rows, kept = self.waiting, list(self.segments)
         while kept and kept[-1].rows < 2 * rows.num_rows:
-            rows = merge([self.read(kept.pop()), rows], self.grouping)
-        rows = rows.take(pa.array(np.argsort(rows.column(HASH).to_numpy(), kind="stable")))
-        written = segment.write(self.folder, f"groups-{batch:08d}", rows, file_from)
+            rows = self.family.merge([self.read(kept.pop()), rows])
+        rows = self.family.kept(rows)
+        self.segments, self.waiting = tuple(kept), None
+        if rows.num_rows:
+            self.segments = (*kept, self._written(rows, batch, file_from))
+
+    def _written(self, rows: pa.RecordBatch, batch: int, file_from: int) -> Segment:
+        made = segment.write(self.folder, f"{self.family.prefix}-{batch:08d}", rows, file_from)
         low, high = self._ends(rows)
-        made = Segment(
-            written.name, rows.num_rows, written.bytes, written.digest, 0, 0, low, high, written.content
-        )
-        self.segments, self.waiting = (*kept, made), None
+        return Segment(made.name, rows.num_rows, made.bytes, made.digest, 0, 0, low, high, made.content)
 
     def read(self, stored: Segment) -> pa.RecordBatch:
-        """Return a segment's partials, memory-mapped."""
+        """Return a segment's rows, memory-mapped."""
         _verified(self.folder, stored)
-        return segment.read(self.folder, stored, schema(self.grouping))
+        return segment.read(self.folder, stored, self.family.schema)
 
     def _below(self, part: pa.RecordBatch, bound: int) -> pa.BooleanArray:
         if bound == ALWAYS:
@@ -95,14 +136,14 @@ class Groups:
         return pc.less(self._times(part), bound).fill_null(False)
 
     def _ends(self, rows: pa.RecordBatch) -> tuple[int, int]:
-        if self.grouping.release is None:
+        if self.family.release is None or not rows.num_rows:
             return ALWAYS, NEVER
         ends = pc.min_max(self._times(rows)).as_py()
         return (ALWAYS, NEVER) if ends["min"] is None else (int(ends["min"]), int(ends["max"]))
 
     def _times(self, rows: pa.RecordBatch) -> pa.Array:
-        assert self.grouping.release is not None
-        return number(rows.column(self.grouping.release.key))
+        assert self.family.release is not None
+        return number(rows.column(self.family.release.key))
 
 
 def number(times: pa.Array) -> pa.Array:
@@ -110,7 +151,7 @@ def number(times: pa.Array) -> pa.Array:
     return times.view(pa.int32() if times.type == pa.date32() else pa.int64()).cast(pa.int64())
 
 
-def _with(part: pa.RecordBatch, hashes: U64) -> pa.RecordBatch:
+def with_hashes(part: pa.RecordBatch, hashes: U64) -> pa.RecordBatch:
     """Return the rows of a sorted segment that have one of these hashes."""
     stored = part.column(HASH).to_numpy()
     starts, ends = np.searchsorted(stored, hashes, "left"), np.searchsorted(stored, hashes, "right")

@@ -8,6 +8,10 @@ rounding).
 Integers are summed in decimals of 38 digits, and decimals of more than 28 digits in 76, so whether a sum
 overflows does not depend on the order of rows. Doubles are compared as the integers of `index.order`: NaN
 is the greatest.
+
+Rows that are changes count by their weights, so sums of doubles, min and max are computed from bags (`bag`), and
+a sum is kept with the count that says whether there is one. What is left of a group without rows is then a row
+of zeros, which `living` drops.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,11 +21,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.aggregate import bag as bags
+from joinlib.aggregate.bag import comparable
+from joinlib.aggregate.keys import alike, hashes
+from joinlib.arrays import I64
 from joinlib.expr import types as t
-from joinlib.index.order import ordered
+from joinlib.model.bags import Bag, bag_of, bags_of, distinct_of
 from joinlib.model.grouping import AggregateCall, Grouping
-from joinlib.model.inputs import HASH
-from joinlib.route.hash import key_hash
+from joinlib.model.inputs import HASH, WEIGHT
+from joinlib.route import content
 
 _AT = "$at"
 ROWS = "$n"  # number of joined rows of the group
@@ -34,13 +42,17 @@ Step = tuple[str, pa.DataType, str]  # a column of partials, its type, and the f
 @cache
 def steps(grouping: Grouping) -> tuple[Step, ...]:
     """Return the columns of partials that follow the keys."""
-    return ((ROWS, pa.int64(), "sum"), *(s for call in grouping.calls for s in _steps(call)))
+    found = (step for call in grouping.calls for step in _steps(call, grouping.changes))
+    return ((ROWS, pa.int64(), "sum"), *found)
 
 
-def _steps(call: AggregateCall) -> Iterator[Step]:
+def _steps(call: AggregateCall, changes: bool) -> Iterator[Step]:
+    if bag_of(call, changes) is not None:
+        return
     if call.function in ("sum", "avg"):
         yield f"{call.name}.s", _wide(call.source), "sum"
-    if call.function == "avg" or (call.function == "count" and call.argument is not None):
+    counted = call.function == "avg" or (call.function == "count" and call.argument is not None)
+    if counted or (call.function == "sum" and changes):
         yield f"{call.name}.n", pa.int64(), "sum"
     if call.function in ("min", "max"):
         yield f"{call.name}.m", pa.int64() if t.is_float(call.source) else call.source, call.function
@@ -65,13 +77,63 @@ def schema(grouping: Grouping) -> pa.Schema:
 
 
 def partial(rows: pa.RecordBatch, grouping: Grouping) -> pa.RecordBatch:
-    """Return the partials of joined rows (columns $g, $x), in the groups' order of appearance. O(rows)."""
-    keys = {k.name: _alike(rows.column(k.name)) for k in grouping.keys}
+    """Return the partials of joined rows (columns $g, $x, and $weight if they are changes), in the groups'
+    order of appearance. O(rows).
+    """
+    if grouping.changes or any(call.distinct for call in grouping.calls):
+        plain = [call for call in grouping.calls if not call.distinct]
+        return _weighted(rows, grouping, plain, content.weights(rows))
+    keys = {k.name: alike(rows.column(k.name)) for k in grouping.keys}
     values = {n: v for call in grouping.calls for n, v in _values(call, rows).items()}
     table = pa.table({**keys, **values, ROWS: pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)})
     return _grouped(
         table, [k.name for k in grouping.keys], [_first(n, f) for n, _, f in steps(grouping)], grouping
     )
+
+
+def of_distinct(rows: pa.RecordBatch, grouping: Grouping, bag: Bag) -> pa.RecordBatch:
+    """Return the partials of rows that a bag of distinct values gives; no row of the join is counted."""
+    calls = [call for call in grouping.calls if distinct_of(call) == bag]
+    return _weighted(rows, grouping, calls, np.zeros(rows.num_rows, np.int64))
+
+
+def _weighted(
+    rows: pa.RecordBatch, grouping: Grouping, calls: Sequence[AggregateCall], counts: I64
+) -> pa.RecordBatch:
+    """Return partials in which only these calls are computed. `counts`: rows of the group that a row stands for."""
+    weights = content.weights(rows)
+    columns = {k.name: alike(rows.column(k.name)) for k in grouping.keys} | {ROWS: pa.array(counts)}
+    for call in grouping.calls:
+        for name, kind, _ in _steps(call, grouping.changes):
+            if call not in calls:
+                columns[name] = pa.nulls(rows.num_rows, kind)
+            elif name.endswith(".n"):
+                known = rows.column(str(call.argument)).is_valid().to_numpy(zero_copy_only=False)
+                columns[name] = pa.array(np.where(known, weights, 0))
+            elif name.endswith(".s"):
+                columns[name] = _weighed(rows.column(str(call.argument)), weights)
+            else:
+                columns[name] = comparable(rows.column(str(call.argument)))
+    return _grouped(
+        pa.table(columns), [k.name for k in grouping.keys], [(n, f) for n, _, f in steps(grouping)], grouping
+    )
+
+
+def _weighed(value: pa.Array, weights: I64) -> pa.Array:
+    """Return each value times its weight, in a type in which their sum cannot overflow."""
+    most = int(np.abs(weights).max(initial=1))
+    if t.is_float(value.type):
+        return pc.multiply(value.cast(pa.float64()), pa.array(weights.astype(np.float64)))
+    if most == 1:
+        plain = _summable(value)
+        return pc.if_else(pa.array(weights > 0), plain, pc.negate(plain))
+    plain = _summable(value, most)
+    if plain.type == pa.int64():
+        return pc.multiply(plain, pa.array(weights))
+    exact = value.cast(pa.decimal128(38, 0)) if t.is_integer(value.type) else value
+    exact = exact.cast(pa.decimal256(38, exact.type.scale))
+    times = pa.array(weights).cast(pa.decimal256(19, 0))
+    return pc.multiply(exact, times).cast(_wide(value.type))
 
 
 def _first(name: str, function: str) -> tuple[str, str]:
@@ -82,27 +144,19 @@ def _first(name: str, function: str) -> tuple[str, str]:
 def _values(call: AggregateCall, rows: pa.RecordBatch) -> dict[str, pa.Array]:
     if call.argument is None:
         return {}
-    value = rows.column(call.argument)
-    made: dict[str, Callable[[pa.Array], pa.Array]] = {"s": _summable, "n": lambda v: v, "m": _comparable}
-    return {name: made[name[-1]](value) for name, _, _ in _steps(call)}
+    made: dict[str, Callable[[pa.Array], pa.Array]] = {"s": _summable, "n": lambda v: v, "m": comparable}
+    return {name: made[name[-1]](rows.column(call.argument)) for name, _, _ in _steps(call, False)}
 
 
-def _summable(value: pa.Array) -> pa.Array:
-    """Return the values in a type in which their sum cannot overflow."""
+def _summable(value: pa.Array, times: int = 1) -> pa.Array:
+    """Return the values in a type in which the sum of them, each so many times, cannot overflow."""
     if t.is_float(value.type):
         return value.cast(pa.float64())
     if t.is_decimal(value.type):
         return value.cast(_wide(value.type))
     ends = pc.min_max(value).as_py().values()
     largest = max((abs(end) for end in ends if end is not None), default=0)
-    return value.cast(pa.int64() if largest * len(value) < _LARGE else pa.decimal128(38, 0))
-
-
-def _comparable(value: pa.Array) -> pa.Array:
-    if not t.is_float(value.type):
-        return value
-    numbers = pc.fill_null(value.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
-    return pa.array(ordered(numbers), mask=value.is_null().to_numpy(zero_copy_only=False))
+    return value.cast(pa.int64() if largest * len(value) * times < _LARGE else pa.decimal128(38, 0))
 
 
 def merge(parts: Sequence[pa.RecordBatch], grouping: Grouping) -> pa.RecordBatch:
@@ -123,65 +177,79 @@ def _grouped(
         found = found.take(pa.array(np.argsort(found.column(found.num_columns - 1).to_numpy())))
     fields = list(schema(grouping))[1:]
     columns = [_one(c).cast(f.type) for c, f in zip(found.columns, fields, strict=False)]
-    if not keys:
-        columns[0] = columns[0].fill_null(0)  # the sum of no counts is 0, not NULL
-    return pa.record_batch(
-        [pa.array(_hashes(columns[: len(keys)], found.num_rows)), *columns], schema(grouping)
-    )
+    for at, field in enumerate(fields):
+        if field.name == ROWS or field.name.endswith(".n"):
+            columns[at] = columns[at].fill_null(0)  # the sum of no counts is 0, not NULL
+    return pa.record_batch([hashes(columns[: len(keys)], found.num_rows), *columns], schema(grouping))
+
+
+def living(part: pa.RecordBatch, grouping: Grouping) -> pa.RecordBatch:
+    """Return the partials without those that add nothing: all that came has gone again."""
+    if not grouping.changes or not grouping.keys:
+        return part
+    some = np.zeros(part.num_rows, bool)
+    for name, kind, _ in steps(grouping):
+        other = pc.not_equal(part.column(name), pa.scalar(0, pa.int64()).cast(kind))
+        some |= other.fill_null(False).to_numpy(zero_copy_only=False)
+    return part.filter(pa.array(some))
 
 
 def nothing(grouping: Grouping) -> pa.RecordBatch:
     """Return the partial of no rows: empty, except that a query without GROUP BY always has one group."""
     columns = [(k.name, k.type) for k in grouping.keys]
-    columns += [(c.argument, c.source) for c in grouping.calls if c.argument is not None]
-    kinds = dict(columns) or {"$": pa.int64()}
+    columns += [argument for c in grouping.calls for argument in c.arguments]
+    kinds = {**dict(columns), WEIGHT: pa.int64()}
     return partial(pa.record_batch([pa.array([], kind) for kind in kinds.values()], list(kinds)), grouping)
 
 
 class Partials:
-    """The partials of a unit's batch, merged as they arrive.
+    """The partials of a unit's batch, and what it adds to bags, merged as rows arrive.
 
-    Memory use depends on the number of groups, not of rows.
+    Memory use depends on the number of groups and of their different values, not of rows.
     """
 
     def __init__(self, grouping: Grouping) -> None:
         self.grouping = grouping
-        self._parts: list[pa.RecordBatch] = []
-        self._rows, self._limit = 0, _CHUNK
+        self._partials = _Pile(lambda parts: merge(parts, grouping))
+        self._bags = [
+            (number, bag, _Pile(lambda parts, bag=bag: bags.merged(parts, grouping, bag)))  # type: ignore[misc]
+            for number, bag in enumerate(bags_of(grouping), 1)
+            if not bag.rest
+        ]
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add joined rows."""
-        part = partial(rows, self.grouping)
-        self._parts.append(part)
-        self._rows += part.num_rows
-        if self._rows > self._limit:
-            self._parts = [merge(self._parts, self.grouping)]
-            self._rows = self._parts[0].num_rows
-            self._limit = max(_CHUNK, 2 * self._rows)
+        """Add joined rows, which end with their weight if they are changes."""
+        self._partials.add(partial(rows, self.grouping))
+        for _, bag, pile in self._bags:
+            pile.add(bags.added(rows, self.grouping, bag))
 
     def merged(self) -> pa.RecordBatch:
-        return merge(self._parts, self.grouping) if len(self._parts) != 1 else self._parts[0]
+        return self._partials.merged()
+
+    def blocks(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the partials as number 0, and what the bags get, by their numbers from 1 on."""
+        yield 0, self.merged()
+        yield from ((number, found) for number, _, pile in self._bags if (found := pile.merged()).num_rows)
 
 
-def _alike(key: pa.Array) -> pa.Array:
-    """Return keys with equal bits where they are equal in SQL (NaN, -0.0)."""
-    if not t.is_float(key.type):
-        return key
-    plain = pc.add(key, pa.scalar(0.0, key.type))
-    return pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), key.type), plain)
+class _Pile:
+    """Batches that are merged whenever they have become many rows."""
 
+    def __init__(self, merge: Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]) -> None:
+        self._merge = merge
+        self._parts: list[pa.RecordBatch] = []
+        self._rows, self.limit = 0, _CHUNK
 
-def _hashes(keys: Sequence[pa.Array], rows: int) -> pa.Array:
-    """Return the hash of each key; NULL hashes like zero."""
-    if not keys:
-        return pa.array([0] * rows, pa.uint64())
-    return pa.array(key_hash([k.fill_null(_zero(k.type)) if k.null_count else k for k in keys]))
+    def add(self, part: pa.RecordBatch) -> None:
+        self._parts.append(part)
+        self._rows += part.num_rows
+        if self._rows > self.limit:
+            self._parts = [self._merge(self._parts)]
+            self._rows = self._parts[0].num_rows
+            self.limit = max(_CHUNK, 2 * self._rows)
 
-
-def _zero(kind: pa.DataType) -> pa.Scalar:
-    if t.is_string(kind) or kind == t.BINARY:
-        return pa.scalar(b"").cast(kind)
-    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes(32))])[0]
+    def merged(self) -> pa.RecordBatch:
+        return self._merge(self._parts) if len(self._parts) != 1 else self._parts[0]
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -3,29 +3,44 @@ manifest.
 
     append      partials wait as segments; a group is emitted when the watermark has passed its key, or the
                 inputs are closed
-    changelog   a row is emitted for each group that the batch has changed
+    changelog   for each group whose row the batch has changed: the old row with weight -1, the new one with +1
     DISTINCT    a group is emitted when it is new
 
-Result and files are pure functions of (manifest, partials), with partials sorted by the unit that made them.
+Law: after each batch of a changelog the sum of what has come out is the query over the sum of what has come in.
+
+Bags of distinct values are brought up to date first: what they gain and lose are rows for the partials, and
+for the other bags. Result and files are pure functions of (manifest, blocks), with blocks sorted by the unit
+that made them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.aggregate.finish import changes, existing, finished
-from joinlib.aggregate.groups import Groups, number
-from joinlib.aggregate.partial import merge, nothing
+from joinlib.aggregate import bag as bags
+from joinlib.aggregate.extremes import ends
+from joinlib.aggregate.finish import Found, Then, changes, existing, finished
+from joinlib.aggregate.groups import Groups, number, of_bag, of_partials, with_hashes
+from joinlib.aggregate.keys import hashes
+from joinlib.aggregate.members import END, Members, computed, decoded, members
+from joinlib.aggregate.partial import ROWS, merge, nothing, of_distinct
+from joinlib.errors import InputError
+from joinlib.model.bags import Bag, bag_of, bags_of
 from joinlib.model.grouping import Grouping
-from joinlib.model.inputs import HASH
+from joinlib.model.inputs import HASH, WEIGHT
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
+from joinlib.route import content
 from joinlib.state.manifest import Manifest, Run, SideManifest
 from joinlib.state.manifest import empty as empty_manifest
 from joinlib.state.unit import retire, sweep
+
+# The unit that made it; 0 for partials, or the number of a bag from 1 on; the rows.
+Block = tuple[int, int, pa.RecordBatch]
 
 
 def empty() -> Manifest:
@@ -45,30 +60,105 @@ class GroupUnit:
         self.grouping, self.unit, self.tuning, self.manifest = grouping, unit, tuning, manifest
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder, manifest)
-        self.groups = Groups(folder, grouping, manifest.sides[0].segments)
+        sides = dict(enumerate(manifest.sides))
+        kept = [sides.get(at, SideManifest()).segments for at in range(1 + len(bags_of(grouping)))]
+        self.groups = Groups(folder, of_partials(grouping), kept[0])
+        self.bags = {
+            bag: Groups(folder, of_bag(grouping, at, bag), kept[at])
+            for at, bag in enumerate(bags_of(grouping), 1)
+        }
 
-    def run(
-        self, batch: int, parts: Sequence[tuple[int, pa.RecordBatch]], watermark: int
-    ) -> Iterator[pa.RecordBatch]:
+    def run(self, batch: int, blocks: Sequence[Block], watermark: int) -> Iterator[pa.RecordBatch]:
         """Yield the result rows of the batch and write the new state.
 
-        parts: pairs (the unit that made them, partials).
         watermark: that of the join, µs; ALWAYS means that the inputs are closed.
         """
         before = self.manifest
-        arrived = [part for _, part in sorted(parts, key=lambda p: p[0])]
-        if not self.grouping.keys and self.unit == 0 and before.batch < 0:
-            arrived.insert(0, nothing(self.grouping))
-        part = merge(arrived, self.grouping)
+        part, more = self._arrived(sorted(blocks, key=lambda b: b[:2]), first=before.batch < 0)
         after = max(watermark, before.watermark)
         if self.grouping.final_close:
-            self.groups.add(part)
+            self._add(part, more)
             if after > before.watermark and (bound := self._bound(after)) != NEVER:
-                yield finished(self.groups.release(bound), self.grouping)
+                yield self._released(bound)
         elif part.num_rows:
-            yield self._changed(part, first=before.batch < 0)
-        self.groups.write(batch, self.tuning.file_bytes)
+            yield self._changed(part, more, first=before.batch < 0)
+        for stored in (self.groups, *self.bags.values()):
+            stored.write(batch, self.tuning.file_bytes)
         self.manifest = self._committed(before, batch, after)
+
+    def _arrived(
+        self, blocks: Sequence[Block], first: bool
+    ) -> tuple[pa.RecordBatch, dict[Bag, pa.RecordBatch]]:
+        """Return the batch's partials, and what it adds to each bag that values are computed from."""
+        parts = [block for _, number, block in blocks if number == 0]
+        if not self.grouping.keys and self.unit == 0 and first:
+            parts.insert(0, nothing(self.grouping))
+        more: dict[Bag, list[pa.RecordBatch]] = {bag: [] for bag in self.bags}
+        for at, bag in enumerate(self.bags, 1):
+            more[bag] += [block for _, number, block in blocks if number == at]
+        for bag in [bag for bag in self.bags if bag.kind == "distinct"]:
+            rows = self._distinct(bag, bags.merged(more.pop(bag), self.grouping, bag))
+            if not rows.num_rows:
+                continue
+            parts.append(of_distinct(rows, self.grouping, bag))
+            for other in [other for other in more if other.rest and other.columns == bag.columns]:
+                more[other].append(bags.added(rows, self.grouping, other))
+        merged = {bag: bags.merged(found, self.grouping, bag) for bag, found in more.items()}
+        return merge(parts, self.grouping), merged
+
+    def _distinct(self, bag: Bag, more: pa.RecordBatch) -> pa.RecordBatch:
+        """Bring a bag of distinct values up to date.
+
+        Returns the values that have come into a group, and those that have gone, as rows with weights.
+        """
+        # Stored by the hash of group and value, so that only the values of this batch are looked up.
+        hashed = hashes(more.columns[1:-1], more.num_rows)
+        more = bags.merged([more.set_column(0, HASH, hashed)], self.grouping, bag)
+        was = bags.weights_in(self.bags[bag].stored(more), more)
+        now = was + content.weights(more)
+        self.bags[bag].add(more)
+        turned = (now > 0).astype(np.int64) - (was > 0)
+        rows = more.set_column(more.num_columns - 1, WEIGHT, pa.array(turned))
+        return decoded(rows.filter(pa.array(turned != 0)), self.grouping, bag)
+
+    def _add(self, part: pa.RecordBatch, more: Mapping[Bag, pa.RecordBatch]) -> None:
+        """Store what the batch adds."""
+        self.groups.add(part)
+        for bag, rows in more.items():
+            self.bags[bag].add(rows)
+
+    def _released(self, bound: int) -> pa.RecordBatch:
+        """Remove the groups below the bound, and return their rows."""
+        due = self.groups.release(bound)
+        rows = {bag: [stored.release(bound)] for bag, stored in self.bags.items()}
+        return finished(due, self.grouping, self._found(due, rows))
+
+    def _found(self, groups: pa.RecordBatch, parts: Mapping[Bag, Sequence[pa.RecordBatch]]) -> Found:
+        """Compute what is computed from bags, for each of these groups.
+
+        parts: of each bag, sorted parts of which it is the sum; they may hold other groups too.
+        """
+        of: dict[tuple[Bag, str], Members] = {}
+        found = {}
+        for call in self.grouping.calls:
+            bag = bag_of(call, self.grouping.changes)
+            if bag is None:
+                continue
+            part = END.get(call.function, "all")  # what must be read of it
+            if (bag, part) not in of:
+                of[bag, part] = self._members(groups, parts[bag], bag, part)
+            found[call.name] = computed(call, of[bag, part])
+        return found
+
+    def _members(
+        self, groups: pa.RecordBatch, parts: Sequence[pa.RecordBatch], bag: Bag, part: str
+    ) -> Members:
+        if part == "all":
+            hashes = np.unique(groups.column(HASH).to_numpy())
+            rows = bags.merged([with_hashes(p, hashes) for p in parts], self.grouping, bag)
+        else:
+            rows = ends(parts, groups, self.grouping, bag, last=part == "last")
+        return members(rows, groups, self.grouping, bag)
 
     def _bound(self, watermark: int) -> int:
         """Return the lowest release key that may still arrive."""
@@ -78,30 +168,45 @@ class GroupUnit:
         moment = pa.array([release.floor(watermark)], pa.int64()).view(release.type)
         return int(number(release.value.evaluate(lambda _: moment, 1))[0].as_py())
 
-    def _changed(self, part: pa.RecordBatch, first: bool) -> pa.RecordBatch:
+    def _changed(
+        self, part: pa.RecordBatch, more: Mapping[Bag, pa.RecordBatch], first: bool
+    ) -> pa.RecordBatch:
         """Return rows of the changelog, or new groups if they are emitted at once."""
         stored = self.groups.stored(part)
         count = part.num_rows
-        blank = _blank(part, self.grouping)
-        was = merge([blank, *stored], self.grouping).slice(0, count)
+        was = merge([_blank(part, self.grouping), *stored], self.grouping).slice(0, count)
         known = existing(was)
         if self.grouping.eager:
             fresh = part.filter(pc.invert(known))
             self.groups.add(fresh)
             return finished(fresh, self.grouping)
-        self.groups.add(part)
-        if not self.grouping.keys:  # the one group always exists
-            known = pa.repeat(not first, count)
         now = merge([part, *stored], self.grouping).slice(0, count)
-        return changes(was, now, known, self.grouping)
+        _check_counts(now)
+        exists = existing(now)
+        if not self.grouping.keys:  # the one group always exists
+            known, exists = pa.repeat(not first, count), pa.repeat(True, count)
+        old = {bag: self.bags[bag].parts() for bag in more}
+        new = {bag: [*old[bag], rows] for bag, rows in more.items()}
+        self._add(part, more)
+        before = Then(was, self._found(was, old), known)
+        return changes(before, Then(now, self._found(now, new), exists), self.grouping)
 
     def _committed(self, before: Manifest, batch: int, watermark: int) -> Manifest:
-        segments = self.groups.segments
-        gone = [s for s in before.sides[0].segments if s not in segments]
+        families = [self.groups.segments, *(stored.segments for stored in self.bags.values())]
+        live = {s.name for segments in families for s in segments}
+        gone = [s for side in before.sides for s in side.segments if s.name not in live]
         kept = retire(self.groups.folder, before.retired, batch - self.tuning.retain_batches)
         kept += tuple((batch, s.name, s.bytes) for s in gone if s.content is None)
-        side = SideManifest((Run(0, False, segments),)) if segments else SideManifest()
-        return replace(before, batch=batch, sides=(side,), watermark=watermark, retired=kept)
+        sides = tuple(SideManifest((Run(0, False, s),)) if s else SideManifest() for s in families)
+        return replace(before, batch=batch, sides=sides, watermark=watermark, retired=kept)
+
+
+def _check_counts(partials: pa.RecordBatch) -> None:
+    """Raise InputError if more rows of a group went than came: the query joins nothing that would have noticed."""
+    if partials.num_rows and pc.min(partials.column(ROWS)).as_py() < 0:
+        raise InputError(
+            "a group has lost more rows than it had: an input holds deletions of rows that never came; mend the input"
+        )
 
 
 def _blank(part: pa.RecordBatch, grouping: Grouping) -> pa.RecordBatch:

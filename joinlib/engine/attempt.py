@@ -107,6 +107,8 @@ class Attempt(ABC, Generic[W]):
             "late": nothing,
             "late_total": nothing,
             "bad": nothing,
+            "deleted": nothing,
+            "unknown": nothing,
             "highest": never,
         }
         return Receipt(

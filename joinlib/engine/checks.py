@@ -6,7 +6,7 @@ from pathlib import Path
 from joinlib.engine.sources import SourcePlan, SourceTask
 from joinlib.errors import SpecError
 from joinlib.lookup.task import TableTask
-from joinlib.source import FilesConfig, GeneratorConfig, done, make
+from joinlib.source import FilesConfig, GeneratorConfig, PostgresLogConfig, done, feeds, make
 
 
 def check(task: SourceTask, *, until_done: bool) -> None:
@@ -29,9 +29,12 @@ def check(task: SourceTask, *, until_done: bool) -> None:
             )
         if isinstance(source.config, FilesConfig) and source.config.done != "keep":
             done.check(source.config.path, source.config.archive)
-        if not (task.logs / f"{source.name}.jsonl").exists():
+        known = (task.logs / f"{source.name}.jsonl").exists()
+        if not known and not isinstance(source.config, PostgresLogConfig):  # to discover would make a slot
             with tempfile.TemporaryDirectory() as logs:
                 make(source.name, source.config, source.schema, Path(logs)).discover()
+    for feed in feeds(task.sources, task.logs):
+        feed.check()
 
 
 def tables(tasks: tuple[TableTask, ...]) -> tuple[TableTask, ...]:

@@ -22,7 +22,7 @@ from joinlib.engine.sources import MapInput, SourceTask
 from joinlib.errors import SpecError
 from joinlib.formats import OFFSET
 from joinlib.join.watermark import Tick
-from joinlib.source import Slice, StreamInput, admit, make
+from joinlib.source import Slice, StreamInput, admit, opened
 from joinlib.source.files import FileInput
 from joinlib.source.generator import GeneratorInput
 
@@ -61,6 +61,8 @@ class Composer:
 
     def bound(self) -> None:
         """Treat the inputs as bounded: read what is there now, then close them."""
+        if not self.inputs:
+            self._open(whole=True)
         self._discover()
         self.bounded = True
 
@@ -158,8 +160,8 @@ class Composer:
         ends = [offset["inputs"] for offset in batches.ends(self.task.logs.parent / "spark")]
         return ends[: ends.index(end)] if end in ends else []
 
-    def _open(self) -> None:
-        self.inputs = {s.name: make(s.name, s.config, s.schema, self.task.logs) for s in self.task.sources}
+    def _open(self, whole: bool = False) -> None:
+        self.inputs = opened(self.task.sources, self.task.logs, whole)
         self.active_at = dict.fromkeys(self.inputs, time.monotonic())
 
     def _route(self, start: Offset) -> Offset:

@@ -188,18 +188,19 @@ def receive(arrived: Iterable[Sequence[Any]], inputs: Sequence[InputPlan], folde
 
 
 def receive_partials(
-    arrived: Iterable[Sequence[Any]], schema: pa.Schema
-) -> tuple[list[tuple[int, pa.RecordBatch]], list[Tick]]:
+    arrived: Iterable[Sequence[Any]], schemas: Sequence[pa.Schema]
+) -> tuple[list[tuple[int, int, pa.RecordBatch]], list[Tick]]:
     """Decode the exchange rows of one unit of groups and batch.
 
-    Returns the partials, each with the partition that made it, and the ticks.
+    schemas: that of partials, and those of the bags.
+    Returns the blocks, each with the partition that made it and its position among the schemas, and the ticks.
     """
     parts, ticks = [], []
     for row in map(ExchangeRow._make, arrived):
         if row.kind == TICK:
             ticks.append(_tick(row))
         else:
-            parts.append((row.sequence, _block(row, schema)))
+            parts.append((row.sequence, row.input, _block(row, schemas[row.input])))
     return parts, ticks
 
 

@@ -55,10 +55,11 @@ class Forwarder:
                 yield sent
 
     def _partials(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield partials for the units of groups: one for each group of this batch."""
+        """Yield partials for the units of groups, one for each group of this batch, and rows for their bags."""
         assert self.task.pipeline.grouping is not None
         partials = Partials(self.task.pipeline.grouping)
         for frame in frames(rows, self.task.tuning.frame_rows):
             partials.add(frame)
-        if (sent := self._sender.split(0, self.partition, partials.merged())) is not None:
-            yield sent
+        for number, block in partials.blocks():
+            if (sent := self._sender.split(number, self.partition, block)) is not None:
+                yield sent

@@ -6,15 +6,37 @@ import pyarrow as pa
 
 from joinlib.chunks import chunked
 from joinlib.join.rows import Tuples, flat
+from joinlib.model.inputs import WEIGHT
 from joinlib.model.stage import OutputColumn
+from joinlib.route.content import consolidated, weights
 
 
 def project(
     tuples: Iterator[Tuples], select: tuple[OutputColumn, ...], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Evaluate the select list: yield its columns for each batch of joined tuples."""
-    for t in tuples:
-        yield pa.record_batch([flat(c.value.evaluate(t.column, len(t))) for c in select], schema)
+    """Evaluate the select list: yield its columns for each batch of joined tuples.
+
+    If `schema` ends with the weight, the rows are changes: those of all tuples are consolidated.
+    """
+    changes = schema.names[-1:] == [WEIGHT]
+    made = (_selected(t, select, schema, changes) for t in tuples)
+    yield from _together(made) if changes else made
+
+
+def _selected(
+    t: Tuples, select: tuple[OutputColumn, ...], schema: pa.Schema, changes: bool
+) -> pa.RecordBatch:
+    columns = [flat(c.value.evaluate(t.column, len(t))) for c in select]
+    return pa.record_batch([*columns, flat(t.column(WEIGHT))] if changes else columns, schema)
+
+
+def _together(changes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the sum of all changes: what cancels in a batch never leaves its unit."""
+    found = list(changes)
+    if not any((weights(batch) < 0).any() for batch in found):
+        yield from found
+    elif (rows := consolidated(pa.concat_batches(found))).num_rows:
+        yield rows
 
 
 def frames(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

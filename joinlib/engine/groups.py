@@ -6,11 +6,13 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from joinlib import fault
+from joinlib.aggregate import bag as bags
 from joinlib.aggregate.partial import schema
 from joinlib.aggregate.unit import GroupUnit, empty
 from joinlib.engine.attempt import Arrived, Attempt
 from joinlib.engine.exchange import receive_partials
 from joinlib.engine.task import JoinTask
+from joinlib.model.bags import bags_of
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.state.location import local_folder, unit_folder
 from joinlib.state.unit import locked
@@ -30,7 +32,8 @@ class GroupTask(Attempt[GroupUnit]):
     def working(self, arrived: Arrived) -> Iterator[tuple[Iterator[pa.RecordBatch], GroupUnit]]:
         fault.point("handed", self.batch)
         segments = unit_folder(self.task.state, self.unit)
-        parts, ticks = receive_partials(arrived, schema(self.grouping))
+        stored = [bags.schema(self.grouping, bag) for bag in bags_of(self.grouping)]
+        parts, ticks = receive_partials(arrived, [schema(self.grouping), *stored])
         watermark = max((ALWAYS if t.closed else t.highest for t in ticks), default=NEVER)
         locks = local_folder(self.task.state)
         locks.mkdir(parents=True, exist_ok=True)

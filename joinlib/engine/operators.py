@@ -10,6 +10,7 @@ from joinlib.engine import receipt
 from joinlib.engine.exchange import receipts_of, split_by_stage
 from joinlib.engine.forward import Forwarder
 from joinlib.engine.turn import Turn
+from joinlib.sink.changing import shown
 from joinlib.sink.sink import open_sink
 
 Batches = Iterator[pa.RecordBatch]
@@ -59,8 +60,8 @@ def receipts(turn: Turn, attempt: int, batches: Batches) -> Batches:
 
 
 def results(turn: Turn, schema: pa.Schema, batches: Batches) -> Batches:
-    """Yield the results as rows of `schema`."""
+    """Yield the results as rows of `schema`; those that change say how, in `_change_type`."""
     for unit, rows, save in turn.units(batches):
-        for frame in turn.result(unit).frames(rows, save):
+        for frame in shown(turn.result(unit).frames(rows, save), turn.task.sink):
             yield frame.cast(schema)
     turn.end()

@@ -23,7 +23,7 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
     """Read one part of `batch` and yield its exchange rows."""
     way, first = _way(task, part), dict(part.first)
     aside, pipeline = spool(task.states, task.tuning, batch), task.pipeline
-    senders = [Sender(pipeline, n, aside, way) for n in range(len(pipeline.stages))]
+    senders = [Sender(pipeline, n, aside, None if n else way) for n in range(len(pipeline.stages))]
     readers = {s.name: reader(s.config, s.schema) for s in task.sources}
     for name, slices in part.reads:
         plans = [(p, senders[n]) for n, p in pipeline.numbered_inputs if p.source == name]
@@ -45,7 +45,8 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
         if ticks:
             yield sender.ticks(ticks)
     if part.versions:
-        yield senders[-1].versions(part.versions)
+        looking = next(n for n, stage in enumerate(pipeline.stages) if stage.lookups)
+        yield senders[looking].versions(part.versions)
 
 
 def _way(task: SourceTask, part: MapInput) -> Router:

@@ -36,6 +36,9 @@ class Receipt:
     highest: tuple[int, ...]  # µs, by input
     seconds: float  # time that the task spent on this unit
     bad: tuple[int, ...] = ()  # messages that could not be decoded, by input: every unit reports all of them
+    deleted: tuple[int, ...] = ()  # rows that came as deletions, by input
+    unknown: tuple[int, ...] = ()  # deletions without a row that were left out, by input
+    dead_rows: int = 0  # rows of the state that were deleted, until a merge leaves them out
     commit_seconds: float = 0.0  # the part of `seconds` spent on logging, sealing and merging
     executor: str = ""  # Spark's id of the executor; empty on a laptop
     runs: tuple[int, ...] = ()  # runs of the state: heads, then those of each level

@@ -41,8 +41,8 @@ class JoinTask:
 
     @property
     def looked_up(self) -> tuple[TableTask, ...]:
-        """The tables that this stage's rows are enriched with: only the last stage has any."""
-        return self.tables if self.number == len(self.pipeline.stages) - 1 else ()
+        """The tables that this stage's rows are enriched with: only one stage has any."""
+        return self.tables if self.stage.lookups else ()
 
     @property
     def grouping(self) -> Grouping | None:

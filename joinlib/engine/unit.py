@@ -20,10 +20,10 @@ from joinlib.model.joins import Lookup
 from joinlib.model.time import NEVER
 from joinlib.route.slots import slots
 from joinlib.state.location import local_folder, unit_folder
-from joinlib.state.manifest import Manifest, empty
+from joinlib.state.manifest import empty
 from joinlib.state.unit import hold
 
-_UNHEARD = 0, 0, 0, 0, NEVER  # the figures of an input that another stage reads
+_UNHEARD = 0, 0, 0, 0, NEVER, 0, 0  # the figures of an input that another stage reads
 
 
 class UnitTask(Attempt[UnitJoin]):
@@ -64,7 +64,7 @@ class UnitTask(Attempt[UnitJoin]):
             )
             self.finders = self._lookups(blocks, indexes)
             found = enriched(join.run(self.batch, blocks), self.finders, stage.reads)
-            yield project(found, stage.select, stage.schema), join
+            yield project(found, stage.select, stage.emitted), join
 
     def _lookups(self, blocks: Blocks, folder: Path) -> list[tuple[Lookup, Finder]]:
         units, bits = self.stage.units, self.task.tuning.hash_bits
@@ -72,7 +72,7 @@ class UnitTask(Attempt[UnitJoin]):
 
     def figures(self, work: UnitJoin, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """Build the receipt, with the figures of the inputs, the indexes, the tables and the probe orders."""
-        rows_in, late, late_total, bad, highest = zip(*self._of_inputs(work.manifest), strict=True)
+        rows_in, late, late_total, bad, highest, deleted, unknown = zip(*self._of_inputs(work), strict=True)
         return super().figures(
             work,
             rows_out,
@@ -82,6 +82,9 @@ class UnitTask(Attempt[UnitJoin]):
             late_total=late_total,
             bad=bad,
             highest=highest,
+            deleted=deleted,
+            unknown=unknown,
+            dead_rows=work.unit.dead_rows,
             index_bytes=work.unit.index_bytes,
             commit_seconds=work.commit_seconds,
             merged_bytes=work.unit.merged_bytes,
@@ -90,21 +93,24 @@ class UnitTask(Attempt[UnitJoin]):
             **own,
         )
 
-    def _of_inputs(self, after: Manifest) -> list[tuple[int, ...]]:
+    def _of_inputs(self, work: UnitJoin) -> list[tuple[int, ...]]:
         """Return the figures of every input that is read from a source.
 
-        Each is (rows, late rows, late rows in total, bad messages, highest event time).
+        Each is (rows, late rows, late rows in total, bad messages, highest event time, deletions, deletions
+        without a row).
         """
-        before, own = self.before, self.task.number
-        return [
-            (
-                after.rows[p.number] - before.rows[p.number],
-                after.late[p.number] - before.late[p.number],
-                after.late[p.number],
-                after.bad[p.number] - before.bad[p.number],
-                after.highest[p.number],
-            )
-            if n == own
-            else _UNHEARD
-            for n, p in self.task.pipeline.numbered_inputs
-        ]
+        before, after, own = self.before, work.manifest, self.task.number
+        late = {p.upstream: p.number for p in self.stage.inputs if p.settled}  # by the stage of the upsert
+        found: list[tuple[int, ...]] = []
+        for stage, p in self.task.pipeline.numbered_inputs:
+            n = p.number
+            if stage == own:
+                rows, bad = after.rows[n] - before.rows[n], after.bad[n] - before.bad[n]
+                lost = after.late[n] - before.late[n], after.late[n]
+                found.append((rows, *lost, bad, after.highest[n], work.deleted[n], work.unknown[n]))
+            elif stage in late:
+                n = late[stage]
+                found.append((0, after.late[n] - before.late[n], after.late[n], *_UNHEARD[3:]))
+            else:
+                found.append(_UNHEARD)
+        return found

@@ -182,6 +182,11 @@ class Chains:
         fresh = np.empty(len(rows), np.int32)
         return fresh[: kernels.mark(self._marks, rows, fresh)]
 
+    def flag(self, rows: I32, flags: npt.NDArray[np.uint8]) -> None:
+        """Set the flags of rows, instead of those that they have."""
+        self._reserve_marks()
+        self._marks[rows] = flags
+
     def clear_marks(self) -> None:
         self._reserve_marks()
         self._marks[:] = 0

@@ -108,6 +108,9 @@ def mark(marks: npt.NDArray[np.uint8], rows: I32, out: I32) -> int:
     return fresh
 
 
+MATCHED, DEAD = 1, 2  # flags of rows, in the bytes that `mark` sets to 1
+
+
 @nb.njit(cache=True, nogil=True)
 def touch(touched: npt.NDArray[np.bool_], positions: I32) -> None:
     """Set `touched` at the positions; 4 times faster than NumPy, which widens the positions first."""

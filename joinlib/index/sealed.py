@@ -110,6 +110,11 @@ class Sealed:
         """Mark rows as matched; return those that were not marked before, each once."""
         return rows[:0] if self._marks is None else self._marks.mark(rows)
 
+    def flag(self, rows: I32, flags: npt.NDArray[np.uint8]) -> None:
+        """Set the flags of rows, instead of those that they have."""
+        if self._marks is not None:
+            self._marks.values[rows] = flags
+
     def clear_marks(self) -> None:
         if self._marks is not None:
             self._marks.values[:] = 0

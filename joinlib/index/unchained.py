@@ -38,5 +38,8 @@ class Unchained:
         """Return an empty array: no row was marked before, and none is marked now."""
         return rows[:0]
 
+    def flag(self, rows: I32, flags: npt.NDArray[np.uint8]) -> None:
+        """Do nothing: rows without chains have no flags."""
+
     def clear_marks(self) -> None:
         """Do nothing: no row is marked."""

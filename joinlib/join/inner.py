@@ -13,19 +13,25 @@ from collections.abc import Iterator, Sequence
 
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples
+from joinlib.join.settled import Settle
 from joinlib.state.side import Arrival
 
 
 def inner(
-    prober: Prober, batch: int, arrived: list[list[Arrival]], orders: Sequence[Sequence[int]] | None = None
+    prober: Prober,
+    batch: int,
+    arrived: list[list[Arrival]],
+    settle: Settle,
+    orders: Sequence[Sequence[int]] | None = None,
 ) -> Iterator[Tuples]:
     """Yield the join's increment and insert `arrived`; the state is complete once the iterator is exhausted.
 
-    orders: for each input, the other inputs in the order in which its rows probe them (default: input order).
+    settle: called for an input when its turn comes. orders: for each input, the other inputs in the order in
+    which its rows probe them (default: input order).
     """
     for me, parts in enumerate(arrived):
         others = orders[me] if orders else [i for i in range(len(arrived)) if i != me]
-        for part in parts:
+        for part in settle(me, parts):
             if part.probing:
                 prober.begin(me, part.rows.num_rows)
                 yield from _expand(prober, Tuples(Picked(part.rows)), frozenset([me]), others)

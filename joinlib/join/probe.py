@@ -95,7 +95,7 @@ class Prober:
                 candidates = self._compared(tuples, live, side)
             if self.watch is not None:
                 candidates = self.watch.searching(candidates)
-            for positions, numbers, ends in candidates:
+            for positions, numbers, ends in _living(live, candidates) if live.dead else candidates:
                 yield _Found(positions, Stored(live, numbers, ends), undecided)
 
     def _compared(self, tuples: Tuples, live: LiveRun, side: int) -> Iterator[tuple[I32, I32, I64]]:
@@ -140,6 +140,14 @@ class Prober:
             ):
                 left.pop()
         return tuple(left)
+
+
+def _living(live: LiveRun, found: Iterator[tuple[I32, I32, I64]]) -> Iterator[tuple[I32, I32, I64]]:
+    """Leave out pairs with rows that were deleted."""
+    for positions, rows, ends in found:
+        alive = live.living(rows)
+        counts = np.concatenate([[0], np.cumsum(alive)])
+        yield positions[alive], rows[alive], counts[ends]
 
 
 def _pairs(found: _Found) -> int:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from joinlib.arrays import I64
 from joinlib.expr import Column
 from joinlib.index.pages import ahead
-from joinlib.model.inputs import HASH
+from joinlib.model.inputs import HASH, WEIGHT
 
 Positions = npt.NDArray[np.signedinteger]
 
@@ -194,10 +194,19 @@ class Tuples:
         return len(self.parts[0])
 
     def column(self, name: str) -> Column:
-        """Return a column by its qualified name; "$hash" is that of the first part that has one."""
+        """Return a column by its qualified name; "$hash" is that of the first part that has one.
+
+        "$weight" is that of the rows that probe: a pair has the weight of its new row.
+        """
         if name not in self._columns:
-            self._columns[name] = self._find(name).column(name)
+            self._columns[name] = self._one(name)
         return self._columns[name]
+
+    def _one(self, name: str) -> Column:
+        """Return a column; the weight is 1 where no part has one, since rows of the state are there once."""
+        if name == WEIGHT and not any(WEIGHT in part.schema.names for part in self.parts):
+            return pa.repeat(pa.scalar(1, pa.int64()), len(self))
+        return self._find(name).column(name)
 
     def _find(self, name: str) -> Rows:
         for part in self.parts:

@@ -8,6 +8,7 @@ State, result and files are pure functions of (manifest, blocks), with blocks so
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -15,20 +16,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.arrays import I64
+from joinlib.errors import InputError
+from joinlib.join.eager import eager
 from joinlib.join.enough import enough
 from joinlib.join.inner import inner
+from joinlib.join.latest import latest
 from joinlib.join.match import satisfying
 from joinlib.join.order.orders import Orders, orders_of
 from joinlib.join.order.policy import RULES, OrderPolicy
 from joinlib.join.outer import alone, outer, released
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples, concat
+from joinlib.join.settled import Origin, settled
 from joinlib.join.watermark import Tick, advance, horizon
-from joinlib.model.inputs import InputPlan
+from joinlib.model.inputs import WEIGHT, InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.operator import Operator
 from joinlib.model.tuning import Tuning
 from joinlib.route.biclique import BOTH, PROBE, STORE
+from joinlib.route.content import weights
 from joinlib.route.split import block_schema
 from joinlib.state.manifest import Manifest
 from joinlib.state.run import time_values
@@ -70,6 +77,9 @@ class UnitJoin:
         self.tuning, self.unit, self.manifest = tuning, unit, manifest
         self.commit_seconds = 0.0
         self.closed = False  # whether all inputs are closed in this batch
+        self.deleted = [0] * len(inputs)  # rows that came as deletions, by input
+        self.unknown = [0] * len(inputs)  # deletions without a row that were left out, by input
+        self._too_late = [0] * len(inputs)  # deletions whose row was dropped before, by input
         self.orders = _orders(root, manifest.probes, RULES[tuning.probe_order])  # by number of first side
 
     @property
@@ -107,7 +117,7 @@ class UnitJoin:
                 n + _rows(parts, plan)
                 for n, parts, plan in zip(known.rows, arrived, self.inputs, strict=True)
             ),
-            late=tuple(a + b for a, b in zip(known.late, late, strict=True)),
+            late=tuple(map(sum, zip(known.late, late, self._too_late, strict=True))),
             bad=tuple(n + sum(t.bad for t in ticks if t.input == i) for i, n in enumerate(known.bad)),
             probes=tuple(orders.plain() for orders in self.orders.values()),
         )
@@ -126,14 +136,26 @@ class UnitJoin:
             ]
             kept = [self._in_time(part, plan, watermark) for part in parts]
             arrived.append([part for part in kept if part.rows.num_rows])
+            if plan.changes:
+                self.deleted[plan.number] = sum(_deletions(part, plan) for part in arrived[-1])
             late.append(_rows(parts, plan) - _rows(kept, plan))
         return arrived, late
 
     def _in_time(self, part: Arrival, plan: InputPlan, watermark: int) -> Arrival:
-        if not self.timed or plan.time is None or plan.upstream is not None or not part.rows.num_rows:
+        never_late = plan.upstream is not None and not plan.settled
+        if not self.timed or plan.time is None or never_late or not part.rows.num_rows:
             return part
         mask = time_values(part.rows.column(plan.time)) >= watermark
+        if plan.changes and part.stored and part.probing and self._inner:
+            mask |= (
+                weights(part.rows) < 0
+            )  # a row that is still stored goes, and is not left beside the new one
         return part if mask.all() else replace(part, rows=part.rows.filter(pa.array(mask)), written=None)
+
+    @property
+    def _inner(self) -> bool:
+        """Whether all joins are inner: others would take a row whose partner was dropped for one without any."""
+        return isinstance(self.root, Operator) and all(op.kind == "inner" for op in self.root.operators())
 
     def _operate(
         self, op: Operator, batch: int, arrived: list[list[Arrival]], before: int, after: int
@@ -151,21 +173,75 @@ class UnitJoin:
                 else self._below(child, batch, arrived, before, after)
             )
             split = [_matchable(part, op, at) for part in parts]
-            inputs.append([enough(live, op) if at == 1 else live for live, _ in split if live.rows.num_rows])
+            some = at == 1 and not sides[at].config.mutable
+            inputs.append([enough(live, op) if some else live for live, _ in split if live.rows.num_rows])
             if op.kind != "semi" and sides[at].config.marked:
                 yield from self._out(
                     op, (alone(prober, at, Picked(dead)) for _, dead in split if dead.num_rows)
                 )
-        asked = orders.orders if orders else None
-        found = inner(prober, batch, inputs, asked) if op.kind == "inner" else outer(prober, batch, inputs)
-        yield from self._out(op, found)
+        yield from self._out(op, self._found(op, prober, batch, inputs, orders))
         if orders and any(inputs):
             self.orders[op.sides[0].number] = orders.after(watch, sides, RULES[self.tuning.probe_order])
         for side in sides:
             horizons = horizon(before, side.config.hold_us), horizon(after, side.config.hold_us)
-            if side.config.marked and op.kind != "semi":
+            if side.config.marked and op.kind != "semi" and not op.eager:
                 yield from self._out(op, released(prober, side, *horizons))
             side.expire(horizons[1])
+
+    def _found(
+        self,
+        op: Operator,
+        prober: Prober,
+        batch: int,
+        inputs: list[list[Arrival]],
+        orders: Orders | None,
+    ) -> Iterator[Tuples]:
+        """Yield the matches of the batch, and what else the kind of join emits for its new rows."""
+
+        def settle(at: int, parts: list[Arrival]) -> list[Arrival]:
+            if not parts or parts[0].rows.schema.names[-1] != WEIGHT:
+                return parts
+            return settled(parts, prober.sides[at], self._origin(op.children[at]))
+
+        if op.kind == "upsert":
+            return latest(prober, batch, inputs[0], partial(self._count_unknown, op.children[0]))
+        if op.kind == "inner":
+            return inner(prober, batch, inputs, settle, orders.orders if orders else None)
+        return eager(prober, batch, inputs, settle) if op.eager else outer(prober, batch, inputs)
+
+    def _count_unknown(self, leaf: Operator | Leaf, rows: int) -> None:
+        assert isinstance(leaf, Leaf)
+        self.unknown[leaf.input] += rows
+
+    def _origin(self, child: Operator | Leaf) -> Origin:
+        """Return how the changes of a child are settled."""
+        if isinstance(child, Operator):
+            return Origin(lambda *_: None, sourced=False)
+        plan = self.inputs[child.input]
+
+        def missing(rows: pa.RecordBatch, counts: I64) -> None:
+            late = np.zeros(len(counts), np.bool_)
+            if self.timed and plan.time is not None:
+                late = time_values(rows.column(plan.time)) < self.manifest.watermark
+            self._too_late[plan.number] += int(counts[late].sum())
+            if plan.upstream is None:
+                self._unknown(plan, int(counts[~late].sum()))
+
+        return Origin(missing, sourced=plan.upstream is None or plan.settled)
+
+    def _unknown(self, plan: InputPlan, rows: int) -> None:
+        """Count deletions of an input without their row.
+
+        Raises:
+            InputError: they are an error.
+        """
+        if rows and not plan.skip_unknown:
+            raise InputError(
+                f"input {plan.source}: {rows} deletions of this batch are of rows that are not there; each"
+                " deletion must have the values of a row that came before. Mend the input, or leave such"
+                " deletions out by changes.onUnknownDelete: skip, which counts them"
+            )
+        self.unknown[plan.number] += rows
 
     def _below(
         self, child: Operator, batch: int, arrived: list[list[Arrival]], before: int, after: int
@@ -209,13 +285,25 @@ def _matchable(part: Arrival, op: Operator, at: int) -> tuple[Arrival, pa.Record
 
 
 def _parts(own: list[Block], role: int, blocks: Blocks, plan: InputPlan) -> Iterator[Arrival]:
-    """Yield the blocks of one input and role: small ones concatenated, stored segments one by one."""
-    small = [rows for number, sequence, rows, _ in own if (number, sequence, role) not in blocks.written]
+    """Yield the blocks of one input and role: small ones concatenated, stored segments one by one.
+
+    Changes stay in their order, and none of their segments is kept as it is.
+    """
+    kept = {} if plan.changes else blocks.written
+    small = [rows for number, sequence, rows, _ in own if (number, sequence, role) not in kept]
     if small:
         yield Arrival(concat(small, block_schema(plan)), None, role != PROBE, role != STORE)
-    for number, sequence, rows, _ in own:
+    for number, sequence, rows, _ in own if kept else ():
         if (written := blocks.written.get((number, sequence, role))) is not None:
             yield Arrival(rows, written, role != PROBE, role != STORE)
+
+
+def _deletions(part: Arrival, plan: InputPlan) -> int:
+    """Count the deletions among rows that are stored here, as `_rows` counts rows."""
+    mask = weights(part.rows) < 0
+    if plan.copies:
+        mask &= part.rows.column(0).to_numpy() == 0
+    return int(np.count_nonzero(mask)) if part.stored else 0
 
 
 def _rows(parts: Sequence[Arrival], plan: InputPlan) -> int:

@@ -24,6 +24,7 @@ from joinlib.lookup.load import load
 from joinlib.lookup.postgres import PostgresTable
 from joinlib.lookup.task import TableTask
 from joinlib.lookup.version import write
+from joinlib.postgres.connection import patient
 
 log = logging.getLogger("joinlib.lookup")
 
@@ -164,4 +165,4 @@ class Versions:
             self._loads[task.alias] = Loads(number, time.monotonic() - began, time.time(), kept)
             return number
 
-        return task.reader.patient(attempt) if isinstance(task.reader, PostgresTable) else attempt()
+        return patient(task.reader.config, attempt) if isinstance(task.reader, PostgresTable) else attempt()

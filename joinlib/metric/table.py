@@ -110,6 +110,7 @@ METRICS: tuple[Metric, ...] = (
     _driver("last_batch_timestamp_seconds", "gauge", "seconds", "When the last batch was committed."),
     _driver("rows_out_total", "counter", "rows", "Result rows."),
     _driver("state_rows", "gauge", "rows", "Rows in the state."),
+    _driver("dead_rows", "gauge", "rows", "Rows of the state that were deleted and are not merged away yet."),
     _driver(
         "state_bytes", "gauge", "bytes", "Bytes of live segments and their indexes, which executors map."
     ),
@@ -140,6 +141,14 @@ METRICS: tuple[Metric, ...] = (
     ),
     _driver(
         "bad_messages_total", "counter", "", "Messages left out because they could not be decoded.", "input"
+    ),
+    _driver("deleted_rows_total", "counter", "rows", "Rows that came as deletions.", "input"),
+    _driver(
+        "unknown_deleted_rows_total",
+        "counter",
+        "rows",
+        "Deletions left out because their row was not there.",
+        "input",
     ),
     _driver("input_rate", "gauge", "rows/s", "Rows read per second over the last batches.", "input"),
     _driver("lag_rows", "gauge", "rows", "Rows known but not read yet.", "input"),

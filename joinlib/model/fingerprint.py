@@ -40,7 +40,7 @@ def fingerprint(plan: Stage | Pipeline) -> dict[str, Any]:
         }
     if plan.grouping is None:
         return found
-    tables = {"tables": [_lookup(asked) for asked in plan.last.lookups]} if plan.last.lookups else {}
+    tables = {"tables": [_lookup(asked) for asked in plan.lookups]} if plan.lookups else {}
     return {**found, "groups": _groups(plan.grouping), **tables}
 
 
@@ -64,11 +64,13 @@ def _lookup(lookup: Lookup) -> dict[str, Any]:
 
 def _groups(grouping: Grouping) -> dict[str, Any]:
     """Return what decides the contents of partials, and the rows emitted so far."""
+    weighed = {"changes": True} if grouping.changes else {}  # other columns of partials, and more bags
     return {
         "by": [k.sql for k in grouping.keys],
         "of": [c.sql for c in grouping.calls],
         "mode": "changelog" if grouping.changelog else "append",
         "having": _sql(grouping.having),
+        **weighed,
     }
 
 
@@ -79,6 +81,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
         "inputs": [_input(i) for i in stage.inputs],
         "tree": _tree(stage.tree),
         "route": _route(stage),
+        **({"eager": True} if any(operator.eager for operator in stage.operators) else {}),
     }
 
 
@@ -96,6 +99,7 @@ def _input(plan: InputPlan) -> dict[str, Any]:
         "filter": _sql(plan.filter),
         "time": plan.time,
         "null_keys": plan.keep_null_keys,
+        **({"changes": True} if plan.changes else {}),
     }
 
 
@@ -162,7 +166,9 @@ def _strange(old: dict[str, Any], known: Iterable[str]) -> Iterator[str]:
 
 
 def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    yield from _strange(old, {*new, *_BEHIND})
+    yield from _strange(old, {*new, *_BEHIND, "eager"})
+    if old.get("eager") != new.get("eager"):
+        yield f"whether outer joins wait for partners was different (output.mode); {_NEW}"
     if old["units"] != new["units"]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
     if old.get("route") != new["route"]:
@@ -182,7 +188,9 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
 
 def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     alias = new["alias"]
-    yield from _strange(old, new)
+    yield from _strange(old, {*new, "changes"})
+    if old.get("changes") != new.get("changes"):
+        yield f"whether rows of {alias} may be deleted has changed (changes, upsert); {_NEW}"
     yield from _column_differences(alias, old["columns"], new["columns"])
     labels = {"keys": "key", "filter": "filter", "time": "event time", "null_keys": "treatment of NULL keys"}
     for field, label in labels.items():

@@ -7,7 +7,8 @@
         having  $a1 > 1
         select  k = $g0, s = 1 + $a0
 
-The join's units project joined rows to $g and $x; a finished group has the columns $g and $a.
+The join's units project joined rows to $g and $x; a finished group has the columns $g and $a. FILTER (WHERE c)
+is in $x already: CASE WHEN c THEN x END, since an aggregate skips NULLs.
 """
 
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ import pyarrow as pa
 
 from joinlib.expr import Expr
 
-Function = Literal["count", "sum", "min", "max", "avg"]
-DELETED = "deleted"  # last column of a changelog
+Function = Literal[
+    "count", "sum", "min", "max", "avg", "min_by", "max_by", "collect_list", "collect_set", "percentile",
+    "var_pop", "var_samp", "stddev_pop", "stddev_samp",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,14 @@ class AggregateCall:
     source: pa.DataType  # type of the argument
     type: pa.DataType
     sql: str
+    more: tuple[tuple[str, pa.DataType], ...] = ()  # columns after the argument: the y of min_by(x, y)
+    distinct: bool = False  # each value of the group counts once
+    fractions: tuple[float, ...] = ()  # of a percentile, from 0 to 1
+
+    @property
+    def arguments(self) -> tuple[tuple[str, pa.DataType], ...]:
+        """The columns of joined rows that it reads, with their types."""
+        return () if self.argument is None else ((self.argument, self.source), *self.more)
 
 
 @dataclass(frozen=True)
@@ -68,8 +79,9 @@ class Grouping:
     calls: tuple[AggregateCall, ...]
     having: Expr | None
     select: tuple[tuple[str, Expr], ...]
-    changelog: bool = False
+    changelog: bool = False  # the result's rows end with a weight: -1 takes a group's row back, +1 gives it
     release: Release | None = None  # None: groups are final when the inputs are closed
+    changes: bool = False  # joined rows end with a weight, which may be negative
 
     @property
     def eager(self) -> bool:
@@ -83,6 +95,5 @@ class Grouping:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the result."""
-        fields = [pa.field(name, value.type) for name, value in self.select]
-        return pa.schema(fields + ([pa.field(DELETED, pa.bool_())] if self.changelog else []))
+        """The schema of the result, without the weight."""
+        return pa.schema([pa.field(name, value.type) for name, value in self.select])

@@ -8,6 +8,8 @@ import pyarrow as pa
 from joinlib.expr import Expr
 
 HASH = "$hash"  # first column of every block: the hash of the row's key
+WEIGHT = "$weight"  # last column of rows that are changes: +n came, -n went; int64, never 0 or NULL
+UNCHANGED = "$unchanged"  # of upserts: a bit for each column of the schema whose value was not sent
 ORDINAL = "$ordinal"  # a column made by the source: the number of each row in its input, from 0
 
 
@@ -47,6 +49,10 @@ class InputPlan:
     # Over the source's columns: rows for which it is true go to unit 0, whatever their key is.
     apart: Expr | None = None
     copies: int = 0  # if not 0: rows, without keys, are copied to the first `copies` units, a power of two
+    changes: bool = False  # rows end with their weights; False: rows only come
+    skip_unknown: bool = False  # a deletion without its row is left out and counted; False: it is an error
+    null_is_value: bool = False  # rows are routed by a result's key, in which NULL is a value like others
+    settled: bool = False  # of upstream rows: those behind the watermark are late, as those of a source are
 
     @property
     def schema(self) -> pa.Schema:

@@ -17,7 +17,8 @@ from joinlib.model.inputs import InputPlan
 if TYPE_CHECKING:
     from joinlib.spec.inputs import CacheMode
 
-Kind = Literal["inner", "left", "full", "semi", "anti"]  # RIGHT is LEFT with its sides swapped
+# RIGHT is LEFT with its sides swapped; upsert has one input and keeps the last row of each key
+Kind = Literal["inner", "left", "full", "semi", "anti", "upsert"]
 
 Index = Literal["hash", "sorted", "scan"]  # by key hash, by order, or every row
 

@@ -26,6 +26,9 @@ class Operator:
     index: Index = "hash"
     index_conditions: tuple[IndexCondition, ...] = ()
     residual: Expr | None = None  # the part of the predicate to check on the pairs found
+    changes: bool = False  # the rows that it emits end with their weights
+    partial: tuple[tuple[str, int], ...] = ()  # upsert: columns whose values may be left out, and their bits
+    eager: bool = False  # rows without a partner are emitted at once, and taken back when one comes
 
     def operators(self) -> Iterator["Operator"]:
         """Yield all operators of this tree, children first."""

@@ -17,3 +17,9 @@ class SideConfig:
     marked: bool  # rows are emitted if unmatched, or once when first matched
     compared: str = ""  # what the stored rows are sorted by, and how; empty: not sorted
     chained: bool = True  # rows are found by their hashes; False: the join has no key, or sorts by it
+    mutable: bool = False  # rows may be deleted, or lose their mark
+
+    @property
+    def flagged(self) -> bool:
+        """Whether rows have flags: matched, dead."""
+        return self.marked or self.mutable

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from joinlib.expr import Expr
 from joinlib.model.grouping import Grouping
-from joinlib.model.inputs import Biclique, InputPlan
+from joinlib.model.inputs import WEIGHT, Biclique, InputPlan
 from joinlib.model.joins import Index, Join, Leaf, Lookup
 from joinlib.model.operator import Operator
 from joinlib.model.side import SideConfig
@@ -40,6 +40,7 @@ class Stage:
     lookups: tuple[Lookup, ...] = ()  # run after the tree, in this order
     route: Biclique | None = None  # None: by the top bits of the key's hash, stored and probed in one unit
     index: Index = "hash"  # how stored rows are found
+    changes: bool = False  # the rows that it emits end with their weights
 
     @property
     def skip_bits(self) -> int:
@@ -68,8 +69,13 @@ class Stage:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the result."""
+        """The schema of the result, without weights."""
         return pa.schema([pa.field(c.name, c.value.type) for c in self.select])
+
+    @property
+    def emitted(self) -> pa.Schema:
+        """The schema of the rows that units emit: changes end with their weights."""
+        return self.schema.append(pa.field(WEIGHT, pa.int64())) if self.changes else self.schema
 
 
 @dataclass(frozen=True)
@@ -107,8 +113,18 @@ class Pipeline:
         return grouped or any(stage.final_close for stage in self.stages)
 
     @property
+    def changes(self) -> bool:
+        """Whether the result is changes, so that rows end with their weights; otherwise rows are final."""
+        return self.last.changes if self.grouping is None else self.grouping.changelog
+
+    @property
+    def emitted(self) -> pa.Schema:
+        """The schema of the rows that a sink takes: changes end with their weights."""
+        return self.schema.append(pa.field(WEIGHT, pa.int64())) if self.changes else self.schema
+
+    @property
     def schema(self) -> pa.Schema:
-        """The schema of the result."""
+        """The schema of the result, without weights."""
         return self.last.schema if self.grouping is None else self.grouping.schema
 
     @property
@@ -120,6 +136,11 @@ class Pipeline:
     def inputs(self) -> tuple[InputPlan, ...]:
         """The inputs that the spec describes, over all stages."""
         return tuple(plan for stage in self.stages for plan in stage.inputs if plan.upstream is None)
+
+    @property
+    def lookups(self) -> tuple[Lookup, ...]:
+        """The tables that are looked up: in one stage, which is the last or routes to it by the result's key."""
+        return next((stage.lookups for stage in self.stages if stage.lookups), ())
 
     @property
     def units(self) -> int:

@@ -2,7 +2,7 @@
 becomes bounds, stored columns are listed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
@@ -14,8 +14,9 @@ from joinlib.expr import Expr
 from joinlib.expr.bound import Bound
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
-from joinlib.model.inputs import StoredColumn
+from joinlib.model.inputs import InputPlan, StoredColumn
 from joinlib.model.joins import Caching, Join, Leaf, Lookup, Range
+from joinlib.model.operator import Operator
 from joinlib.model.stage import OutputColumn, Stage, above
 from joinlib.plan.columns import Need, input_plan, key_column, need, upstream_plan
 from joinlib.plan.layout import layout
@@ -36,6 +37,7 @@ class Request:
 
     inputs: Mapping[str, SourceInput]
     options: JoinOptions
+    eager: bool = False  # outer joins do not wait: rows without a partner are taken back when one comes
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -98,18 +100,25 @@ def stage(
         _lookup(number, looked, request.inputs[looked.scan.table.name], wanted)
         for number, looked in enumerate(query.lookups)
     )
+    root = layout(joined, plans, above(select, lookups), choice.index, request.eager)
     return Stage(
         inputs=plans,
         tree=joined,
-        root=layout(joined, plans, above(select, lookups), choice.index),
+        root=root,
         select=select,
         timed=bool(times),
-        final_close=_waits(tree),
+        final_close=_waits(tree) and not request.eager,
         units=request.options.units,
         lookups=lookups,
         route=choice.route,
         index=choice.index,
+        changes=changes(root, plans),
     )
+
+
+def changes(root: Operator | Leaf, inputs: Sequence[InputPlan]) -> bool:
+    """Return whether a stage emits changes."""
+    return inputs[root.input].changes if isinstance(root, Leaf) else root.changes
 
 
 def _lookup(number: int, asked: AskedLookup, source: SourceInput, wanted: Need) -> Lookup:

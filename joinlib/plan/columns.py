@@ -66,6 +66,8 @@ def input_plan(
         keep_null_keys=scan.alias in need.null_keys,
         apart=apart,
         copies=need.copies.get(scan.alias, 0),
+        changes=source.changes,
+        skip_unknown=source.skip_unknown,
     )
 
 

@@ -11,11 +11,12 @@ second one. Rows of an earlier stage arrive as late as the plan says.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
 from joinlib.expr import Expr
-from joinlib.model.inputs import HASH, InputPlan
+from joinlib.model.inputs import HASH, WEIGHT, InputPlan
 from joinlib.model.joins import Index, Join, Leaf
 from joinlib.model.keys import hash_is_key
 from joinlib.model.operator import Operator
@@ -25,15 +26,20 @@ from joinlib.plan.reach import Bounds, Holding, Reach, all_bounds, closure, colu
 
 
 def layout(
-    tree: Join | Leaf, inputs: tuple[InputPlan, ...], above: tuple[Expr, ...], index: Index = "hash"
+    tree: Join | Leaf,
+    inputs: tuple[InputPlan, ...],
+    above: tuple[Expr, ...],
+    index: Index = "hash",
+    eager: bool = False,
 ) -> Operator | Leaf:
     """Return the operators of a stage. Sides are numbered in the order of the tree, children first.
 
-    `above`: all expressions that are evaluated on the rows that the tree emits.
+    `above`: all expressions that are evaluated on the rows that the tree emits. `eager`: rows without a partner
+    are emitted at once, and taken back when one comes.
     """
     if isinstance(tree, Leaf):
         return tree
-    maker = _Maker(inputs, columns(all_bounds(tree)), index)
+    maker = _Maker(inputs, columns(all_bounds(tree)), index, eager)
     return maker.make(tree, {c for e in above for c in e.columns}, ())
 
 
@@ -52,8 +58,11 @@ def lateness(tree: Join | Leaf, inputs: tuple[InputPlan, ...], above: tuple[Expr
 
 
 class _Maker:
-    def __init__(self, inputs: tuple[InputPlan, ...], timed: set[str], index: Index) -> None:
+    def __init__(
+        self, inputs: tuple[InputPlan, ...], timed: set[str], index: Index, eager: bool = False
+    ) -> None:
         self.index: Index = index
+        self.eager = eager
         self.inputs, self.timed = inputs, timed
         self.types = {c.name: c.value.type for i in inputs for c in i.columns}
         self.holding = Holding(inputs)
@@ -75,14 +84,21 @@ class _Maker:
         ]
         known = (*outside, *join.bounds)
         hi = closure((*known, *(b for c in join.inputs for b in self.holding.of(c, known))))
-        sides = tuple(self._side(join, at, schemas, times, hi) for at in range(len(children)))
+        changing = [self._changes(c) for c in children]
+        sides = tuple(self._side(join, at, schemas, times, hi, changing) for at in range(len(children)))
+        eager = join.kind != "inner" and (any(changing) or (self.eager and join.kind != "semi"))
+        if eager:
+            sides = _longer(sides, changing)
         for side, own, child, known in zip(sides, times, join.inputs, inside, strict=True):
             self._delay(side, own, closure((*known, *self.holding.of(child, known))))
         names = dict.fromkeys(
             n for s in (schemas[:1] if join.kind in ("semi", "anti") else schemas) for n in s.names
         )
+        changes = eager or any(changing)
         schema = pa.schema(
-            [pa.field(HASH, pa.uint64())] + [pa.field(n, self.types[n]) for n in names if n in above]
+            [pa.field(HASH, pa.uint64())]
+            + [pa.field(n, self.types[n]) for n in names if n in above]
+            + ([pa.field(WEIGHT, pa.int64())] if changes else [])
         )
         unique = hash_is_key([self.types[k] for k in join.keys[0]])
         index: Index = "scan" if join.everywhere else self.index
@@ -98,15 +114,27 @@ class _Maker:
             index,
             join.index_conditions,
             join.predicate if index == "hash" else join.residual,
+            changes=changes,
+            eager=eager,
         )
+
+    def _changes(self, child: Operator | Leaf) -> bool:
+        """Return whether the rows of a child come with weights."""
+        return child.changes if isinstance(child, Operator) else self.inputs[child.input].changes
 
     def _schema(self, child: Operator | Leaf, needed: set[str]) -> pa.Schema:
         if isinstance(child, Operator):
-            return child.schema
+            return pa.schema([field for field in child.schema if field.name != WEIGHT])
         return pa.schema([pa.field(HASH, pa.uint64()), *self.inputs[child.input].schema])
 
     def _side(
-        self, join: Join, at: int, schemas: list[pa.Schema], times: list[list[str]], hi: Reach
+        self,
+        join: Join,
+        at: int,
+        schemas: list[pa.Schema],
+        times: list[list[str]],
+        hi: Reach,
+        changing: list[bool],
     ) -> SideConfig:
         holds = {x: self._hold(x, hi, [t for o, t in enumerate(times) if o != at]) for x in times[at]}
         bounded = {x: h for x, h in holds.items() if h is not None}
@@ -115,8 +143,12 @@ class _Maker:
         self.sides += 1
         hold = bounded.get(time) if time else None
         compared = _compared(join) if self.index == "sorted" else ""
-        chained = self.index == "hash" and (marked or not join.everywhere)  # chains have the marks
-        return SideConfig(self.sides - 1, schemas[at], join.keys[at], time, hold, marked, compared, chained)
+        mutable = changing[at] or (marked and changing[1 - at])
+        # chains have the marks
+        chained = mutable or (self.index == "hash" and (marked or not join.everywhere))
+        return SideConfig(
+            self.sides - 1, schemas[at], join.keys[at], time, hold, marked, compared, chained, mutable
+        )
 
     def _delay(self, side: SideConfig, times: list[str], hi: Reach) -> None:
         """Record how far behind the watermark the event times of `side` can be in the join's output."""
@@ -138,6 +170,19 @@ class _Maker:
                 return None
             longest = max(longest, min(reach))
         return longest
+
+
+def _longer(sides: tuple[SideConfig, ...], changing: list[bool]) -> tuple[SideConfig, ...]:
+    """Keep rows of a side for as long as a stored partner, where its rows may be deleted.
+
+    Otherwise the partner of an expired and of a deleted row would look like one that has none.
+    """
+    holds = [side.hold_us for side in sides]
+    whole = None if None in holds else sum(h for h in holds if h is not None)
+    return tuple(
+        replace(side, hold_us=whole, time=side.time if whole is not None else None) if changes else side
+        for side, changes in zip(sides, changing, strict=True)
+    )
 
 
 def _behind(plan: InputPlan, timed: set[str]) -> Iterator[tuple[str, int]]:

@@ -25,6 +25,12 @@ class SourceInput:
     role: Role = "stream"
     numbered: bool = False  # every row has a number that does not depend on how it is read
     caching: Caching = Caching()  # noqa: RUF009 - frozen; of a table
+    changes: bool = False  # rows come with weights: they may be deleted
+    upsert: tuple[
+        str, ...
+    ] = ()  # the columns of which each value has one row, the last; empty: not an upsert
+    partial: bool = False  # upserts come with a column `UNCHANGED`: some values may not have been sent
+    skip_unknown: bool = False  # a deletion without its row is left out and counted
 
     def __post_init__(self) -> None:
         if self.time is None:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
+
 from joinlib.model.joins import Caching
 from joinlib.model.stage import Pipeline
 from joinlib.plan.landing import check
@@ -24,10 +26,10 @@ def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
         spec.sql,
         {name: source(given) for name, given in spec.inputs.items()},
         options(spec.join),
-        changelog=spec.output.mode == "changelog",
+        mode=spec.output.mode,
+        key=spec.output.key,
     )
-    if spec.output.files is not None:
-        check(plan)
+    check(plan, spec.output)
     if spec.join.memory_bytes is None:
         return plan
     executors = spec.executors.min if spec.executors else 1
@@ -47,16 +49,32 @@ def options(join: JoinSettings) -> JoinOptions:
 
 def source(given: Input) -> SourceInput:
     """Return an input of the spec as the planner knows it."""
-    time = given.event_time
+    time, logged = given.event_time, given.postgres is not None and given.postgres.changes is not None
+    changes = logged or given.changes is not None or given.upsert is not None
     return SourceInput(
-        schema=given.arrow_schema,
+        schema=_seen(given),
         time=time.column if time else None,
         delay_us=time.delay_us if time else 0,
         idle_us=time.idle_us if time else None,
         role="stream" if given.is_stream else "table",
         caching=caching(given),
-        numbered=given.generator is not None or (given.files is not None and given.files.format == "parquet"),
+        numbered=not changes
+        and (given.generator is not None or (given.files is not None and given.files.format == "parquet")),
+        changes=changes,
+        upsert=given.upsert.key if given.upsert else (),
+        skip_unknown=given.upsert is None
+        and given.changes is not None
+        and given.changes.on_unknown_delete == "skip",
+        partial=given.upsert is not None
+        and (logged or (given.kafka is not None and given.kafka.format == "debezium")),
     )
+
+
+def _seen(given: Input) -> pa.Schema:
+    """Return the columns that SQL sees: all but the one that says whether a row came or went."""
+    if given.changes is None:
+        return given.arrow_schema
+    return pa.schema([f for f in given.arrow_schema if f.name != given.changes.op])
 
 
 def caching(given: Input) -> Caching:

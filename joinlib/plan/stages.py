@@ -8,37 +8,49 @@ columns that later ones read. State of a later stage must also wait for what an 
 it, since it knows how long an outer join keeps a row back.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from joinlib.errors import SpecError
 from joinlib.expr import ref
+from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.stage import Pipeline, Stage
-from joinlib.plan.build import Request, bounded, bounds, stage, timed
+from joinlib.plan.build import Request, bounded, bounds, changes, stage, timed
+from joinlib.plan.changes import Mode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.forward import forward
 from joinlib.plan.grouping import grouping_of
 from joinlib.plan.layout import lateness, layout
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from joinlib.sql import JoinNode, Query, Result, Scan, analyse_stages
+from joinlib.sql.aggregate import check_append
 from joinlib.sql.graph import inputs as inputs_below
 from joinlib.sql.graph import scans
 
 
 def pipeline(
-    sql: str, inputs: Mapping[str, SourceInput], options: JoinOptions, *, changelog: bool = False
+    sql: str,
+    inputs: Mapping[str, SourceInput],
+    options: JoinOptions,
+    *,
+    mode: Mode = "append",
+    key: Sequence[str] = (),
 ) -> Pipeline:
     """Plan the stages that answer the query; where its inputs share a key that is the one stage of `build`.
 
-    `changelog`: emit groups whenever they change, not only once they are final.
+    `mode`: what the output may take. With append, results are final; otherwise groups and rows of outer joins
+    come at once, and are taken back. `key`: the columns of which each value has one row in the
+    result; all changes of one value come out of one unit.
 
     Raises:
         SqlError: if the query cannot be answered.
         SpecError: if an option does not fit the query.
     """
-    request = Request(inputs, options)
-    queries = analyse_stages(sql, request.tables, changelog)
+    queries = analyse_stages(sql, Request(inputs, options).tables, mode != "append")
+    named = {s.table.name for q in queries for s in q.scans if not isinstance(s, Result)}
+    changing = any(inputs[name].changes or inputs[name].upsert for name in named)
+    request = Request(upserted(inputs), options, eager=changing or mode != "append")
     if len(queries) > 1:
         _check(request)
     trees = [timed(query, request) for query in queries]
@@ -47,10 +59,16 @@ def pipeline(
     alone = isinstance(trees[-1], Scan) and grouping and grouping.release
     # Rows behind the watermark are then late, although no row is stored.
     more = frozenset([alone.column]) if alone else frozenset()
-    found = Pipeline(tuple(_with_lateness(_stages(queries, trees, request, more), queries, trees)), grouping)
+    stages = _with_lateness(_stages(queries, trees, request, more), queries, trees, request.eager)
+    if grouping is not None:
+        grouping = replace(grouping, changes=stages[-1].changes)
+    if mode == "append":
+        check_append(grouping, sql)
+    found = Pipeline(tuple(stages), grouping)
     if len(found.stages) > 1:
         _check_chain(found)
-    return found
+    check_changes(found, inputs, mode)
+    return with_key(with_upserts(static(found), inputs), tuple(key), mode)
 
 
 def _stages(
@@ -78,22 +96,30 @@ def _stages(
 
 
 def _with_lateness(
-    stages: Sequence[Stage], queries: Sequence[Query], trees: Sequence[JoinNode | Scan]
-) -> Iterator[Stage]:
+    stages: Sequence[Stage], queries: Sequence[Query], trees: Sequence[JoinNode | Scan], eager: bool
+) -> list[Stage]:
     """Complete each stage with how far behind the watermark the event times
     that it reads of earlier stages may be.
     """
     late: list[Mapping[str, int]] = []
+    done: list[Stage] = []
     for bare, query, tree in zip(stages, queries, trees, strict=True):
-        known = tuple(
-            plan
-            if plan.upstream is None or plan.time is None  # its rows' times do not decide what is kept
-            else replace(plan, behind=_named(late[plan.upstream], {c.name for c in plan.columns}))
-            for plan in bare.inputs
-        )
-        complete = replace(bare, inputs=known, root=layout(bare.tree, known, bare.above, bare.index))
+        known = tuple(_known(plan, late, done) for plan in bare.inputs)
+        root = layout(bare.tree, known, bare.above, bare.index, eager)
+        complete = replace(bare, inputs=known, root=root, changes=changes(root, known))
         late.append(_forwarded(tree, late) if query.waits is None else _held_back(complete))
-        yield complete
+        done.append(complete)
+    return done
+
+
+def _known(plan: InputPlan, late: Sequence[Mapping[str, int]], done: Sequence[Stage]) -> InputPlan:
+    """Complete an input with what the stage that makes its rows has decided."""
+    if plan.upstream is None:
+        return plan
+    known = replace(plan, changes=done[plan.upstream].changes)
+    if plan.time is None:  # its rows' times do not decide what is kept
+        return known
+    return replace(known, behind=_named(late[plan.upstream], {c.name for c in plan.columns}))
 
 
 def _named(late: Mapping[str, int], columns: Collection[str]) -> tuple[tuple[str, int], ...]:

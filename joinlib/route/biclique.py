@@ -21,7 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib.arrays import I64, U64
-from joinlib.model.inputs import Biclique, Group
+from joinlib.model.inputs import WEIGHT, Biclique, Group
+from joinlib.route.content import content_hash, values
 from joinlib.route.hash import spread
 
 BOTH, STORE, PROBE = 0, 1, 2  # roles: what a unit does with the rows of a block
@@ -81,13 +82,14 @@ def subgroup(group: Group, hashes: U64, hot: Mapping[int, int]) -> tuple[I64, I6
     return group.first + part.astype(np.int64) * width, width
 
 
-def homes(group: Group, hashes: U64, hot: Mapping[int, int], seed: int) -> I64:
+def homes(group: Group, hashes: U64, hot: Mapping[int, int], seed: int, draw: U64 | None = None) -> I64:
     """Return the unit that stores each row, a random one of its subgroup.
 
-    A pure function: the same rows with the same seed go to the same units.
+    A pure function: the same rows with the same seed go to the same units. `draw`: numbers that choose
+    instead of the seed, so that a deletion goes where its row went.
     """
     first, width = subgroup(group, hashes, hot)
-    draw = spread(len(hashes), seed ^ _DRAW)
+    draw = spread(len(hashes), seed ^ _DRAW) if draw is None else draw
     return first + (draw & (width - 1).astype(np.uint64)).astype(np.int64)
 
 
@@ -110,7 +112,7 @@ def routed(block: pa.RecordBatch, route: Biclique, number: int, rules: Rules, se
         pa.array(np.argsort(block.column(0).to_numpy() >> np.uint64(64 - _ORDER_BITS), kind="stable"))
     )
     hashes = block.column(0).to_numpy()
-    home = homes(route.groups[number], hashes, rules.store[number], seed)
+    home = homes(route.groups[number], hashes, rules.store[number], seed, _draw(block))
     first, width = subgroup(route.groups[1 - number], hashes, rules.probe[1 - number])
     if width.min() == width.max() and (first == first[0]).all():
         yield from _everywhere(block, home, int(first[0]), int(width[0]))
@@ -128,6 +130,13 @@ def routed(block: pa.RecordBatch, route: Biclique, number: int, rules: Rules, se
     for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
         unit, role = divmod(int(places[order[start]]), 3)
         yield Sent(unit, role, block.take(pa.array(np.sort(rows[order[start:end]]))))
+
+
+def _draw(block: pa.RecordBatch) -> U64 | None:
+    """Return a number for each row that depends on its content alone; None where rows are not changes."""
+    if WEIGHT not in block.schema.names:
+        return None
+    return content_hash([block.column(0), *values(block)], block.num_rows)
 
 
 def _everywhere(block: pa.RecordBatch, home: I64, first: int, width: int) -> Iterator[Sent]:

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.model.inputs import HASH, InputPlan
+from joinlib.model.inputs import HASH, WEIGHT, InputPlan
+from joinlib.route.content import content_hash, values
 from joinlib.route.hash import key_hash, spread
 
 _ORDER_BITS = 14  # more bits do not pay: a group's part of the index fits the first-level cache
@@ -22,14 +23,16 @@ _ORDER_BITS = 14  # more bits do not pay: a group's part of the index fits the f
 
 @cache
 def block_schema(plan: InputPlan) -> pa.Schema:
-    """Return the columns of a block: the hash, then the stored columns."""
-    return pa.schema([pa.field(HASH, pa.uint64()), *plan.schema])
+    """Return the columns of a block: the hash, the stored columns, and the weight if the rows are changes."""
+    weight = [pa.field(WEIGHT, pa.int64())] if plan.changes else []
+    return pa.schema([pa.field(HASH, pa.uint64()), *plan.schema, *weight])
 
 
 def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 64) -> pa.RecordBatch:
     """Filter and project rows of the source to block columns, including the hash.
 
-    seed: spreads rows without a key. hash_bits: see `key_hash`.
+    seed: spreads rows without a key; where rows are changes their content does, so that a deletion goes where
+    its row went. hash_bits: see `key_hash`.
     """
 
     def source(name: str) -> pa.Array:
@@ -41,22 +44,34 @@ def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 6
         if pc.min(keep).as_py() is not True or keep.null_count:
             rows = rows.filter(_flat(keep))
     arrays = [_flat(c.value.evaluate(source, rows.num_rows)) for c in plan.columns]
+    if plan.changes:
+        arrays.append(_flat(rows.column(WEIGHT)))
     if plan.copies:
         return _copied(arrays, rows.num_rows, plan)
-    block = pa.record_batch(arrays, plan.schema)
+    block = pa.record_batch(arrays, block_schema(plan).remove(0))
     keys = [block.column(name) for name in plan.keys]
+    if plan.null_is_value:
+        return pa.record_batch(
+            [pa.array(content_hash(keys, block.num_rows)), *block.columns], block_schema(plan)
+        )
     nulls = any(k.null_count for k in keys)
     if nulls and not plan.keep_null_keys:
         block = block.filter(_has_key(keys))
         keys = [block.column(name) for name in plan.keys]
         nulls = False
-    hashes = key_hash(keys, hash_bits) if keys else spread(block.num_rows, seed)
+    hashes = key_hash(keys, hash_bits) if keys else _spread(plan, block, seed)
     if nulls:
         missing = ~_has_key(keys).to_numpy(zero_copy_only=False)
-        hashes[missing] = spread(len(hashes), seed)[missing]
+        hashes[missing] = _spread(plan, block, seed)[missing]
     if plan.apart is not None:
         hashes[_true(plan.apart.evaluate(source, rows.num_rows))] = 0
     return pa.record_batch([pa.array(hashes), *block.columns], block_schema(plan))
+
+
+def _spread(plan: InputPlan, block: pa.RecordBatch, seed: int) -> npt.NDArray[np.uint64]:
+    """Return hashes for rows without a key."""
+    rows = block.num_rows
+    return content_hash(values(block), rows) if plan.changes else spread(rows, seed)
 
 
 def split(

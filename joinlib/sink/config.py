@@ -1,12 +1,13 @@
-"""Configuration of sinks: plain values, which import neither numba nor a Kafka client."""
+"""Configuration of sinks: plain values, which import neither numba nor a client."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from joinlib.sink.postgres.config import PostgresSinkConfig
     from joinlib.spec.inputs import Format
-    from joinlib.spec.output import KafkaOutput
+    from joinlib.spec.output import KafkaOutput, Mode
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,8 @@ class KafkaSinkConfig:
     """The topic that takes result rows. It holds no secret."""
 
     spec: "KafkaOutput"
-    changelog: bool = False  # rows have a flag `deleted`; those where it is set become tombstones
+    mode: "Mode" = "append"
+    key: tuple[str, ...] = ()  # columns of the message key
     job: str = ""  # the checkpoint's id, which is part of the transactional ids
     max_bytes: int = 1_000_000  # per message
     doubtful: int = -1  # a batch that began so long ago that its marker may have expired; -1: none
@@ -23,16 +25,24 @@ class KafkaSinkConfig:
     def topic(self) -> str:
         return self.spec.topic
 
+    @property
+    def ordered(self) -> bool:
+        """Whether a batch may have several messages of a key, whose order matters."""
+        return self.mode == "changelog" or self.spec.format == "debezium"
+
 
 @dataclass(frozen=True)
 class SinkConfig:
     """The kind of sink and its settings."""
 
-    kind: Literal["rows", "files", "kafka", "console", "noop"]
+    kind: Literal["rows", "files", "kafka", "postgres", "console", "noop"]
+    mode: "Mode" = "append"
+    key: tuple[str, ...] = ()  # columns that tell the result's rows apart
     folder: Path | None = None  # files: the output folder
     format: "Format | None" = None  # files
     show: int = 0  # console: at most so many rows per batch and unit
     kafka: KafkaSinkConfig | None = None
+    postgres: "PostgresSinkConfig | None" = None
 
 
 def staging(folder: Path, batch: int) -> Path:

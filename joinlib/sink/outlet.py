@@ -1,13 +1,41 @@
-"""Publishes the result of each batch, in the driver; for outputs other than files there is nothing to do."""
+"""Publishes the result of each batch, in the driver: files here, rows of a table in `sink.postgres.outlet`.
+
+For other outputs there is nothing to do.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from joinlib.sink.gather import Gathering, release
 from joinlib.sink.publish import check_age, claim, publish
 from joinlib.spec.output import Compact
 
 BeforeCommit = Callable[[], None]
+
+
+class StagedLost(Exception):
+    """What tasks have staged is gone: the batch has to be computed again."""
+
+
+class Outlet(Protocol):
+    """Publishes the results of one run."""
+
+    def open(self, identity: str, begun: int | None) -> None:
+        """Claim the output for this checkpoint, whose newest batch that it has begun is `begun`."""
+        ...
+
+    def take(self, batch: int, files: Sequence[str]) -> None:
+        """Publish what the tasks of a batch have staged, as their receipts name it; again, do nothing."""
+        ...
+
+    def look(self) -> None:
+        """Do what is due. To be called now and then."""
+        ...
+
+    def close(self) -> None:
+        """End the run: all that was taken is published."""
+        ...
 
 
 class BatchPublisher:

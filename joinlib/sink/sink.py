@@ -1,4 +1,4 @@
-"""The sink of one task and batch: result rows become files, messages, or a sample for the console."""
+"""The sink of one task and batch: result rows become files, messages, rows of a table, or a sample."""
 
 import uuid
 from typing import Protocol
@@ -6,6 +6,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from joinlib.model.tuning import Tuning
+from joinlib.sink import changelog
+from joinlib.sink.changing import by_key, changing
 from joinlib.sink.config import SinkConfig, staging
 from joinlib.sink.console import ConsoleSink
 from joinlib.sink.files import FileSink
@@ -27,11 +29,33 @@ class Sink(Protocol):
 def open_sink(
     config: SinkConfig, schema: pa.Schema, tuning: Tuning, *, partition: int, batch: int, attempt: int
 ) -> Sink:
-    """Open the sink of one task and batch. `attempt` is Spark's number of this attempt at the task."""
+    """Open the sink of one task and batch.
+
+    Args:
+        config: Where the results go.
+        schema: Of the results, without weights.
+        tuning: The size of frames, and whether files are synced.
+        partition: The task's.
+        batch: The batch's number.
+        attempt: Spark's number of this attempt at the task.
+    """
+    if config.mode != "append" and not by_key(config):
+        schema = changelog.described(schema)
+    sink = _plain(config, schema, tuning, partition, batch, attempt)
+    return changing(sink, config, batch)
+
+
+def _plain(
+    config: SinkConfig, schema: pa.Schema, tuning: Tuning, partition: int, batch: int, attempt: int
+) -> Sink:
     if config.kafka is not None:
         from joinlib.sink.kafka.sink import KafkaSink  # the client is loaded where there is a topic
 
         return KafkaSink(config.kafka, partition, batch)
+    if config.postgres is not None:
+        from joinlib.sink.postgres.sink import PostgresSink
+
+        return PostgresSink(config.postgres, batch)
     if config.kind == "files":
         assert config.folder is not None and config.format is not None
         # Attempts of two drivers may have the same number while executors of the older one are still ending.

@@ -34,6 +34,11 @@ def json_arrays(batch: pa.RecordBatch) -> pa.Array:
     return _joined(batch, _json, "null", [""] * batch.num_columns, "[]")
 
 
+def json_values(column: pa.Array) -> pa.Array:
+    """Return the values as JSON. NULL stays NULL."""
+    return _json(column)
+
+
 def csv_lines(batch: pa.RecordBatch) -> pa.Array:
     """Return one CSV line per row, without its line break. Strings are quoted, NULL is empty."""
     return _joined(batch, _csv, "", [""] * batch.num_columns, ("", ""))

@@ -9,22 +9,28 @@ restarted.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from joinlib.errors import SpecError
 from joinlib.source.admit import admit
+from joinlib.source.changes import RowChanges
 from joinlib.source.files import FileInput, FileReader, FilesConfig
 from joinlib.source.generator import GeneratorConfig, GeneratorInput, GeneratorReader
 from joinlib.source.kafka import KafkaConfig
 from joinlib.source.log import Log
 from joinlib.source.parse import CsvFormat
+from joinlib.source.postgres import PostgresLogConfig
 from joinlib.source.slices import Slice, SliceReader, StreamInput
 
-Config = FilesConfig | GeneratorConfig | KafkaConfig
+if TYPE_CHECKING:
+    from joinlib.source.postgres.feed import Feed
+
+Config = FilesConfig | GeneratorConfig | KafkaConfig | PostgresLogConfig
 
 __all__ = [
     "Config",
@@ -32,11 +38,15 @@ __all__ = [
     "FilesConfig",
     "GeneratorConfig",
     "KafkaConfig",
+    "PostgresLogConfig",
+    "RowChanges",
     "Slice",
     "SliceReader",
     "StreamInput",
     "admit",
+    "feeds",
     "make",
+    "opened",
     "reader",
 ]
 
@@ -64,6 +74,9 @@ def make(
     """
     if not len(schema):
         raise SpecError(f"input {name}: the schema has no columns")
+    assert not isinstance(
+        config, PostgresLogConfig
+    )  # `opened` makes those, because they share what they read
     log = Log(log_folder / f"{name}.jsonl")
     if isinstance(config, GeneratorConfig):
         return GeneratorInput(config, schema, log, now)
@@ -82,4 +95,56 @@ def reader(config: Config, schema: pa.Schema) -> SliceReader:
         from joinlib.source.kafka.reader import KafkaReader
 
         return KafkaReader(config, schema)
+    if isinstance(config, PostgresLogConfig):
+        from joinlib.source.postgres.reader import SpoolReader
+
+        return SpoolReader(config, schema)
     return FileReader(config, schema)
+
+
+class Plan(Protocol):
+    """What an input is made from."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def config(self) -> Config: ...
+    @property
+    def schema(self) -> pa.Schema: ...
+
+
+def opened(plans: Sequence[Plan], log_folder: Path, whole: bool = False) -> dict[str, StreamInput]:
+    """Return the inputs of a query by name. Nothing is read yet.
+
+    Args:
+        plans: The inputs.
+        log_folder: The folder of their logs.
+        whole: Whether a look at a long log takes in all that is there by then, and not only what comes next.
+    """
+    shared = {config.server.name: feed for feed in feeds(plans, log_folder, whole) for config in feed.configs}
+    return {p.name: _opened(p, shared, log_folder) for p in plans}
+
+
+def _opened(plan: Plan, shared: Mapping[str, "Feed"], log_folder: Path) -> StreamInput:
+    if isinstance(plan.config, PostgresLogConfig):
+        from joinlib.source.postgres.input import PostgresLogInput
+
+        return PostgresLogInput(plan.config, plan.schema, shared[plan.name])
+    return make(plan.name, plan.config, plan.schema, log_folder)
+
+
+def feeds(plans: Iterable[Plan], log_folder: Path, whole: bool = False) -> list["Feed"]:
+    """Return what reads the logs of databases: one for each slot, which several inputs may share.
+
+    Raises:
+        SpecError: Inputs of one slot differ in their database or publication.
+    """
+    slots: dict[str, list[tuple[PostgresLogConfig, pa.Schema]]] = {}
+    for plan in plans:
+        if isinstance(plan.config, PostgresLogConfig):
+            slots.setdefault(plan.config.slot, []).append((plan.config, plan.schema))
+    if not slots:
+        return []
+    from joinlib.source.postgres.feed import Feed
+
+    return [Feed(members, log_folder / "postgres" / slot, whole) for slot, members in slots.items()]

@@ -20,6 +20,7 @@ import pyarrow as pa
 from joinlib.errors import InputError
 from joinlib.files import sync
 from joinlib.source import done, parquet, text
+from joinlib.source.changes import RowChanges
 from joinlib.source.fresh import Unreadable
 from joinlib.source.known_files import KnownFiles
 from joinlib.source.listing import ListedFile, file_at, listing, locate
@@ -44,6 +45,7 @@ class FilesConfig:
     csv: CsvFormat
     done: "Done"  # what becomes of a file that was read
     archive: Path | None  # done: archive
+    changes: RowChanges | None  # how rows say that they came or went; None: they only come
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,13 @@ class FileReader(SliceReader):
     schema: pa.Schema
 
     def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        if self.config.format == "parquet":
-            return parquet.read_many(slices, columns, self.schema)
-        return text.read_many(slices, columns, self.schema, self._csv)
+        how = self.config.changes
+        if how is None:
+            return (rows for _, rows in self._placed(slices, columns, self.schema))
+        want = pa.schema([self.schema.field(c) for c in columns])
+        found = self._placed(slices, how.read(columns), how.readable(self.schema))
+        changed = (how.changed(place, rows, want) for place, rows in found)
+        return (rows for rows in changed if rows.num_rows)
 
     def cut(self, path: Path) -> list[FileRange]:
         """Cut a file into ranges.
@@ -68,6 +74,14 @@ class FileReader(SliceReader):
         if self.config.format == "parquet":
             return parquet.cut(path, self.schema)
         return text.cut(path, self.schema, self._csv, text.SLICE_BYTES)
+
+    def _placed(
+        self, slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the rows of slices in order, each batch with its place."""
+        if self.config.format == "parquet":
+            return parquet.read_many(slices, columns, schema)
+        return text.read_many(slices, columns, schema, self._csv)
 
     @property
     def _csv(self) -> CsvFormat | None:

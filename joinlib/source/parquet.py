@@ -44,8 +44,13 @@ def cut(path: Path, schema: pa.Schema) -> list[FileRange]:
     ]
 
 
-def read_many(slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of slices in order; adjacent slices of a row group are decoded together."""
+def read_many(
+    slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of slices in order, each batch with its place.
+
+    Adjacent slices of a row group are decoded together.
+    """
     want = pa.schema([schema.field(c) for c in columns])
     physical = tuple(columns) or (schema.names[0],)  # one column is needed for the number of rows
     for merged in _merged(slices):
@@ -53,7 +58,7 @@ def read_many(slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema
         place = f"{merged.path}, rows {merged.start} to {merged.stop} of row group {merged.group}"
         try:
             for batch in _rows(merged, physical):
-                yield fitted(place, batch, want)
+                yield place, fitted(place, batch, want)
         except (pa.ArrowException, OSError) as e:
             raise InputError(
                 f"{place}: damaged ({_first_line(e)}); write the file again under a new name"

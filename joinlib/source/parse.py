@@ -106,7 +106,7 @@ def _retimed(table: pa.Table, want: pa.Schema) -> pa.Table:
     for field in want:
         if _textual(field.type):
             index = table.schema.get_field_index(field.name)
-            table = table.set_column(index, field.name, _parsed(table.column(index), field.type))
+            table = table.set_column(index, field.name, timed(table.column(index), field.type))
     return table
 
 
@@ -118,7 +118,8 @@ def _textual(type: pa.DataType) -> bool:
     return bool(pt.is_timestamp(type) or pt.is_date(type))
 
 
-def _parsed(texts: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+def timed(texts: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+    """Parse texts as timestamps or dates. Where a timestamp has no zone, it is UTC."""
     if not pt.is_timestamp(type) or type.tz is None:
         return pc.cast(texts, type)
     zoned = pc.match_substring_regex(texts, _ZONED)

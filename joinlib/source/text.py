@@ -50,15 +50,15 @@ def cut(path: Path, schema: pa.Schema, csv: CsvFormat | None, slice_bytes: int) 
 
 def read_many(
     slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema, csv: CsvFormat | None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of slices in order."""
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of slices in order, each batch with its place."""
     want = pa.schema([schema.field(c) for c in columns])
     for slice in slices:
         check_fresh(slice)
         table = _table(slice, want if columns else schema, schema, csv)
         place = f"{slice.path}, rows from byte {slice.start}"
         for batch in table.combine_chunks().to_batches(BATCH_ROWS):
-            yield fitted(place, batch, want)
+            yield place, fitted(place, batch, want)
 
 
 def _cuts(text: mmap.mmap, start: int, slice_bytes: int) -> Iterator[int]:

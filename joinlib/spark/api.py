@@ -2,7 +2,8 @@
 
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from joinlib.engine.exchange import Sender
 from joinlib.engine.splitter import exchange_rows, spool
 from joinlib.engine.task import JoinTask
 from joinlib.engine.wire import DDL
+from joinlib.errors import SpecError
 from joinlib.join.rows import concat
 from joinlib.lookup.load import searchable
 from joinlib.lookup.task import TableTask
@@ -22,12 +24,18 @@ from joinlib.model.inputs import InputPlan, read_columns
 from joinlib.model.joins import Lookup
 from joinlib.model.tuning import Tuning
 from joinlib.plan import JoinOptions, SourceInput, pipeline
+from joinlib.plan.changes import Mode
+from joinlib.plan.landing import check_columns
 from joinlib.route.split import block_schema, prepare
+from joinlib.sink.changelog import described
 from joinlib.sink.config import SinkConfig
+from joinlib.source import RowChanges
 from joinlib.spark.context import context
 from joinlib.spark.operator import results
 from joinlib.spark.session import default_partitions
+from joinlib.spec.changes import key_fault, op_fault
 from joinlib.spec.inputs import Role
+from joinlib.spec.nearest import hint
 
 _DELAY = "spark.watermarkDelayMs"  # where Spark's withWatermark notes the delay
 
@@ -45,7 +53,10 @@ def join(
     subgroups: int | None = None,
     window_rows: int | None = None,
     tuning: Tuning | None = None,
-    changelog: bool = False,
+    mode: Mode = "append",
+    key: Sequence[str] = (),
+    changes: Mapping[str, str] | None = None,
+    upserts: Mapping[str, Sequence[str]] | None = None,
 ) -> DataFrame:
     """Join streaming DataFrames by an SQL query, exactly once.
 
@@ -72,8 +83,16 @@ def join(
             numbers.
         tuning: Thresholds of the state; None means the defaults. They change the cost of a batch and never
             its rows.
-        changelog: Whether a group is emitted whenever it changes, with a column `deleted`. Otherwise it is
-            emitted once, when it can no longer change.
+        mode: With append, rows of the result are final. With changelog they come at once and may be taken back:
+            a last column `_change_type` says what a row is: insert, delete, update_preimage or
+            update_postimage.
+        key: Columns of the result that tell its rows apart, for changelog: a row that replaces another of its
+            key in a batch is an update, of two rows.
+        changes: For inputs whose rows may be deleted, the column that says whether a row came or went, as
+            `changes.op` of the spec; `sql` does not see it.
+        upserts: For inputs of which the last row of each key counts, the columns of the key. All rows of a key
+            must come in one partition of a batch, in the order in which they happened, as they do where Spark
+            reads a Kafka topic that has this key. Beside `changes`, the operation says which rows delete.
 
     Returns:
         A streaming DataFrame with the columns of the select list.
@@ -113,9 +132,10 @@ def join(
         +---+-----+----+
         <BLANKLINE>
     """
+    how = _changing(inputs, changes or {}, upserts or {})
     stages = pipeline(
         sql,
-        {n: _source(df) for n, df in inputs.items()},
+        {n: _source(df, how.get(n)) for n, df in inputs.items()},
         JoinOptions(
             units=units,
             retention_us=retention_us,
@@ -123,28 +143,69 @@ def join(
             subgroups=subgroups,
             window_rows=window_rows,
         ),
-        changelog=changelog,
+        mode=mode,
+        key=tuple(key),
     )
+    check_columns(stages, mode, tuple(key))
     home, tuning = Path(state).resolve() / name, tuning or Tuning()
     tables = tuple(
-        _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stages.last.lookups
+        _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stages.lookups
     )
-    task = JoinTask(stages, home, tuning, SinkConfig("rows"), tables, run=uuid.uuid4().hex)
+    task = JoinTask(stages, home, tuning, SinkConfig("rows", mode, tuple(key)), tables, run=uuid.uuid4().hex)
     streams = {n: [(at, p) for at, p in stages.numbered_inputs if p.source == n] for n in inputs}
-    parts = [_exchange(inputs[n], plans, task) for n, plans in streams.items() if plans]
+    parts = [_exchange(n, inputs[n], plans, task, how.get(n)) for n, plans in streams.items() if plans]
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionAll(part)
     partitions = default_partitions(units, spark.sparkContext.defaultParallelism)
-    return results(rows, task, partitions, from_arrow_schema(stages.schema))
+    schema = stages.schema if mode == "append" else described(stages.schema, numbered=False)
+    return results(rows, task, partitions, from_arrow_schema(schema))
 
 
-def _source(df: DataFrame) -> SourceInput:
+def _changing(
+    inputs: Mapping[str, DataFrame], changes: Mapping[str, str], upserts: Mapping[str, Sequence[str]]
+) -> dict[str, RowChanges]:
+    """Return how rows of each input that changes say so.
+
+    Raises:
+        SpecError: There is no such input or column, or it cannot be used.
+    """
+    for option, names in (("changes", changes), ("upserts", upserts)):
+        for name in names:
+            if name not in inputs:
+                raise SpecError(f"{option}: no input {name!r}; {hint(name, inputs.keys(), 'inputs')}")
+            if not inputs[name].isStreaming:
+                raise SpecError(
+                    f"{option}[{name!r}]: is for streams, and this DataFrame is not streaming: it is read as a table,"
+                    " as it is; remove the option, or read the DataFrame by readStream"
+                )
+    found = {}
+    for name in dict.fromkeys([*changes, *upserts]):
+        op, key, schema = changes.get(name), upserts.get(name), _schema(inputs[name])
+        faults = {
+            "changes": op_fault(op, schema) if op is not None else None,
+            "upserts": key_fault(key, op, schema) if key is not None else None,
+        }
+        for option, fault in faults.items():
+            if fault is not None:
+                raise SpecError(f"{option}[{name!r}]: {fault}")
+        found[name] = RowChanges(op, tuple(key or ()))
+    return found
+
+
+def _schema(df: DataFrame) -> pa.Schema:
+    return to_arrow_schema(df.schema, timezone="UTC")
+
+
+def _source(df: DataFrame, how: RowChanges | None) -> SourceInput:
     timed = [(f.name, int(f.metadata[_DELAY])) for f in df.schema if _DELAY in f.metadata]
-    schema = to_arrow_schema(df.schema, timezone="UTC")
     time, delay = timed[0] if timed else (None, 0)
     role: Role = "stream" if df.isStreaming else "table"
-    return SourceInput(schema=schema, time=time, delay_us=delay * 1000, idle_us=None, role=role)
+    plain = SourceInput(schema=_schema(df), time=time, delay_us=delay * 1000, idle_us=None, role=role)
+    if how is None:
+        return plain
+    seen = pa.schema([f for f in plain.schema if f.name != how.op])
+    return replace(plain, schema=seen, changes=True, upsert=how.key)
 
 
 def _table(lookup: Lookup, df: DataFrame, folder: Path, tuning: Tuning) -> TableTask:
@@ -167,26 +228,33 @@ def _table(lookup: Lookup, df: DataFrame, folder: Path, tuning: Tuning) -> Table
 def _columns(df: DataFrame, names: list[str]) -> tuple[DataFrame, pa.Schema]:
     """Select these columns; return them with their Arrow schema."""
     chosen = df.select(names)
-    schema = to_arrow_schema(chosen.schema, timezone="UTC")
+    schema = _schema(chosen)
     return chosen, pa.schema([schema.field(c) for c in names])
 
 
-def _exchange(df: DataFrame, plans: list[tuple[int, InputPlan]], task: JoinTask) -> DataFrame:
+def _exchange(
+    name: str, df: DataFrame, plans: list[tuple[int, InputPlan]], task: JoinTask, how: RowChanges | None
+) -> DataFrame:
     """Return the DataFrame's rows as exchange rows.
 
-    `plans` holds each input over it with the number of its stage.
+    `plans` holds each input over it with the number of its stage, and `how` says how its rows change.
     """
-    columns, schema = _columns(df, read_columns(p for _, p in plans))
+    asked = read_columns(p for _, p in plans)
+    columns, schema = _columns(df, how.read(asked) if how else asked)
+    want = pa.schema([schema.field(c) for c in asked])
+    schema = how.readable(schema) if how else schema
 
     def split(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         place = context()
-        start = place.partition << 32
-        rows = (
-            (start + at, pa.record_batch(b.columns, b.schema.names).cast(schema))
-            for at, b in enumerate(batches)
-        )
+        start, named = place.partition << 32, f"input {name}, partition {place.partition}"
+
+        def rows() -> Iterator[tuple[int, pa.RecordBatch]]:
+            for at, b in enumerate(batches, start):
+                found = pa.record_batch(b.columns, b.schema.names).cast(schema)
+                yield at, how.changed(named, found, want) if how else found
+
         aside = spool(task.states, task.tuning, place.batch)
         senders = [Sender(task.pipeline, n, aside) for n in range(len(task.pipeline.stages))]
-        yield from exchange_rows(rows, [(p, senders[n]) for n, p in plans], task.tuning.hash_bits)
+        yield from exchange_rows(rows(), [(p, senders[n]) for n, p in plans], task.tuning.hash_bits)
 
     return columns.mapInArrow(split, DDL)

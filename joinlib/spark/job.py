@@ -9,6 +9,7 @@ exactly once. With Kafka output, each task commits its own rows (`joinlib.sink.k
 
 import contextlib
 import json
+import logging
 import shutil
 import time
 import uuid
@@ -34,7 +35,7 @@ from joinlib.engine.checks import check, tables
 from joinlib.engine.receipt import Receipt
 from joinlib.errors import NotReady
 from joinlib.route.slots import check as check_partitions
-from joinlib.sink.outlet import BatchPublisher, BeforeCommit
+from joinlib.sink.outlet import BatchPublisher, BeforeCommit, Outlet, StagedLost
 from joinlib.sink.publish import claim
 from joinlib.spark import session
 from joinlib.spark.failure import GO_ON, translate
@@ -77,6 +78,8 @@ class Report:
         return tuple(sum(column) for column in zip(*(r.late_total for r in self.receipts), strict=True))
 
 
+log = logging.getLogger("joinlib.spark")
+_TRIES = 3  # of a batch whose staged results were lost
 _JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into a dead JVM raises
 
 OnBatch = Callable[[Report], None]
@@ -92,7 +95,7 @@ class RunningJob:
         spark: SparkSession,
         query: StreamingQuery,
         spreading: Spreading,
-        outlet: BatchPublisher,
+        outlet: Outlet,
     ) -> None:
         self.plan, self.spark, self.query = plan, spark, query
         self._spreading, self._outlet = spreading, outlet
@@ -189,9 +192,7 @@ def started(
                 shutil.rmtree(local_folder(task.state), ignore_errors=True)
 
 
-def _taken(
-    plan: Compiled, before_commit: BeforeCommit, *, until_done: bool
-) -> tuple[Compiled, BatchPublisher]:
+def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> tuple[Compiled, Outlet]:
     """Return the plan of this run, which holds the lock, and its publisher.
 
     Raises:
@@ -207,27 +208,39 @@ def _taken(
         before_commit()
         epochs.check(plan.join.states, epoch)
 
-    log, files = checkpoint / "spark", plan.document.spec.output.files
-    compact = files.compact if files else None
-    outlet = BatchPublisher(plan.join.sink.folder, compact, ours, partial(batches.mark, log), synced=synced)
-    outlet.open(identity, batches.begun(log))
+    outlet = _outlet(plan, ours)
+    outlet.open(identity, batches.begun(checkpoint / "spark"))
     for kept in plan.source.dead_letters:
         claim(kept, identity, synced)
     check(plan.source, until_done=until_done)
-    known = with_tables(_addressed(plan, identity), tables(plan.source.tables))
+    known = with_tables(_addressed(plan, identity, outlet), tables(plan.source.tables))
     return replace(known, join=replace(known.join, run=uuid.uuid4().hex, epoch=epoch)), outlet
 
 
-def _addressed(plan: Compiled, identity: str) -> Compiled:
-    """Return the plan with what the output's cluster reports of its topic; raise if it cannot be written."""
+def _outlet(plan: Compiled, before_commit: BeforeCommit) -> Outlet:
+    """Return what publishes the results of this run."""
+    mark = partial(batches.mark, plan.checkpoint / "spark")
     sink = plan.join.sink
-    if sink.kafka is None:
-        return plan
-    from joinlib.sink.kafka.topic import reached
+    if sink.postgres is not None:
+        from joinlib.sink.postgres.outlet import TableOutlet
 
-    interrupted = batches.interrupted(plan.checkpoint / "spark")
-    target = reached(sink.kafka, identity, interrupted)
-    return replace(plan, join=replace(plan.join, sink=replace(sink, kafka=target)))
+        return TableOutlet(sink.postgres, plan.pipeline.schema, before_commit, mark)
+    files = plan.document.spec.output.files
+    compact = files.compact if files else None
+    return BatchPublisher(sink.folder, compact, before_commit, mark, synced=plan.join.tuning.sync)
+
+
+def _addressed(plan: Compiled, identity: str, outlet: Outlet) -> Compiled:
+    """Return the plan with what is known of the topic or table; raise if a topic cannot be written."""
+    sink = plan.join.sink
+    if sink.postgres is not None:
+        sink = replace(sink, postgres=outlet.target)  # type: ignore[attr-defined]
+    elif sink.kafka is not None:
+        from joinlib.sink.kafka.topic import reached
+
+        interrupted = batches.interrupted(plan.checkpoint / "spark")
+        sink = replace(sink, kafka=reached(sink.kafka, identity, interrupted))
+    return replace(plan, join=replace(plan.join, sink=sink))
 
 
 def _ended(query: StreamingQuery, seconds: float, spark: Path) -> bool:
@@ -267,14 +280,21 @@ def _query(plan: Compiled, spark: SparkSession, commit: Commit, *, until_done: b
     return timed.start()
 
 
-def _committer(plan: Compiled, spreading: Spreading, outlet: BatchPublisher, on_batch: OnBatch) -> Commit:
+def _committer(plan: Compiled, spreading: Spreading, outlet: Outlet, on_batch: OnBatch) -> Commit:
     def commit(sent: DataFrame, batch: int) -> None:
         epochs.check(plan.join.states, plan.join.epoch)
         spread = spreading.of(batch)
-        rows = receipts(sent, plan.join, spread.partitions, spread.place).collect()
-        told = tuple(receipt.decode(row["receipt"]) for row in rows)
-        fault.point("collected", batch)
-        outlet.take(batch, [name for r in told for name in r.files])
+        for again in reversed(range(_TRIES)):
+            rows = receipts(sent, plan.join, spread.partitions, spread.place).collect()
+            told = tuple(receipt.decode(row["receipt"]) for row in rows)
+            fault.point("collected", batch)
+            try:
+                outlet.take(batch, [name for r in told for name in r.files])
+                break
+            except StagedLost as lost:
+                if not again:
+                    raise NotReady(f"{lost}; {GO_ON}") from None
+                log.warning("%s; batch %s is computed again", lost, batch)
         on_batch(Report(batch, told, _sample([bytes(row["block"]) for row in rows if row["block"]], plan)))
 
     return commit

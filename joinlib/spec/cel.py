@@ -14,11 +14,13 @@ Kubernetes 1.29 or later is needed.
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from joinlib.deploy import HEAP_MIN, JVM, MI, NAME_MAX, WORKER
 from joinlib.spec.base import QUANTITY
 from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.duration import UNITS_US
-from joinlib.spec.inputs import SIGN, SOURCES
+from joinlib.spec.inputs import SIGN, SLOT, SOURCES, Debezium
 from joinlib.spec.kafka import SERVERS, TOPIC, VARIABLE
 from joinlib.spec.model import KEY, LOGIN, MAX_UNITS, MOUNT, MOUNTS_TEXT, RESERVED, JoinSettings
 from joinlib.spec.pods import CPU
@@ -50,6 +52,7 @@ PATTERNS = {
     TOPIC: "is not the name of a topic; write letters, digits, '.', '_' and '-', at most 249",
     KEY: "is not an entry of a Secret; write letters, digits, '.', '_' and '-'",
     SIGN: "is not a single character; write one ASCII character, and no line break",
+    SLOT: "is not the name of a replication slot; write lower-case letters, digits and '_', at most 63",
     VARIABLE: "is not the name of an environment variable; write letters, digits and '_'",
     r"^\S+$": "is not an image; write it without spaces, such as registry.example/streamjoin:1",
 }
@@ -76,7 +79,7 @@ class CelRule:
 
 def rules() -> tuple[CelRule, ...]:
     """Return all rules."""
-    return (*_names(), *_variables(), *_inputs(), *_amounts(), *_paths(), *_pinned())
+    return (*_names(), *_variables(), *_inputs(), *_output(), *_amounts(), *_paths(), *_pinned())
 
 
 def exactly_one(place: str, fields: list[str]) -> CelRule:
@@ -136,16 +139,22 @@ def _variables() -> list[CelRule]:
 
 
 def _inputs() -> list[CelRule]:
-    timed = "has(self.inputs[name].eventTime) || has(self.inputs[name].postgres)"
+    timed = (
+        "has(self.inputs[name].eventTime)"
+        " || (has(self.inputs[name].postgres) && !has(self.inputs[name].postgres.changes))"
+    )
     return [
         CelRule(
             "spec.inputs.*",
-            "!has(self.role) || (self.role == 'table' ? has(self.files) || has(self.postgres) :"
-            " !has(self.postgres))",
-            "generator and kafka are streams, postgres is a table; remove role, or use another source",
+            "!has(self.role) || (self.role == 'table' ? has(self.files) ||"
+            " (has(self.postgres) && !has(self.postgres.changes)) :"
+            " !has(self.postgres) || has(self.postgres.changes))",
+            "generator, kafka and postgres with changes are streams, other postgres is a table; remove role, or use"
+            " another source",
             ".role",
         ),
         *_files(),
+        *_changing(),
         CelRule(
             "spec.inputs.*.kafka",
             "!has(self.csv) || (!self.csv.header && (self.format == 'csv'"
@@ -170,12 +179,73 @@ def _inputs() -> list[CelRule]:
         ),
         *(rule for place in ("spec.inputs.*.kafka", "spec.output.kafka") for rule in _security(place)),
         *_encryption("spec.inputs.*.postgres.security"),
+        *_encryption("spec.output.postgres.security"),
         CelRule(
             "spec",
             f"!has(self.?join.retention) || self.inputs.all(name, {timed} ||"
             " self.inputs[name].?role.orValue('') == 'table')",
             "join.retention needs eventTime on every stream; add it, or remove retention",
             ".join",
+        ),
+    ]
+
+
+def _changing() -> list[CelRule]:
+    changing = "has(self.changes) || has(self.upsert)"
+    envelopes = "has(self.kafka) && self.kafka.format == 'debezium'"
+    unset = " && ".join(
+        f"self.debezium.{to_camel(name)} == '{value}'" for name, value in Debezium().model_dump().items()
+    )
+    return [
+        CelRule(
+            "spec.inputs.*",
+            f"!({changing}) || (!has(self.generator) && (has(self.role) ? self.role == 'stream' :"
+            " !has(self.postgres)))",
+            "changes and upsert are for streams whose rows change: generated rows only come, and a table is read"
+            " as it is; remove them, or use another source",
+        ),
+        CelRule(
+            "spec.inputs.*",
+            f"!({envelopes}) || (has(self.upsert) && !has(self.changes))",
+            "kafka.format: debezium needs upsert, and says itself what its rows are; add upsert with the columns"
+            " of the table's key, and remove changes",
+        ),
+        CelRule(
+            "spec.inputs.*.kafka",
+            f"!has(self.debezium) || self.format == 'debezium' || ({unset})",
+            "is for format debezium; remove debezium, or write format: debezium",
+            ".debezium",
+        ),
+    ]
+
+
+def _output() -> list[CelRule]:
+    keyed = "(has(self.key) && self.key.size() > 0)"
+    return [
+        CelRule(
+            "spec.output",
+            f"self.mode == 'upsert' ? {keyed} : self.mode == 'changelog' || !{keyed}",
+            "key belongs to mode upsert, or changelog; write both or none",
+            ".key",
+        ),
+        CelRule(
+            "spec.output",
+            "(self.mode != 'upsert' || !has(self.files)) && (self.mode != 'changelog' || !has(self.postgres))",
+            "files take append and changelog, postgres takes append and upsert; correct mode",
+            ".mode",
+        ),
+        CelRule(
+            "spec.output",
+            f"!has(self.kafka) || !{keyed} || !has(self.kafka.key) || self.kafka.key.size() == 0",
+            "kafka.key stands beside key, which is the key of messages too; remove kafka.key",
+            ".key",
+        ),
+        CelRule(
+            "spec.output",
+            "!has(self.kafka) || (self.mode == 'append' ? self.kafka.format != 'debezium' :"
+            " self.mode != 'upsert' || self.kafka.format != 'arrow')",
+            "debezium is for changelog and upsert, arrow for append and changelog; correct kafka.format",
+            ".mode",
         ),
     ]
 

@@ -7,15 +7,18 @@ from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from joinlib.spec import ddl
 from joinlib.spec.base import ArrowSchema, Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
+from joinlib.spec.changes import Changes, Upsert, key_fault, op_fault
 from joinlib.spec.kafka import About, KafkaConnection, Topic
 from joinlib.spec.nearest import hint
-from joinlib.spec.postgres import PostgresSecurity
+from joinlib.spec.postgres import PostgresConnection
 
 Format = Literal["parquet", "csv", "jsonl"]
 Order = Literal["name", "modified"]
 OnBadFile = Literal["fail", "skip"]
 Done = Literal["keep", "archive", "delete"]
 MessageFormat = Literal["json", "arrow", "csv"]
+TopicFormat = Literal["json", "arrow", "csv", "debezium"]
+TimeUnit = Literal["millis", "micros", "nanos"]
 CacheMode = Literal["full", "incremental", "auto"]
 Role = Literal["stream", "table"]
 METADATA_TYPES: dict[About, tuple[pa.DataType, ...]] = {
@@ -29,6 +32,7 @@ METADATA_TYPES: dict[About, tuple[pa.DataType, ...]] = {
 SOURCES = ("files", "generator", "kafka", "postgres")
 Positive = Annotated[int, Field(ge=1)]
 SIGN = r"^[\x00-\x09\x0B\x0C\x0E-\x7F]$"  # one ASCII character that ends no line
+SLOT = r"^[a-z0-9_]{1,63}$"
 Sign = Annotated[str, StringConstraints(pattern=SIGN)]
 
 
@@ -149,6 +153,22 @@ class DeadLetters(Model):
     path: Folder = Field(description="Folder for this job alone, relative to the folder of the spec file.")
 
 
+class Debezium(Model):
+    """What messages of Debezium do not say themselves."""
+
+    timestamps: TimeUnit = Field(
+        default="micros",
+        description="Unit of numbers in TIMESTAMP columns. Only for messages without a schema: where there "
+        "is one, it says the unit.",
+    )
+    unavailable: str = Field(
+        default="__debezium_unavailable_value",
+        min_length=1,
+        description="The text that stands for a value that was not sent, as in the connector's "
+        "unavailable.value.placeholder.",
+    )
+
+
 class KafkaTopics(KafkaConnection):
     """Kafka topics."""
 
@@ -158,14 +178,18 @@ class KafkaTopics(KafkaConnection):
     topics: tuple[Topic, ...] | None = Field(
         default=None, min_length=1, description="Several topics with the same columns, instead of one topic."
     )
-    format: MessageFormat = Field(
+    format: TopicFormat = Field(
         default="json",
         description="Format of the values: json for an object, arrow for a stream of record batches, "
-        "csv for one line.",
+        "csv for one line, debezium for the envelope that Debezium writes as JSON.",
     )
     csv: Csv = Field(
         default_factory=lambda: Csv(header=False),
         description="How lines are written. Only with format csv; they have no header.",
+    )
+    debezium: Debezium = Field(
+        default_factory=Debezium,
+        description="What the messages do not say themselves. Only with format debezium.",
     )
     starting_offsets: Literal["earliest", "latest"] = Field(
         default="earliest", description="Where a job without a checkpoint starts to read."
@@ -215,6 +239,9 @@ class KafkaTopics(KafkaConnection):
             return [Problem(("csv", "header"), "is true, but messages have no header; write header: false")]
         if self.format != "csv" and self.csv != Csv(header=False):
             return [Problem(("csv",), f"is for format csv, but format is {self.format}; remove one of them")]
+        if self.format != "debezium" and self.debezium != Debezium():
+            said = f"is for format debezium, but format is {self.format}; remove one of them"
+            return [Problem(("debezium",), said)]
         return []
 
     def _letters(self) -> list[Problem]:
@@ -228,37 +255,33 @@ class KafkaTopics(KafkaConnection):
         ]
 
 
-class Postgres(Model):
-    """A table of a PostgreSQL database, looked up by key."""
+class PostgresLog(Model):
+    """How the changes of a table are read from the server's log (logical decoding, pgoutput)."""
+
+    slot: str = Field(
+        pattern=SLOT,
+        description="The replication slot. The job makes it, and it must not be used by anybody else. Inputs of"
+        " one database share one slot by naming the same.",
+    )
+    publication: str = Field(min_length=1, description="The publication that the table is in.")
+
+
+class Postgres(PostgresConnection):
+    """A table of a PostgreSQL database, looked up by key, or followed with all its changes."""
 
     model_config = ConfigDict(json_schema_extra=one_of("table", "query"))
 
-    host: str | None = Field(default=None, min_length=1, description="Host of the database.")
-    port: int = Field(default=5432, ge=1, le=65535, description="Port of the database.")
-    database: str | None = Field(default=None, min_length=1, description="Name of the database.")
-    user: str | None = Field(default=None, min_length=1, description="User to connect as.")
-    uri_env: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Environment variable with a whole connection string, instead of host, database and "
-        "user.",
-    )
     table: str | None = Field(
         default=None, min_length=1, description="The table, with its schema if it is not the default one."
     )
     query: str | None = Field(
         default=None, min_length=1, description="A SELECT whose result is used instead of a table."
     )
-    password_env: str = Field(
-        default="PGPASSWORD",
-        min_length=1,
-        description="Environment variable with the password. The spec never contains it.",
-    )
-    password_file: Folder | None = Field(
-        default=None, description="File with the password, such as a mounted Secret."
-    )
-    security: PostgresSecurity = Field(
-        default_factory=PostgresSecurity, description="How server and client authenticate each other."
+    changes: PostgresLog | None = Field(
+        default=None,
+        description="The input is a stream: the rows of the table, then its changes from the server's log. With"
+        " `upsert` beside `postgres`, its key is that of the table; without it, the table has REPLICA IDENTITY"
+        " FULL.",
     )
     cache: CacheMode = Field(
         default="auto",
@@ -272,38 +295,17 @@ class Postgres(Model):
         "answer is valid. Absent: no limit.",
     )
     budget_bytes: Memory = quantity("256Mi", "budget", "Memory that the cache may take, over all units.")
-    timeout_us: Annotated[Duration, Field(gt=0)] = quantity(
-        "30s", "timeout", "How long one query may take before it is cancelled and tried again."
-    )
-    patience_us: Annotated[Duration, Field(gt=0)] = quantity(
-        "60s", "patience", "How long to wait for a database that cannot be reached before the job stops."
-    )
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        refuse([*self._place(), *self._rows()])
-        return self
-
-    def _place(self) -> list[Problem]:
-        named = {name: getattr(self, name) for name in ("host", "database", "user")}
-        if self.uri_env is not None:
-            if self.security != PostgresSecurity():
-                named["security"] = self.security
-            return [
-                Problem((name,), "stands in the connection string of uriEnv; remove one of them")
-                for name, value in named.items()
-                if value is not None
-            ]
-        return [
-            Problem((name,), "is missing; add it, or uriEnv for a whole connection string")
-            for name, value in named.items()
-            if value is None
-        ]
-
-    def _rows(self) -> list[Problem]:
+    def _own(self) -> list[Problem]:
         if (self.table is None) == (self.query is None):
             return [Problem((), "needs a table or a query, and not both")]
-        return []
+        if self.changes is None:
+            return []
+        if self.query is not None:
+            return [Problem(("query",), "has no log; with changes, name a table")]
+        given = self.model_fields_set & {"cache", "refresh_us", "budget_bytes"}
+        names = {n: type(self).model_fields[n].alias or n for n in given}
+        return [Problem((names[n],), "is for tables; with changes, remove it") for n in sorted(given)]
 
 
 class Input(Model):
@@ -315,11 +317,19 @@ class Input(Model):
     role: Role | None = Field(
         default=None,
         description="A stream is joined as it arrives, a table is looked up. Default: table for "
-        "postgres, otherwise stream.",
+        "postgres without changes, otherwise stream.",
     )
     event_time: EventTime | None = Field(
         default=None,
         description="The column with the event time. Needed for time bounds, windows and retention.",
+    )
+    changes: Changes | None = Field(
+        default=None,
+        description="Which column says whether a row came or went. Absent: rows only come.",
+    )
+    upsert: Upsert | None = Field(
+        default=None,
+        description="The last row of each key counts. A Kafka message without a value deletes its key.",
     )
     files: Files | None = Field(default=None, description="Rows from a folder of files.")
     generator: Generator | None = Field(default=None, description="Generated rows.")
@@ -329,12 +339,43 @@ class Input(Model):
     @property
     def is_stream(self) -> bool:
         """Whether the input is joined as it arrives, not looked up."""
-        return self.role != "table" and self.postgres is None
+        return self.role != "table" and (self.postgres is None or self.postgres.changes is not None)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        refuse([*self._sources(), *self._times(), *self._metadata()])
+        refuse([*self._sources(), *self._times(), *self._metadata(), *self._changing()])
         return self
+
+    def _changing(self) -> list[Problem]:
+        """Check what says how rows change: only rows of streams do, and they must be told apart."""
+        found = [Problem((name,), said) for name in ("changes", "upsert") if (said := self._static(name))]
+        op = self.changes.op if self.changes else None
+        if op is not None and (said := op_fault(op, self.arrow_schema)):
+            found.append(Problem(("changes", "op"), said))
+        if self.upsert is not None and (said := key_fault(self.upsert.key, op, self.arrow_schema)):
+            found.append(Problem(("upsert", "key"), said))
+        if self.kafka is not None and self.kafka.format == "debezium":
+            if self.upsert is None:
+                key = "add the columns of the table's key, such as upsert: {key: [id]}"
+                found.append(Problem(("upsert",), f"is missing; kafka.format: debezium needs it: {key}"))
+            if self.changes is not None:
+                said = "is not needed: messages of kafka.format: debezium say what they are; remove it"
+                found.append(Problem(("changes",), said))
+        if self.changes is not None and self.postgres is not None and self.is_stream:
+            found.append(
+                Problem(("changes",), "is not needed: the log of postgres says what changed; remove it")
+            )
+        return found
+
+    def _static(self, name: str) -> str | None:
+        """Return why rows of this input cannot change as the field `name` says; None if they can."""
+        if getattr(self, name) is None:
+            return None
+        if self.generator is not None:
+            return "generated rows only come; remove it, or use files or kafka"
+        if not self.is_stream:
+            return "is for streams: a table is read as it is; remove it, or make the input a stream"
+        return None
 
     def _sources(self) -> list[Problem]:
         given = [name for name in SOURCES if getattr(self, name) is not None]
@@ -346,6 +387,8 @@ class Input(Model):
             )
             return [Problem((), found)]
         allowed: dict[str, tuple[Role, ...]] = {"files": ("stream", "table"), "postgres": ("table",)}
+        if self.postgres and self.postgres.changes:
+            allowed["postgres"] = ("stream",)
         if self.files and self.files.refresh_us is not None and self.role != "table":
             return [Problem(("files", "refresh"), "is for tables; add role: table, or remove it")]
         if self.files and self.files.done != "keep" and self.role == "table":

@@ -1,14 +1,18 @@
 """The output of a spec: where the results go."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
-from joinlib.spec.inputs import Format, MessageFormat, Positive
+from joinlib.spec.inputs import Format, Positive
 from joinlib.spec.kafka import KafkaConnection, Topic
+from joinlib.spec.postgres import PostgresConnection
 
-SINKS = ("files", "kafka", "console", "noop")
+SINKS = ("files", "kafka", "postgres", "console", "noop")
+Mode = Literal["append", "changelog", "upsert"]
+ResultFormat = Literal["json", "csv", "arrow", "debezium"]
 
 
 class Compact(Model):
@@ -36,14 +40,15 @@ class KafkaOutput(KafkaConnection):
     """A Kafka topic, which gets each result exactly once for readers with `read_committed`."""
 
     topic: Topic = Field(description="The topic to write to. It must exist.")
-    format: MessageFormat = Field(
+    format: ResultFormat = Field(
         default="json",
-        description="With json and csv a message is a row, with arrow an IPC stream of many rows.",
+        description="With json and csv a message is a row, with arrow an IPC stream of many rows. debezium "
+        "is Debezium's JSON envelope, for results that change.",
     )
     key: tuple[str, ...] = Field(
         default=(),
         description="Columns of the message key, which chooses the partition. The key is the value of "
-        "one column as text, or a JSON array of several. Not for format arrow.",
+        "one column as text, or a JSON array of several. Not for format arrow, and not beside output.key.",
     )
     on_forgotten: Literal["fail", "repeat"] = Field(
         default="fail",
@@ -72,6 +77,16 @@ class KafkaOutput(KafkaConnection):
         return self
 
 
+class PostgresOutput(PostgresConnection):
+    """A table of a PostgreSQL database, which gets each result exactly once."""
+
+    table: str = Field(
+        min_length=1,
+        description="The table, with its schema if it is not the default one. It must exist, with a column "
+        "for each of the result.",
+    )
+
+
 class Console(Model):
     """The first rows of each batch, on the terminal."""
 
@@ -87,12 +102,19 @@ class Output(Model):
 
     model_config = ConfigDict(json_schema_extra=one_of(*SINKS))
 
-    mode: Literal["append", "changelog"] = Field(
+    mode: Mode = Field(
         default="append",
-        description="append: rows are final. changelog: one row for each group that a batch has changed.",
+        description="append: rows are final. changelog: each row says in _change_type what happened to it, "
+        "and in _batch when. upsert: the row of a key replaces the one before it, or goes.",
+    )
+    key: tuple[str, ...] = Field(
+        default=(),
+        description="Columns of the result that tell its rows apart. Needed for upsert; in a changelog a row "
+        "that replaces another of its key is an update.",
     )
     files: OutputFiles | None = Field(default=None, description="Files in a folder.")
     kafka: KafkaOutput | None = Field(default=None, description="A Kafka topic.")
+    postgres: PostgresOutput | None = Field(default=None, description="A table of a PostgreSQL database.")
     console: Console | None = Field(default=None, description="The terminal.")
     noop: Noop | None = Field(default=None, description="Results are dropped, for measurements.")
 
@@ -106,4 +128,52 @@ class Output(Model):
                 else f"has no sink; add one of {', '.join(SINKS)}"
             )
             refuse([Problem((), found)])
+        refuse([*self._keyed(), *self._possible(), *self._messages()])
         return self
+
+    @property
+    def adds_columns(self) -> bool:
+        """Whether rows that come out say what happened to them, by columns that a changelog adds."""
+        return self.mode == "changelog" or (self.mode == "upsert" and not (self.kafka or self.postgres))
+
+    def _keyed(self) -> Iterator[Problem]:
+        if self.mode == "upsert" and not self.key:
+            yield Problem(("key",), "is missing: by it mode upsert finds the row to replace; add its columns")
+        if self.mode == "append" and self.key:
+            yield Problem(
+                ("key",), "is for results that change; remove it, or write mode: upsert, or mode: changelog"
+            )
+        if len(set(self.key)) < len(self.key):
+            yield Problem(("key",), "names a column twice; remove one")
+
+    def _possible(self) -> Iterator[Problem]:
+        if self.mode == "upsert" and self.files:
+            yield Problem(
+                ("mode",), "is upsert, but files that readers see cannot be changed; write mode: changelog"
+            )
+        if self.mode == "changelog" and self.postgres:
+            yield Problem(
+                ("mode",),
+                "is changelog, but a table holds rows, not what happened to them; write mode: upsert with a"
+                " key, or mode: append",
+            )
+
+    def _messages(self) -> Iterator[Problem]:
+        if self.kafka is None:
+            return
+        place = ("kafka", "format")
+        if self.key and self.kafka.key:
+            yield Problem(
+                ("kafka", "key"),
+                "stands beside output.key, which is the key of messages too; remove this one",
+            )
+        if self.mode == "upsert" and self.kafka.format == "arrow":
+            yield Problem(
+                place, "is arrow, whose messages hold many rows and have no key; write json, csv or debezium"
+            )
+        if self.mode == "append" and self.kafka.format == "debezium":
+            yield Problem(
+                place,
+                "is debezium, which says what happened to a row; write mode: changelog, or mode: upsert, or"
+                " format: json",
+            )

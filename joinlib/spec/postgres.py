@@ -1,11 +1,14 @@
-"""How a PostgreSQL server and a client authenticate. The names of modes and their meaning are libpq's."""
+"""The connection to a PostgreSQL database: what inputs and an output have in common.
+
+The names of TLS modes and their meaning are libpq's. A password is named, never written.
+"""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from joinlib.spec.base import Folder, Model, Problem, refuse
+from joinlib.spec.base import Duration, Folder, Model, Problem, quantity, refuse
 
 VERIFYING = ("verify-ca", "verify-full")
 
@@ -51,3 +54,60 @@ class PostgresSecurity(Model):
         if self.cert_file is not None and self.mode == "disable":
             return [Problem((), "certFile and keyFile need TLS; write another mode, or remove them")]
         return []
+
+
+class PostgresConnection(Model):
+    """Where a database is, who connects, and how long to wait for it."""
+
+    host: str | None = Field(default=None, min_length=1, description="Host of the database.")
+    port: int = Field(default=5432, ge=1, le=65535, description="Port of the database.")
+    database: str | None = Field(default=None, min_length=1, description="Name of the database.")
+    user: str | None = Field(default=None, min_length=1, description="User to connect as.")
+    uri_env: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Environment variable with a whole connection string, instead of host, database and "
+        "user.",
+    )
+    password_env: str = Field(
+        default="PGPASSWORD",
+        min_length=1,
+        description="Environment variable with the password. The spec never contains it.",
+    )
+    password_file: Folder | None = Field(
+        default=None, description="File with the password, such as a mounted Secret."
+    )
+    security: PostgresSecurity = Field(
+        default_factory=PostgresSecurity, description="How server and client authenticate each other."
+    )
+    timeout_us: Annotated[Duration, Field(gt=0)] = quantity(
+        "30s", "timeout", "How long one query may take before it is cancelled and tried again."
+    )
+    patience_us: Annotated[Duration, Field(gt=0)] = quantity(
+        "60s", "patience", "How long to wait for a database that cannot be reached before the job stops."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse([*self._place(), *self._own()])
+        return self
+
+    def _own(self) -> list[Problem]:
+        """Return the problems of the fields that one kind of connection adds."""
+        return []
+
+    def _place(self) -> list[Problem]:
+        named = {name: getattr(self, name) for name in ("host", "database", "user")}
+        if self.uri_env is not None:
+            if self.security != PostgresSecurity():
+                named["security"] = self.security
+            return [
+                Problem((name,), "stands in the connection string of uriEnv; remove one of them")
+                for name, value in named.items()
+                if value is not None
+            ]
+        return [
+            Problem((name,), "is missing; add it, or uriEnv for a whole connection string")
+            for name, value in named.items()
+            if value is None
+        ]

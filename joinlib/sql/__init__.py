@@ -9,6 +9,7 @@ graph, or an error at a line and column.
     tree      FROM, JOIN, WHERE -> a tree of joins with their clauses
     subquery  EXISTS, IN, NOT IN -> the clauses of semi and anti joins
     aggregate GROUP BY, DISTINCT, HAVING -> groups, and the columns of joined rows that they are computed from
+    calls     calls of aggregate functions
     push      clauses move down to where they cost least, nested inner joins become one
     keys      which equalities hold for all inputs: the key classes
     stages    where no class holds for all: which inputs are joined first, so that others join the result

@@ -2,36 +2,25 @@
 
 Law: an output column is computed from groups and aggregates only.
 
-SELECT DISTINCT a, b is GROUP BY a, b. Without GROUP BY all rows are one group. Types are Spark's: count
-BIGINT, sum of whole numbers BIGINT, of DECIMAL(p,s) DECIMAL(p+10,s), avg DOUBLE or DECIMAL(p+4,s+4).
+SELECT DISTINCT a, b is GROUP BY a, b. Without GROUP BY all rows are one group. `calls` reads the aggregates.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
-from joinlib.errors import SpecError, SqlError
+from joinlib.errors import SqlError
 from joinlib.expr import Expr, Ref
 from joinlib.expr import types as t
-from joinlib.expr.functions import AGGREGATES
 from joinlib.expr.logic import Junction
 from joinlib.expr.nodes import constant
-from joinlib.model.grouping import DELETED, AggregateCall, Function, Grouping, GroupKey
+from joinlib.model.grouping import AggregateCall, Grouping, GroupKey
+from joinlib.sql.calls import Asked, aggregates, asked, is_call
 from joinlib.sql.compile import compile
-from joinlib.sql.parse import place
+from joinlib.sql.parse import parse, place
 from joinlib.sql.scope import Scope
 from joinlib.sql.select import Named, select_list
-
-_KNOWN: dict[str, Function] = {
-    "count": "count",
-    "sum": "sum",
-    "min": "min",
-    "max": "max",
-    "avg": "avg",
-    "mean": "avg",
-}
 
 
 @dataclass(frozen=True)
@@ -105,17 +94,6 @@ def _meant(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     return item
 
 
-def aggregates(node: exp.Expr) -> Iterator[exp.Anonymous]:
-    """Find the outermost calls of aggregate functions, from left to right."""
-    todo = [node]
-    while todo:
-        found = todo.pop()
-        if isinstance(found, exp.Anonymous) and str(found.name).lower() in AGGREGATES:
-            yield found
-        elif not isinstance(found, exp.Select | exp.Subquery):
-            todo += reversed(list(found.iter_expressions()))
-
-
 @dataclass
 class _Groups(Scope):
     """The scope of select list and HAVING: group keys and aggregates, which become columns."""
@@ -141,7 +119,7 @@ class _Groups(Scope):
         """Return a group key or an aggregate as a column; None if the
         expression must be compiled from its parts.
         """
-        if isinstance(node, exp.Anonymous) and str(node.name).lower() in AGGREGATES:
+        if is_call(node):
             return self._call(node)
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in self.outputs:
             return self.outputs[node.name.lower()]
@@ -170,42 +148,27 @@ class _Groups(Scope):
         """Whether a group key is a condition that combines others by AND or OR."""
         return any(isinstance(value.node, Junction) for _, value in self.values.values())
 
-    def _call(self, node: exp.Anonymous) -> Expr:
-        name, written = str(node.name).lower(), node.sql(dialect="spark")
-        function = _KNOWN.get(name)
-        if function is None:
-            raise self.error(f"{name} is not supported; use one of {', '.join(_KNOWN)}", node)
-        if any(isinstance(e, exp.Distinct) for e in node.expressions):
-            raise self.error(
-                f"{written} is not supported; write SELECT DISTINCT, and count where the output is read", node
-            )
-        if len(node.expressions) != 1:
-            raise self.error(f"{name} takes 1 argument, not {len(node.expressions)}", node)
-        argument = node.expressions[0]
-        if isinstance(argument, exp.Star):
-            if argument.args.get("except_"):
-                raise self.error(
-                    "count(* EXCEPT ...) is not supported; write count(*) or count(a column)", node
-                )
-            if function != "count":
-                raise self.error(f"{name}(*) is not supported; name the column", node)
-            return self._made("count", None, "count(*)", node)
-        if inner := next(aggregates(argument), None):
-            raise self.error("an aggregate of an aggregate is not supported", inner)
-        value = compile(argument, self.rows)
-        return self._made(function, value, f"{function}({value.sql})", node)
+    def _call(self, node: exp.Expr) -> Expr:
+        found = asked(node, self.rows)
+        if found.sql not in self.calls:
+            self.calls[found.sql] = self._made(found)
+        call = self.calls[found.sql]
+        return _column(call.name, call.type, call.sql)
 
-    def _made(self, function: Function, value: Expr | None, sql: str, node: exp.Expr) -> Expr:
-        if sql not in self.calls:
-            try:
-                kind = pa.int64() if value is None else result_type(function, value.type)
-            except SpecError as error:
-                raise self.error(f"{sql}: {error}", node) from error
-            column = None if value is None else self._column(value)
-            source = pa.null() if value is None else value.type
-            self.calls[sql] = AggregateCall(f"$a{len(self.calls)}", function, column, source, kind, sql)
-        found = self.calls[sql]
-        return _column(found.name, found.type, found.sql)
+    def _made(self, found: Asked) -> AggregateCall:
+        arguments = [(self._column(value), value.type) for value in found.arguments]
+        column, source = arguments[0] if arguments else (None, pa.null())
+        return AggregateCall(
+            f"$a{len(self.calls)}",
+            found.function,
+            column,
+            source,
+            found.type,
+            found.sql,
+            tuple(arguments[1:]),
+            found.distinct,
+            found.fractions,
+        )
 
     def _column(self, value: Expr) -> str:
         return self.values.setdefault(value.sql, (f"$x{len(self.values)}", value))[0]
@@ -236,31 +199,11 @@ def _groupable(value: Expr, scope: Scope, at: exp.Expr) -> Expr:
     return value
 
 
-def result_type(function: Function, kind: pa.DataType) -> pa.DataType:
-    """Return Spark's type of an aggregate over values of type `kind`.
-
-    Raises:
-        SpecError: if the aggregate is not defined for that type.
-    """
-    if function == "count":
-        return t.BIGINT
-    if function in ("min", "max"):
-        if t.is_nested(kind) or kind in (t.NULL, t.INTERVAL):
-            raise SpecError(f"{t.name(kind)} has no order; take a part of it")
-        return kind
-    if not t.is_number(kind):
-        raise SpecError(f"it takes a number, not {t.name(kind)}; write CAST(... AS DOUBLE)")
-    if not t.is_decimal(kind):
-        return t.BIGINT if function == "sum" and t.is_integer(kind) else t.DOUBLE
-    more, finer = (10, 0) if function == "sum" else (4, 4)
-    return pa.decimal128(min(kind.precision + more, 38), min(kind.scale + finer, 38))
-
-
 def in_mode(grouping: Grouping, changelog: bool, sql: str, select: exp.Select) -> Grouping:
     """Return the groups for the output mode; a changelog must contain all group keys.
 
     Raises:
-        SqlError: if a changelog lacks a group key, or has a column with the name that marks deletions.
+        SqlError: if a changelog lacks a group key.
     """
     if not changelog:
         return grouping
@@ -273,6 +216,22 @@ def in_mode(grouping: Grouping, changelog: bool, sql: str, select: exp.Select) -
                 " selected; select it",
                 *where,
             )
-    if DELETED in [name.lower() for name, _ in grouping.select]:
-        raise SqlError(f"output.mode: changelog adds a column named {DELETED}; rename yours", *where)
     return replace(grouping, changelog=True)
+
+
+def check_append(grouping: Grouping | None, sql: str) -> None:
+    """Check that groups over rows that change can come out in mode append: once, and for good.
+
+    Raises:
+        SqlError: if rows of SELECT DISTINCT would come out at once, although they may have to be taken back.
+    """
+    if grouping is None or not (grouping.changes and grouping.eager):
+        return
+    select = parse(sql)
+    clause = next(n for n in ("distinct", "group", "having") if select.args.get(n))
+    name = {"distinct": "SELECT DISTINCT", "group": "GROUP BY without aggregates"}.get(clause, "HAVING")
+    raise SqlError(
+        f"output.mode: append cannot take rows back, but a row of {name} has to go when the last row that it"
+        " stands for is deleted; write mode: changelog or upsert",
+        *place(sql, select.args[clause]),
+    )

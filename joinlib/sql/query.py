@@ -91,11 +91,6 @@ def _parsed(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Parsed:
     tree, scope = Builder(sql, tables).select(select)
     groups = aggregated(select, scope)
     columns = select_list(select, scope) if groups is None else groups.rows
-    if changelog and groups is None:
-        raise SqlError(
-            "output.mode: changelog needs groups, and there is no GROUP BY; write mode: append",
-            *place(sql, select),
-        )
     grouping = None if groups is None else in_mode(groups.grouping, changelog, sql, select)
 
     def at(scan: Scan) -> Place:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.compare import compare
-from joinlib.sql.aggregate import aggregates
+from joinlib.sql.calls import aggregates
 from joinlib.sql.compile import compile
 from joinlib.sql.graph import Clause, Joined, Kind, Scan, Tree
 from joinlib.sql.parse import place

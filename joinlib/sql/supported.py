@@ -52,6 +52,7 @@ READ: dict[type[exp.Expr], frozenset[str]] = {
             exp.Case: "this ifs default",
             exp.If: "this true false",
             exp.Anonymous: "this expressions",
+            exp.Filter: "this expression",
             exp.Trim: "this position",
         }.items()
     },
@@ -108,7 +109,7 @@ _KINDS: dict[type[exp.Expr], str] = {
         " 1 FROM ...) of a later one"
     ),
     exp.Star: "* is only allowed in the select list",
-    exp.Filter: "FILTER is not supported; write the aggregate of CASE WHEN ... THEN ... END",
+    exp.Filter: "FILTER is only allowed after an aggregate",
     exp.IgnoreNulls: "IGNORE NULLS is not supported",
     exp.RespectNulls: "RESPECT NULLS is not supported",
     exp.WithinGroup: "WITHIN GROUP is not supported",

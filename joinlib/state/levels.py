@@ -93,7 +93,7 @@ class Levels:
         self.runs.guides.make(added, piece.rows)
         self.runs.merged += added.bytes
         merge = replace(merge, output=replace(output, segments=(*output.segments, added)))
-        if self.runs.config.marked:
+        if self.runs.config.flagged:
             origin = self.marks.origin(batch, piece.runs, piece.numbers)
             merge = replace(merge, origins=(*merge.origins, origin))
         return merge

@@ -26,7 +26,7 @@ class Merges:
     """The merges of one side's `runs`."""
 
     def __init__(self, runs: Runs, marks: Marks) -> None:
-        self.runs = runs
+        self.runs, self._marks = runs, marks
         self._levels, self._neighbours = Levels(runs, marks), Neighbours(runs, marks)
 
     @property
@@ -49,6 +49,7 @@ class Merges:
 
     def advance(self, came: Came) -> None:
         """Do the merges that are due after a batch."""
+        self._bury(came.batch)
         if self.levelled:
             self._newest(came.batch, others=1)
             self._advance(came)
@@ -60,6 +61,15 @@ class Merges:
             most = self.runs.tuning.max_runs
             while len(self._loose()) > most and self._neighbours.lightest(came.batch, self._loose()):
                 pass
+
+    def _bury(self, batch: int) -> None:
+        """Write runs with many dead rows anew; of runs that are merged anyway, drop those where all are dead."""
+        busy = self._levels.busy
+        dying = [live for live in self.runs.live if live.dead and live.run.number not in busy]
+        due = [live for live in dying if isinstance(live, UnsortedRun) or live.dead == live.run.rows]
+        buried = [self._neighbours.bury(batch, live) for live in due]
+        if any(buried):
+            self._marks.renumber(batch)
 
     def _newest(self, batch: int, others: int) -> None:
         if self.runs.head is not None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from joinlib.state import segment
 from joinlib.state.manifest import Run, Segment
 from joinlib.state.marks import Marks
-from joinlib.state.run import UnsortedRun
+from joinlib.state.run import LiveRun, UnsortedRun
 from joinlib.state.runs import Runs
 
 
@@ -59,6 +59,26 @@ class Neighbours:
         self._join(batch, first, second)
         return True
 
+    def bury(self, batch: int, live: LiveRun) -> bool:
+        """Write a run anew without its dead rows, if these are more than a third; return whether. O(rows of the run).
+
+        So each row is rewritten for every two that died, and state is at most one and a half times what lives.
+        The marks must be renumbered afterwards.
+        """
+        if 3 * live.dead <= live.run.rows:
+            return False
+        kept = np.flatnonzero(live.living(np.arange(live.run.rows, dtype=np.int32)))
+        if len(kept):
+            rows = pa.concat_batches(live.batches).take(pa.array(kept))
+            self.runs.merged += rows.nbytes
+            empty = Run(self.runs.number(), live.run.sealed, ())
+            added = self.runs.behind(empty, self.runs.write(batch, "-living", rows), rows)
+            new = self.runs.add(replace(empty, segments=(added,)), before=live)
+            new.index.begin()
+            self.marks.give(new, np.arange(len(kept), dtype=np.int32), live.index.marks[kept])
+        self.runs.drop(live)
+        return True
+
     def _small(self, head: UnsortedRun) -> int:
         """Return how many of the newest segments, counted back from the last, are small."""
         small = self.runs.tuning.small_bytes
@@ -78,7 +98,7 @@ class Neighbours:
         live = self.runs.add(Run(self.runs.number(), True, (merged,)), before=first)
         live.index.begin()
         both = np.concatenate([first.index.marks, second.index.marks])
-        live.index.mark(np.flatnonzero(both).astype(np.int32))
+        self.marks.give(live, np.arange(len(both), dtype=np.int32), both)
         self.runs.drop(first)
         self.runs.drop(second)
         self.marks.renumber(batch)

@@ -92,14 +92,21 @@ def _take(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
 
 
 def _between(live: LiveRun, at: int, low: int, high: int, time: str | None, horizon: int) -> I64:
-    """Return the positions of a segment's rows with a hash in [low, high] that are later than `horizon`."""
-    batch = live.batches[at]
-    hashes: U64 = batch.column(0).to_numpy()
-    if live.run.level:
-        first = np.searchsorted(hashes, np.uint64(low))
-        found = np.arange(first, np.searchsorted(hashes, np.uint64(high), "right"))
-    else:
-        found = np.flatnonzero((hashes >= np.uint64(low)) & (hashes <= np.uint64(high)))
+    """Return the positions of a segment's rows with a hash in [low, high] that live and are later than
+    `horizon`.
+    """
+    found = _of_hashes(live, at, low, high)
+    if live.dead:
+        found = found[live.living((live.starts[at] + found).astype(np.int32))]
     if time is None or live.run.segments[at].low > horizon:
         return found
     return found[time_values(live.in_order(at).column(time).take(pa.array(found))) > horizon]
+
+
+def _of_hashes(live: LiveRun, at: int, low: int, high: int) -> I64:
+    """Return the positions of a segment's rows with a hash in [low, high]."""
+    hashes: U64 = live.batches[at].column(0).to_numpy()
+    if live.run.level:
+        first = np.searchsorted(hashes, np.uint64(low))
+        return np.arange(first, np.searchsorted(hashes, np.uint64(high), "right"))
+    return np.flatnonzero((hashes >= np.uint64(low)) & (hashes <= np.uint64(high)))

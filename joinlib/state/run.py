@@ -7,25 +7,32 @@ Rows are numbered through all segments. A merge of neighbouring segments changes
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.arrays import I32, I64, U64
 from joinlib.index.chains import Chains
-from joinlib.index.kernels import group
+from joinlib.index.kernels import DEAD, group
 from joinlib.index.sealed import HashProbes, Sealed
 from joinlib.index.unchained import Unchained
 from joinlib.model.time import ALWAYS
+from joinlib.route.content import content_hash, same, values
 from joinlib.state import segment
 from joinlib.state.guides import Guides
 from joinlib.state.manifest import Run, Segment
 
 _NONE = np.zeros(0, np.uint64)
+_MOST = 1 << 18  # pairs of equal hash that are found together
+_FEW, _SOME = 4, 1 << 12  # stored rows for each deleted one, and for all, that are compared without an index
+_I = TypeVar("_I", Chains, Unchained, Chains | Unchained)
+Mask = npt.NDArray[np.bool_]
 
 
 class LiveRun(ABC):
@@ -36,6 +43,7 @@ class LiveRun(ABC):
     batches: list[pa.RecordBatch]
     starts: I32  # the number of each segment's first row, and the number of all rows
     scattered = False  # whether pages of `batches` are read one by one
+    dead = 0  # number of rows that were deleted and are still stored
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -46,12 +54,62 @@ class LiveRun(ABC):
         """Make index and rows those of `run`, with as little work as possible."""
 
     @abstractmethod
+    def finish(self, marks: int) -> None:
+        """Declare what was changed valid, with the marks that the token `marks` identifies."""
+
+    @abstractmethod
     def probe(self, asked: HashProbes, limit: int) -> Iterator[tuple[I32, I32, I64]]:
         """Yield pairs of equal hash as (positions, rows, ends); O(pairs).
 
         positions: positions in `asked`. rows: row numbers, grouped by segment.
         ends: the end of each segment's pairs. limit: the maximum number of pairs per chunk.
         """
+
+    @abstractmethod
+    def alike(self, rows: pa.RecordBatch) -> tuple[I64, I64]:
+        """Find the stored rows that may equal `rows`: pairs (position in `rows`, number of a row).
+
+        rows: in the columns of the segments.
+        """
+
+    def living(self, rows: I32) -> Mask:
+        """Return which of the rows were not deleted, shape (rows,)."""
+        return self.index.marks[rows] & DEAD == 0
+
+    def equal(self, rows: pa.RecordBatch) -> tuple[I64, I64]:
+        """Find the living rows that equal `rows`: pairs (position, number), by position, then by number."""
+        positions, found = self.alike(rows)
+        alive = self.living(found.astype(np.int32))
+        positions, found = positions[alive], found[alive]
+        order = np.lexsort((found, positions))
+        positions, found = positions[order], found[order]
+        wanted = [column.take(pa.array(positions)) for column in values(rows)]
+        mask = same(wanted, values(self.rows(found)), len(found))
+        return positions[mask], found[mask]
+
+    def of_hashes(self, hashes: U64) -> tuple[I64, I64]:
+        """Find the living rows with these hashes: pairs (position in `hashes`, number of a row)."""
+        positions, found = _pairs((p, rows) for p, rows, _ in self.probe(HashProbes(hashes), _MOST))
+        alive = self.living(found.astype(np.int32))
+        return positions[alive], found[alive]
+
+    def rows(self, numbers: I64) -> pa.RecordBatch:
+        """Return the rows with these numbers, in this order."""
+        homes = np.searchsorted(self.starts, numbers, side="right") - 1
+        order = np.argsort(homes, kind="stable")
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        parts = []
+        for at in np.unique(homes).tolist():
+            own = order[homes[order] == at]
+            parts.append(self.batches[at].take(pa.array(numbers[own] - self.starts[at])))
+        empty = pa.RecordBatch.from_pylist([], self.schema)
+        return pa.concat_batches([empty, *parts]).take(pa.array(back))
+
+    @property
+    def index_bytes(self) -> int:
+        """Memory or disk that the indexes take, in bytes."""
+        return self.index.allocated_bytes
 
     def in_order(self, at: int) -> pa.RecordBatch:
         """Return the rows of a segment for a reader that reads many of them sequentially."""
@@ -84,6 +142,7 @@ class UnsortedRun(LiveRun):
     """A run whose rows are in arrival order. Until it is sealed, it takes inserts."""
 
     index: Chains | Unchained
+    contents: Chains | None = None  # finds rows by all their columns, once keys with many rows lose some
 
     def __init__(
         self, folder: Path, schema: pa.Schema, path: Path, skip_bits: int, chained: bool = True
@@ -114,7 +173,45 @@ class UnsortedRun(LiveRun):
         self._set(Run(self.run.number, False, (*self.run.segments, added)), [*self.batches, batch])
         self.index.begin()
         self.index.insert(_hashes(batch))
+        if self.contents is not None:
+            self.contents.begin()
+            self.contents.insert(_contents(batch))
         return np.arange(start, start + added.rows)
+
+    @property
+    def index_bytes(self) -> int:
+        """Memory or disk that the indexes take, in bytes."""
+        return self.index.allocated_bytes + (self.contents.allocated_bytes if self.contents else 0)
+
+    def finish(self, marks: int) -> None:
+        """Declare the indexes valid: they hold the rows of `run` and the marks that the token identifies."""
+        self.index.finish(self.run.token, marks)
+        if self.contents is not None:
+            self.contents.finish(self.run.token, 0)
+
+    def alike(self, rows: pa.RecordBatch) -> tuple[I64, I64]:
+        """Find the stored rows that may equal `rows`: by the hash of the key, or of all columns. O(rows).
+
+        The index by all columns is made when keys turn out to have many rows; until then it would cost more
+        than it saves.
+        """
+        if self.contents is None:
+            if (found := self._by_key(rows)) is not None:
+                return found
+            made = Chains(contents_path(self.index.path), 0, self.run.rows)
+            self.contents = self._caught_up(made, _contents)
+        return _pairs(self.contents.probe(_contents(rows), _MOST))
+
+    def _by_key(self, rows: pa.RecordBatch) -> tuple[I64, I64] | None:
+        """Find the stored rows with the hash of `rows`' key; None if they are too many to be compared."""
+        assert isinstance(self.index, Chains), "rows of this side are never deleted"
+        parts, found = [], 0
+        for positions, numbers in self.index.probe(_hashes(rows), _MOST):
+            parts.append((positions, numbers))
+            found += len(numbers)
+            if found > _FEW * rows.num_rows + _SOME:
+                return None
+        return _pairs(iter(parts))
 
     def replace(self, run: Run) -> None:
         """Replace the segments by others with the same rows, after a merge."""
@@ -139,29 +236,39 @@ class UnsortedRun(LiveRun):
         return segment.read(self.folder, s, self.schema)
 
     def _catch_up(self) -> None:
-        if self.index.stale:
-            self._reopen()
-        if not self.index.dirty and self.index.token == self.run.token and self.index.rows == self.run.rows:
-            return
-        tokens = [0, *(s.token for s in self.run.segments)]
-        clean = not self.index.dirty and self.index.token in tokens
-        known = tokens.index(self.index.token) if clean else 0
-        if not clean or self.index.rows != self.starts[known]:
-            self.index.path.unlink(missing_ok=True)
-            self._reopen()
-            known = 0
-        marks_token = self.index.marks_token
-        self.index.begin()
-        for batch in self.batches[known:]:
-            self.index.insert(_hashes(batch))
-        self.index.finish(self.run.token, marks_token)
+        self.index = self._caught_up(self.index, _hashes)
+        if self.contents is not None:
+            self.contents = self._caught_up(self.contents, _contents)
 
-    def _reopen(self) -> None:
-        path, skip_bits = self.index.path, self.index.skip_bits
-        if isinstance(self.index, Unchained):
-            self.index = Unchained(path, skip_bits)
-        else:
-            self.index = Chains(path, skip_bits, self.run.rows)
+    def _caught_up(self, index: _I, hashes: Callable[[pa.RecordBatch], U64]) -> _I:
+        """Return the index with the rows of `run`; it is built anew if it holds others."""
+        if index.stale:
+            index = self._reopened(index)
+        if not index.dirty and index.token == self.run.token and index.rows == self.run.rows:
+            return index
+        tokens = [0, *(s.token for s in self.run.segments)]
+        clean = not index.dirty and index.token in tokens
+        known = tokens.index(index.token) if clean else 0
+        if not clean or index.rows != self.starts[known]:
+            index.path.unlink(missing_ok=True)
+            index = self._reopened(index)
+            known = 0
+        marks_token = index.marks_token
+        index.begin()
+        for batch in self.batches[known:]:
+            index.insert(hashes(batch))
+        index.finish(self.run.token, marks_token)
+        return index
+
+    def _reopened(self, index: _I) -> _I:
+        if isinstance(index, Unchained):
+            return type(index)(index.path, index.skip_bits)
+        return type(index)(index.path, index.skip_bits, self.run.rows)
+
+
+def contents_path(index: Path) -> Path:
+    """Return the file that finds the rows of an index by all their columns."""
+    return index.with_suffix(".contents")
 
 
 class SortedRun(LiveRun):
@@ -192,6 +299,14 @@ class SortedRun(LiveRun):
         for positions, rows in self.index.probe(asked, limit):
             yield positions, rows, np.searchsorted(rows, self.starts[1:])
 
+    def finish(self, marks: int) -> None:
+        """Declare the marks to be those that the token identifies."""
+        self.index.finish(self.run.token, marks)
+
+    def alike(self, rows: pa.RecordBatch) -> tuple[I64, I64]:
+        """Find the stored rows that may equal `rows`, by the hash of the key. O(rows of equal keys)."""
+        return _pairs(self.index.probe(HashProbes(_hashes(rows)), _MOST))
+
     def check(self) -> None:
         """Check every invariant, O(rows)."""
         super().check()
@@ -204,6 +319,19 @@ def time_values(column: pa.Array) -> I64:
     if values.null_count:
         values = pc.fill_null(values, ALWAYS)
     return values.to_numpy(zero_copy_only=False)
+
+
+def _pairs(found: Iterator[tuple[I32, I32]]) -> tuple[I64, I64]:
+    """Return all pairs that an index finds."""
+    parts = list(found)
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    positions, rows = zip(*parts, strict=True)
+    return np.concatenate(positions).astype(np.int64), np.concatenate(rows).astype(np.int64)
+
+
+def _contents(batch: pa.RecordBatch) -> U64:
+    return content_hash(values(batch), batch.num_rows)
 
 
 def _hashes(batch: pa.RecordBatch) -> U64:

@@ -19,7 +19,7 @@ from joinlib.state import segment
 from joinlib.state.guides import Guides
 from joinlib.state.location import Location
 from joinlib.state.manifest import Run, Segment, SideManifest
-from joinlib.state.run import LiveRun, SortedRun, UnsortedRun, time_values
+from joinlib.state.run import LiveRun, SortedRun, UnsortedRun, contents_path, time_values
 from joinlib.state.sorted import SortedIndexes, named
 
 _L = TypeVar("_L", bound=LiveRun)
@@ -77,7 +77,9 @@ class Runs:
         return self._added(self._live, run, self.live.index(before))
 
     def _added(self, make: Callable[[Run], _L], run: Run, at: int) -> _L:
-        self._path(run).unlink(missing_ok=True)  # from another attempt: its marks may be of a later batch
+        path = self._path(run)
+        for old in (path, contents_path(path)):
+            old.unlink(missing_ok=True)  # from another attempt: its marks may be of a later batch
         live = make(run)
         live.open(run)
         self._known[run.number] = live
@@ -90,6 +92,7 @@ class Runs:
         self.live.remove(live)
         self._known.pop(live.run.number)
         live.index.path.unlink(missing_ok=True)
+        contents_path(live.index.path).unlink(missing_ok=True)
 
     def among(self, numbers: tuple[int, ...]) -> list[LiveRun]:
         """Return the runs with these numbers that still exist."""
@@ -97,7 +100,7 @@ class Runs:
 
     def _live(self, run: Run) -> LiveRun:
         if run.level:
-            return SortedRun(self.config.schema, self._path(run), self.guides, self.config.marked)
+            return SortedRun(self.config.schema, self._path(run), self.guides, self.config.flagged)
         return self._unsorted(run)
 
     def _unsorted(self, run: Run) -> UnsortedRun:
@@ -141,7 +144,7 @@ class Runs:
         if self.config.compared:
             self._forget_sorted(at_all_events=True)
         self.guides.keep({s.name for s in manifest.segments})
-        wanted = {live.index.path for live in self.live}
+        wanted = {path for live in self.live for path in (live.index.path, contents_path(live.index.path))}
         for path in self.place.indexes.glob(f"{self.config.number}-*"):
             if path not in wanted:
                 path.unlink(missing_ok=True)

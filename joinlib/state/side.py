@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib import fault
-from joinlib.arrays import I32
+from joinlib.arrays import I32, I64
 from joinlib.model.side import SideConfig
 from joinlib.model.time import NEVER
 from joinlib.model.tuning import Tuning
@@ -27,6 +27,7 @@ from joinlib.state.run import LiveRun
 from joinlib.state.runs import Runs
 
 INDEX_BYTES = 21  # maximum size of a row in `Chains`
+_NONE = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Arrival:
     written: segment.Written | None = None
     stored: bool = True  # False: the rows only probe
     probing: bool = True  # False: the rows are only stored here; they probe in other units
+    added: pa.RecordBatch | None = None  # of changes: the rows to insert, each as often as it came
 
 
 class Side:
@@ -74,8 +76,11 @@ class Side:
 
     def insert(self, batch: int, part: Arrival) -> I32:
         """Store rows as a segment, unless they are one, and index them; return their numbers in the head."""
+        rows = part.rows if part.added is None else part.added
+        if not rows.num_rows:
+            return _NONE
         head = self._runs.head or self._runs.begin()
-        rows, written = part.rows, part.written or self._runs.write(batch, "", part.rows)
+        written = part.written or self._runs.write(batch, "", rows)
         fault.point("segment", batch)
         self._came += written.bytes
         added = self._runs.behind(head.run, written, rows)
@@ -89,6 +94,28 @@ class Side:
     def mark(self, live: LiveRun, rows: I32) -> I32:
         """Mark rows as matched; return those that were not marked before, each once."""
         return self._marks.mark(live, rows)
+
+    def delete(self, rows: pa.RecordBatch, counts: I64) -> I64:
+        """Delete `counts` rows equal to each of `rows`, the oldest first; return how many were not there.
+
+        rows: different from each other, in the columns of this side. counts: shape (rows,), at least 1.
+        """
+        missing = counts.copy()
+        for live in self.runs:
+            left = np.flatnonzero(missing)
+            if not len(left):
+                break
+            positions, numbers = live.equal(rows.take(pa.array(left)))
+            nth = np.arange(len(positions)) - np.searchsorted(positions, positions)
+            taken = nth < missing[left[positions]]
+            if taken.any():
+                self._marks.kill(live, numbers[taken].astype(np.int32))
+                missing -= np.bincount(left[positions[taken]], minlength=len(missing))
+        return missing
+
+    def unmark(self, live: LiveRun, rows: I32) -> None:
+        """Take the marks of rows, each named once."""
+        self._marks.unmark(live, rows)
 
     def unmatched(self, before: int, after: int) -> Iterator[tuple[LiveRun, I32]]:
         """Yield unmatched rows whose last possible partner is now late.
@@ -126,7 +153,7 @@ class Side:
         self._merges.advance(Came(batch, self._came, self._horizon))
         marks = self._marks.token
         for live in self.runs:
-            live.index.finish(live.run.token, marks)
+            live.finish(marks)
         runs = tuple(live.run for live in self.runs)
         manifest = SideManifest(runs, self._marks.log, self._runs.next, self._merges.going)
         self._runs.forget(manifest)
@@ -165,6 +192,6 @@ class Side:
     @property
     def index_bytes(self) -> int:
         """The size of the indexes on the executor, in bytes."""
-        return sum([live.index.allocated_bytes for live in self.runs]) + (
+        return sum([live.index_bytes for live in self.runs]) + (
             self.sorted.bytes if self.config.compared else 0
         )

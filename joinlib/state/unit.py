@@ -62,13 +62,20 @@ class Unit:
             sides.append(saved)
             kept += tuple((batch, s.name, s.bytes) for s in retired if s.content is None)
         taken = {s.name for saved in sides for s in saved.segments} | {name for _, name, _ in kept}
-        kept += tuple((batch, w.name, w.bytes) for w in sorted(offered) if w.name not in taken)
+        # No later batch reads them, and a batch that runs again writes them again: they go with the next one.
+        soon = batch - self.tuning.retain_batches + 1
+        kept += tuple((soon, w.name, w.bytes) for w in sorted(offered) if w.name not in taken)
         return replace(manifest, batch=batch, sides=tuple(sides), retired=kept)
 
     @property
     def merged_bytes(self) -> int:
         """The bytes written by merges in this batch."""
         return sum([side.merged_bytes for side in self.sides])
+
+    @property
+    def dead_rows(self) -> int:
+        """The number of rows that were deleted and are still stored."""
+        return sum([live.dead for side in self.sides for live in side.runs])
 
     @property
     def index_bytes(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.spec.model import Spec, Volume
+from joinlib.spec.postgres import PostgresConnection
 
 ANY = ("*",)
 
@@ -107,13 +108,19 @@ def _dialled(spec: Spec) -> Iterator[tuple[str, str | None]]:
     """Yield the hosts that the job's pods connect to; None where the host is hidden in a variable."""
     for name, given in spec.inputs.items():
         if given.postgres is not None:
-            hosts = given.postgres.host
-            for host in (None,) if hosts is None else hosts.split(","):  # libpq tries one after the other
-                yield f"inputs.{name}.postgres.{'uriEnv' if host is None else 'host'}", host
+            yield from _databases(f"inputs.{name}.postgres", given.postgres)
         if given.kafka is not None:
             yield from _brokers(f"inputs.{name}.kafka", given.kafka)
     if spec.output.kafka is not None:
         yield from _brokers("output.kafka", spec.output.kafka)
+    if spec.output.postgres is not None:
+        yield from _databases("output.postgres", spec.output.postgres)
+
+
+def _databases(place: str, connection: PostgresConnection) -> Iterator[tuple[str, str | None]]:
+    hosts = connection.host
+    for host in (None,) if hosts is None else hosts.split(","):  # libpq tries one after the other
+        yield f"{place}.{'uriEnv' if host is None else 'host'}", host
 
 
 def _brokers(place: str, connection: KafkaConnection) -> Iterator[tuple[str, str]]:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from joinlib.spec.inputs import Postgres
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.spec.model import Spec, Volume
+from joinlib.spec.postgres import PostgresConnection
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,8 @@ def _paths(spec: Spec) -> Iterator[tuple[str, PurePosixPath, bool]]:
             yield from _postgres(f"inputs.{name}.postgres", source.postgres)
     if spec.output.kafka is not None:
         yield from _kafka("output.kafka", spec.output.kafka)
+    if spec.output.postgres is not None:
+        yield from _postgres("output.postgres", spec.output.postgres)
     if spec.output.files is not None:
         yield "output.files.path", PurePosixPath(spec.output.files.path), True
     yield "checkpoint.path", PurePosixPath(spec.checkpoint.path), True
@@ -94,7 +96,7 @@ def _kafka(place: str, connection: KafkaConnection) -> Iterator[tuple[str, PureP
         yield f"{place}.security.{field}", PurePosixPath(path), False
 
 
-def _postgres(place: str, connection: Postgres) -> Iterator[tuple[str, PurePosixPath, bool]]:
+def _postgres(place: str, connection: PostgresConnection) -> Iterator[tuple[str, PurePosixPath, bool]]:
     """Yield the files of credentials.
 
     A password file under no volume would be somebody else's, such as the driver's token.

@@ -99,7 +99,7 @@ class Store:
         )
         with tempfile.TemporaryDirectory() as folder:
             with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-                archive.extractall(folder, filter="data")
+                archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
             files = [str(f) for f in Path(folder).glob(f"{name}/batch=*/*.parquet")]
             if not files:
                 return Counter()

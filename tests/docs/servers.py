@@ -40,5 +40,7 @@ def postgres_addresses(database: Database) -> Mapping[str, str]:
 
 def login(database: Database) -> None:
     """The user and the rights that pages take for granted."""
-    database.execute(f"CREATE ROLE app LOGIN PASSWORD '{PASSWORD}'", as_superuser=True)
+    known = database.execute("SELECT 1 FROM pg_roles WHERE rolname = 'app'", as_superuser=True)
+    if known is None or not known.num_rows:  # pages share the server
+        database.execute(f"CREATE ROLE app LOGIN PASSWORD '{PASSWORD}'", as_superuser=True)
     database.execute("GRANT ALL ON SCHEMA public TO app")

@@ -5,11 +5,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 
 from joinlib.errors import InputError
-from joinlib.source import Slice, StreamInput, make
+from joinlib.source import RowChanges, Slice, StreamInput, make
 from joinlib.spec import ddl
 from tests import configs
 from tests.kafka.broker import Broker
@@ -96,6 +97,33 @@ def test_tombstones_and_keys(broker: Broker, tmp_path: Path) -> None:
     batches = list(one.reader.read_many(one.slices(0, one.discover()), ["a", "n", "k"]))
     rows = [tuple(r.values()) for b in batches for r in b.to_pylist()]
     assert rows == [(1, 0, None), (2, 2, None), (3, 3, "k")]
+
+
+def test_a_tombstone_deletes_its_key(broker: Broker, tmp_path: Path) -> None:
+    """In its place among the rows, where the input is an upsert; a bad one is kept with its reason."""
+    topic = broker.topic("upserts")
+    for value, key in (
+        (b'{"a":1,"t":"x"}', b"1"),
+        (None, b"1"),
+        (b'{"a":2,"t":"y"}', b"2"),
+        (None, b"two"),
+        (None, b"2"),
+    ):
+        broker.send(topic, [value], key=key)
+    letters = tmp_path / "bad"
+    config = configs.topics(
+        "i", broker.servers, topic, changes=RowChanges(None, ("a",)), on_bad_message="deadLetter",
+        dead_letters={"path": letters},
+    )  # fmt: skip
+    one = make("i", config, ddl.parse("a BIGINT, t STRING"), tmp_path)
+    letters.mkdir()
+    batches = list(one.reader.read_many(one.slices(0, one.discover()), ["t", "a"]))
+    rows = [tuple(r.values()) for b in batches for r in b.to_pylist()]
+    assert rows == [("x", 1, 1), (None, 1, -1), ("y", 2, 1), (None, 2, -1)]
+    (letter,) = pq.read_table(letters).to_pylist()
+    assert (letter["key"], letter["value"]) == (b"two", None)
+    assert letter["error"].startswith("deletes by a key that is not the text, JSON array or JSON object")
+    assert one.reader.bad == 1
 
 
 def test_messages_that_expired(broker: Broker, tmp_path: Path) -> None:

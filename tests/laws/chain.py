@@ -54,9 +54,9 @@ class Chain(Running):
 
 
 def _rows(out: list[tuple[object, ...]], stage: Stage) -> pa.RecordBatch:
-    columns = list(zip(*out)) or [()] * len(stage.schema)
+    columns = list(zip(*out)) or [()] * len(stage.emitted)
     return pa.record_batch(
-        [_array(c, f.type) for c, f in zip(columns, stage.schema, strict=True)], stage.schema
+        [_array(c, f.type) for c, f in zip(columns, stage.emitted, strict=True)], stage.emitted
     )
 
 

@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
+from statistics import median
+from typing import Any
 
+import pyarrow as pa
 from hypothesis import strategies as st
 
 from tests.laws.harness import counted
@@ -26,6 +29,7 @@ from tests.laws.oracle import (
     near,
     next_to,
     odd,
+    rank,
     same,
     unsure,
 )
@@ -38,6 +42,23 @@ KEYS: dict[tuple[str, str], Sequence[object]] = {  # types of k in streams and i
     ("DOUBLE", "DOUBLE"): [0.0, -0.0, float("nan"), 1.5, None],
     ("DECIMAL(5,2)", "DECIMAL(7,3)"): [Decimal("0.00"), Decimal("-1.50"), None],
     ("DATE", "DATE"): [dt.date(2024, 1, 1), dt.date(1969, 12, 31), None],
+}
+TYPES = {
+    "BIGINT": pa.int64(),
+    "INT": pa.int32(),
+    "STRING": pa.string(),
+    "DOUBLE": pa.float64(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+    "DECIMAL(5,2)": pa.decimal128(5, 2),
+    "DECIMAL(7,3)": pa.decimal128(7, 3),
+}
+STRANGERS = {  # values of k that no row has
+    "BIGINT": 99,
+    "STRING": "none",
+    "DOUBLE": 99.5,
+    "DECIMAL(5,2)": Decimal("9.99"),
+    "DATE": dt.date(2000, 1, 1),
 }
 INNER = ("inner",)
 ANY = ("inner", "inner", "left", "right", "full", "semi", "anti")
@@ -64,24 +85,37 @@ def column(name: str) -> Value:
 
 @dataclass(frozen=True)
 class Call:
-    """An aggregate function; of all rows of a group if there is no argument."""
+    """An aggregate function; of all rows of a group if there is no argument. `where`: only of rows for which this is true."""
 
     function: str
     argument: Value | None = None
+    distinct: bool = False
+    where: Value | None = None
 
     @property
     def sql(self) -> str:
-        return f"{self.function}({self.argument.sql if self.argument else '*'})"
+        of = f"{'DISTINCT ' * self.distinct}{self.argument.sql if self.argument else '*'}"
+        return f"{self.function}({of})" + (f" FILTER (WHERE {self.where.sql})" if self.where else "")
 
     def of(self, rows: Sequence[Row]) -> object:
+        rows = [r for r in rows if self.where is None or self.where.of(r)]
         if self.argument is None:
             return len(rows)
         values = [v for r in rows if (v := self.argument.of(r)) is not None]
+        if self.distinct:
+            values = [*dict(zip(_alike(values), values, strict=True)).values()]
         if self.function == "count":
             return len(values)
-        if not values:
-            return None
-        return {"sum": sum, "min": min, "max": max, "avg": lambda v: sum(v) / len(v)}[self.function](values)
+        return _FUNCTIONS[self.function](values) if values else None
+
+
+_FUNCTIONS: dict[str, Callable[[list[Any]], object]] = {
+    "sum": sum,
+    "min": lambda v: min(v, key=rank),
+    "max": lambda v: max(v, key=rank),
+    "avg": lambda v: sum(v) / len(v),
+    "median": lambda v: float(median(v)),
+}
 
 
 @dataclass(frozen=True)
@@ -173,6 +207,14 @@ def _alike(key: Sequence[object]) -> tuple[object, ...]:
 
 def _leaves(tree: Tree) -> list[str]:
     return [tree] if isinstance(tree, str) else [*_leaves(tree[1]), *_leaves(tree[2])]
+
+
+def shown(tree: Tree) -> list[str]:
+    """The inputs whose columns can be named above."""
+    if isinstance(tree, str):
+        return [tree]
+    kind, left, right, _ = tree
+    return [*shown(left), *([] if kind in ("semi", "anti") else shown(right))]
 
 
 def _waits(tree: Tree) -> bool:
@@ -303,8 +345,13 @@ def _of_two(draw: st.DrawFn) -> Joined:
 
 
 @st.composite
-def questions(draw: st.DrawFn, two: bool = False, inner: bool = False, kinds: Sequence[str] = ()) -> Question:
-    """`two`: the INNER join of two streams; `inner`: streams are joined by INNER JOIN only; `kinds`: of subqueries, one at least."""
+def questions(
+    draw: st.DrawFn, two: bool = False, inner: bool = False, kinds: Sequence[str] = (), many: bool = False
+) -> Question:
+    """`two`: the INNER join of two streams; `inner`: streams are joined by INNER JOIN only; `kinds`: of subqueries, one at least.
+
+    `many`: groups have aggregates of more kinds.
+    """
     found = draw(_of_two() if two else _of_streams(INNER if inner else ANY, 2 if inner else 1))
     tree, named = found.tree, "".join(_leaves(found.tree))
     where: list[Condition] = []
@@ -326,11 +373,11 @@ def questions(draw: st.DrawFn, two: bool = False, inner: bool = False, kinds: Se
             on = draw(_memberships(found.streams, name, kind))
         asked.append(Subquery(kind, name, on))
     joins = Query((), tree, tuple(where))
-    return draw(_asked(Question(joins, tuple(asked), ()), found))
+    return draw(_asked(Question(joins, tuple(asked), ()), found, many))
 
 
 @st.composite
-def _asked(draw: st.DrawFn, question: Question, found: Joined) -> Question:
+def _asked(draw: st.DrawFn, question: Question, found: Joined, many: bool) -> Question:
     """Rows, distinct ones, groups, or one group of all."""
     names = [f"{x}.{c}" for x in found.streams for c in "kjvt"] + [
         f"{x}.{c}" for x in found.tables for c in ("k", "j", "v", "high")
@@ -344,7 +391,7 @@ def _asked(draw: st.DrawFn, question: Question, found: Joined) -> Question:
     computed += [Value(f"date_trunc('second', {n})", column(n).of) for n in names if n.endswith(".t")]
     some = st.one_of(values, st.sampled_from(computed))
     keys = draw(st.lists(some, min_size=1, max_size=2, unique_by=lambda v: v.sql)) if how == "groups" else []
-    calls = draw(st.lists(_calls(names), min_size=not keys, max_size=3))
+    calls = draw(st.lists(_calls(names, many), min_size=not keys, max_size=3))
     having = draw(st.sampled_from([None, None, (Call("count"), 1), (Call("max", column("a.v")), 1)]))
     if not keys:
         having = None
@@ -358,10 +405,19 @@ def _half(name: str) -> Callable[[Row], object]:
 
 
 @st.composite
-def _calls(draw: st.DrawFn, names: Sequence[str]) -> Call:
-    function = draw(st.sampled_from(["count", "count", "sum", "min", "max", "avg"]))
+def _calls(draw: st.DrawFn, names: Sequence[str], many: bool) -> Call:
+    """`many`: with DISTINCT and FILTER, and of more functions and columns."""
+    function = draw(
+        st.sampled_from(["count", "count", "sum", "min", "max", "avg", *(["median"] if many else [])])
+    )
+    where = None
+    if many and draw(st.integers(0, 3)) == 0:
+        name = draw(st.sampled_from([n for n in names if n.endswith(".v")]))
+        where = Value(f"{name} > 0", lambda row: row.get(name) is not None and row[name] > 0)  # type: ignore[operator]
     if function == "count" and draw(st.booleans()):
-        return Call("count")
+        return Call("count", where=where)
     whole = [n for n in names if n.endswith((".v", ".high"))]
-    other = [n for n in names if n.endswith((".j", ".t"))] if function in ("count", "min", "max") else []
-    return Call(function, column(draw(st.sampled_from(whole + other))))
+    other = [n for n in names if n.endswith((".j", ".t", *([".k"] if many else [])))]
+    named = draw(st.sampled_from(whole + (other if function in ("count", "min", "max") else [])))
+    distinct = many and function in ("count", "sum", "avg") and draw(st.booleans())
+    return Call(function, column(named), distinct, where)

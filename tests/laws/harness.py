@@ -8,22 +8,22 @@ What Spark does between batches is played: it keeps nothing but manifests, and r
 import shutil
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.engine.frames import project
 from joinlib.engine.splitter import with_numbers
-from joinlib.join.rows import flat
+from joinlib.join.rows import Tuples
 from joinlib.join.unit import Blocks, UnitJoin
 from joinlib.join.watermark import Tick
-from joinlib.model.inputs import ORDINAL, InputPlan
+from joinlib.model.inputs import ORDINAL, WEIGHT, InputPlan
 from joinlib.model.stage import Stage
 from joinlib.model.time import NEVER
 from joinlib.model.tuning import Tuning
-from joinlib.plan.layout import layout
 from joinlib.route.biclique import BOTH, PROBE, Rules, routed
 from joinlib.route.split import block_schema, prepare, split
 from joinlib.state import segment
@@ -101,9 +101,8 @@ class Flow(Running):
             trouble,
             spooled_rows,
         )
-        select = tuple(c.value for c in stage.select)
-        self.root = layout(stage.tree, stage.inputs, select, stage.index)
-        self.sides = [s for op in self.root.operators() for s in op.sides]
+        self.root = stage.root
+        self.sides = stage.sides
         self.units = {u: empty(len(self.sides), len(stage.inputs)).encode() for u in range(stage.units)}
         self.done = 0
         self.read = [0] * len(stage.inputs)  # rows of each input so far
@@ -153,7 +152,8 @@ class Flow(Running):
                 self.read[plan.number] += table.num_rows
             half = table.num_rows // 2  # two map tasks; units receive their blocks in any order
             for sequence, part in reversed(list(enumerate((table.slice(0, half), table.slice(half))))):
-                names = [*plan.read, *([ORDINAL] if plan.numbered else [])]
+                more = ([ORDINAL] if plan.numbered else []) + ([WEIGHT] if plan.changes else [])
+                names = [*plan.read, *more]
                 block = prepare(plan, part.select(names), self.done, self.tuning.hash_bits)
                 for u, role, piece in self._split(plan, block, sequence):
                     sent = self._send(u, plan.number, piece, 10**9 if role == PROBE else self.spooled_rows)
@@ -212,7 +212,6 @@ class Flow(Running):
         manifest = decode(saved)
         bits = self.stage.skip_bits
         folders = self._segments(u), self.folder / "indexes" / f"{u:05d}"
-        out: list[tuple[object, ...]] = []
         with units.hold(*folders, bits, self.sides, self.tuning, manifest) as unit:
             join = UnitJoin(
                 self.root,
@@ -223,16 +222,27 @@ class Flow(Running):
                 unit,
                 manifest,
             )
-            for count, tuples in enumerate(join.run(self.done, Blocks(rows, ticks, written))):
-                if frames is not None and count >= frames:
-                    return out, saved
-                self.largest = max(self.largest, len(tuples))
-                columns = [flat(c.value.evaluate(tuples.column, len(tuples))) for c in self.stage.select]
-                assert [c.type for c in columns] == self.stage.schema.types
-                out += [tuple(map(plain, row)) for row in zip(*(c.to_pylist() for c in columns))]
+            out = self._shown(self._measured(join.run(self.done, Blocks(rows, ticks, written)), frames))
+            if frames is not None:
+                return out, saved
             for side in unit.sides:
                 side.check()
         return out, join.manifest.encode()
+
+    def _measured(self, found: Iterator[Tuples], most: int | None) -> Iterator[Tuples]:
+        """The first tuples; a task that is killed after them has seen that there are more."""
+        for count, tuples in enumerate(found):
+            if most is not None and count >= most:
+                return
+            self.largest = max(self.largest, len(tuples))
+            yield tuples
+
+    def _shown(self, found: Iterator[Tuples]) -> list[tuple[object, ...]]:
+        """What these tuples are as results; of changes, the weight is the last value of a row."""
+        batches = [*project(found, self.stage.select, self.stage.emitted)]
+        assert all(batch.schema == self.stage.emitted for batch in batches)
+        rows = (row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns)))
+        return [tuple(map(plain, row)) for row in rows]
 
     def _receive(self, u: int, block: bytes | Written, schema: pa.Schema) -> pa.RecordBatch:
         if isinstance(block, Written):

@@ -166,12 +166,12 @@ def compared(left: str, sign: str, right: str) -> Condition:
 
     def test(row: Row) -> bool | None:
         a, b = row.get(left), row.get(right)
-        return None if a is None or b is None else _SIGNS[sign](_rank(a), _rank(b))
+        return None if a is None or b is None else _SIGNS[sign](rank(a), rank(b))
 
     return Condition(f"{left} {sign} {right}", test, compared=(left, right))
 
 
-def _rank(value: object) -> tuple[bool, object]:
+def rank(value: object) -> tuple[bool, object]:
     return (True, 0) if value != value else (False, value)
 
 

@@ -6,14 +6,19 @@ Tables, tables' versions, stages, groups, manifests, staged files: all are made 
 shuffle (rows come in any order), the number of the batch that a task is told, the log of offsets, and trouble on request.
 """
 
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
 import pyarrow as pa
+from hypothesis import strategies as st
 
 from jobs.figures import Figures, beginning
 from joinlib.compiled import compiled, with_tables
@@ -24,7 +29,11 @@ from joinlib.engine.operators import forwarded, receipts
 from joinlib.engine.reading import read
 from joinlib.engine.task import JoinTask
 from joinlib.engine.turn import Turn
+from joinlib.model.fingerprint import compare, fingerprint
 from joinlib.model.tuning import Tuning
+from joinlib.plan import pipeline_of
+from joinlib.plan.explain import cautions, explain
+from joinlib.plan.explain.formats import render
 from joinlib.route.slots import slots
 from joinlib.sink.publish import publish
 from joinlib.source.files import FileInput
@@ -151,3 +160,33 @@ class Product:
 
 def _rows_out(told: Iterable[receipt.Receipt]) -> dict[int, int]:
     return {r.unit: r.rows_out for r in told}
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """A folder of one example, indexes among it."""
+    with TemporaryDirectory() as name:
+        before = os.environ.get("STREAMJOIN_LOCAL_DIR")
+        os.environ["STREAMJOIN_LOCAL_DIR"] = f"{name}/local"
+        try:
+            yield Path(name)
+        finally:
+            os.environ.pop("STREAMJOIN_LOCAL_DIR")
+            os.environ |= {} if before is None else {"STREAMJOIN_LOCAL_DIR": before}
+
+
+@st.composite
+def courses(draw: st.DrawFn, units: int) -> Course:
+    some = st.frozensets(st.integers(0, 4), max_size=2)
+    counts = [n for n in (1, 2, 4, 8) if n <= units]
+    partitions = draw(st.lists(st.sampled_from(counts), min_size=1, max_size=3))
+    return Course(tuple(partitions), draw(some), draw(some), draw(st.integers(0, 999)))
+
+
+def tells(document: StreamJoin) -> None:
+    """A plan that runs can be told in every form, and its checkpoint be known again."""
+    pipeline = pipeline_of(document)
+    assert explain(pipeline)
+    assert all(cautions(pipeline))
+    assert all(render(pipeline, form) for form in ("json", "mermaid"))
+    assert not list(compare(orjson.loads(orjson.dumps(fingerprint(pipeline))), fingerprint(pipeline)))

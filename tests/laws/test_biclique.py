@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from joinlib.arrays import I32
 from joinlib.join import inner, theta
 from joinlib.join.probe import Prober
+from joinlib.join.settled import Settle
 from joinlib.model.tuning import Tuning
 from joinlib.plan import JoinOptions, SourceInput, build
 from joinlib.route.biclique import Rules
@@ -275,12 +276,14 @@ def test_the_order_of_inputs_is_one_for_all_units(
     if broken is not None:
         first = ANOMALIES[broken]
 
-        def disordered(prober: Prober, batch: int, arrived: list[list[Arrival]], orders: None) -> object:
+        def disordered(
+            prober: Prober, batch: int, arrived: list[list[Arrival]], settle: Settle, orders: None
+        ) -> object:
             """The input that is stored here comes first in the one anomaly, the one that looks for partners in the other."""
             stored = 0 if any(part.stored for part in arrived[0]) else 1
             for me in (stored, 1 - stored) if first == "stored" else (1 - stored, stored):
                 one = [arrived[i] if i == me else [] for i in (0, 1)]
-                yield from inner.inner(prober, batch, one)
+                yield from inner.inner(prober, batch, one, settle)
 
         monkeypatch.setattr("joinlib.join.unit.inner", disordered)
 

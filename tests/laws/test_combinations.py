@@ -7,12 +7,10 @@ read; and plain loops say the same as DuckDB. More examples: STREAMJOIN_COMBINAT
 import datetime as dt
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
@@ -23,31 +21,16 @@ from hypothesis import event, given, reject, settings
 from hypothesis import strategies as st
 
 from joinlib.errors import SpecError
-from joinlib.model.fingerprint import compare, fingerprint
 from joinlib.model.tuning import Tuning
-from joinlib.plan import pipeline_of
-from joinlib.plan.explain import cautions, explain
-from joinlib.plan.explain.formats import render
 from joinlib.spec import StreamJoin, parse
 from tests.laws.cases import differences, tunings
-from tests.laws.combined import KEYS, STREAMS, TABLES, Question, questions
-from tests.laws.harness import plain
+from tests.laws.changelog import Answer, bare
+from tests.laws.combined import KEYS, STREAMS, TABLES, TYPES, Question, questions
 from tests.laws.oracle import Row, duckdb_rows
-from tests.laws.product import Course, Product
+from tests.laws.product import Course, Product, courses, own_folder, tells
 
 EXAMPLES = int(os.environ.get("STREAMJOIN_COMBINATIONS", "120"))
 _START = dt.datetime(2026, 1, 1)  # noqa: DTZ001 - as in most files, no zone
-_TYPES = {
-    "BIGINT": pa.int64(),
-    "INT": pa.int32(),
-    "STRING": pa.string(),
-    "DOUBLE": pa.float64(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us"),
-    "DECIMAL(5,2)": pa.decimal128(5, 2),
-    "DECIMAL(7,3)": pa.decimal128(7, 3),
-}
-Answer = Counter[tuple[object, ...]]
 
 
 @dataclass(frozen=True)
@@ -75,7 +58,7 @@ class Case:
         ]
 
     def table(self, name: str, rows: Sequence[tuple[object, ...]]) -> pa.Table:
-        schema = pa.schema([(c, _TYPES[kind]) for c, kind in self.columns(name)])
+        schema = pa.schema([(c, TYPES[kind]) for c, kind in self.columns(name)])
         return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
     def write(self, folder: Path) -> StreamJoin:
@@ -126,50 +109,30 @@ class Seen:
     def __init__(self, case: Case, out: Path) -> None:
         self.case, self.out = case, out
         self.rows: Answer = Counter()
-        self.groups: dict[tuple[object, ...], tuple[object, ...]] = {}
+        self.changes: Answer = Counter()
 
     def batch(self, number: int) -> None:
         for file in sorted((self.out / f"batch={number}").glob("*.parquet")):
             table = pq.read_table(file, partitioning=None)
             for row in zip(*(c.to_pylist() for c in table.columns), strict=True):
-                self._row(tuple(map(_bare, row)))
+                self._row(tuple(map(bare, row)))
 
     def _row(self, row: tuple[object, ...]) -> None:
         if not self.case.changelog:
             self.rows[row] += 1
             return
-        *values, deleted = row
-        key = tuple(values[: len(self.case.question.keys)])
-        if deleted:
-            assert self.groups.pop(key) == tuple(values), "what is deleted is what was there"
-        else:
-            self.groups[key] = tuple(values)
+        *values, change, _ = row
+        self.changes[tuple(values)] += 1 if change == "insert" else -1
+        assert self.changes[tuple(values)] >= 0, "what is deleted is what was there"
 
     @property
     def answer(self) -> Answer:
-        return Counter(self.groups.values()) if self.case.changelog else self.rows
-
-
-def _bare(value: object) -> object:
-    return plain(value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value)
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    """A folder of one example, indexes among it."""
-    with TemporaryDirectory() as name:
-        before = os.environ.get("STREAMJOIN_LOCAL_DIR")
-        os.environ["STREAMJOIN_LOCAL_DIR"] = f"{name}/local"
-        try:
-            yield Path(name)
-        finally:
-            os.environ.pop("STREAMJOIN_LOCAL_DIR")
-            os.environ |= {} if before is None else {"STREAMJOIN_LOCAL_DIR": before}
+        return +self.changes if self.case.changelog else self.rows
 
 
 def holds(case: Case) -> None:
     """The law."""
-    with _folder() as folder:
+    with own_folder() as folder:
         document = case.write(folder)
         try:
             run = Product(document, case.tuning, case.course)
@@ -192,24 +155,7 @@ def holds(case: Case) -> None:
     assert differences(case.loops(), case.expected()) == {}
 
 
-def tells(document: StreamJoin) -> None:
-    """A plan that runs can be told in every form, and its checkpoint be known again."""
-    pipeline = pipeline_of(document)
-    assert explain(pipeline)
-    assert all(cautions(pipeline))
-    assert all(render(pipeline, form) for form in ("json", "mermaid"))
-    assert not list(compare(orjson.loads(orjson.dumps(fingerprint(pipeline))), fingerprint(pipeline)))
-
-
 # --- runs ------------------------------------------------------------------------------------------------------------
-
-
-@st.composite
-def courses(draw: st.DrawFn, units: int) -> Course:
-    some = st.frozensets(st.integers(0, 4), max_size=2)
-    counts = [n for n in (1, 2, 4, 8) if n <= units]
-    partitions = draw(st.lists(st.sampled_from(counts), min_size=1, max_size=3))
-    return Course(tuple(partitions), draw(some), draw(some), draw(st.integers(0, 999)))
 
 
 @st.composite

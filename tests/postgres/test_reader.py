@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from joinlib.errors import NotReady, SpecError
-from joinlib.lookup import postgres
-from joinlib.lookup.postgres import PostgresConfig, PostgresTable
+from joinlib.lookup.postgres import PostgresTable
+from joinlib.postgres import PostgresConfig, connection
 from joinlib.worker import current
 from tests import configs
 from tests.postgres.database import PASSWORD, Database
@@ -231,7 +231,7 @@ def test_a_server_that_is_not_there_yet(
     late.join()
     frail.crash()
     assert size.rows == 3
-    said = [r.getMessage() for r in caplog.records if r.name == "joinlib.lookup"]
+    said = [r.getMessage() for r in caplog.records if r.name == "joinlib.postgres"]
     assert "inputs.typed: Connection refused; trying again" in said
     assert len(said) < 15, "less and less often"
 
@@ -309,7 +309,7 @@ def test_a_worker_that_closes_lets_its_connection_go(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At once, and not when it has been idle for long."""
-    monkeypatch.setattr(postgres, "_IDLE_S", 60.0)
+    monkeypatch.setattr(connection, "_IDLE_S", 60.0)
     database.fill("let_go", pa.table({"k": [1, 2, 3]}))
     table = PostgresTable(config(database, table="let_go"), pa.schema([("k", pa.int64())]))
     until(database, 0)
@@ -322,7 +322,7 @@ def test_a_worker_that_closes_lets_its_connection_go(
 
 def test_an_idle_connection_is_given_back(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept between queries, closed when none has come for a while, and opened again by the next."""
-    monkeypatch.setattr(postgres, "_IDLE_S", 0.3)
+    monkeypatch.setattr(connection, "_IDLE_S", 0.3)
     database.fill("idle", pa.table({"k": [1, 2, 3]}))
     table = PostgresTable(
         config(database, table="idle", timeout_us=9_000_000), pa.schema([("k", pa.int64())])

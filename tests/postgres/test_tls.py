@@ -13,6 +13,7 @@ import pytest
 
 from joinlib.errors import SpecError
 from joinlib.lookup.postgres import PostgresTable
+from joinlib.postgres.connection import patient
 from tests import configs
 from tests.postgres.database import PASSWORD, Database
 
@@ -24,7 +25,7 @@ def encrypted(server: Database, **more: Any) -> bool:
     query = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
     config = configs.table("guarded", query=query, **{**server.fields, **more})
     table = PostgresTable(config, pa.schema([("ssl", pa.bool_())]))
-    (row,) = table.patient(lambda: pa.Table.from_batches(table.read_all())).to_pylist()
+    (row,) = patient(table.config, lambda: pa.Table.from_batches(table.read_all())).to_pylist()
     return bool(row["ssl"])
 
 

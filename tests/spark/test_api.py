@@ -179,10 +179,85 @@ def test_groups_change_batch_by_batch(trial: Trial) -> None:
     sql = "SELECT o.s AS s, count(*) AS n FROM orders o JOIN payments p ON o.k = p.k GROUP BY o.s"
     spark = trial.session()
     frames = {n: stream(trial, n, None) for n in ("orders", "payments")}
-    run(trial, joinlib.spark.join(spark, sql, frames, trial.folder / "state", units=2, changelog=True))
+    run(trial, joinlib.spark.join(spark, sql, frames, trial.folder / "state", units=2, mode="changelog"))
 
-    told = output(trial)
+    changes = output(trial)
 
-    last = {s: max(n for group, n, _ in told if group == s) for s, _, _ in told}
-    assert Counter(last.items()) == trial.expected(sql)
-    assert len(told) > len(last) and not any(deleted for *_, deleted in told)
+    total: Counter[Any] = Counter()
+    for (s, n, change), times in changes.items():
+        total[s, n] += times if change == "insert" else -times
+    assert {row: n for row, n in total.items() if n} == trial.expected(sql)
+    assert {change for *_, change in changes} == {"insert", "delete"}
+
+
+def test_dataframes_that_change(trial: Trial) -> None:
+    """Rows that a column deletes, and the last row of a key: what the changes add up to is DuckDB's answer."""
+    orders = [(n % 5, n, "insert") for n in range(40)]
+    orders += [(n % 5, n, "delete") for n in range(0, 40, 3)] + [
+        (1, 1, "update_preimage"),
+        (2, 1, "update_postimage"),
+    ]
+    names = [(n % 5, f"n{n}", 1) for n in range(12)] + [(3, None, -1)]
+    for name, schema, rows in (
+        ("orders", "k BIGINT, v BIGINT, op STRING", orders),
+        ("names", "k BIGINT, name STRING, op BIGINT", names),
+    ):
+        trial.input(name, schema)
+        for at in range(2):  # one file a batch; what is deleted was there before
+            part = rows[at * 40 : at * 40 + 40] if name == "orders" else rows[at * 10 : at * 10 + 10]
+            os.utime(trial.write(name, f"{at}", part), (1e9 + at, 1e9 + at))
+    spark = trial.session()
+    frames = {
+        name: spark.readStream.schema(schema)
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(trial.folder / name))
+        for name, schema in trial.schemas.items()
+    }
+    result = joinlib.spark.join(
+        spark,
+        "SELECT o.v AS v, n.name AS name FROM orders o LEFT JOIN names n ON o.k = n.k",
+        frames,
+        trial.folder / "state",
+        units=2,
+        mode="changelog",
+        changes={"orders": "op", "names": "op"},
+        upserts={"names": ("k",)},
+    )
+    assert result.columns == ["v", "name", "_change_type"]
+    run(trial, result)
+
+    total: Counter[Any] = Counter()
+    for (v, name, what), count in output(trial).items():
+        total[v, name] += count if what in ("insert", "update_postimage") else -count
+    kept = Counter((k, v) for k, v, op in orders if op in ("insert", "update_postimage"))
+    kept -= Counter((k, v) for k, v, op in orders if op not in ("insert", "update_postimage"))
+    last = {k: name for k, name, _ in names}
+    assert {row: n for row, n in total.items() if n} == Counter((v, last[k]) for k, v in kept.elements())
+
+
+def test_dataframes_that_cannot_change_so(trial: Trial) -> None:
+    """Named by their option, with the mend."""
+    inputs(trial)
+    frames = {n: stream(trial, n) for n in ("orders", "payments")}
+    frames["still"] = trial.spark.createDataFrame([(1, "x")], "k BIGINT, op STRING")
+    sql = "SELECT o.v AS ov, p.v AS pv FROM orders o JOIN payments p ON o.k = p.k"
+    for options, message in (
+        ({"changes": {"order": "s"}}, r"changes: no input 'order'; did you mean 'orders'\?"),
+        ({"changes": {"orders": "op"}}, r"changes\['orders'\]: no column 'op' in the schema"),
+        (
+            {"changes": {"orders": "at"}},
+            r"changes\['orders'\]: column 'at' is timestamp.*declare it as STRING",
+        ),
+        ({"upserts": {"orders": ()}}, r"upserts\['orders'\]: names no column"),
+        (
+            {"upserts": {"orders": ("s",)}, "changes": {"orders": "s"}},
+            r"upserts\['orders'\]: column 's' holds the op",
+        ),
+        (
+            {"upserts": {"still": ("k",)}},
+            r"upserts\['still'\]: is for streams, and this DataFrame is not streaming",
+        ),
+        ({"upserts": {"orders": ("k",)}}, "rows of orders may be deleted"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            joinlib.spark.join(trial.spark, sql, frames, trial.folder / "state", **options)  # type: ignore[arg-type]

@@ -3,17 +3,20 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from joinlib.compiled import Compiled, compiled
-from joinlib.lookup import postgres
+from joinlib.compiled import Compiled, compiled, database
 from joinlib.model.joins import Caching
 from joinlib.model.tuning import Tuning
 from joinlib.plan.spec import options
+from joinlib.postgres import connection
 from joinlib.scale.policy import of_spec
+from joinlib.source import PostgresLogConfig, RowChanges
 from joinlib.spec import parse
 from joinlib.spec.base import Model
-from joinlib.spec.inputs import Csv, Files, Generator, Input, KafkaTopics, Postgres
+from joinlib.spec.changes import Changes, Upsert
+from joinlib.spec.inputs import Csv, Debezium, Files, Generator, Input, KafkaTopics, Postgres, PostgresLog
 from joinlib.spec.model import Checkpoint, Executors, JoinSettings, Scaling, StreamJoin, Window
 from joinlib.spec.output import Console, KafkaOutput, Output, OutputFiles
 from joinlib.spec.postgres import PostgresSecurity
@@ -61,7 +64,7 @@ POSTGRES = Postgres(
     budget_bytes="3Mi",
     timeout_us="1s",
     patience_us="2s",
-).model_copy(update={"uri_env": "URI"})
+).model_copy(update={"uri_env": "URI", "changes": PostgresLog(slot="slot", publication="p")})
 TOPICS = KafkaTopics(
     bootstrap_servers="k:2",
     security=LOGIN,
@@ -74,7 +77,7 @@ TOPICS = KafkaTopics(
     dead_letters={"path": "d"},
     metadata={"key": "k"},
     max_bytes_per_batch="3Mi",
-)
+).model_copy(update={"debezium": Debezium(timestamps="millis", unavailable="-")})
 TO_TOPIC = KafkaOutput(
     bootstrap_servers="k:2",
     security=LOGIN,
@@ -92,7 +95,8 @@ DEFAULTS: dict[type[Model], Model] = {
     KafkaOutput: KafkaOutput(bootstrap_servers="k:1", topic="t"),
     OutputFiles: OutputFiles(path="x"),
 }
-ELSEWHERE = {(OutputFiles, "compact")}  # read from the document by `spark.job`
+# Read from the document by `spark.job`; makes a stream of a table, which has a test of its own.
+ELSEWHERE = {(OutputFiles, "compact"), (Postgres, "changes")}
 
 
 def document(**parts: Any) -> StreamJoin:
@@ -194,6 +198,29 @@ def test_every_option_of_the_join_arrives(field: str) -> None:
     assert options(without) != options(OPTIONS)
 
 
+@pytest.mark.parametrize("source", [FILES.model_copy(update={"done": "keep", "archive": None}), TOPICS])
+def test_what_says_that_rows_change_arrives(source: Files | KafkaTopics) -> None:
+    """The column with the operation and the key, at the readers; SQL sees the key alone."""
+    plain = given(source)
+    schema = pa.schema([*plain.arrow_schema, pa.field("op", pa.string())])
+    parts = {"arrow_schema": schema, "changes": Changes(op="op"), "upsert": Upsert(key=("k",))}
+    changing = document(s=plain.model_copy(update=parts), output=Output(mode="changelog", noop={}))
+    plan = compiled(changing, 2).source.sources[0]
+    assert plan.config.changes == RowChanges("op", ("k",))
+    assert "op" in plan.schema.names
+    assert compiled(document(s=plain), 2).source.sources[0].config.changes is None
+
+
+@pytest.mark.parametrize("key", [("k",), ()])
+def test_a_table_that_is_followed(key: tuple[str, ...]) -> None:
+    """It is a stream whose rows may go, by its key or whole; where it is, is said as for a table."""
+    followed = POSTGRES.model_copy(update={"query": None, "table": "t"})
+    changing = given(followed).model_copy(update={"upsert": Upsert(key=key) if key else None})
+    plan = compiled(document(s=changing, output=Output(mode="changelog", noop={})), 2)
+    (found,) = [s.config for s in plan.source.sources if s.name == "s"]
+    assert found == PostgresLogConfig(database("s", followed), "slot", "p", key)
+
+
 SCALED = (
     Executors(min=2, max=9, instances=3),
     Scaling(high=0.9, low=0.2, target=0.5, period_us="7s", votes=4, cool_down_us="8s", patience_us="9s"),
@@ -219,4 +246,4 @@ def test_defaults_that_stand_twice() -> None:
     """Workers do not load the spec, and the Python API has none: these are the same."""
     assert (Tuning().probe_order, Tuning().sync) == (JoinSettings().probe_order, Checkpoint(path="c").sync)
     assert Caching().budget == Files(path="x").budget_bytes
-    assert DEFAULTS[Postgres].password_env == postgres._USUAL  # type: ignore[attr-defined]
+    assert DEFAULTS[Postgres].password_env == connection._USUAL

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from joinlib.aggregate.partial import _comparable, partial
+from joinlib.aggregate.bag import comparable
+from joinlib.aggregate.partial import partial
 from joinlib.index.bloom import bloom
 from joinlib.model.fingerprint import fingerprint
 from joinlib.model.grouping import Grouping, GroupKey
@@ -375,7 +376,7 @@ def test_units() -> None:
 
 def test_floats_as_numbers() -> None:
     """How partials keep least and greatest: as whole numbers in the order of the floats."""
-    assert _comparable(column("double")).to_pylist() == ORDERED
+    assert comparable(column("double")).to_pylist() == ORDERED
 
 
 def test_bits_of_a_filter() -> None:

@@ -15,7 +15,10 @@ import org.apache.flink.connector.file.src.FileSource;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.table.api.EnvironmentSettings;
+import org.apache.flink.table.api.ExplainDetail;
+import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.Table;
+import org.apache.flink.table.api.TableDescriptor;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.types.DataType;
@@ -29,7 +32,10 @@ import org.apache.flink.table.types.DataType;
 public final class Main {
     private static final List<Long> batchNanos = Collections.synchronizedList(new ArrayList<>());
 
-    /** Arguments: data folder, query, configuration file (key: value lines), rows per mark, limit in seconds, inputs. */
+    /**
+     * Arguments: data folder, query, configuration file (key: value lines), rows per mark, limit in seconds, what rows are (none,
+     * retract or upsert), inputs.
+     */
     public static void main(String[] args) throws Exception {
         Path data = Path.of(args[0]);
         long rowsPerMark = Long.parseLong(args[3]);
@@ -37,7 +43,12 @@ public final class Main {
                 StreamExecutionEnvironment.createLocalEnvironment(2, configuration(Path.of(args[2])));
         StreamTableEnvironment tables =
                 StreamTableEnvironment.create(flow, EnvironmentSettings.inStreamingMode());
-        for (String name : Arrays.asList(args).subList(5, args.length)) {
+        List<String> inputs = Arrays.asList(args).subList(6, args.length);
+        if (!args[5].equals("none")) {
+            changes(tables, args, inputs);
+            return;
+        }
+        for (String name : inputs) {
             tables.createTemporaryView(name, input(flow, name, data.resolve(name).toFile(), rowsPerMark));
         }
         Table joined = tables.sqlQuery(Files.readString(Path.of(args[1])));
@@ -49,6 +60,34 @@ public final class Main {
         stopAfter(Long.parseLong(args[4]), began, rowsPerMark);
         flow.execute("join");
         System.out.println(outcome(began, System.nanoTime(), rowsPerMark, false));
+    }
+
+    /** The inputs send changes, or upserts of the key v. */
+    private static void changes(StreamTableEnvironment tables, String[] args, List<String> inputs) throws Exception {
+        Path data = Path.of(args[0]);
+        for (String name : inputs) {
+            Schema columns =
+                    Schema.newBuilder()
+                            .column("k", "BIGINT")
+                            .column("v", "BIGINT NOT NULL")
+                            .column("s", "STRING")
+                            .primaryKey("v")
+                            .build();
+            tables.createTemporaryTable(
+                    name,
+                    TableDescriptor.forConnector("bench")
+                            .schema(columns)
+                            .option(ChangesTables.PATH, data.resolve(name).toString())
+                            .option(ChangesTables.MARK, Long.valueOf(args[3]))
+                            .option(ChangesTables.MODE, args[5])
+                            .build());
+        }
+        Table joined = tables.sqlQuery(Files.readString(Path.of(args[1])));
+        System.err.println(joined.explain(ExplainDetail.CHANGELOG_MODE));
+        long began = System.nanoTime();
+        stopAfter(Long.parseLong(args[4]), began, Long.parseLong(args[3]));
+        joined.insertInto(TableDescriptor.forConnector("bench").build()).execute().await();
+        System.out.println(outcome(began, System.nanoTime(), Long.parseLong(args[3]), false));
     }
 
     /** Says how far it has come, and ends. */
@@ -91,7 +130,7 @@ public final class Main {
         }
         org.apache.flink.core.fs.Path path = org.apache.flink.core.fs.Path.fromLocalFile(folder);
         FileSource<RowData> source =
-                FileSource.forBulkFileFormat(new ParquetRows(example, rowsPerMark), path).build();
+                FileSource.forBulkFileFormat(new ParquetRows(example, rowsPerMark, ParquetRows.Kinds.NONE), path).build();
         return flow.fromSource(source, WatermarkStrategy.noWatermarks(), name);
     }
 

@@ -15,6 +15,7 @@ import org.apache.flink.table.runtime.typeutils.InternalTypeInfo;
 import org.apache.flink.table.types.logical.BigIntType;
 import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.table.types.logical.VarCharType;
+import org.apache.flink.types.RowKind;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.column.ColumnReader;
 import org.apache.parquet.column.impl.ColumnReadStoreImpl;
@@ -31,21 +32,32 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
  * Reads columns of BIGINT and STRING from the same parquet files as everybody, column by column, into Flink's own
  * internal rows: no conversion follows. The wheel brings no parquet format, so the jars that pyspark brings decode.
  *
+ * <p>Where rows have kinds, the last column says which (`+I`, `-U`, ...) and is not part of the row.
+ *
  * <p>Law: counts the rows it hands over and calls back each time another `rowsPerMark` are through.
  */
 final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
     private static final int ROWS_PER_FETCH = 2048;
     private static final AtomicLong rowsRead = new AtomicLong();
 
+    /** What rows are: inserts all; of the kind that they say; the same, without rows as they were before an update. */
+    enum Kinds {
+        NONE,
+        ALL,
+        UPSERT
+    }
+
     private final long rowsPerMark;
+    private final Kinds kinds;
     private final LogicalType[] types;
     private final String[] names;
 
     /** Rows as `example`, one of the files, has them. */
-    ParquetRows(Path example, long rowsPerMark) throws IOException {
+    ParquetRows(Path example, long rowsPerMark, Kinds kinds) throws IOException {
         this.rowsPerMark = rowsPerMark;
+        this.kinds = kinds;
         try (ParquetFileReader file = ParquetFileReader.open(new LocalInputFile(example))) {
-            List<ColumnDescriptor> columns = file.getFileMetaData().getSchema().getColumns();
+            List<ColumnDescriptor> columns = shown(file.getFileMetaData().getSchema().getColumns(), kinds);
             this.types = columns.stream().map(ParquetRows::type).toArray(LogicalType[]::new);
             this.names = columns.stream().map(column -> column.getPath()[0]).toArray(String[]::new);
         }
@@ -55,6 +67,10 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
         return rowsRead.get();
     }
 
+    private static List<ColumnDescriptor> shown(List<ColumnDescriptor> columns, Kinds kinds) {
+        return kinds == Kinds.NONE ? columns : columns.subList(0, columns.size() - 1);
+    }
+
     private static LogicalType type(ColumnDescriptor column) {
         boolean text = column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BINARY;
         return text ? new VarCharType(VarCharType.MAX_LENGTH) : new BigIntType();
@@ -62,7 +78,7 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
 
     @Override
     public Reader<RowData> createReader(Configuration config, FileSourceSplit split) throws IOException {
-        return new FileReader(new File(split.path().getPath()), rowsPerMark);
+        return new FileReader(new File(split.path().getPath()), rowsPerMark, kinds);
     }
 
     @Override
@@ -85,11 +101,13 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
         private final long rowsPerMark;
         private final List<ColumnDescriptor> columns;
         private final ColumnReader[] readers;
+        private final Kinds kinds;
         private long rowsLeft; // of the row group at hand
 
-        FileReader(File path, long rowsPerMark) throws IOException {
+        FileReader(File path, long rowsPerMark, Kinds kinds) throws IOException {
             this.file = ParquetFileReader.open(new LocalInputFile(path.toPath()));
             this.rowsPerMark = rowsPerMark;
+            this.kinds = kinds;
             this.columns = file.getFileMetaData().getSchema().getColumns();
             this.readers = new ColumnReader[columns.size()];
         }
@@ -101,13 +119,17 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
             }
             int rows = (int) Math.min(ROWS_PER_FETCH, rowsLeft);
             RowData[] fetched = new RowData[rows];
+            int taken = 0;
             for (int row = 0; row < rows; row++) {
-                fetched[row] = nextRow();
+                RowData next = nextRow();
+                if (kinds != Kinds.UPSERT || next.getRowKind() != RowKind.UPDATE_BEFORE) {
+                    fetched[taken++] = next;
+                }
             }
             rowsLeft -= rows;
             mark(rows);
             ArrayResultIterator<RowData> iterator = new ArrayResultIterator<>();
-            iterator.set(fetched, rows, 0, 0);
+            iterator.set(fetched, taken, 0, 0);
             return iterator;
         }
 
@@ -117,12 +139,24 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
         }
 
         private RowData nextRow() {
-            GenericRowData row = new GenericRowData(readers.length);
-            for (int field = 0; field < readers.length; field++) {
+            int fields = kinds == Kinds.NONE ? readers.length : readers.length - 1;
+            GenericRowData row = new GenericRowData(fields);
+            for (int field = 0; field < fields; field++) {
                 row.setField(field, value(columns.get(field), readers[field]));
                 readers[field].consume();
             }
+            if (fields < readers.length) {
+                row.setRowKind(kind(readers[fields].getBinary().getBytes()));
+                readers[fields].consume();
+            }
             return row;
+        }
+
+        private static RowKind kind(byte[] word) {
+            boolean update = word[1] == 'U';
+            return word[0] == '+'
+                    ? (update ? RowKind.UPDATE_AFTER : RowKind.INSERT)
+                    : (update ? RowKind.UPDATE_BEFORE : RowKind.DELETE);
         }
 
         private static Object value(ColumnDescriptor column, ColumnReader reader) {

@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     settings = args.work / "settings"
     settings.write_text("".join(f"{key}: {value}\n" for key, value in configuration(args).items()))
     opened = [f"--add-opens={package}=ALL-UNNAMED" for package in OPENED]
-    java = ["java", f"-Xmx{args.memory}", *opened, "-cp", f"{classes(jars)}:{jars}", "Main"]
+    java = ["java", f"-Xmx{args.memory}", *opened, "-cp", f"{classes(jars)}:{HERE}:{jars}", "Main"]
     program = [
         *java,
         str(args.data),
@@ -120,6 +120,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         str(settings),
         str(given.batch_rows),
         str(args.limit),
+        args.changes,
         *given.inputs,
     ]
     ended = subprocess.run(program, stdout=subprocess.PIPE, text=True, check=False)
@@ -139,6 +140,12 @@ def main() -> None:
     parser.add_argument("--query", type=Path, default=QUERY)
     parser.add_argument(
         "--multi-join", action="store_true", help="Flink's multi-way operator in place of a chain"
+    )
+    parser.add_argument(
+        "--changes",
+        choices=("none", "retract", "upsert"),
+        default="none",
+        help="what rows are: the last column says it, or all are inserts; upsert: of the key v",
     )
     parser.add_argument("--limit", type=int, default=86400, help="seconds until the query is stopped")
     parser.add_argument("--out", type=Path, help="write the outcome here as well")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from joinlib.expr.types import name
+from joinlib.model.bags import bag_of, bags_of, distinct_of
 from joinlib.model.grouping import Grouping
 from joinlib.model.stage import Pipeline
 from joinlib.spec.duration import text as duration
@@ -27,6 +28,10 @@ def _groups(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
     yield f"phase 2 {pipeline.units} units of groups, hashed by group, merge partials and keep them"
     yield f"out     {_moment(grouping)}"
     yield f"keeps   {_kept(grouping)}"
+    for bag in bags_of(grouping):
+        of = [c.sql for c in grouping.calls if bag in (distinct_of(c), bag_of(c, grouping.changes))]
+        if bag.values:
+            yield f"        and each different value of {', '.join(of)}, with how often it is there"
 
 
 def cautions(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
@@ -41,8 +46,10 @@ def cautions(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
         yield (
             "every group is kept forever, since it may change or come again; state grows with the number of"
             " groups"
+            if not grouping.changes
+            else "a group is kept until its last row is deleted; state grows with the number of groups"
         )
-    asked = [lookup.table.alias for lookup in pipeline.last.lookups if lookup.caching.mode != "full"]
+    asked = [lookup.table.alias for lookup in pipeline.lookups if lookup.caching.mode != "full"]
     if asked:
         yield (
             f"rows of {', '.join(asked)} that are not in the cache are looked up again when a task is run"
@@ -53,7 +60,7 @@ def cautions(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
 
 def _moment(grouping: Grouping) -> str:
     if grouping.changelog:
-        return "a row for each group that a batch has changed; deleted: HAVING is no longer true of it"
+        return "for each group that a batch has changed: its old row goes, its new one comes"
     if grouping.eager:
         return "a group when it is new: nothing in it can change"
     release = grouping.release

@@ -10,6 +10,8 @@ from joinlib.model.stage import Stage
 
 def not_in(stage: Stage, join: Operator) -> Iterator[str]:
     """Explain why the second input of a join without a key is read a second time."""
+    if len(join.children) < 2:
+        return
     given = join.children[1]
     if join.kind != "anti" or join.sides[0].keys or not isinstance(given, Leaf):
         return

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from joinlib.expr.types import name
 from joinlib.model.joins import Leaf
 from joinlib.model.stage import Pipeline, Stage
+from joinlib.plan.explain.changes import edges
 from joinlib.plan.explain.groups import cautions as group_cautions
 from joinlib.plan.explain.groups import grouped
 from joinlib.plan.explain.maps import cautions as map_cautions
 from joinlib.plan.explain.retention import retention, unbounded
-from joinlib.plan.explain.stage import TITLES, called, classes, spoken
+from joinlib.plan.explain.stage import called, classes, spoken, title
 from joinlib.plan.explain.stage import cautions as stage_cautions
 from joinlib.plan.explain.stage import explain as explain_stage
 from joinlib.plan.memory import budget_lines
@@ -26,6 +27,8 @@ def explain(plan: Stage | Pipeline) -> str:
         else _several(plan)
     )
     parts = [text] if plan.grouping is None else [text, grouped(plan, plan.grouping)]
+    if changing := list(edges(plan)):
+        parts.append("\n".join(["Changes", *(f"  {line}" for line in changing)]))
     if plan.budget is not None:
         parts.append(_memory(plan))
     parts += [f"Memory maps\n  - {caution}" for caution in map_cautions(plan)]
@@ -66,9 +69,10 @@ def _stages(plan: Pipeline) -> Iterator[str]:
     for number, stage in enumerate(plan.stages):
         for join in stage.operators:
             inputs = ", ".join(spoken(stage, child) for child in join.children)
-            yield f"  {number}  {TITLES[join.kind]} JOIN of {inputs} by {classes(stage, join)}"
+            yield f"  {number}  {title(join)} of {inputs} by {classes(stage, join)}"
         if not stage.operators:
-            yield f"  {number}  lookups for {', '.join(called(i) for i in stage.inputs)}"
+            what = "lookups for" if stage.lookups else "by the result's key:"
+            yield f"  {number}  {what} {', '.join(called(i) for i in stage.inputs)}"
     yield "  the rows of a key meet in one unit, so joins by another key are a stage of their own"
 
 

@@ -13,7 +13,7 @@ def unbounded(side: SideConfig) -> bool:
 def retention(side: SideConfig) -> str:
     """Say how long rows of the side are kept."""
     if side.time is None or side.hold_us is None:
-        return "forever"
+        return "until it is deleted" if side.mutable else "forever"
     if side.time.endswith(ORDINAL):
         return f"until {side.hold_us} more rows have arrived"
     if side.hold_us < 0:

@@ -16,7 +16,19 @@ from joinlib.plan.explain.retention import retention, unbounded
 from joinlib.plan.merge import reasons
 from joinlib.spec.duration import text as duration
 
-TITLES = {"inner": "INNER", "left": "LEFT", "full": "FULL", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}
+TITLES = {
+    "inner": "INNER",
+    "left": "LEFT",
+    "full": "FULL",
+    "semi": "LEFT SEMI",
+    "anti": "LEFT ANTI",
+    "upsert": "UPSERT",
+}
+
+
+def title(join: Operator) -> str:
+    """Return what an operator is called."""
+    return "UPSERT" if join.kind == "upsert" else f"{TITLES[join.kind]} JOIN"
 
 
 def explain(stage: Stage, number: int | None = None, reader: int | None = None, grouped: bool = False) -> str:
@@ -110,7 +122,8 @@ def _cached(caching: Caching) -> str:
 
 def called(plan: InputPlan) -> str:
     """The name that the text uses for an input."""
-    return plan.alias if plan.upstream is None else f"the result of stage {plan.upstream}"
+    own = plan.upstream is None or plan.settled
+    return plan.alias if own else f"the result of stage {plan.upstream}"
 
 
 def _reasons(stage: Stage, plan: InputPlan, result: str) -> dict[str, str]:
@@ -130,7 +143,7 @@ def _tree(stage: Stage, tree: Operator | Leaf) -> Iterator[str]:
     if isinstance(tree, Leaf):
         yield called(stage.inputs[tree.input])
         return
-    yield f"{TITLES[tree.kind]} JOIN of {', '.join(spoken(stage, c) for c in tree.children)}"
+    yield f"{title(tree)} of {', '.join(spoken(stage, c) for c in tree.children)}"
     for position in zip(*(side.keys for side in tree.sides), strict=True):
         yield f"  key     {' = '.join(position)}, {name(_type(stage, position[0]))}"
     for bound in tree.bounds:
@@ -153,6 +166,8 @@ def _conditions(tree: Operator) -> Iterator[str]:
 
 
 def _moment(tree: Operator) -> str:
+    if tree.eager:
+        return "rows without a partner are emitted at once, and taken back when one comes"
     sides = tree.sides if tree.kind == "full" else tree.sides[:1]
     if any(map(unbounded, sides)):
         return "rows without a partner are emitted when the inputs are closed"
@@ -183,11 +198,35 @@ def _type(stage: Stage, column: str) -> object:
 
 
 def _why(stage: Stage, number: int | None, grouped: bool) -> Iterator[str]:
+    yield from _placed(stage, number)
+    yield from sorted_by_key(stage)
+    for join in reversed(stage.operators):
+        yield from not_in(stage, join)
+    if stage.lookups and grouped:
+        yield "lookups come before the groups: a row counts as it met the tables in its batch"
+    elif stage.lookups:
+        yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
+    yield from reasons(stage.tree)
+    if any(join.kind != "upsert" for join in stage.operators):
+        order = ", ".join(called(i) for i in stage.inputs)
+        yield f"each batch is joined in the order {order}, against what is stored of the others"
+    if any(i.filter is not None for i in stage.inputs):
+        yield "conditions on one input are decided while it is read: what fails is never stored"
+    if stage.operators:
+        yield _dropped(stage)
+
+
+def _placed(stage: Stage, number: int | None) -> Iterator[str]:
+    """Say why rows go to the units that they go to."""
     if stage.route is not None:
         yield from why(stage, stage.operators[-1])
+    elif any(join.kind == "upsert" for join in stage.operators):
+        yield f"all rows of a key meet in one of the {stage.units} units, which keeps the last of them"
     elif stage.operators:
         which = "one stage: all joins" if number is None else f"the joins of stage {number}"
         yield f"{which} share a key, so all rows of a key meet in one of the {stage.units} units"
+    elif not stage.lookups:
+        yield "nothing is stored: rows go to units by the result's key, so one unit sees all changes of a row"
     else:
         first = stage.lookups[0].table
         how = f"by the key of {first.alias}" if first.keys else "evenly"
@@ -197,21 +236,6 @@ def _why(stage: Stage, number: int | None, grouped: bool) -> Iterator[str]:
                 "an uneven batch gives the next one a new rule: equal shares of the keys, a hot key to"
                 " several units"
             )
-    yield from sorted_by_key(stage)
-    for join in reversed(stage.operators):
-        yield from not_in(stage, join)
-    if stage.lookups and grouped:
-        yield "lookups come before the groups: a row counts as it met the tables in its batch"
-    elif stage.lookups:
-        yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
-    yield from reasons(stage.tree)
-    if stage.operators:
-        order = ", ".join(called(i) for i in stage.inputs)
-        yield f"each batch is joined in the order {order}, against what is stored of the others"
-    if any(i.filter is not None for i in stage.inputs):
-        yield "conditions on one input are decided while it is read: what fails is never stored"
-    if stage.operators:
-        yield _dropped(stage)
 
 
 def _dropped(stage: Stage) -> str:
@@ -231,10 +255,10 @@ def _cautions(stage: Stage) -> Iterator[str]:
     for join in reversed(stage.operators):
         yield from warnings(stage, join)
         alone = join.sides if join.kind == "full" else join.sides[:1]
-        if join.kind in ("left", "full", "anti") and any(map(unbounded, alone)):
+        if join.kind in ("left", "full", "anti") and any(map(unbounded, alone)) and not join.eager:
             yield "rows without a partner are emitted only when the inputs are closed: no bound on the time"
         for child, side in zip(join.children, join.sides, strict=True):
-            if unbounded(side) and (join.sides[0].keys or isinstance(child, Leaf)):
+            if unbounded(side) and not side.mutable and (join.sides[0].keys or isinstance(child, Leaf)):
                 yield (
                     f"{spoken(stage, child)} is kept forever, state grows with it; "
                     "bound the time in ON, or set join.retention"

@@ -2,45 +2,106 @@
 
     json, csv    a message is a row: texts.json_objects, texts.csv_lines
     arrow        a message is a frame: an Arrow IPC stream, cut until it fits
+    debezium     a message is what happened to a row: {"before", "after", "op", "ts_ms", "source"}
 
-A key is the text of its column, or a JSON array of several columns; NULL in a single column means no key. A
-row whose `deleted` column is true has no value: it is a tombstone for its key.
+A key is the text of its column, or a JSON array of several columns; NULL in a single column means no key. In
+mode upsert a row of weight -1 has no value: it is a tombstone for its key. Debezium's keys are objects, and a
+tombstone follows the message of a row that went, so that a compacted topic forgets its key.
 """
 
+import time
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.errors import SpecError
-from joinlib.model.grouping import DELETED
-from joinlib.sink import texts
+from joinlib.model.changelog import BATCH, CHANGE_TYPE, DELETE, INSERT, POSTIMAGE, PREIMAGE
+from joinlib.sink import changelog, texts
 from joinlib.sink.config import KafkaSinkConfig
 
 Message = tuple[bytes | None, bytes | None]
+_OPS = {INSERT: "c", DELETE: "d", PREIMAGE: "u"}
 
 
 def messages(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Message]:
-    """Yield the messages of all rows, in order."""
+    """Yield the messages of all rows, in order.
+
+    In mode upsert the rows are those of `changelog.latest`, for debezium those of `changelog.rows` of a whole
+    unit.
+
+    Raises:
+        SpecError: A row cannot be a message.
+    """
     if target.spec.format == "arrow":
         return ((None, value) for value in _streams(batch, target))
-    return zip(_keys(batch, target.spec.key), _values(batch, target), strict=True)
+    if target.spec.format == "debezium":
+        return _envelopes(batch, target)
+    if target.mode == "upsert":
+        return _replacing(batch, target)
+    return zip(_keys(batch, target.key), _bytes(_lines(batch, target)), strict=True)
 
 
-def _values(batch: pa.RecordBatch, target: KafkaSinkConfig) -> list[bytes | None]:
-    kept = batch.drop_columns([DELETED]) if target.changelog else batch
-    lines = texts.json_objects(kept) if target.spec.format == "json" else texts.csv_lines(kept)
-    if target.changelog:
-        lines = pc.if_else(batch.column(DELETED), None, lines)
-    return lines.cast(pa.binary()).to_pylist()
+def _replacing(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Message]:
+    """Yield a message for each key: its row, or a tombstone."""
+    rows, weights = changelog.split(batch)
+    assert weights is not None
+    if len(target.key) == 1 and rows.column(target.key[0]).null_count:
+        raise SpecError(
+            f"output.key: {target.key[0]} is NULL in a row, and a message without a key replaces nothing; leave such"
+            f" rows out (WHERE {target.key[0]} IS NOT NULL), or add a column to the key"
+        )
+    lines = pc.if_else(pa.array(weights > 0), _lines(rows, target), None)
+    return zip(_keys(rows, target.key), _bytes(lines), strict=True)
+
+
+def _envelopes(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Message]:
+    """Yield Debezium's messages; an update is one of them, made of the two rows that stand side by side."""
+    words, numbers = batch.column(CHANGE_TYPE), batch.column(BATCH)
+    rows = batch.drop_columns([CHANGE_TYPE, BATCH])
+    lines = texts.json_objects(rows)
+    first = pc.not_equal(words, POSTIMAGE)
+    following = pa.concat_arrays([lines[1:], pa.nulls(min(len(lines), 1), pa.string())])
+    fields = [
+        '{"before":',
+        pc.if_else(pc.equal(words, INSERT), "null", lines),
+        ',"after":',
+        pc.case_when(
+            pc.make_struct(pc.equal(words, INSERT), pc.equal(words, PREIMAGE)),
+            lines,
+            following,
+            "null",
+        ),
+        ',"op":"',
+        pa.array([_OPS.get(word, "") for word in words.to_pylist()], pa.string()),
+        f'","ts_ms":{time.time_ns() // 1_000_000},"source":{{"batch":',
+        numbers.cast(pa.string()),
+        "}}",
+    ]
+    values = _bytes(pc.binary_join_element_wise(*fields, "").filter(first))
+    keys: list[bytes | None] = [None] * len(values)
+    if target.key:
+        keys = _bytes(texts.json_objects(rows.select(list(target.key)).filter(first)))
+    gone = pc.equal(words, DELETE).filter(first).to_pylist()
+    for key, value, is_gone in zip(keys, values, gone, strict=True):
+        yield key, value
+        if is_gone and target.mode == "upsert":
+            yield key, None
+
+
+def _lines(batch: pa.RecordBatch, target: KafkaSinkConfig) -> pa.Array:
+    return texts.json_objects(batch) if target.spec.format == "json" else texts.csv_lines(batch)
 
 
 def _keys(batch: pa.RecordBatch, key: tuple[str, ...]) -> list[bytes | None]:
     if not key:
         return [None] * batch.num_rows
     columns = batch.select(list(key))
-    made = texts.texts(columns.column(0)) if len(key) == 1 else texts.json_arrays(columns)
-    return made.cast(pa.binary()).to_pylist()
+    return _bytes(texts.texts(columns.column(0)) if len(key) == 1 else texts.json_arrays(columns))
+
+
+def _bytes(lines: pa.Array) -> list[bytes | None]:
+    return list(lines.cast(pa.binary()).to_pylist())
 
 
 def _streams(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[bytes]:

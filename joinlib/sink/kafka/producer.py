@@ -101,6 +101,10 @@ class TransactionalProducer:
 
     def produce(self, messages: Iterable[Message]) -> None:
         """Queue messages; wait while the queue is full."""
+        if self.target.ordered:
+            for key, value in messages:
+                self._queue_one({"key": key, "value": value})
+            return
         waiting: list[dict[str, Any]] = []
         for key, value in messages:
             waiting.append({"key": key, "value": value})
@@ -137,8 +141,8 @@ class TransactionalProducer:
     def _queue(self, messages: list[dict[str, Any]]) -> None:
         """Queue messages, and those for which there was no room once there is some.
 
-        The latter may overtake others of their partition: where order matters, a batch has at
-        most one row per key.
+        The latter may overtake others of their partition: where order matters, messages are queued
+        one by one.
         """
         end = time.monotonic() + self._patience_s
         while messages:
@@ -149,6 +153,20 @@ class TransactionalProducer:
                 return
             else:
                 messages = [self._rejected(m) for m in messages if "_error" in m]
+            if time.monotonic() > end:
+                raise self.error("writing", None)
+
+    def _queue_one(self, message: dict[str, Any]) -> None:
+        """Queue a message that those after it must not overtake: 1 µs more than in a chunk."""
+        end = time.monotonic() + self._patience_s
+        while True:
+            self._check()
+            try:
+                return self._producer.produce(self.target.topic, **message)
+            except BufferError:  # the queue is full
+                self._producer.poll(_AGAIN_S)
+            except KafkaException as failed:
+                self._rejected({**message, "_error": failed.args[0]})
             if time.monotonic() > end:
                 raise self.error("writing", None)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from joinlib.source.changes import RowChanges
 from joinlib.source.parse import CsvFormat
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ class KafkaConfig:
     name: str  # of the input, for errors and files
     spec: "KafkaTopics"
     csv: CsvFormat
+    changes: RowChanges | None  # how messages say that rows came or went; None: rows only come
 
     @property
     def dead_letters(self) -> Path | None:

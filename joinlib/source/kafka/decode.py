@@ -8,30 +8,23 @@ messages would parse too. If something does not parse, halving finds the bad mes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from joinlib.errors import InputError
+from joinlib.source.changes import RowChanges
 from joinlib.source.fit import check_types, fitted
+from joinlib.source.kafka.bad import Bad, BadMessage
 from joinlib.source.kafka.config import KafkaConfig
+from joinlib.source.kafka.debezium import Envelopes
+from joinlib.source.kafka.keys import key_columns
 from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, json_table, reason
-from joinlib.spec.inputs import MessageFormat
 from joinlib.spec.kafka import About
 
 PLACE = "value"
 Values = Sequence[bytes]
-
-
-class Bad(Exception):
-    """Messages that cannot be rows; the text says why, without their content."""
-
-
-class BadMessage(NamedTuple):
-    """A message and why it cannot be decoded."""
-
-    message: Any
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -43,9 +36,12 @@ class Decoder:
     columns: tuple[str, ...]  # the columns to return
 
     def decode(self, messages: Sequence[Any]) -> tuple[pa.RecordBatch | None, list[BadMessage]]:
-        """Return the rows of messages with a value, in order, and the messages that cannot be decoded."""
+        """Return the rows of messages, in order, and the messages that cannot be decoded.
+
+        A message without a value is no row, unless it deletes a key.
+        """
         values = [m.value() for m in messages]
-        if None in values:
+        if None in values and not self._by_key:
             return self.decode([m for m, v in zip(messages, values, strict=True) if v is not None])
         if not values:
             return None, []
@@ -59,16 +55,63 @@ class Decoder:
         batches = [batch for batch, _ in parts if batch is not None]
         return pa.concat_batches(batches) if batches else None, [bad for _, found in parts for bad in found]
 
-    def _decoded(self, messages: Sequence[Any], values: Values) -> pa.RecordBatch:
-        rows, counts = _PARSERS[self.config.spec.format](
-            values, self._parsed, self.schema.names, self.config.csv
-        )
+    def _decoded(self, messages: Sequence[Any], values: Sequence[bytes | None]) -> pa.RecordBatch:
+        how = self.config.changes
+        if how is None:
+            return fitted(
+                PLACE, self._batch(messages, *self._parse([v for v in values if v is not None])), self._wanted
+            )
+        if self._envelopes is not None:
+            found = self._envelopes.decode(messages)
+            rows = self._read(messages, found.rows, found.counts)
+            return how.settled(PLACE, rows, found.weights, self._wanted, found.masks)
+        if None not in values:
+            rows, counts = self._parse([v for v in values if v is not None])
+            return how.changed(PLACE, self._read(messages, rows, counts), self._wanted)
+        return self._with_deletions(how, messages, values)
+
+    def _with_deletions(
+        self, how: RowChanges, messages: Sequence[Any], values: Sequence[bytes | None]
+    ) -> pa.RecordBatch:
+        """Return the rows of messages of which some delete their key, in the order of the messages."""
+        live = [i for i, v in enumerate(values) if v is not None]
+        dead = [i for i, v in enumerate(values) if v is None]
+        parts, weights, order = [], [], []
+        if live:
+            rows, counts = self._parse([v for v in values if v is not None])
+            batch = self._read([messages[i] for i in live], rows, counts)
+            parts.append(batch)
+            weights.append(how.weights(PLACE, batch))
+            order.append(np.repeat(live, counts if counts is not None else 1))
+        own = [self.schema.field(n) for n in how.key if n not in self.config.filled]
+        deleting = [messages[i] for i in dead]
+        keys = key_columns([m.key() for m in deleting], pa.schema(own)) if own else _no_columns(len(dead))
+        parts.append(self._read(deleting, keys, None))
+        weights.append(np.full(len(dead), -1))
+        order.append(np.array(dead))
+        at = np.argsort(np.concatenate(order), kind="stable")
+        whole = pa.concat_batches(parts).take(pa.array(at))
+        return how.settled(PLACE, whole, np.concatenate(weights)[at], self._wanted)
+
+    def _parse(self, values: Values) -> tuple[pa.Table, list[int] | None]:
+        """Return the rows of values, and how many each has if not one."""
+        return _PARSERS[self.config.spec.format](values, self._parsed, self.schema.names, self.config.csv)
+
+    def _batch(self, messages: Sequence[Any], rows: pa.Table, counts: list[int] | None) -> pa.RecordBatch:
+        """Return rows of messages with the columns that are filled from their metadata."""
         filled = {name: _for_rows(messages, what, counts) for name, what in self._filled.items()}
         whole = {**{n: rows.column(n) for n in rows.column_names}, **filled}
-        names = [f.name for f in self._wanted] or list(whole)[:1]
+        names = [n for n in self._columns if n in whole] or list(whole)[:1]
         table = pa.table({n: whole[n] for n in names}).combine_chunks()
-        batch = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
-        return fitted(PLACE, batch, self._wanted)
+        return table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
+
+    def _read(self, messages: Sequence[Any], rows: pa.Table, counts: list[int] | None) -> pa.RecordBatch:
+        """Return rows that change with all columns that are read; those that they lack are NULL."""
+        batch = self._batch(messages, rows, counts)
+        for field in self._readable:
+            if field.name not in batch.schema.names:
+                batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
+        return fitted(PLACE, batch, self._readable)
 
     def _why(self, message: Any, error: Exception) -> str:
         """Return why a message cannot be decoded, without its value, which the parser's error may hold."""
@@ -82,18 +125,41 @@ class Decoder:
         return reason(parse, message.value(), self._parsed)
 
     @cached_property
+    def _by_key(self) -> bool:
+        """Whether a message without a value deletes its key."""
+        return self.config.changes is not None and bool(self.config.changes.key)
+
+    @cached_property
+    def _envelopes(self) -> Envelopes | None:
+        """The decoder of Debezium's envelopes, if the messages are some."""
+        how = self.config.changes
+        if self.config.spec.format != "debezium" or how is None:
+            return None
+        return Envelopes(self.config.spec.debezium, self.schema, self._parsed, how.key)
+
+    @cached_property
+    def _columns(self) -> list[str]:
+        """The columns to read: those that are asked for, and what says whether a row came or went."""
+        return self.config.changes.read(self.columns) if self.config.changes else list(self.columns)
+
+    @cached_property
     def _filled(self) -> dict[str, About]:
-        return {n: a for n, a in self.config.filled.items() if n in self.columns}
+        return {n: a for n, a in self.config.filled.items() if n in self._columns}
 
     @cached_property
     def _wanted(self) -> pa.Schema:
         return pa.schema([self.schema.field(c) for c in self.columns])
 
     @cached_property
+    def _readable(self) -> pa.Schema:
+        columns = pa.schema([self.schema.field(c) for c in self._columns])
+        return self.config.changes.readable(columns) if self.config.changes else columns
+
+    @cached_property
     def _parsed(self) -> pa.Schema:
         """The columns to parse from a value: all if none is wanted, so that bad messages are found."""
         own = [f for f in self.schema if f.name not in self.config.filled]
-        return pa.schema([f for f in own if f.name in self.columns] or own)
+        return pa.schema([f for f in own if f.name in self._columns] or own)
 
 
 def _json(values: Values, want: pa.Schema, names: list[str], csv: CsvFormat) -> tuple[pa.Table, None]:
@@ -144,7 +210,12 @@ def _stream(value: bytes) -> pa.Table:
 
 
 _Parser = Callable[[Values, pa.Schema, list[str], CsvFormat], tuple[pa.Table, list[int] | None]]
-_PARSERS: dict[MessageFormat, _Parser] = {"json": _json, "csv": _csv, "arrow": _arrow}
+_PARSERS: dict[str, _Parser] = {"json": _json, "csv": _csv, "arrow": _arrow}
+
+
+def _no_columns(rows: int) -> pa.Table:
+    """Return rows all of whose columns come from elsewhere."""
+    return pa.table({"$row": pa.nulls(rows)})
 
 
 def _each_a_row(table: pa.Table, count: int, otherwise: str) -> pa.Table:

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from joinlib.files import sync
-from joinlib.source.kafka.decode import BadMessage, about
+from joinlib.source.kafka.bad import BadMessage
+from joinlib.source.kafka.decode import about
 from joinlib.source.slices import Slice
 
 

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from joinlib.errors import InputError
 from joinlib.source.kafka import consumer, letters
+from joinlib.source.kafka.bad import BadMessage
 from joinlib.source.kafka.config import KafkaConfig
-from joinlib.source.kafka.decode import BadMessage, Decoder
+from joinlib.source.kafka.decode import Decoder
 from joinlib.source.slices import BATCH_ROWS, Slice, SliceReader
 
 _CHUNK_ROWS = 8_192  # messages decoded at once: few enough to stay in the processor's cache

@@ -24,6 +24,9 @@ GOOD: dict[str, Any] = {
         "executors": {"min": 1, "max": 4, "cores": 2, "memory": "2Gi"},
     },
 }
+TABLE = {"host": "db", "database": "d", "user": "u", "table": "t"}
+TOPIC = {"bootstrapServers": "kafka:9092", "topic": "t"}
+UPSERT = {"mode": "upsert", "key": ["k"]}
 FILES = "spec.inputs.orders.files"
 ORDERS, KAFKA = "spec.inputs.orders", "spec.inputs.orders.kafka"
 TLS = f"{ORDERS}.postgres.security"
@@ -167,8 +170,26 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         f"{KAFKA}.security.certFile",
         "belong together",
     ),
-    ("spec.output.noop", {}, "spec.output", "write exactly one of files, kafka, console or noop"),
+    ("spec.output.noop", {}, "spec.output", "write exactly one of files, kafka, postgres, console or noop"),
     ("spec.output.files", GONE, "spec.output", "write exactly one of"),
+    ("spec.output", {"mode": "upsert", "noop": {}}, "spec.output.key", "write both or none"),
+    ("spec.output.key", ["k"], "spec.output.key", "write both or none"),
+    ("spec.output", {**UPSERT, "files": {"path": "/data/out"}}, "spec.output.mode", "correct mode"),
+    ("spec.output", {"mode": "changelog", "postgres": TABLE}, "spec.output.mode", "correct mode"),
+    ("spec.output", {**UPSERT, "kafka": {**TOPIC, "key": ["k"]}}, "spec.output.key", "remove kafka.key"),
+    ("spec.output", {"kafka": {**TOPIC, "format": "debezium"}}, "spec.output.mode", "correct kafka.format"),
+    (
+        "spec.output",
+        {**UPSERT, "kafka": {**TOPIC, "format": "arrow"}},
+        "spec.output.mode",
+        "correct kafka.format",
+    ),
+    (
+        "spec.output",
+        {"postgres": {**TABLE, "security": {"mode": "verify-full"}}},
+        "spec.output.postgres.security.mode",
+        "correct mode",
+    ),
     (
         "spec.output.files.path",
         "/srv/old/out",
@@ -282,6 +303,11 @@ FINE: list[tuple[str, Any]] = [
     (f"{FILES}.path", "/srv/old/in"),
     (FILES, {"path": "/data/in/orders", "done": "archive", "archive": "/data/read"}),
     ("spec.output.files.compact", {}),
+    ("spec.output", {**UPSERT, "postgres": TABLE}),
+    ("spec.output", {"postgres": TABLE}),
+    ("spec.output", {**UPSERT, "kafka": {**TOPIC, "format": "debezium"}}),
+    ("spec.output", {"mode": "changelog", "key": ["k"], "kafka": {**TOPIC, "format": "arrow"}}),
+    ("spec.output.mode", "changelog"),
     ("spec.volumes", [{"mountPath": "/data/", "claim": "data"}]),
     ("spec.volumes", [{"mountPath": "/data", "hostPath": "/srv"}]),  # the operator says whether it is allowed
     ("spec.checkpoint.reset", "second.try"),

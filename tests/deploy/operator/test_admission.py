@@ -56,6 +56,7 @@ def test_accepted() -> None:
         ("volumes", [{"mountPath": "/data", "secret": "c"}], "which is a Secret; use another volume"),
         ("inputs__orders", topic(security={"protocol": "SSL", "caFile": "/ca.crt"}), "spec.inputs.orders.kafka.security.caFile: /ca.crt is under no volume"),
         ("inputs__customers", table(passwordFile=TOKEN), f"spec.inputs.customers.postgres.passwordFile: {TOKEN} is under no volume"),
+        ("output", {"postgres": table(passwordFile=TOKEN)["postgres"] | {"table": "t"}}, f"spec.output.postgres.passwordFile: {TOKEN} is under no volume"),
         ("inputs__customers", table(passwordFile=f"/data/..{TOKEN}"), f"passwordFile: {TOKEN} is under no volume"),
         ("inputs__customers", table(security={"mode": "verify-full", "caFile": "/ca.crt"}), "postgres.security.caFile: /ca.crt is under no volume"),
         ("inputs__orders", topic(onBadMessage="deadLetter", deadLetters={"path": "/bad"}), "spec.inputs.orders.kafka.deadLetters.path: /bad is under no volume"),

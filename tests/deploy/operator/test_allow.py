@@ -37,6 +37,8 @@ def problems(allow: Allow, **places: Any) -> list[str]:
         (SHARED, {"inputs__t": HIDDEN}, "spec.inputs.t.postgres.uriEnv: only listed hosts are allowed here, and this one is hidden"),
         (SHARED, {"inputs__orders": topic(bootstrapServers="kafka-1:9092, mine:9092")}, "spec.inputs.orders.kafka.bootstrapServers: host mine is not"),
         (SHARED, {"output": {"kafka": {"bootstrapServers": "mine:1", "topic": "t"}}}, "spec.output.kafka.bootstrapServers: host mine is not"),
+        (SHARED, {"output": {"postgres": TABLE["postgres"] | {"host": "mine"}}}, "spec.output.postgres.host: host mine is not"),  # type: ignore[operator]
+        (SHARED, {"output": {"postgres": HIDDEN["postgres"]}}, "spec.output.postgres.uriEnv: only listed hosts are"),
     ],
 )  # fmt: skip
 def test_refused(allow: Allow, places: dict[str, Any], said: str) -> None:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyspark
 
@@ -68,6 +68,13 @@ QUERIES = {
     ),
     "full": f"SELECT o.k AS ok, p.k AS pk, o.v AS ov, p.v AS pv, p.s AS s FROM orders o FULL JOIN payments p ON {BOUND}",
 }
+QUERIES["changing"] = (
+    "SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o LEFT JOIN payments p ON o.k = p.k"
+)
+QUERIES["totals"] = (
+    "SELECT o.s AS s, count(*) AS n, sum(p.v) AS v, max(p.v) AS most, count(DISTINCT p.s) AS texts"
+    " FROM orders o JOIN payments p ON o.k = p.k GROUP BY o.s"
+)
 QUERIES["sealing"] = QUERIES["full"]
 SEALING = {
     "levelled": True,
@@ -205,6 +212,7 @@ class Table:
 class Scenario:
     """The folder of one job that suffers. `runs`: all that it has been through."""
 
+    schema: ClassVar[str] = SCHEMA
     folder: Path
     kind: str
     tables: dict[str, Table] = field(default_factory=dict)
@@ -221,9 +229,9 @@ class Scenario:
             name for name in ("orders", "payments", "refunds") if f" {name} " in QUERIES[self.kind]
         ]
         self.trial.schemas |= {name: table.schema for name, table in self.tables.items()}
-        self.rows = {name: _made(seed) for seed, name in enumerate(self.streams)}
+        self.rows = {name: self._drawn(seed, name) for seed, name in enumerate(self.streams)}
         for name, rows in self.rows.items():
-            self.trial.input(name, SCHEMA)
+            self.trial.input(name, self.schema)
             self.trial.fill(name, rows, FILES)
         (self.folder / "spec.yaml").write_text(json.dumps(self._spec()))
 
@@ -273,6 +281,10 @@ class Scenario:
                     shutil.rmtree(
                         Path(pyspark.__file__).parent / "work" / line["application"], ignore_errors=True
                     )
+
+    def _drawn(self, seed: int, name: str) -> list[tuple[Any, ...]]:
+        """The rows of an input, in the order of its files."""
+        return _made(seed)
 
     # --- laws --------------------------------------------------------------------------------------------------------
 
@@ -332,7 +344,7 @@ class Scenario:
         event_time = {"column": "at", "delay": "2m"}
         inputs: dict[str, Any] = {
             name: {
-                "schema": SCHEMA,
+                "schema": self.schema,
                 "eventTime": event_time,
                 "files": {"path": name, "orderBy": "name", "maxFilesPerBatch": 1, "done": self.done},
             }
@@ -359,10 +371,10 @@ class Scenario:
 
 
 @contextmanager
-def scenario(folder: Path, kind: str, **more: Any) -> Iterator[Scenario]:
+def scenario(folder: Path, kind: str, made_as: type[Scenario] = Scenario, **more: Any) -> Iterator[Scenario]:
     """A scenario of which nothing runs on afterwards."""
     folder.mkdir()
-    made = Scenario(folder, kind, **more)
+    made = made_as(folder, kind, **more)
     try:
         yield made
     finally:

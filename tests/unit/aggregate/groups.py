@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from joinlib.expr import ref
 from joinlib.model.grouping import AggregateCall, Function, Grouping, GroupKey
-from joinlib.sql.aggregate import result_type
+from joinlib.sql.calls import result_type
 
 MONEY = pa.decimal128(6, 2)
 SCHEMA = pa.schema(

@@ -51,7 +51,7 @@ def test_duckdb_says_the_same(some: list[Row], keys: int) -> None:
 def test_partials_are_merged_as_they_come(cuts: list[list[Row]]) -> None:
     """Chunks give what one batch gives, row by row."""
     asked, kept = grouping(2), Partials(grouping(2))
-    kept._limit = 1
+    kept._partials.limit = 1
     for cut in cuts:
         kept.add(batch(cut))
 

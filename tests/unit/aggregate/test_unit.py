@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joinlib.aggregate.finish import finished
-from joinlib.aggregate.groups import Groups
-from joinlib.aggregate.partial import merge, partial
-from joinlib.aggregate.unit import GroupUnit, empty
+from joinlib.aggregate.groups import Groups, of_partials
+from joinlib.aggregate.partial import Partials, merge, partial
+from joinlib.aggregate.unit import Block, GroupUnit, empty
 from joinlib.expr import ref
 from joinlib.expr.compare import compare
 from joinlib.expr.nodes import constant
@@ -37,7 +37,11 @@ class Unit:
         self.folder, self.asked, self.number, self.manifest = folder, asked, 0, empty()
 
     def batch(self, *parts: pa.RecordBatch, watermark: int = NEVER) -> list[pa.RecordBatch]:
-        numbered = [(at, partial(part, self.asked)) for at, part in enumerate(parts)]
+        numbered: list[Block] = []
+        for at, part in enumerate(parts):
+            partials = Partials(self.asked)
+            partials.add(part)
+            numbered += [(at, number, block) for number, block in partials.blocks()]
         before = decode(self.manifest.encode())
         run = GroupUnit(self.asked, 0, self.folder, TUNING, before)
         out = list(run.run(self.number, numbered, watermark))
@@ -77,11 +81,11 @@ def test_the_changelog_leads_to_the_result_of_each_batch(cuts: list[list[list[Ro
         for parts in cuts:
             changed = counted(unit.batch(*map(batch, parts)))
             assert all(count == 1 for count in changed.values())
-            assert len({row[:keys] for row in changed}) == len(changed)
-            for *row, deleted in changed:
+            assert len({(*row[:keys], row[-1]) for row in changed}) == len(changed)
+            for *row, weight in sorted(changed, key=lambda r: r[-1]):
                 before = table.pop(tuple(row[:keys]), None)
-                assert (before == tuple(row)) == deleted
-                if not deleted:
+                assert (before == tuple(row)) == (weight == -1)
+                if weight == 1:
                     table[tuple(row[:keys])] = tuple(row)
             seen += [r for part in parts for r in part]
             assert Counter(table.values()) == Counter(r for r in defined(seen, keys) if r[keys] < 3)
@@ -169,7 +173,7 @@ def test_equal_hashes_are_not_equal_groups(stored: list[Row], sought: list[Row])
     """What is found by hash may hold other groups; merging tells them apart."""
     asked = grouping(2)
     with TemporaryDirectory() as folder:
-        groups = Groups(Path(folder), asked, ())
+        groups = Groups(Path(folder), of_partials(asked), ())
         groups.add(partial(batch(stored), asked))
         groups.write(0, 1)
         part = partial(batch(sought), asked)

@@ -190,6 +190,9 @@ def test_results_in_a_topic_cannot_be_withdrawn(history: History, tmp_path: Path
     ):
         restore(kafka, 4)
     assert "cannot be withdrawn" in restore(kafka, None)
+    table = {"postgres": {"host": "nowhere", "database": "d", "user": "u", "table": "results"}}
+    with pytest.raises(SpecError, match=r"the results are in table results, from where .* and a new table"):
+        restore(spec(tmp_path, table), 4)
     assert batches.begun(history.spark) == 7
 
 

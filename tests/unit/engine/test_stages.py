@@ -51,6 +51,7 @@ class Bench:
         sql: str,
         *tables: str,
         mode: str = "append",
+        changing: Mapping[str, Any] | None = None,
     ) -> None:
         self.folder, self.sql, self.schemas, self.db = folder, sql, schemas, duckdb.connect()
         time = {"eventTime": {"column": "t", "delay": "1m"}} if timed else {}
@@ -63,6 +64,7 @@ class Bench:
             {
                 n: {"schema": s, "files": {"path": n, **({} if n in tables else STREAM)}, **time}
                 | ({"role": "table"} if n in tables else {})
+                | ({"changes": changing[n]} if changing and n in changing else {})
                 for n, s in schemas.items()
             },
             mode,

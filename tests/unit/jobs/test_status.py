@@ -10,6 +10,7 @@ from jobs.cli.status import status
 from joinlib.errors import StateError
 from joinlib.spec.load import parse
 from joinlib.spec.model import StreamJoin
+from joinlib.spec.output import Output
 from tests.unit.jobs.test_commands import GENERATED
 
 ENVELOPE = {"v": 1, "inputs": {"orders": 4, "payments": 3}, "idle": [], "closed": False}
@@ -88,3 +89,23 @@ def test_partitions(document: StreamJoin, checkpoint: Path) -> None:
     """Of the latest batch."""
     (checkpoint / "partitions").write_text("4\n")
     assert "4 of the state: tasks that can join at once" in status(document)
+
+
+@pytest.mark.parametrize(
+    ("output", "lines"),
+    [
+        (
+            {"mode": "upsert", "key": ["id"], "postgres": {"host": "db", "database": "shop", "user": "u", "table": "s.t"}},
+            ["table s.t in shop at db", "upsert by id: rows are taken back when they change"],
+        ),
+        ({"postgres": {"uriEnv": "SHOP_URI", "table": "t"}}, ["table t in the database of SHOP_URI"]),
+        ({"mode": "changelog", "console": {}}, ["changelog: rows are taken back when they change"]),
+    ],
+)  # fmt: skip
+def test_where_results_go(
+    document: StreamJoin, checkpoint: Path, output: dict[str, object], lines: list[str]
+) -> None:
+    """And whether they change."""
+    spec = document.spec.model_copy(update={"output": Output.model_validate(output)})
+    text = status(document.model_copy(update={"spec": spec}))
+    assert [line for line in lines if line not in text] == []

@@ -58,6 +58,8 @@ def test_status_of_a_driver_that_waits() -> None:
         "partitions": None,
         "watermark": None,
         "late": {},
+        "deleted": {},
+        "unknownDeletes": {},
         "bad": {},
         "tables": {},
         "probeOrders": {},

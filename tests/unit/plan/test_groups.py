@@ -19,7 +19,9 @@ DAY = "SELECT CAST(o.at AS DATE) AS d, count(*) AS n {} GROUP BY CAST(o.at AS DA
 
 
 def plan(sql: str, changelog: bool = False, **more: SourceInput) -> Pipeline:
-    return pipeline(sql, {**INPUTS, **more}, JoinOptions(units=8), changelog=changelog)
+    return pipeline(
+        sql, {**INPUTS, **more}, JoinOptions(units=8), mode="changelog" if changelog else "append"
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinlib.errors import SpecError
-from joinlib.sink import texts
+from joinlib.sink import changelog, texts
 from joinlib.sink.kafka.messages import messages
 from tests.configs import results
 
@@ -99,11 +99,45 @@ def test_keys() -> None:
 
 
 @pytest.mark.parametrize(("format", "value"), [("json", b'{"k":1,"n":5}'), ("csv", b"1,5")])
-def test_a_group_that_is_gone_is_a_tombstone(format: Any, value: bytes) -> None:
-    """Its key without a value; the flag itself is in no message."""
-    batch = pa.record_batch({"k": [1, 2], "n": [5, 6], "deleted": [False, True]})
-    target = results("kafka:9092", "t", format=format, key=("k",), changelog=True)
+def test_a_row_that_went_is_a_tombstone(format: Any, value: bytes) -> None:
+    """Its key without a value; the weight itself is in no message."""
+    batch = pa.record_batch({"k": [1, 2], "n": [5, 6], "$weight": [1, -1]})
+    target = results("kafka:9092", "t", format=format, key=("k",), mode="upsert")
     assert list(messages(batch, target)) == [(b"1", value), (b"2", None)]
+
+
+def test_a_key_that_is_null_replaces_nothing() -> None:
+    """A column of several may be NULL: the key is an array then."""
+    batch = pa.record_batch({"k": [None, "a"], "n": [5, 6], "$weight": [1, -1]})
+    target = results("kafka:9092", "t", key=("k",), mode="upsert")
+    with pytest.raises(SpecError, match=r"output\.key: k is NULL in a row.*WHERE k IS NOT NULL"):
+        list(messages(batch, target))
+    target = results("kafka:9092", "t", key=("k", "n"), mode="upsert")
+    assert list(messages(batch, target)) == [(b"[null,5]", b'{"k":null,"n":5}'), (b'["a",6]', None)]
+
+
+@pytest.mark.parametrize(("mode", "tombstones"), [("changelog", 0), ("upsert", 1)])
+def test_the_envelope_of_debezium(mode: Any, tombstones: int) -> None:
+    """An update is one message; what went is followed by a tombstone in mode upsert, with the same key."""
+    changes = pa.record_batch({"k": [1, 2, 2, 3], "n": [5, 6, 7, 8], "$weight": [-1, -1, 1, 1]})
+    batch = changelog.rows(changes, ("k",), 9)
+    target = results("kafka:9092", "t", key=("k",), mode=mode, format="debezium")
+    told = list(messages(batch, target))
+    assert [k for k, v in told if v is None] == [b'{"k":1}'] * tombstones
+    read = [(orjson.loads(k or b""), orjson.loads(v)) for k, v in told if v is not None]
+    for key, value in read:
+        assert value.pop("ts_ms") > 1_700_000_000_000
+        assert value.pop("source") == {"batch": 9}
+        assert list(value) == ["before", "after", "op"]
+        assert key == {"k": (value["before"] or value["after"])["k"]}
+    assert [tuple(v.values()) for _, v in read] == [
+        ({"k": 1, "n": 5}, None, "d"),
+        ({"k": 2, "n": 6}, {"k": 2, "n": 7}, "u"),
+        (None, {"k": 3, "n": 8}, "c"),
+    ]
+    assert list(messages(batch.slice(0, 0), target)) == []
+    keyless = results("kafka:9092", "t", mode="changelog", format="debezium")
+    assert {k for k, _ in messages(batch, keyless)} == {None}
 
 
 @given(sizes=st.lists(st.integers(0, 900), min_size=1, max_size=12), limit=st.integers(1400, 3000))

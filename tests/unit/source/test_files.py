@@ -138,7 +138,7 @@ def test_text_slices_equal_the_whole_file(
         Slice(i, None, p.weight, str(path), stat.st_size, stat.st_mtime_ns, p.group, p.start, p.stop)
         for i, p in enumerate(text.cut(path, schema, kind, slice_bytes))
     ]
-    got = [v for b in text.read_many(slices, ["v"], schema, kind) for v in b.column(0).to_pylist()]
+    got = [v for _, b in text.read_many(slices, ["v"], schema, kind) for v in b.column(0).to_pylist()]
     assert got == lines
 
 

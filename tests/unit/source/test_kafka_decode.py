@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from joinlib import files
 from joinlib.source.kafka import letters
-from joinlib.source.kafka.decode import HEADERS, BadMessage, Decoder
+from joinlib.source.kafka.bad import BadMessage
+from joinlib.source.kafka.decode import HEADERS, Decoder
 from joinlib.source.slices import Slice
 from joinlib.spec.inputs import Csv, KafkaMetadata, MessageFormat
 from tests.configs import topics
@@ -30,11 +31,11 @@ CSV = [b"1,x", b"2,", b",y", b"3", b"4,x,y", b"", b"\n", b"no,x", b"5,x\n", b"6,
 class Message:
     """What the decoder asks of one."""
 
-    body: bytes
+    body: bytes | None
     at: int = 0
     name: bytes | None = None
 
-    def value(self) -> bytes:
+    def value(self) -> bytes | None:
         return self.body
 
     def key(self) -> bytes | None:

@@ -12,6 +12,7 @@ HEAVY = {  # of topics, of databases, of specs: a second together
     "joinlib.index.inequality",
     "joinlib.lookup.postgres",
     "joinlib.lookup.versions",
+    "joinlib.postgres.connection",
     "joinlib.source.kafka.input",
     "joinlib.source.kafka.reader",
     "pyarrow.dataset",

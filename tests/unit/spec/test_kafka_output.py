@@ -31,7 +31,7 @@ spec:
     [
         ({"format": "arrow", "key": ["a"]}, "a message of format arrow holds many rows; remove key"),
         ({"key": ["a", "a"]}, "names a column twice"),
-        ({"format": "avro"}, "'json', 'arrow' or 'csv'"),
+        ({"format": "avro"}, "'json', 'csv', 'arrow' or 'debezium'"),
     ],
 )
 def test_mistakes_are_named(more: dict[str, Any], problem: str) -> None:

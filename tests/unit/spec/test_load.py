@@ -199,7 +199,7 @@ def test_a_model_can_be_sent_and_written() -> None:
         (
             "    files: {path: out}",
             "    mode: append",
-            "15: spec.output: has no sink; add one of files, kafka, console, noop",
+            "15: spec.output: has no sink; add one of files, kafka, postgres, console, noop",
         ),
         ("units: 16", "units: 12", "17: spec.join.units: 12 is not a power of two; write 8 or 16"),
         (

@@ -37,7 +37,7 @@ def test_names_are_those_of_the_file() -> None:
     assert definitions["Input"]["properties"]["schema"]["type"] == "string"
     assert not any(definition["additionalProperties"] for definition in definitions.values())
     assert definitions["Output"]["oneOf"] == [
-        {"required": [n]} for n in ("files", "kafka", "console", "noop")
+        {"required": [n]} for n in ("files", "kafka", "postgres", "console", "noop")
     ]
 
 

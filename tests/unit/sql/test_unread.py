@@ -25,7 +25,6 @@ TEXTS = {
     "SELECT max(o.id) RESPECT NULLS AS n FROM orders o": "RESPECT NULLS",
     "SELECT max(o.id IGNORE NULLS) AS n FROM orders o": "IGNORE NULLS",
     "SELECT max(o.id) WITHIN GROUP (ORDER BY o.id) AS n FROM orders o": "WITHIN GROUP",
-    "SELECT sum(o.id) FILTER (WHERE o.id > 1) AS n FROM orders o": "FILTER",
     "SELECT CAST(o.id AS STRING COLLATE UTF8_LCASE) AS n FROM orders o": "COLLATE",
     "SELECT o.customer COLLATE UTF8_LCASE AS n FROM orders o": "COLLATE",
     "SELECT CAST(o.id AS INT DEFAULT 1 ON CONVERSION ERROR) AS n FROM orders o": "DEFAULT in CAST",

@@ -43,6 +43,8 @@ def said(message: str) -> Note:
     text = re.sub(r"^(ERROR|FATAL|PANIC):\s*", "", text.strip()).rstrip(". ")
     if text.startswith(("invalid input syntax", "invalid byte sequence")):
         text = text.partition(":")[0]  # a value follows
+    if re.match(r"invalid |malformed |value \"|date/time|time zone|numeric field", text):
+        text = re.sub(r':? ?".*("|$)', "", text)  # so do these name one
     final = any(word in text for word in _FINAL)
     return Note(text + _fix(text), not final)
 
@@ -74,6 +76,10 @@ def _fix(text: str) -> str:
         return "; correct the host, or its certificate"
     if "permission denied" in text:
         return "; GRANT SELECT on it to this user"
+    if "is active for PID" in text:
+        return "; end what else reads it, or name another slot"
+    if "replication slots are in use" in text:
+        return "; raise max_replication_slots, or drop a slot that nobody reads"
     if "does not exist" in text:
         return "; correct its name"
     return ""

@@ -1,0 +1,84 @@
+"""Message keys as the key columns of an upsert: what a message without a value deletes.
+
+    {"id": 7, "part": "x"}    a JSON object with the columns
+    [7, "x"]                  a JSON array of several columns, in the order of upsert.key
+    7                         the plain text of a single column
+
+The last two are what `output.kafka.key` writes. A single column of text is taken as it is, unless the key is an
+object that has the column.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from joinlib.source.kafka.bad import Bad
+from joinlib.source.parse import PARSE_ERRORS, json_table, timed
+
+_NONE = "has neither a value nor a key, so it does not say what it deletes"
+
+
+def key_columns(keys: Sequence[bytes | None], want: pa.Schema) -> pa.Table:
+    """Return the key columns that messages' keys stand for, one row for each; `want` has them in order.
+
+    Raises:
+        Bad: A key is missing, or does not fit the columns.
+    """
+    if None in keys:
+        raise Bad(_NONE)
+    objects = [_object(key or b"", want) for key in keys]
+    try:
+        if None not in objects:
+            return json_table(b"\n".join(o for o in objects if o), want)
+        if len(want) == 1:
+            return _mixed(keys, objects, want)
+    except PARSE_ERRORS:
+        pass  # its text would hold the key
+    named = ", ".join(f"'{f.name}' {f.type}" for f in want)
+    raise Bad(f"deletes by a key that is not the text, JSON array or JSON object of upsert.key, {named}")
+
+
+def _object(key: bytes, want: pa.Schema) -> bytes | None:
+    """Return the key as a line of JSON; None if it is plain text."""
+    if key[:1] == b"{":
+        found = _loaded(key, orjson.loads)
+        if isinstance(found, dict) and all(n in found for n in want.names):
+            return key.replace(b"\n", b" ").replace(b"\r", b" ")  # one line; in JSON they are white space
+    if key[:1] == b"[" and not (len(want) == 1 and _textual(want.field(0).type)):
+        # Decimals stay as they are written: a float would round them.
+        exact = any(pt.is_decimal(f.type) for f in want)
+        found = _loaded(key, (lambda text: json.loads(text, parse_float=str)) if exact else orjson.loads)
+        if isinstance(found, list) and len(found) == len(want):
+            return orjson.dumps(dict(zip(want.names, found, strict=True)))
+    return None
+
+
+def _loaded(key: bytes, loads: Callable[[bytes], Any]) -> Any:
+    try:
+        return loads(key)
+    except ValueError:
+        return None
+
+
+def _mixed(keys: Sequence[bytes | None], objects: Sequence[bytes | None], want: pa.Schema) -> pa.Table:
+    """Return a single column of which some keys are the plain text."""
+    field = want.field(0)
+    texts = pa.array([key if o is None else None for key, o in zip(keys, objects, strict=True)], pa.binary())
+    lines = b"\n".join(b"{}" if o is None else o for o in objects)
+    return pa.table([pc.coalesce(_texts(texts, field.type), json_table(lines, want).column(0))], want)
+
+
+def _texts(texts: pa.BinaryArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    if pt.is_binary(kind):
+        return texts
+    plain = pc.cast(texts, pa.string())
+    return timed(pa.chunked_array([plain]), kind) if pt.is_temporal(kind) else pc.cast(plain, kind)
+
+
+def _textual(kind: pa.DataType) -> bool:
+    return bool(pt.is_string(kind) or pt.is_binary(kind))

@@ -1,0 +1,235 @@
+"""Reads the calls of aggregate functions.
+
+Law: types are Spark's; an aggregate that depends on the order of rows is refused, since a stream has none.
+
+FILTER (WHERE c) becomes part of the argument, as CASE WHEN c THEN x END: aggregates skip NULLs. For that reason
+count_if(c) is count(CASE WHEN c THEN TRUE END); bool_and is the least of some truth values, bool_or the greatest.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from joinlib.errors import SpecError
+from joinlib.expr import Expr
+from joinlib.expr import types as t
+from joinlib.expr.functions import AGGREGATES
+from joinlib.expr.logic import choose
+from joinlib.expr.nodes import constant
+from joinlib.model.grouping import Function
+from joinlib.sql.compile import compile
+from joinlib.sql.scope import Scope
+from joinlib.sql.supported import written
+
+_NAMES: dict[str, tuple[str, Function]] = {  # how it is called: its name in the plan, what computes it
+    "count": ("count", "count"),
+    "sum": ("sum", "sum"),
+    "min": ("min", "min"),
+    "max": ("max", "max"),
+    "avg": ("avg", "avg"),
+    "mean": ("avg", "avg"),
+    "any_value": ("any_value", "min"),
+    "array_agg": ("collect_list", "collect_list"),
+    "bool_and": ("bool_and", "min"),
+    "bool_or": ("bool_or", "max"),
+    "collect_list": ("collect_list", "collect_list"),
+    "collect_set": ("collect_set", "collect_set"),
+    "count_if": ("count_if", "count"),
+    "every": ("bool_and", "min"),
+    "max_by": ("max_by", "max_by"),
+    "median": ("median", "percentile"),
+    "min_by": ("min_by", "min_by"),
+    "percentile": ("percentile", "percentile"),
+    "some": ("bool_or", "max"),
+    "std": ("stddev_samp", "stddev_samp"),
+    "stddev": ("stddev_samp", "stddev_samp"),
+    "stddev_pop": ("stddev_pop", "stddev_pop"),
+    "stddev_samp": ("stddev_samp", "stddev_samp"),
+    "var_pop": ("var_pop", "var_pop"),
+    "var_samp": ("var_samp", "var_samp"),
+    "variance": ("var_samp", "var_samp"),
+}
+SUPPORTED = tuple(_NAMES)
+_ORDERLESS = "depends on the order of rows, and a stream has none; write {}(value, time)"
+_INSTEAD = {
+    **dict.fromkeys(("first", "first_value"), _ORDERLESS.format("min_by")),
+    **dict.fromkeys(("last", "last_value"), _ORDERLESS.format("max_by")),
+    **dict.fromkeys(
+        ("percentile_approx", "approx_percentile", "percentile_cont", "percentile_disc"),
+        "is not supported; write percentile(value, fraction)",
+    ),
+    "approx_count_distinct": "is not supported; write count(DISTINCT value)",
+}
+_TRUTH = ("bool_and", "bool_or", "count_if")
+_BY = ("min_by", "max_by")
+_LISTS = ("collect_list", "collect_set")
+_ONCE = ("min", "max", *_LISTS)  # each value counts once anyway, or as often as it is there
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A call as it is computed."""
+
+    function: Function
+    arguments: tuple[Expr, ...]  # none: count(*)
+    type: pa.DataType  # until it is known: an array or not
+    sql: str
+    distinct: bool = False
+    fractions: tuple[float, ...] = ()
+
+
+def aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Find the outermost calls of aggregate functions, with their FILTER, from left to right."""
+    todo = [node]
+    while todo:
+        found = todo.pop()
+        if is_call(found):
+            yield found
+        elif not isinstance(found, exp.Select | exp.Subquery):
+            todo += reversed(list(found.iter_expressions()))
+
+
+def is_call(node: exp.Expr) -> bool:
+    """Return whether the node is a call of an aggregate function, with or without a FILTER."""
+    if isinstance(node, exp.Filter):
+        return is_call(node.this)
+    return isinstance(node, exp.Anonymous) and str(node.name).lower() in AGGREGATES
+
+
+def asked(node: exp.Expr, scope: Scope) -> Asked:
+    """Return what a call asks for; `scope` is that of joined rows.
+
+    Raises:
+        SqlError: if it is not supported, or not in this form.
+    """
+    call = node.this if isinstance(node, exp.Filter) else node
+    name = str(call.name).lower()
+    known = _NAMES.get(name)
+    if known is None:
+        why = _INSTEAD.get(name) or f"is not supported; use one of {', '.join(_NAMES)}"
+        raise scope.error(f"{name} {why}", node)
+    found = _plain(*known, call, scope)
+    if found.distinct and found.function in (*_BY, "percentile"):
+        raise scope.error(f"DISTINCT in {name} is not supported", node)
+    if isinstance(node, exp.Filter):
+        found = _filtered(found, node.expression.this, scope)
+    try:
+        return replace(found, type=_type(known[0], found))
+    except SpecError as error:
+        raise scope.error(f"{found.sql}: {error}", node) from error
+
+
+def _plain(name: str, function: Function, call: exp.Expr, scope: Scope) -> Asked:
+    """Compile a call without its FILTER and its type."""
+    nodes = list(call.expressions)
+    once = len(nodes) == 1 and isinstance(nodes[0], exp.Distinct)
+    nodes = list(nodes[0].expressions) if once else nodes
+    fractions: tuple[float, ...] = (0.5,) if name == "median" else ()
+    several = False
+    if name == "percentile" and len(nodes) == 2:
+        fractions, several = _fractions(nodes.pop(), scope)
+    wanted = 2 if name in _BY or name == "percentile" else 1
+    given = len(nodes) + (name == "percentile" and bool(fractions))
+    if given != wanted and not (once and function == "count" and name == "count" and nodes):
+        raise scope.error(f"{call.name} takes {wanted} argument{'s'[: wanted > 1]}, not {given}", call)
+    if any(isinstance(n, exp.Star) for n in nodes):
+        return _star(name, nodes[0], once, call, scope)
+    for node in nodes:
+        if inner := next(aggregates(node), None):
+            raise scope.error("an aggregate of an aggregate is not supported", inner)
+    values = tuple(compile(node, scope) for node in nodes)
+    last = ", ".join(map(str, fractions))
+    texts = [v.sql for v in values] + [f"array({last})" if several else last] * (name == "percentile")
+    word = "DISTINCT " if once else ""
+    sql = f"{name}({word}{', '.join(texts)})"
+    if name in _BY and values[0].sql == values[1].sql:
+        values, function = values[:1], "min" if name == "min_by" else "max"
+    if once:
+        values = tuple({v.sql: v for v in values}.values())
+        function = "collect_set" if function == "collect_list" else function
+    if name == "count_if":
+        values = (_only(values[0], constant(pa.scalar(True), "TRUE"), name, scope, call),)
+    kind = pa.list_(t.DOUBLE) if several else pa.null()
+    return Asked(function, values, kind, sql, once and function not in _ONCE, fractions)
+
+
+def _star(name: str, star: exp.Expr, once: bool, call: exp.Expr, scope: Scope) -> Asked:
+    if star.args.get("except_"):
+        raise scope.error("count(* EXCEPT ...) is not supported; write count(*) or count(a column)", call)
+    if name != "count" or once:
+        word = "DISTINCT " if once else ""
+        raise scope.error(f"{call.name}({word}*) is not supported; name the column", call)
+    return Asked("count", (), t.BIGINT, "count(*)")
+
+
+def _fractions(node: exp.Expr, scope: Scope) -> tuple[tuple[float, ...], bool]:
+    """Read the fractions of a percentile, a number or array(number, ...); and whether they are an array."""
+    several = isinstance(node, exp.Anonymous) and str(node.name).lower() == "array"
+    found = []
+    for one in node.expressions if several else [node]:
+        number = float(one.name) if isinstance(one, exp.Literal) and not one.is_string else -1.0
+        if not 0 <= number <= 1:
+            raise scope.error(
+                f"percentile takes a number from 0 to 1, or array(...) of such, not {written(one)}", one
+            )
+        found.append(number)
+    if several and not found:
+        raise scope.error("percentile takes at least one number from 0 to 1", node)
+    return tuple(found), several
+
+
+def _filtered(found: Asked, node: exp.Expr, scope: Scope) -> Asked:
+    """Return the call over the rows that pass its FILTER."""
+    if inner := next(aggregates(node), None):
+        raise scope.error("FILTER cannot contain aggregates; it chooses rows, HAVING chooses groups", inner)
+    condition = compile(node, scope)
+    at = 1 if found.function in _BY else 0  # NULL there means that the row does not count
+    values = list(found.arguments) or [constant(pa.scalar(True), "TRUE")]
+    values[at] = _only(condition, values[at], "FILTER", scope, node)
+    sql = f"{found.sql} FILTER (WHERE {condition.sql})"
+    return replace(found, arguments=tuple(values), sql=sql)
+
+
+def _only(condition: Expr, value: Expr, name: str, scope: Scope, node: exp.Expr) -> Expr:
+    """CASE WHEN condition THEN value END."""
+    if condition.type not in (t.BOOLEAN, t.NULL):
+        raise scope.error(f"{name} takes a condition, {condition.excerpt} is {t.name(condition.type)}", node)
+    sql = f"CASE WHEN {condition.sql} THEN {value.sql} END"
+    return choose([condition], [value, constant(pa.scalar(None), "NULL")], sql)
+
+
+def _type(name: str, found: Asked) -> pa.DataType:
+    kinds = [value.type for value in found.arguments]
+    if found.distinct or found.function in (*_BY, *_LISTS):
+        for kind in kinds:
+            _check_order(kind)
+    if name in ("bool_and", "bool_or") and kinds[0] != t.BOOLEAN:
+        raise SpecError(f"it takes a condition, not {t.name(kinds[0])}")
+    kind = result_type(found.function, kinds[0] if kinds else t.NULL)
+    return pa.list_(kind) if t.is_nested(found.type) else kind
+
+
+def _check_order(kind: pa.DataType) -> None:
+    if t.is_nested(kind) or kind in (t.NULL, t.INTERVAL):
+        raise SpecError(f"{t.name(kind)} has no order; take a part of it")
+
+
+def result_type(function: Function, kind: pa.DataType) -> pa.DataType:
+    """Return Spark's type of an aggregate over values of type `kind`.
+
+    Raises:
+        SpecError: if the aggregate is not defined for that type.
+    """
+    if function == "count":
+        return t.BIGINT
+    if function in ("min", "max", *_BY, *_LISTS):
+        _check_order(kind)
+        return pa.list_(kind) if function in _LISTS else kind
+    if not t.is_number(kind):
+        raise SpecError(f"it takes a number, not {t.name(kind)}; write CAST(... AS DOUBLE)")
+    if function not in ("sum", "avg") or not t.is_decimal(kind):
+        return t.BIGINT if function == "sum" and t.is_integer(kind) else t.DOUBLE
+    more, finer = (10, 0) if function == "sum" else (4, 4)
+    return pa.decimal128(min(kind.precision + more, 38), min(kind.scale + finer, 38))

@@ -1,0 +1,95 @@
+"""A job that is killed while rows flow, and begun again whenever it has ended.
+
+job.begin() ─► job.until_it_flows(run) ─► suffer(...): worker, driver, JVM, and the server that it writes to
+"""
+
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.spark.faults.scenario import Run
+
+RETRYING = "spark.master=local[2,8]"  # a task may fail seven times, as on a cluster
+_ROOT = Path(__file__).parents[3]
+
+
+class Flowing:
+    """A job of the folder's `spec.yaml`, and its runs."""
+
+    folder: Path
+    runs: list[Run]
+
+    def begin(self, *more: str, fault: str = "") -> Run:
+        """`streamjoin run`, in a session of processes of its own. `fault`: a point at which it kills itself."""
+        faults = self.folder / "faults"
+        faults.mkdir(exist_ok=True)
+        if fault:
+            (faults / fault).touch()
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(_ROOT),
+            "STREAMJOIN_FAULTS": str(faults),
+            "STREAMJOIN_LOCAL_DIR": str(self.folder / "indexes"),
+            "TMPDIR": str(self.folder),
+        }
+        start = "from jobs.cli.commands import main; main()"
+        command = [sys.executable, "-c", start, "run", str(self.folder / "spec.yaml"), "--plain", *more]
+        self.runs.append(Run(command, environment, self.folder / "stderr.txt"))
+        return self.runs[-1]
+
+    @property
+    def begun(self) -> int:
+        """The last batch that was begun."""
+        logs = (self.folder / "checkpoint" / "spark" / "offsets").glob("*")
+        return max((int(f.name) for f in logs if f.name.isdigit()), default=-1)
+
+    def until_it_flows(self, run: Run, patience_s: float = 120.0) -> None:
+        """One batch more has begun; or the run has ended."""
+        before, end = self.begun, time.monotonic() + patience_s
+        while self.begun == before and run.alive:
+            assert time.monotonic() < end, "nothing happens any more"
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        """Nothing runs on afterwards."""
+        for run in self.runs:
+            run.close()
+
+
+def suffer(
+    job: Flowing,
+    server: tuple[Callable[[], None], Callable[[], None]],
+    victims: Sequence[str],
+    rounds: int,
+    draw: random.Random,
+) -> Counter[str]:
+    """Kill `victims` in turn until it is enough; any that no run has (database, broker) is the server.
+
+    server: what kills it, and what starts it again.
+    """
+    crash, start = server
+    died: Counter[str] = Counter()
+    run = job.begin("--conf", RETRYING)
+    job.until_it_flows(run)
+    while died.total() < rounds:
+        time.sleep(draw.uniform(0.05, 1.2))
+        victim = victims[died.total() % len(victims)]
+        if victim in ("worker", "driver", "jvm"):
+            died[victim] += run.kill(victim)  # type: ignore[arg-type]
+        else:
+            crash()
+            time.sleep(draw.uniform(0, 0.5))
+            start()
+            died[victim] += 1
+        if victim in ("driver", "jvm"):
+            run.end()
+        if not run.alive:
+            run = job.begin("--conf", RETRYING)
+            job.until_it_flows(run)
+    run.kill_all()
+    run.end()
+    return died

@@ -36,7 +36,7 @@ class Below:
 
     def name(self, value: exp.Expr, wanted: str = "", owned: bool = False) -> str:
         """The name of the column that has this value."""
-        words = trees.text(value.unnest())
+        words = trees.text(trees.bare(value))
         if words not in self.names:
             taken = {i.alias.lower() for i in self.items} | (set() if owned else self.reserved)
             base, number = wanted or "_c1", 1
@@ -57,7 +57,7 @@ def groups_below(select: exp.Select, names: Names) -> exp.Select:
     group = select.args.get("group")
     keys = list(group.expressions) if group else []
     below = Below(names.fresh("g"), set())
-    by_text = {trees.text(k.unnest()): k for k in keys}
+    by_text = {trees.text(trees.bare(k)): k for k in keys}
     for key in keys:
         plain = trees.plain_column(key)
         below.name(key, trees.name_of(plain) if plain is not None else "")
@@ -66,7 +66,7 @@ def groups_below(select: exp.Select, names: Names) -> exp.Select:
         own = node.find_ancestor(exp.Select) is None
         if own and trees.is_aggregate(node) and not _of_window(node):
             return below.read(node)
-        if trees.is_value(node) and trees.text(node.unnest()) in by_text:
+        if trees.is_value(node) and trees.text(trees.bare(node)) in by_text:
             return below.read(node)
         return None
 
@@ -103,7 +103,7 @@ def _of_window(node: exp.Expr) -> bool:
 def windows_below(select: exp.Select, names: Names) -> exp.Select:
     """Put window functions into queries of their own, one for each PARTITION BY; groups come below them.
 
-        SELECT cols, f() OVER (...) AS x FROM (everything else)      its arguments are columns
+    SELECT cols, f() OVER (...) AS x FROM (everything else)      its arguments are columns
     """
     below = Below(names.fresh("w"), {i.alias.lower() for i in select.expressions})
     for item in select.expressions:
@@ -177,7 +177,9 @@ def _over_columns(node: exp.Window, below: Below) -> exp.Window:
     return made
 
 
-_VALUES = frozenset("sum avg min max lag lead first_value last_value nth_value first last any_value mean".split())
+_VALUES = frozenset(
+    "sum avg min max lag lead first_value last_value nth_value first last any_value mean".split()
+)
 
 
 def _filtered(node: exp.Filter) -> exp.Expr:
@@ -209,7 +211,9 @@ def _chain(
     for at, group in enumerate(order):
         final = at == len(order) - 1
         later = [functions[w][1] for g in order[at + 1 :] for w in g]
-        wanted = _wanted(inside, [*items, *([] if final else qualify), *later], given, keep=final, also=qualify)
+        wanted = _wanted(
+            inside, [*items, *([] if final else qualify), *later], given, keep=final, also=qualify
+        )
         over = exp.Select(expressions=[trees.named(trees.column(alias, c), c) for c in wanted])
         for words in group:
             over.append("expressions", trees.named(_at(functions[words][1].copy(), alias), given[words]))

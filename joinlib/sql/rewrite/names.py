@@ -20,11 +20,19 @@ from joinlib.sql.rewrite.known import Known, Rows, nearest
 from joinlib.sql.supported import written
 
 NO_PARENTHESES = frozenset(
-    ("current_date", "current_timestamp", "current_time", "localtimestamp", "current_user", "current_timezone")
+    (
+        "current_date",
+        "current_timestamp",
+        "current_time",
+        "localtimestamp",
+        "current_user",
+        "current_timezone",
+    )
 )
-UNITS = frozenset(
-    "microsecond millisecond second minute hour day dayofyear week month quarter year".split()
-)
+UNITS = frozenset((
+        *("microsecond", "millisecond", "second", "minute", "hour", "day", "dayofyear"),
+        *("week", "month", "quarter", "year"),
+    ))
 
 
 @dataclass
@@ -90,7 +98,8 @@ class Names:
             above.set(name, node.args.get(name))
             node.set(name, None)
         below = node.this if isinstance(node, exp.Subquery) and not node.alias else node
-        above.set("from_", exp.From(this=trees.derived(below, self.fresh("u"))))
+        source = exp.Subquery(this=below, alias=exp.TableAlias(this=trees.identifier(self.fresh("u"))))
+        above.set("from_", exp.From(this=source))
         return above
 
     def _both(self, node: exp.SetOperation, outer: Known | None) -> trees.Query:
@@ -191,8 +200,8 @@ class Names:
             if (columns := known.star(item)) is not None:
                 items += columns
                 continue
-            name = item.alias or (item.name if isinstance(item, exp.Column | exp.Dot) else "")
-            value = item.unalias()
+            value = trees.bare(item.unalias())
+            name = item.alias or (value.name if isinstance(value, exp.Column | exp.Dot) else "")
             name = name or (written(value) if select is self.top else f"_c{len(items) + 1}")
             box = exp.Paren(this=value.copy())
             known.resolve(box, earlier)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.common import factored
 from joinlib.sql.rewrite.limits import limited
 from joinlib.sql.rewrite.names import Names
 
@@ -60,7 +61,7 @@ def _single(query: trees.Query) -> bool:
 
 class _Pull:
     def __init__(self, query: exp.Select, names: Names) -> None:
-        self.query, self.names = query, names
+        self.query, self.names = factored(query), names
         self.alias = names.fresh("s")
         self.own = set(trees.sources(query))
         self.exported: dict[str, str] = {}
@@ -112,7 +113,9 @@ class _Pull:
         if grouped:
             group = query.args.get("group")
             more = list(group.expressions) if group else []
-            query.set("group", exp.Group(expressions=[k.copy() for k in keys] + more) if keys or more else None)
+            query.set(
+                "group", exp.Group(expressions=[k.copy() for k in keys] + more) if keys or more else None
+            )
         self._select()
         one = one or _number_one(query)
         limited(query, self.names)

@@ -101,6 +101,9 @@ class Over:
     # None: rows come out when the inputs are closed.
     time: str | None = None
     behind_us: int = 0  # how far behind the watermark this column may be
+    # A call and a number: rows for which it is greater can be dropped where rows only come, because it only grows
+    # and nothing else depends on them (`QUALIFY row_number() ... <= 3`).
+    top: tuple[str, int] | None = None
 
     @property
     def final_close(self) -> bool:

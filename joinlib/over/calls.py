@@ -27,11 +27,17 @@ from joinlib.over.layout import Layout
 from joinlib.route.content import Mask
 
 _VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
-_COUNTS = ("row_number", "rank", "dense_rank", "count")
+RANKS = ("row_number", "rank", "dense_rank")
+_COUNTS = (*RANKS, "count")
 
 
 def carried(call: OverCall) -> tuple[tuple[str, pa.DataType], ...]:
-    """Return the columns that say what the call has counted and summed in a partition; none for other calls."""
+    """Return the columns that say what the call has counted and summed in a partition; none for other calls.
+
+    It must count from the beginning of the partition to the current row.
+    """
+    if call.function not in RANKS and (call.frame.low is not None or call.frame.high != 0):
+        return ()
     if call.function in _COUNTS:
         kinds: dict[str, pa.DataType] = {"n": pa.int64()}
     elif call.function in ("sum", "avg"):
@@ -76,7 +82,7 @@ class Work:
     @property
     def counted(self) -> Mask:
         """Rows that a sum reads."""
-        return self.known if self.fresh is None else self.known & self.fresh
+        return self.known if self.fresh is None or not carried(self.call) else self.known & self.fresh
 
     def carry(self, name: str) -> pa.Array | None:
         """Return what the partition of each row begins with."""
@@ -97,7 +103,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Made:
-    """The values of a call, and how far it has counted at each row, by the columns of `carried`."""
+    """The values of a call at each position, and how far it has counted there, by the columns of `carried`."""
 
     values: pa.Array
     state: Mapping[str, pa.Array]
@@ -110,7 +116,7 @@ def made(work: Work) -> Made:
         SpecError: a sum does not fit its type.
     """
     call, function = work.call, work.call.function
-    if function in ("row_number", "rank", "dense_rank"):
+    if function in RANKS:
         found = _ranked(work)
         return Made(pa.array(found).cast(call.type), _state(work, n=_upto(work)))
     if function == "count":
@@ -197,13 +203,13 @@ def _doubles(values: pa.Array) -> moments.F64:
 def _varied(work: Work) -> Made:
     begin = moments.Moments(work.starts("n"), work.starts("m"), work.starts("q"))
     found = moments.moments(_doubles(work.column(0)), work.counted, work.frames, work.layout, begin)
-    divisor = found.count - (1 if work.call.function.endswith("samp") else 0)
+    divisor = found.values - (1 if work.call.function.endswith("samp") else 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = found.squares / divisor
         if work.call.function.startswith("stddev"):
             value = np.sqrt(value)
     none = pa.array(divisor <= 0)
-    state = _state(work, n=found.count, m=found.mean, q=found.squares)
+    state = _state(work, n=found.values, m=found.mean, q=found.squares)
     return Made(pc.if_else(none, pa.scalar(None, pa.float64()), pa.array(value)), state)
 
 
@@ -226,23 +232,26 @@ def _of_layout(work: Work) -> pa.Array:
 
 def _taken(work: Work) -> pa.Array:
     """Take the value from another row."""
-    call, layout = work.call, work.layout
+    call = work.call
     if call.function in ("session_start", "session_end"):
         return _session(work)
-    values = work.column(0)
-    if call.function in ("min", "max", "bool_and", "bool_or"):
-        at = _extreme(work, values)
-    else:
-        known = ~nulls(values) if call.ignore_nulls else None
-        if call.function in ("lag", "lead"):
-            at = places.shifted(layout, -call.number if call.function == "lag" else call.number, known)
-        else:
-            number = {"first_value": 1, "last_value": -1}.get(call.function, call.number)
-            at = places.nth(work.frames, number, known)
+    values, at = work.column(0), source(work)
     found = values.take(pa.array(at, mask=at < 0))
     if len(call.arguments) > 1:
         return pc.if_else(pa.array(at < 0), work.column(1), found)
     return found if call.default is None else pc.if_else(pa.array(at < 0), call.default, found)
+
+
+def source(work: Work) -> I64:
+    """Return the position that each row's value is taken from; -1 for none."""
+    call, values = work.call, work.column(0)
+    if call.function in ("min", "max", "bool_and", "bool_or"):
+        return _extreme(work, values)
+    known = ~nulls(values) if call.ignore_nulls else None
+    if call.function in ("lag", "lead"):
+        return places.shifted(work.layout, -call.number if call.function == "lag" else call.number, known)
+    number = {"first_value": 1, "last_value": -1}.get(call.function, call.number)
+    return places.nth(work.frames, number, known)
 
 
 def _extreme(work: Work, values: pa.Array) -> I64:

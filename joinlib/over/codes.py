@@ -9,9 +9,11 @@ passes: partition and time of a million rows are one word of 50 bits.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numba as nb
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -77,7 +79,7 @@ def _words(column: pa.Array) -> U64:
     return _ranks(column)
 
 
-def _plain(column: pa.Array, zero: object) -> np.ndarray:  # type: ignore[type-arg]
+def _plain(column: pa.Array, zero: object) -> npt.NDArray[Any]:
     return (column.fill_null(zero) if column.null_count else column).to_numpy(zero_copy_only=False)
 
 

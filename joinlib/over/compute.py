@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from joinlib.arrays import I64
 from joinlib.expr import Expr
-from joinlib.model.over import Over
+from joinlib.model.over import OrderKey, Over
 from joinlib.over.calls import Work, made
 from joinlib.over.layout import Layout, laid, partitions
 from joinlib.route.content import Mask
@@ -27,7 +27,10 @@ class Computed:
     rows: pa.RecordBatch
     layout: Layout
     values: Mapping[str, pa.Array]  # by call
-    state: Mapping[str, pa.Array]  # how far calls have counted at each row, by `calls.carried`
+    layouts: Mapping[tuple[OrderKey, ...], Layout]
+    state: Mapping[
+        str, pa.Array
+    ]  # how far calls have counted in each partition that has rows, by `calls.carried`
 
     def of(self, value: Expr, at: I64) -> pa.Array:
         """Evaluate an expression over columns and calls, at these positions."""
@@ -71,15 +74,17 @@ def computed(
     parts = partitions(rows, over) if parts is None else parts
     layouts = {by: laid(rows, over, parts, by) for by in {c.order: None for c in over.calls}}
     base = next(iter(layouts.values()))
-    values, state = {}, {}
+    values: dict[str, pa.Array] = {}
+    state: dict[str, pa.Array] = {}
     for call in over.calls:
         layout = layouts[call.order]
         counted = None if fresh is None else fresh[layout.rows]
         found = made(Work(call, layout, rows, counted, begin))
         values[call.name] = found.values if layout is base else _moved(found.values, layout, base)
-        for name, column in found.state.items():
-            state[name] = column if layout is base else _moved(column, layout, base)
-    return Computed(rows, base, values, state)
+        if fresh is not None:
+            ends = pa.array(layout.ends)
+            state |= {name: column.take(ends) for name, column in found.state.items()}
+    return Computed(rows, base, values, layouts, state)
 
 
 def _moved(values: pa.Array, layout: Layout, base: Layout) -> pa.Array:

@@ -106,7 +106,7 @@ def _padded(limbs: Sequence[I64], wanted: int) -> list[I64]:
 def _joined(limbs: Sequence[I64], kind: pa.DataType) -> pa.Array:
     if len(limbs) == 1:
         return _decimals(limbs[0], limbs[0] >> 63, kind)
-    parts, carry = [], np.int64(0)
+    parts, carry = [], np.zeros(len(limbs[0]), np.int64)
     for limb in _padded(limbs, 4)[:3]:
         limb = limb + carry
         parts.append(limb & _MASK)

@@ -3,10 +3,11 @@
 Law: neither end ever decreases within a partition, so that a window slides over its rows.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +17,8 @@ from joinlib.model.over import Frame, OrderKey
 from joinlib.over.codes import nulls
 from joinlib.over.layout import Layout
 from joinlib.route.content import Mask
+
+Numbers = npt.NDArray[Any]  # int64 or float64
 
 
 class Frames(NamedTuple):
@@ -79,7 +82,7 @@ def _far(far: float, exact: bool) -> float:
     return int(far) if exact else float(far)
 
 
-def _numbers(column: pa.Array) -> np.ndarray:  # type: ignore[type-arg]
+def _numbers(column: pa.Array) -> Numbers:
     kind = column.type
     if t.is_float(kind):
         return column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
@@ -95,7 +98,7 @@ def _numbers(column: pa.Array) -> np.ndarray:  # type: ignore[type-arg]
 
 
 @nb.njit(cache=True, nogil=True)
-def _reach(values, known: Mask, head: I64, end: I64, far, behind: bool) -> I64:  # type: ignore[no-untyped-def]
+def _reach(values: Numbers, known: Mask, head: I64, end: I64, far: float, behind: bool) -> I64:
     """Return the first position whose value is at least value + far, or more than it (`behind`)."""
     found = np.empty(values.shape[0], np.int64)
     at = 0

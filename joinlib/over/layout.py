@@ -17,7 +17,7 @@ from joinlib.arrays import I64
 from joinlib.model.inputs import HASH
 from joinlib.model.over import OrderKey, Over
 from joinlib.over.codes import Code, code, number, sort
-from joinlib.route.content import groups
+from joinlib.route.content import Mask, groups
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Layout:
         found = np.empty_like(self.rows)
         found[self.rows] = np.arange(len(self.rows))
         return found
+
+    @property
+    def ends(self) -> I64:
+        """The last position of each partition that has rows."""
+        return np.flatnonzero(np.arange(1, len(self.rows) + 1) == self.end)
 
 
 def partitions(rows: pa.RecordBatch, over: Over) -> I64:
@@ -75,7 +80,7 @@ def _spans(starts: I64, count: int) -> tuple[I64, I64]:
     return np.repeat(starts, widths), np.repeat(ends, widths)
 
 
-def _untied(rows: pa.RecordBatch, over: Over, order: I64, tied: np.ndarray, peer: I64) -> I64:  # type: ignore[type-arg]
+def _untied(rows: pa.RecordBatch, over: Over, order: I64, tied: Mask, peer: I64) -> I64:
     """Sort rows that ORDER BY leaves equal by all their columns."""
     at = np.flatnonzero(tied)
     some = pa.array(order[at])

@@ -28,9 +28,9 @@ class Sums(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """How many values, their mean, the sum of the squares of their differences from it."""
+    """How many values, their mean, the sum of the squares of their differences from it, by row or partition."""
 
-    count: F64
+    values: F64  # how many
     mean: F64
     squares: F64
 
@@ -51,7 +51,9 @@ def moments(values: F64, known: Mask, frames: Frames, layout: Layout, begin: Mom
 
 
 @nb.njit(cache=True, nogil=True)
-def _running_sums(values: F64, known: Mask, high: I64, head: I64, part: I64, total: F64, lost: F64):  # type: ignore[no-untyped-def]
+def _running_sums(
+    values: F64, known: Mask, high: I64, head: I64, part: I64, total: F64, lost: F64
+) -> tuple[F64, F64]:
     size = values.shape[0]
     sums, rests = np.empty(size), np.empty(size)
     read, s, c = 0, 0.0, 0.0
@@ -97,7 +99,7 @@ def _tree_sums(values: F64, low: I64, high: I64, head: I64, end: I64) -> F64:
 
 
 @nb.njit(cache=True, nogil=True, inline="always")
-def _both(n1, m1, q1, n2, m2, q2):  # type: ignore[no-untyped-def]
+def _both(n1: float, m1: float, q1: float, n2: float, m2: float, q2: float) -> tuple[float, float, float]:
     """Return the moments of two collections together."""
     if n1 == 0.0:
         return n2, m2, q2
@@ -108,7 +110,9 @@ def _both(n1, m1, q1, n2, m2, q2):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(cache=True, nogil=True)
-def _running_moments(values, known, high, head, part, count, mean, squares):  # type: ignore[no-untyped-def]
+def _running_moments(
+    values: F64, known: Mask, high: I64, head: I64, part: I64, count: F64, mean: F64, squares: F64
+) -> tuple[F64, F64, F64]:
     size = values.shape[0]
     counts, means, rests = np.empty(size), np.empty(size), np.empty(size)
     read, n, m, q = 0, 0.0, 0.0, 0.0
@@ -124,7 +128,7 @@ def _running_moments(values, known, high, head, part, count, mean, squares):  # 
 
 
 @nb.njit(cache=True, nogil=True)
-def _tree_moments(values, known, low, high, head, end):  # type: ignore[no-untyped-def]
+def _tree_moments(values: F64, known: Mask, low: I64, high: I64, head: I64, end: I64) -> tuple[F64, F64, F64]:
     found = np.zeros((3, values.shape[0]))
     tree = np.zeros((0, 3))
     for i in range(values.shape[0]):

@@ -18,10 +18,8 @@ def shifted(layout: Layout, far: int, known: Mask | None) -> I64:
     if known is None or far == 0:
         there = at + far
     else:
-        spots = np.flatnonzero(known)
-        upto = np.cumsum(known)  # known ones up to and including each
-        number = upto + far - 1 if far > 0 else upto - known + far
-        there = _nth(spots, number)
+        upto: I64 = np.cumsum(known)  # known ones up to and including each
+        there = _nth(np.flatnonzero(known), upto + (far - 1) if far > 0 else upto - known + far)
     return np.where((there >= layout.head) & (there < layout.end), there, -1)
 
 

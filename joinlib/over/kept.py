@@ -40,17 +40,17 @@ def sums_schema(over: Over) -> pa.Schema:
 def families(over: Over) -> tuple[Family, ...]:
     """Return what is kept: rows; of a result that settles also near rows and sums."""
     rows = _family("rows", rows_schema(over), release(over))
-    if over.time is None:
+    if over.settles_by is None:
         return (rows,)
     return rows, _family("near", rows_schema(over), None), _family("sums", sums_schema(over), None)
 
 
 def release(over: Over) -> Release | None:
     """Return by which column rows settle."""
-    if over.time is None:
+    if over.settles_by is None:
         return None
-    kind = dict(over.columns)[over.time]
-    return Release(over.time, over.time, kind, ref(over.time, kind), over.behind_us)
+    kind = dict(over.columns)[over.settles_by]
+    return Release(over.settles_by, over.settles_by, kind, ref(over.settles_by, kind), over.behind_us)
 
 
 def _family(prefix: str, schema: pa.Schema, by: Release | None) -> Family:

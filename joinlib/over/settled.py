@@ -29,11 +29,11 @@ from joinlib.route.content import Mask, weighted
 
 def bound(over: Over, watermark: int) -> int:
     """Return the lowest time that may still come, in units of its column's type; ALWAYS: none may."""
-    if watermark == ALWAYS or over.time is None:
+    if watermark == ALWAYS or over.settles_by is None:
         return ALWAYS if watermark == ALWAYS else NEVER
     if watermark == NEVER:
         return NEVER
-    days = dict(over.columns)[over.time] == pa.date32()
+    days = dict(over.columns)[over.settles_by] == pa.date32()
     return (watermark - over.behind_us) // 86_400_000_000 if days else watermark - over.behind_us
 
 

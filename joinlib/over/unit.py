@@ -105,8 +105,8 @@ class OverUnit:
             amounts = weights(block)
             columns = block.columns[: len(schema) - 1]
             rows = pa.record_batch([*columns, pa.array(amounts)], schema)
-            if limit != NEVER and self.over.time is not None:
-                times = rows.column(self.over.time)
+            if limit != NEVER and self.over.settles_by is not None:
+                times = rows.column(self.over.settles_by)
                 kept = (time_values(times) >= limit) & times.is_valid().to_numpy(zero_copy_only=False)
                 late[number] += int(np.count_nonzero(~kept))
                 rows = rows.filter(pa.array(kept))
@@ -133,7 +133,7 @@ class OverUnit:
         if limit == NEVER or after <= before:
             return None
         due = self.stored[0].release(limit)
-        if self.over.time is None:
+        if self.over.settles_by is None:
             return computed(self.over, living(due)).result(self.over) if due.num_rows else None
         settling = Settling(self.over, *self.stored)
         return settling.run(due, limit)

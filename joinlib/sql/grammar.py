@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 PARTITIONED = "$partitioned"
 KEYWORDS = {**Spark.Tokenizer.KEYWORDS, "MATCH_CONDITION": TokenType.MATCH_CONDITION}
@@ -50,8 +50,8 @@ def _plain(tokens: Sequence[Token]) -> Iterator[Token]:
             and after[0] in _NAMES
         ):
             continue
-        if kind == TokenType.WINDOW and after[1:] != [TokenType.ALIAS, TokenType.L_PAREN]:
-            token.token_type = TokenType.VAR
-        elif kind == TokenType.SESSION and after[:1] == [TokenType.L_PAREN]:
+        clause = kind == TokenType.WINDOW and after[1:] == [TokenType.ALIAS, TokenType.L_PAREN]
+        called = kind == TokenType.SESSION and after[:1] == [TokenType.L_PAREN]
+        if (kind == TokenType.WINDOW and not clause) or called:
             token.token_type = TokenType.VAR
         yield token

@@ -72,7 +72,9 @@ def _join(select: exp.Select, join: exp.Join, at: int, names: Names) -> None:
     if outer and conditions:
         met = trees.together([*conditions])
         for old in theirs:
-            case = exp.Case(ifs=[exp.If(this=met.copy(), true=values[old])]) if met is not None else values[old]
+            case = (
+                exp.Case(ifs=[exp.If(this=met.copy(), true=values[old])]) if met is not None else values[old]
+            )
             values[old] = case
     trees.with_columns(select, values)
     if not outer:
@@ -134,9 +136,7 @@ def _choose(
         found.after.append(part)
 
 
-def _sides(
-    part: exp.Expr, left: set[str], right: str
-) -> tuple[type[exp.Expr], exp.Expr, exp.Expr] | None:
+def _sides(part: exp.Expr, left: set[str], right: str) -> tuple[type[exp.Expr], exp.Expr, exp.Expr] | None:
     """Return a comparison as (sign, left side, right side); None if it is none between the two."""
     if not isinstance(part, exp.EQ | exp.GTE | exp.GT | exp.LTE | exp.LT):
         return None
@@ -158,13 +158,20 @@ def _union(
     trees.set_where(twos, [*(p.copy() for p in found.right), *map(_is_known, known)])
     for query, is_right in ((ones, False), (twos, True)):
         values: list[exp.Expr] = [
-            trees.column(*old) if (at >= mine) == is_right else exp.Null() for at, old in enumerate(named)
+            trees.column(*old) if (at >= mine) == is_right else _void() for at, old in enumerate(named)
         ]
         values += [pair[is_right].copy() for pair in found.keys]
         values += [(theirs_at if is_right else mine_at).copy(), exp.Boolean(this=is_right)]
         texts = [*named.values(), *(f"$k{i}" for i in range(len(found.keys))), "$at", "$right"]
         query.set("expressions", [trees.named(v, name) for v, name in zip(values, texts, strict=True)])
     return exp.Union(this=ones, expression=twos, distinct=False)
+
+
+def _void() -> exp.Null:
+    """NULL of the type that the other side of the union has."""
+    made = exp.Null()
+    made.meta["void"] = True
+    return made
 
 
 def _is_known(value: exp.Expr) -> exp.Expr:
@@ -210,4 +217,5 @@ def _over(
         items = [trees.named(trees.true(), "$row")]
     select = exp.Select(expressions=items, from_=exp.From(this=trees.derived(both, alias)))
     select.set("qualify", exp.Qualify(this=keep))
+    select.meta["over"] = True  # it is a block as it stands
     return select

@@ -29,8 +29,14 @@ def asof_syntax(
         SqlError: if it is no join that can be read so.
     """
     start = select.args.get("from_")
-    if start is not None and isinstance(start.this, exp.Table) and (version := start.this.args.get("version")):
-        text.refuse("FOR SYSTEM_TIME AS OF follows the table of a JOIN, as of a time of the rows before", version)
+    if (
+        start is not None
+        and isinstance(start.this, exp.Table)
+        and (version := start.this.args.get("version"))
+    ):
+        text.refuse(
+            "FOR SYSTEM_TIME AS OF follows the table of a JOIN, as of a time of the rows before", version
+        )
     for join in select.args.get("joins") or []:
         if str(join.args.get("method") or "").upper() == "ASOF":
             _asof(join, text)
@@ -41,7 +47,10 @@ def asof_syntax(
 
 def _asof(join: exp.Join, text: Text) -> None:
     if join.side.upper() not in ("", "LEFT") or join.kind.upper() not in ("", "INNER", "OUTER"):
-        text.refuse(f"ASOF {join.side or join.kind} JOIN is not supported; write ASOF JOIN or ASOF LEFT JOIN", join.this)
+        text.refuse(
+            f"ASOF {join.side or join.kind} JOIN is not supported; write ASOF JOIN or ASOF LEFT JOIN",
+            join.this,
+        )
     join.set("method", None)
     match = join.args.get("match_condition")
     join.set("match_condition", None)
@@ -51,7 +60,9 @@ def _asof(join: exp.Join, text: Text) -> None:
     elif join.args.get("using"):
         join.meta[MARK] = LAST_OF_USING
     elif not join.args.get("on"):
-        text.refuse("ASOF JOIN needs an inequality of times: write ON a.key = b.key AND a.at >= b.at", join.this)
+        text.refuse(
+            "ASOF JOIN needs an inequality of times: write ON a.key = b.key AND a.at >= b.at", join.this
+        )
 
 
 def _versioned(join: exp.Join, text: Text, times: Mapping[str, str | None], lookups: set[str]) -> None:
@@ -72,7 +83,9 @@ def _versioned(join: exp.Join, text: Text, times: Mapping[str, str | None], look
         )
     column = {n.lower(): c for n, c in times.items()}.get(table.name.lower())
     if column is None:
-        text.refuse(f"{table.name} has no event time, which would say when a version begins; write ASOF JOIN", table)
+        text.refuse(
+            f"{table.name} has no event time, which would say when a version begins; write ASOF JOIN", table
+        )
     begins = exp.column(column, alias, quoted=True)
     join.meta[MARK] = MATCH
     join.set("on", _and(join.args.get("on"), exp.GTE(this=moment.copy(), expression=begins)))

@@ -73,7 +73,10 @@ def _moved(
     alias = names.fresh("m")
     mine = read_of(above(select, 0), left | added)
     named = columns(mine)
-    made = [trees.named(outer[old].copy() if old in outer else trees.column(*old), new) for old, new in named.items()]
+    made = [
+        trees.named(outer[old].copy() if old in outer else trees.column(*old), new)
+        for old, new in named.items()
+    ]
     below.set("expressions", made or [trees.named(trees.true(), "$row")])
     _count_from_one(below, below.args["laterals"])
     trees.with_columns(select, values(named, alias))

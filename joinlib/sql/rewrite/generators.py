@@ -83,7 +83,10 @@ def _on_true(join: exp.Join, text: Text) -> None:
     """Let the join be INNER ON TRUE: whether a row without elements stays, the lateral says."""
     on = join.args.get("on")
     if join.side.upper() in ("RIGHT", "FULL") or join.kind.upper() in ("SEMI", "ANTI"):
-        text.refuse(f"{join.side or join.kind} JOIN of a list is not supported; write CROSS JOIN or LEFT JOIN", on or join.this)
+        text.refuse(
+            f"{join.side or join.kind} JOIN of a list is not supported; write CROSS JOIN or LEFT JOIN",
+            on or join.this,
+        )
     if join.side and on is not None and not (isinstance(on, exp.Boolean) and on.this):
         text.refuse("LEFT JOIN of a list with a condition is not supported; write ON TRUE", on)
     join.set("side", None)
@@ -104,9 +107,12 @@ def _only(call: exp.Expr, text: Text) -> exp.Expr:
     return call.expressions[0]
 
 
-def _lateral(name: str, value: exp.Expr, alias: str, columns: list[str], outer: bool, like: exp.Expr) -> exp.Lateral:
+def _lateral(
+    name: str, value: exp.Expr, alias: str, columns: list[str], outer: bool, like: exp.Expr
+) -> exp.Lateral:
     names = exp.TableAlias(
-        this=exp.to_identifier(alias, quoted=True), columns=[exp.to_identifier(c, quoted=True) for c in columns]
+        this=exp.to_identifier(alias, quoted=True),
+        columns=[exp.to_identifier(c, quoted=True) for c in columns],
     )
     made = exp.Lateral(
         this=exp.Anonymous(this=name, expressions=[value]), view=True, outer=outer, alias=names
@@ -120,7 +126,9 @@ def _view(lateral: exp.Lateral, text: Text) -> None:
     """Check a LATERAL VIEW; write `_outer` as OUTER, and name its columns."""
     name = _name(lateral.this)
     if name not in NAMES:
-        text.refuse(f"LATERAL VIEW takes one of {', '.join(sorted(NAMES))}, not {written(lateral.this)}", lateral.this)
+        text.refuse(
+            f"LATERAL VIEW takes one of {', '.join(sorted(NAMES))}, not {written(lateral.this)}", lateral.this
+        )
     _only(lateral.this, text)
     plain = name.removesuffix("_outer")
     lateral.this.set("this", plain)
@@ -166,7 +174,9 @@ def _selected(select: exp.Select, text: Text) -> None:
     for item in select.expressions:
         for node in item.find_all(exp.Anonymous):
             if _name(node) in NAMES and node.find_ancestor(exp.Select) is select:
-                text.refuse(f"{node.name} makes rows: it stands alone in the select list, or in LATERAL VIEW", node)
+                text.refuse(
+                    f"{node.name} makes rows: it stands alone in the select list, or in LATERAL VIEW", node
+                )
 
 
 def _unnamed(item: exp.Expr) -> exp.Expr:

@@ -30,7 +30,9 @@ class Text:
         """
         of = exp.Interval(this=node.copy()) if isinstance(node, exp.Literal) and node.is_string else node
         if not isinstance(of, exp.Interval):
-            self.refuse(f"the length of a window is a constant such as INTERVAL 10 MINUTES, not {written(node)}", node)
+            self.refuse(
+                f"the length of a window is a constant such as INTERVAL 10 MINUTES, not {written(node)}", node
+            )
         try:
             found = interval_of(of).node
         except SpecError as error:

@@ -51,7 +51,11 @@ def sessions(select: exp.Select, names: Names) -> exp.Select:
 
 
 def _is_bare(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and str(node.name) in _NAMES and not isinstance(node.parent, exp.Window)
+    return (
+        isinstance(node, exp.Anonymous)
+        and str(node.name) in _NAMES
+        and not isinstance(node.parent, exp.Window)
+    )
 
 
 def _over(call: exp.Anonymous, name: str, keys: list[exp.Expr]) -> exp.Window:

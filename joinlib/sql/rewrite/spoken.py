@@ -22,11 +22,11 @@ def spoken(
         SqlError: at what cannot be read.
     """
     text = Text(sql)
+    for table in reversed(list(statement.find_all(exp.Table))):
+        if (derived := window_table(table, text)) is not None:
+            table.replace(derived)
     for select in reversed(list(statement.find_all(exp.Select))):
         asof_syntax(select, text, times, lookups)
         window_calls(select, text)
         generators(select, text)
-    for table in list(statement.find_all(exp.Table)):
-        if (derived := window_table(table, text)) is not None:
-            table.replace(derived)
     return statement

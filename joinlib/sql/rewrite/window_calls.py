@@ -89,7 +89,9 @@ def _window(call: exp.Expr, text: Text, number: int) -> _Window:
     kind = name if name in _SPARK else name.partition("_")[0]
     least, most = {"window": (2, 4), "hop": (3, 4), "tumble": (2, 3)}.get(kind, (2, 2))
     if not least <= len(arguments) <= most:
-        text.refuse(f"{name} takes a time and lengths, {least} to {most} arguments, not {len(arguments)}", call)
+        text.refuse(
+            f"{name} takes a time and lengths, {least} to {most} arguments, not {len(arguments)}", call
+        )
     time, *rest = arguments
     if kind in ("session_window", "session"):
         return _session(time, text.length(rest[0]), exact=kind == "session")
@@ -103,7 +105,9 @@ def _window(call: exp.Expr, text: Text, number: int) -> _Window:
     if kind == "hop":
         size, slide = slide, size
     if kind == "window" and slide > size:
-        text.refuse("the slide of a window is at most its length: times between two windows would be in none", call)
+        text.refuse(
+            "the slide of a window is at most its length: times between two windows would be in none", call
+        )
     if size == slide:
         start: exp.Expr = called("$tumble", time.copy(), size, offset)
         return _Window(time, start, moved(start.copy(), size))
@@ -163,5 +167,11 @@ def _ends_apart(window: _Window) -> bool:
 def _with_time(select: exp.Select, time: exp.Expr) -> None:
     known = exp.Not(this=exp.Is(this=time.copy(), expression=exp.Null()))
     where = select.args.get("where")
-    guarded = exp.Paren(this=where.this) if where is not None and isinstance(where.this, exp.Or) else where and where.this
-    select.set("where", exp.Where(this=exp.And(this=guarded, expression=known) if guarded is not None else known))
+    guarded = (
+        exp.Paren(this=where.this)
+        if where is not None and isinstance(where.this, exp.Or)
+        else where and where.this
+    )
+    select.set(
+        "where", exp.Where(this=exp.And(this=guarded, expression=known) if guarded is not None else known)
+    )

@@ -97,7 +97,9 @@ def _source(node: exp.Expr, text: Text) -> tuple[exp.Expr, str]:
     if isinstance(node, exp.Subquery | exp.Select):
         inner = node.this if isinstance(node, exp.Subquery) else node
         return exp.Subquery(this=inner.copy(), alias=exp.TableAlias(this=exp.to_identifier("data"))), "data"
-    return text.refuse(f"a window is over a table, a view or a query in parentheses, not {written(node)}", node)
+    return text.refuse(
+        f"a window is over a table, a view or a query in parentheses, not {written(node)}", node
+    )
 
 
 def _time(node: exp.Expr, alias: str, text: Text) -> exp.Column:
@@ -161,11 +163,14 @@ def session(name: str, time: exp.Expr, gap: int, by: tuple[exp.Expr, ...]) -> ex
     return exp.Window(this=call, partition_by=[b.copy() for b in by], order=order, over="OVER")
 
 
-def expanded(select: exp.Select, value: exp.Expr, alias: str, *columns: str, outer: bool = False) -> exp.Select:
+def expanded(
+    select: exp.Select, value: exp.Expr, alias: str, *columns: str, outer: bool = False
+) -> exp.Select:
     """Add LATERAL VIEW [OUTER] explode(value) alias AS columns; return the query."""
     explode = exp.Anonymous(this="explode", expressions=[value])
     names = exp.TableAlias(
-        this=exp.to_identifier(alias, quoted=True), columns=[exp.to_identifier(c, quoted=True) for c in columns]
+        this=exp.to_identifier(alias, quoted=True),
+        columns=[exp.to_identifier(c, quoted=True) for c in columns],
     )
     select.append("laterals", exp.Lateral(this=explode, view=True, outer=outer, alias=names))
     return select

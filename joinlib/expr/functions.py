@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from joinlib.errors import SpecError
-from joinlib.expr import Expr, arithmetic, compare, logic, numbers, text, time
+from joinlib.expr import Expr, arithmetic, compare, logic, numbers, text, time, windows
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
 from joinlib.expr.nodes import constant
@@ -110,6 +110,9 @@ def _table() -> dict[str, Function]:
         "to_date": Function(lambda a: cast(a, t.DATE), 1, 1),
         "to_timestamp": Function(lambda a: cast(a, t.TIMESTAMP), 1, 1),
         "date_trunc": Function(date_trunc, 2, 2),
+        "$tumble": Function(windows.tumble, 3, 3),
+        "$hop": Function(windows.hop, 4, 4),
+        "$cumulate": Function(windows.cumulate, 4, 4),
     }
     found |= {n: Function(partial(text.change_case, c), 1, 1) for n, c in _CASES.items()}
     found |= {n: Function(partial(text.trim, n), 1, 1) for n in ("trim", "btrim", "ltrim", "rtrim")}

@@ -1,4 +1,5 @@
-"""Parameters of a spec: values that the SQL names as ${day}. Law: a parameter is a value, never a piece of SQL.
+"""Parameters of a spec: values that the SQL names as ${day}.
+Law: a parameter is a value, never a piece of SQL.
 
 parameters:
   limit: 5                                       # INT, as 5 in the SQL
@@ -86,7 +87,7 @@ def _scalar(value: object, kind: str | None) -> Scalar | None:
     if isinstance(value, datetime.date):
         of = "TIMESTAMP" if isinstance(value, datetime.datetime) else "DATE"
         msg = f"is a date of YAML, which says no type of SQL; write {{type: {of}, value: {value}}}"
-        raise ValueError(msg)
+        raise ValueError(msg)  # noqa: TRY004  pydantic collects ValueError only
     if value is None and kind in (None, INTERVAL):
         msg = "is empty; write a value, or {type: STRING, value: null}"
         raise ValueError(msg)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from joinlib.errors import SpecError, SqlError
 from joinlib.spec.nearest import hint
@@ -73,11 +73,6 @@ def composed(sql: str, views: Mapping[str, str], parameters: Mapping[str, Parame
     read = {name: _reads(text, names) for name, text in texts.items()}
     used = _in_order(_reads(query, names), read)
     return _behind(query, [(name, texts[name]) for name in used]) if used else query
-
-
-def alone(name: str, views: Mapping[str, str], parameters: Mapping[str, Parameter]) -> Text:
-    """Return a query for all that a view has: what nobody reads is checked by it."""
-    return replace(composed(f"SELECT * FROM {quoted(name)}", views, parameters))
 
 
 def quoted(name: str) -> str:

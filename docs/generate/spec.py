@@ -50,7 +50,7 @@ _WRITTEN = {
     "memory": "bytes, or with a unit of ten or of two: `512Mi`, `8Gi`, `2G`",
     "path": "a local or shared folder or file; a relative one starts at the folder of the spec file. "
     "On Kubernetes paths are absolute and lie on a volume. Object stores are refused",
-    "value": "text, a number, a truth value, a list of them, or `{type, value}`; see "
+    "value": "text, a number, a truth value, a list of them, or `{{type, value}}`; see "
     "[Views and parameters](../how-to/views-and-parameters.md)",
     "columns": "names and types as in Spark's DDL: `order_id BIGINT, at TIMESTAMP`; see [SQL](sql.md#types)",
 }

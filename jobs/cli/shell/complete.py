@@ -39,7 +39,8 @@ _WORD = re.compile(r"[A-Za-z_]\w*$")
 _DOTTED = re.compile(r"([A-Za-z_]\w*)\.(\w*)$")
 _FIRST = "|".join(sorted({word.split()[0] for word in KEYWORDS if word != "AS"}))
 _NAMED = re.compile(
-    rf"\b(?:from|join|,)\s+`?([A-Za-z_]\w*)`?(?:\s+(?:as\s+)?(?!(?:{_FIRST})\b)([A-Za-z_]\w*))?", re.IGNORECASE
+    rf"\b(?:from|join|,)\s+`?([A-Za-z_]\w*)`?(?:\s+(?:as\s+)?(?!(?:{_FIRST})\b)([A-Za-z_]\w*))?",
+    re.IGNORECASE,
 )
 _TABLE_NEXT = re.compile(r"\b(?:from|join|describe|desc|table|view)\s+\w*$", re.IGNORECASE)
 

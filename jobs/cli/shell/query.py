@@ -36,6 +36,7 @@ def run(
     Raises:
         StreamJoinError: It cannot be run, or has failed.
     """
+    from rich.console import Group
     from rich.live import Live
 
     files = document.spec.output.files
@@ -51,7 +52,9 @@ def run(
                 flow.reports(_REFRESH_S)
                 contents = added(contents, out, seen)
                 if shown:
-                    screen.update(table(_said(contents, began), contents.first(ROWS)), refresh=True)
+                    screen.update(
+                        Group(table("", contents.first(ROWS)), _said(contents, began)), refresh=True
+                    )
             except KeyboardInterrupt:
                 flow.stop()
         contents = added(contents, out, seen)

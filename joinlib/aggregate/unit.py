@@ -194,7 +194,7 @@ class GroupUnit:
     def _bound(self, watermark: int) -> int:
         """Return the lowest release key that may still arrive."""
         release = self.grouping.release
-        if watermark == ALWAYS or release is None:
+        if release is None or watermark in (ALWAYS, NEVER):
             return ALWAYS if watermark == ALWAYS else NEVER
         moment = pa.array([release.floor(watermark)], pa.int64()).view(release.type)
         return int(number(release.value.evaluate(lambda _: moment, 1))[0].as_py())

@@ -26,6 +26,18 @@ class Query:
         return f"{self.benchmark}-{self.name}"
 
     @property
+    def streamed(self) -> str:
+        """The text without an ORDER BY at its end that no LIMIT follows: it says nothing of contents."""
+        depth, start = 0, None
+        for token in sqlglot.tokenize(self.text, dialect="spark"):
+            depth += (token.text == "(") - (token.text == ")")
+            if depth == 0 and token.text.upper() == "ORDER BY":
+                start = token.start
+            elif depth == 0 and token.text.upper() == "LIMIT":
+                start = None
+        return self.text if start is None else self.text[:start]
+
+    @property
     def tables(self) -> tuple[str, ...]:
         """The tables that it reads."""
         return _tables(self.benchmark, self.text)
@@ -46,7 +58,9 @@ def _columns(told: str) -> tuple[tuple[str, str], ...]:
 @cache
 def queries(benchmark: str) -> tuple[Query, ...]:
     """All of a benchmark, in the order of their numbers."""
-    files = sorted((HERE / benchmark).glob("q*.sql"), key=lambda file: (len(file.stem.rstrip("ab")), file.stem))
+    files = sorted(
+        (HERE / benchmark).glob("q*.sql"), key=lambda file: (len(file.stem.rstrip("ab")), file.stem)
+    )
     return tuple(Query(benchmark, file.stem, file.read_text()) for file in files)
 
 
@@ -59,7 +73,9 @@ def query(title: str) -> Query:
 @cache
 def _tables(benchmark: str, text: str) -> tuple[str, ...]:
     if benchmark == "nexmark":  # sqlglot does not read TABLE(HOP(TABLE bid, ...)) as it is
-        listed = re.findall(r"\b(?:FROM|JOIN|TABLE)\s+(\w+)(?: (?:AS )?[A-Z], (\w+))?", re.sub("--.*", "", text))
+        listed = re.findall(
+            r"\b(?:FROM|JOIN|TABLE)\s+(\w+)(?: (?:AS )?[A-Z], (\w+))?", re.sub("--.*", "", text)
+        )
         words = {name for names in listed for name in names}
     else:
         words = {t.name.lower() for t in sqlglot.parse_one(text, dialect="spark").find_all(exp.Table)}

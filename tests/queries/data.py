@@ -1,5 +1,6 @@
 """A query's tables, in the order in which their rows arrive, cut into ten files."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,7 +44,7 @@ class Data:
         """Its tenths."""
         table = self.tables[name]
         ends = [len(table) * n // TENTHS for n in range(TENTHS + 1)]
-        return (table.slice(a, b - a) for a, b in zip(ends, ends[1:]))
+        return (table.slice(a, b - a) for a, b in itertools.pairwise(ends))
 
     def after(self, tenths: int) -> dict[str, pa.Table]:
         """All rows of so many tenths."""

@@ -7,7 +7,7 @@ from typing import Any
 from tests.queries.hints import Value
 
 PAST = dt.date(1900, 1, 1)  # a Monday
-NAMES = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+NAMES = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 
 def day(date: dt.date) -> dict[str, Any]:
@@ -47,12 +47,16 @@ def _asked(hints: dict[str, list[Value]], random: Random) -> list[dt.date]:
 
 
 def _of_years(hints: dict[str, list[Value]], random: Random) -> list[dt.date]:
-    years = sorted({y for y in hints.get("d_year", []) if isinstance(y, int) and 1900 < y < 2100}) or [2000, 2001]
+    years = sorted({y for y in hints.get("d_year", []) if isinstance(y, int) and 1900 < y < 2100}) or [
+        2000,
+        2001,
+    ]
     moys = {m for m in hints.get("d_moy", []) if isinstance(m, int) and 1 <= m <= 12}
     moys |= {q * 3 - 1 for q in hints.get("d_qoy", []) if isinstance(q, int)}
     moys = moys or set(random.sample(range(1, 12), 2))
     doms = [d for d in hints.get("d_dom", []) if isinstance(d, int)] or [2, 16]
-    found = [dt.date(y, m, d) for y in (*years[:4], years[-1] + 1) for m in sorted(moys)[:5] for d in doms[:4]]
-    if len(years) == 1:  # q2, q59: the week with the number that is 52 or 53 higher
-        found += [d + dt.timedelta(weeks=w) for d in found[:4] for w in (52, 53)]
-    return found
+    found = [
+        dt.date(y, m, d) for y in (*years[:4], years[-1] + 1) for m in sorted(moys)[:5] for d in doms[:4]
+    ]
+    # the week with the number that is 52 or 53 higher (q2, q59), and the months that follow (q54)
+    return found + [d + dt.timedelta(weeks=w) for d in found[:3] for w in (5, 9, 52, 53)]

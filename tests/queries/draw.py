@@ -5,6 +5,7 @@ called alike but for the table's prefix (`s_zip`, `ca_zip`) share one, since que
 """
 
 import datetime as dt
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,7 +56,11 @@ class Draw:
         if kind == "STRING":
             return self.random.sample(found, min(len(found), self.shape.spread))
         numbers = sorted(set(found))  # type: ignore[type-var]
-        return numbers + [_between(a, b) for a, b in zip(numbers, numbers[1:])] + [_after(n) for n in numbers[-1:]]
+        return (
+            numbers
+            + [_between(a, b) for a, b in itertools.pairwise(numbers)]
+            + [_after(n) for n in numbers[-1:]]
+        )
 
     def _any(self, key: str, kind: str) -> Value:
         if kind == "STRING":

@@ -1,9 +1,9 @@
 """What a query compares its columns with: values that make rows of random tables count.
 
-    l_shipdate >= date '1994-01-01'    l_shipdate: 1994-01-01
-    d_year in (1999, 1999 + 1)         d_year: 1999, 2000
-    substr(ca_zip, 1, 5) in ('85669')  ca_zip: '85669'
-    p_name like 'forest%'              p_name: 'forest'
+l_shipdate >= date '1994-01-01'    l_shipdate: 1994-01-01
+d_year in (1999, 1999 + 1)         d_year: 1999, 2000
+substr(ca_zip, 1, 5) in ('85669')  ca_zip: '85669'
+p_name like 'forest%'              p_name: 'forest'
 """
 
 import datetime as dt
@@ -35,9 +35,12 @@ def _near(compared: exp.Expression) -> Iterator[tuple[str, Value]]:
     columns = {c.name.lower() for side in sides if constant(side) is None for c in _columns(side)}
     for column in columns:
         for value in values:
-            yield column, value.strip("%").replace("%", " ").replace("_", "x") if (
-                isinstance(compared, exp.Like) and isinstance(value, str)
-            ) else value
+            yield (
+                column,
+                value.strip("%").replace("%", " ").replace("_", "x")
+                if (isinstance(compared, exp.Like) and isinstance(value, str))
+                else value,
+            )
 
 
 def _columns(side: exp.Expression) -> Iterator[exp.Column]:
@@ -54,7 +57,12 @@ def constant(node: exp.Expression) -> Value | None:
     if isinstance(node, exp.Paren):
         return constant(node.this)
     if isinstance(node, exp.Literal):
-        return _date(node.this) if node.is_string else Decimal(node.this) if "." in node.this else int(node.this)
+        return (
+            _date(node.this) if node.is_string else Decimal(node.this) if "." in node.this else int(node.this)
+        )
+    if isinstance(node, exp.Neg):
+        value = constant(node.this)
+        return -value if isinstance(value, int | Decimal) else None
     if isinstance(node, exp.Cast):
         return constant(node.this)
     if isinstance(node, exp.Add | exp.Sub):

@@ -25,7 +25,7 @@ def write(data: Data, folder: Path) -> None:
 def document(query: Query, folder: Path, units: int = 2, mode: str = "changelog") -> StreamJoin:
     """One file of each table a batch; results as changes."""
     spec = {
-        "sql": query.text,
+        "sql": query.streamed,
         "inputs": {name: _input(query.benchmark, name) for name in query.tables},
         "output": {"mode": mode, "files": {"path": "out"}},
         "checkpoint": {"path": "checkpoint", "sync": False},
@@ -39,7 +39,10 @@ def _input(benchmark: str, name: str) -> dict[str, Any]:
     schema = ", ".join(" ".join(column) for column in schemas(benchmark)[name])
     if name in SIDE:
         return {"schema": schema, "files": {"path": name}, "role": "table"}
-    told: dict[str, Any] = {"schema": schema, "files": {"path": name, "maxFilesPerBatch": 1, "orderBy": "name"}}
+    told: dict[str, Any] = {
+        "schema": schema,
+        "files": {"path": name, "maxFilesPerBatch": 1, "orderBy": "name"},
+    }
     if benchmark == "nexmark":
         told["eventTime"] = {"column": "dateTime", "delay": DELAY}
     return told

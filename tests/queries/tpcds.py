@@ -24,6 +24,7 @@ TARGETS = (  # what a key points at, by the end of its name
 )  # fmt: skip
 FACTS = {"store": ("ss", "sr", "ticket"), "catalog": ("cs", "cr", "order"), "web": ("ws", "wr", "order")}
 ORDERS = (1, 2, 3, 6, 17)  # lines of one
+COUNTRIES = ("United States", "United States", "Peru")
 PAST = dt.date(1900, 1, 1)
 FIRST_DAY = 2415021  # the key of that day
 
@@ -70,8 +71,10 @@ def _dimension(draw: Draw, table: str, number: int, keys: dict[str, list[int]]) 
         row[shown] = f"{table[:4].upper()}{(number + 1) // 2:04d}"
     if table == "time_dim":
         row |= _time(draw)
+    if table == "customer_address":
+        row["ca_country"] = draw.random.choice(COUNTRIES)
     if table == "customer":
-        row["c_birth_country"] = draw.random.choice(("UNITED STATES", "PERU", "TOGO"))
+        row["c_birth_country"] = draw.random.choice(COUNTRIES).upper()
     return row
 
 
@@ -97,7 +100,13 @@ def _sales(draw: Draw, table: str, sold: str, order: str, keys: dict[str, list[i
     for number, _ in lines(draw.random, draw.shape.rows, ORDERS):
         row = _row(draw, table, keys)
         common = shared.setdefault(number, row)
-        own = (f"{sold}_item_sk", f"{sold}_quantity", f"{sold}_promo_sk", f"{sold}_warehouse_sk", f"{sold}_ship_date_sk")
+        own = (
+            f"{sold}_item_sk",
+            f"{sold}_quantity",
+            f"{sold}_promo_sk",
+            f"{sold}_warehouse_sk",
+            f"{sold}_ship_date_sk",
+        )
         same = {name: common[name] for name in row if name.endswith("_sk") and name not in own}
         row |= same | {f"{sold}_{order}_number": number}
         if row.get(f"{sold}_ship_date_sk") and row[f"{sold}_sold_date_sk"]:
@@ -118,4 +127,7 @@ def _returned(draw: Draw, table: str, back: str, sold: str, sale: Row, keys: dic
             row[name] = sale[source]
     amount = next(n for n in row if n.endswith(("_return_amt", "_return_amount")))
     row[amount] = Decimal(draw.random.choice((5, 50, 150, 12000)))
+    for name in ("cr_refunded_cash", "cr_reversed_charge", "cr_store_credit"):
+        if name in row:
+            row[name] = Decimal(draw.random.choice((1, 2, 90)))
     return row

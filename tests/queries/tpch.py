@@ -11,7 +11,20 @@ from tests.queries.hints import Value
 Row = dict[str, Value | None]
 SIZES = {"region": 5, "nation": 12, "supplier": 12, "customer": 20, "part": 20, "partsupp": 60}
 REGIONS = ("AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
-NATIONS = "FRANCE GERMANY BRAZIL CANADA SAUDI_ARABIA INDIA CHINA RUSSIA KENYA PERU IRAN JAPAN".split()
+NATIONS = [
+    "FRANCE",
+    "GERMANY",
+    "BRAZIL",
+    "CANADA",
+    "SAUDI_ARABIA",
+    "INDIA",
+    "CHINA",
+    "RUSSIA",
+    "KENYA",
+    "PERU",
+    "IRAN",
+    "JAPAN",
+]
 REGION_OF = (3, 3, 1, 1, 4, 2, 2, 3, 0, 1, 4, 2)
 
 

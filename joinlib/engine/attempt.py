@@ -34,8 +34,14 @@ class BatchWork(Protocol):
 
     manifest: Manifest  # the unit's after the batch
     closed: bool  # no more rows will be emitted
-    deleted: Sequence[int]  # deletions in the batch, by input
-    unknown: Sequence[int]  # deletions without their row, by input
+
+    @property
+    def deleted(self) -> Sequence[int]:
+        """Deletions in the batch, by input."""
+
+    @property
+    def unknown(self) -> Sequence[int]:
+        """Deletions without their row, by input."""
 
 
 W = TypeVar("W", bound=BatchWork)
@@ -153,7 +159,9 @@ class Attempt(ABC, Generic[W]):
         without a row).
         """
         before, after, own = self.before, work.manifest, self.task.number
-        late = {p.upstream: p.number for p in self.task.stage.inputs if p.settled}  # by the stage of the upsert
+        late = {
+            p.upstream: p.number for p in self.task.stage.inputs if p.settled
+        }  # by the stage of the upsert
         found: list[tuple[int, ...]] = []
         for stage, p in self.task.pipeline.numbered_inputs:
             n = p.number

@@ -1,7 +1,7 @@
 """The way of rows to a stage that reads them, in a map task or in a task of an earlier stage.
 
-    Edge        rows ─► prepared ─► split by unit ─► blocks            joins, window functions
-    GroupEdge   rows ─► partials, one for each group, at the end ─► blocks
+Edge        rows ─► prepared ─► split by unit ─► blocks            joins, window functions
+GroupEdge   rows ─► partials, one for each group, at the end ─► blocks
 """
 
 from collections.abc import Iterator

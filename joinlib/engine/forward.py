@@ -25,8 +25,7 @@ class Forwarder:
         self.reports: list[pa.RecordBatch] = []  # exchange rows without result rows: ticks and receipts
         to = senders(pipeline, task.states, task.tuning, batch)
         self._edges = [
-            edge(pipeline, n, plan, to[n], task.tuning.hash_bits)
-            for n, plan in pipeline.readers(task.number)
+            edge(pipeline, n, plan, to[n], task.tuning.hash_bits) for n, plan in pipeline.readers(task.number)
         ]
 
     def send(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -14,8 +14,8 @@ from joinlib.engine.exchange import receive_partials
 from joinlib.engine.task import JoinTask
 from joinlib.model.bags import bags_of
 from joinlib.model.stage import GroupStage
-from joinlib.state.manifest import Manifest, empty
 from joinlib.state.location import local_folder, unit_folder
+from joinlib.state.manifest import Manifest, empty
 from joinlib.state.unit import locked
 
 

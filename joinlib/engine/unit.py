@@ -21,6 +21,7 @@ from joinlib.state.location import local_folder, unit_folder
 from joinlib.state.manifest import Manifest, empty
 from joinlib.state.unit import hold
 
+
 class UnitTask(Attempt[UnitJoin]):
     """One batch of one unit of a stage."""
 

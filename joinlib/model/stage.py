@@ -140,16 +140,20 @@ class OverStage(_Stateful):
     inputs: tuple[InputPlan, ...]
     over: Over
     units: int
-    changes: bool  # the rows that it emits end with their weights; otherwise they are final
+
+    @property
+    def changes(self) -> bool:
+        """Whether the rows that it emits end with their weights; otherwise they are final."""
+        return self.over.changelog
 
     @property
     def timed(self) -> bool:
         """Whether rows behind the watermark are late, because those before it are final."""
-        return not self.changes
+        return self.over.time is not None
 
     @property
     def final_close(self) -> bool:
-        return not self.changes
+        return self.over.final_close
 
     @property
     def schema(self) -> pa.Schema:
@@ -163,6 +167,13 @@ class OverStage(_Stateful):
 
 
 AnyStage = Stage | GroupStage | OverStage
+
+
+def selected(stage: AnyStage) -> tuple[tuple[str, Expr], ...]:
+    """Return names and values of the columns of a stage's rows."""
+    if isinstance(stage, Stage):
+        return tuple((c.name, c.value) for c in stage.select)
+    return stage.grouping.select if isinstance(stage, GroupStage) else stage.over.select
 
 
 def weighted(schema: pa.Schema) -> pa.Schema:
@@ -259,6 +270,4 @@ class Pipeline:
         for stage in self.stages:
             below = [level[i.upstream] for i in stage.inputs if i.upstream is not None]
             level.append(max(below, default=-1) + 1)
-        return tuple(
-            tuple(n for n, own in enumerate(level) if own == at) for at in range(max(level) + 1)
-        )
+        return tuple(tuple(n for n, own in enumerate(level) if own == at) for at in range(max(level) + 1))

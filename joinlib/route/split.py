@@ -35,7 +35,6 @@ def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 6
     seed: spreads rows without a key; where rows are changes their content does, so that a deletion goes where
     its row went. hash_bits: see `key_hash`.
     """
-
     rows = _passing(plan, rows)
     arrays = _stored(plan, rows)
     if plan.copies:
@@ -79,7 +78,10 @@ def _passing(plan: InputPlan, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def _stored(plan: InputPlan, rows: pa.RecordBatch) -> list[pa.Array]:
     arrays = [_flat(c.value.evaluate(_of(plan, rows), rows.num_rows)) for c in plan.columns]
-    return [*arrays, _flat(rows.column(WEIGHT))] if plan.changes else arrays
+    if not plan.changes:
+        return arrays
+    append = rows.schema.names[-1:] != [WEIGHT]  # rows that only come, beside others that change
+    return [*arrays, pa.array(np.ones(rows.num_rows, np.int64)) if append else _flat(rows.column(WEIGHT))]
 
 
 def _of(plan: InputPlan, rows: pa.RecordBatch) -> Callable[[str], pa.Array]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from joinlib.model.joins import Join, Leaf
-from joinlib.model.stage import Pipeline
+from joinlib.model.stage import Pipeline, Stage
 
 UnitJoins = Sequence[Mapping[str, Any]]  # the figures of each join of one unit, from its receipt
 
@@ -67,6 +67,7 @@ def choosers(pipeline: Pipeline) -> tuple[Chooser, ...]:
     return tuple(
         Chooser(number, place, pipeline.units, inputs)
         for number, stage in enumerate(pipeline.stages)
+        if isinstance(stage, Stage)
         for place, inputs in enumerate(_choices(stage.tree, [plan.alias for plan in stage.inputs]))
     )
 

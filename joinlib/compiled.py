@@ -67,7 +67,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     named = dict.fromkeys(p.source for p in pipeline.inputs)
     sources = tuple(_source(name, spec.inputs[name]) for name in named)
     states = checkpoint / "state"
-    tables = tuple(_table(lookup, document, checkpoint) for lookup in pipeline.lookups)
+    tables = tuple(_table(n, lookup, document, checkpoint) for n, lookup in pipeline.lookups)
     source = SourceTask(
         pipeline,
         sources,
@@ -89,16 +89,16 @@ def _source(name: str, plan: Input) -> SourcePlan:
     return SourcePlan(name, _config(name, plan), plan.arrow_schema, files, size)
 
 
-def _table(lookup: Lookup, document: StreamJoin, checkpoint: Path) -> TableTask:
+def _table(stage: int, lookup: Lookup, document: StreamJoin, checkpoint: Path) -> TableTask:
     name = lookup.table.source
     given = document.spec.inputs[name]
     folder = checkpoint / "tables" / lookup.table.alias
     schema = pa.schema([given.arrow_schema.field(c) for c in lookup.table.read])
     if asked := given.postgres:
-        return TableTask(lookup, PostgresTable(database(name, asked), schema), folder)
+        return TableTask(lookup, PostgresTable(database(name, asked), schema), folder, stage)
     assert given.files is not None
     files = files_of(given.files)
-    return TableTask(lookup, FilesTable(name, files, given.arrow_schema, lookup.table.read), folder)
+    return TableTask(lookup, FilesTable(name, files, given.arrow_schema, lookup.table.read), folder, stage)
 
 
 def with_tables(plan: Compiled, tables: tuple[TableTask, ...]) -> Compiled:

@@ -29,14 +29,18 @@ class SpecError(StreamJoinError):
 
 
 class SqlError(SpecError):
-    """The SQL cannot be run. `line` and `column` count from 1 and point into the SQL text (0: unknown)."""
+    """The SQL cannot be run.
 
-    def __init__(self, message: str, line: int = 0, column: int = 0) -> None:
-        self.message, self.line, self.column = message, line, column
-        super().__init__(f"line {line}, column {column}: {message}" if line else message)
+    `line` and `column` count from 1 and point into the SQL text (0: unknown), or into that of a view of the spec.
+    """
+
+    def __init__(self, message: str, line: int = 0, column: int = 0, view: str = "") -> None:
+        self.message, self.line, self.column, self.view = message, line, column, view
+        named = f"view {view}, " if view else ""
+        super().__init__(f"{named}line {line}, column {column}: {message}" if line else message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (SqlError, (self.message, self.line, self.column))
+        return (SqlError, (self.message, self.line, self.column, self.view))
 
 
 class InputError(StreamJoinError):

@@ -33,7 +33,7 @@ def restore(document: StreamJoin, batch: int | None) -> str:
     checkpoint = document.spec.checkpoint.folder
     if not (checkpoint / "streamjoin.json").exists():
         raise SpecError(f"{near(checkpoint)} holds no checkpoint: nothing to go back to")
-    history = History(checkpoint, pipeline_of(document).operators)
+    history = History(checkpoint, len(pipeline_of(document).stages))
     lock = Lock(checkpoint)
     try:
         _alone(checkpoint)

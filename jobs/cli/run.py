@@ -59,7 +59,7 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     document = document.model_copy(update={"spec": spec})
     plan = compiled(document, options.cores or default_cores())
     pipeline = plan.pipeline
-    inputs, tables = _shown(document, pipeline), tuple(lookup.table.alias for lookup in pipeline.lookups)
+    inputs, tables = _shown(document, pipeline), tuple(lookup.table.alias for _, lookup in pipeline.lookups)
     probes = choosers(pipeline)
     console = Console(file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160)
     for caution in cautions(pipeline):

@@ -29,23 +29,19 @@ from joinlib.aggregate.keys import hashes
 from joinlib.aggregate.members import END, Members, computed, decoded, members
 from joinlib.aggregate.partial import ROWS, merge, nothing, of_distinct
 from joinlib.errors import InputError
+from joinlib.join.watermark import Tick, advance
 from joinlib.model.bags import Bag, bag_of, bags_of
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import HASH, WEIGHT
+from joinlib.model.stage import GroupStage
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
 from joinlib.route import content
 from joinlib.state.manifest import Manifest, Run, SideManifest
-from joinlib.state.manifest import empty as empty_manifest
 from joinlib.state.unit import retire, sweep
 
 # The unit that made it; 0 for partials, or the number of a bag from 1 on; the rows.
 Block = tuple[int, int, pa.RecordBatch]
-
-
-def empty() -> Manifest:
-    """Return the state before the first batch."""
-    return empty_manifest(1, 1)
 
 
 class GroupUnit:
@@ -55,9 +51,13 @@ class GroupUnit:
     """
 
     def __init__(
-        self, grouping: Grouping, unit: int, folder: Path, tuning: Tuning, manifest: Manifest
+        self, stage: GroupStage, unit: int, folder: Path, tuning: Tuning, manifest: Manifest
     ) -> None:
-        self.grouping, self.unit, self.tuning, self.manifest = grouping, unit, tuning, manifest
+        self.inputs, self.grouping = stage.inputs, stage.grouping
+        grouping = stage.grouping
+        self.unit, self.tuning, self.manifest = unit, tuning, manifest
+        self.closed = manifest.watermark == ALWAYS
+        self.deleted = self.unknown = (0,) * len(stage.inputs)  # deletions are counted in the groups
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder, manifest)
         sides = dict(enumerate(manifest.sides))
@@ -68,14 +68,16 @@ class GroupUnit:
             for at, bag in enumerate(bags_of(grouping), 1)
         }
 
-    def run(self, batch: int, blocks: Sequence[Block], watermark: int) -> Iterator[pa.RecordBatch]:
-        """Yield the result rows of the batch and write the new state.
-
-        watermark: that of the join, µs; ALWAYS means that the inputs are closed.
-        """
+    def run(self, batch: int, blocks: Sequence[Block], ticks: Sequence[Tick]) -> Iterator[pa.RecordBatch]:
+        """Yield the result rows of the batch and write the new state."""
         before = self.manifest
         part, more = self._arrived(sorted(blocks, key=lambda b: b[:2]), first=before.batch < 0)
-        after = max(watermark, before.watermark)
+        part, more = self._in_time(part, more)
+        known = [p.upstream is not None or p.source_time is not None for p in self.inputs]
+        delays = [p.delay_us for p in self.inputs]
+        ticks = [t if self.grouping.final_close else replace(t, closed=False) for t in ticks]
+        after, highest = advance(before.watermark, before.highest, delays, ticks, known)
+        self.closed = after == ALWAYS
         if self.grouping.final_close:
             self._add(part, more)
             if after > before.watermark and (bound := self._bound(after)) != NEVER:
@@ -84,7 +86,36 @@ class GroupUnit:
             yield self._changed(part, more, first=before.batch < 0)
         for stored in (self.groups, *self.bags.values()):
             stored.write(batch, self.tuning.file_bytes)
-        self.manifest = self._committed(before, batch, after)
+        self.manifest = replace(
+            self._committed(before, batch, after),
+            highest=highest,
+            rows=self._counted(before.rows, ticks, "rows"),
+            late=(before.late[0] + self._late, *before.late[1:]),
+            bad=self._counted(before.bad, ticks, "bad"),
+        )
+
+    def _counted(self, before: Sequence[int], ticks: Sequence[Tick], field: str) -> tuple[int, ...]:
+        """Add up what the ticks say, in one unit: all units are told the same."""
+        more = [sum(getattr(t, field) for t in ticks if t.input == n) for n in range(len(before))]
+        return tuple(n + (m if self.unit == 0 else 0) for n, m in zip(before, more, strict=True))
+
+    def _in_time(
+        self, part: pa.RecordBatch, more: dict[Bag, pa.RecordBatch]
+    ) -> tuple[pa.RecordBatch, dict[Bag, pa.RecordBatch]]:
+        """Drop what is for groups that have been emitted for good, and count its rows."""
+        self._late = 0
+        release, bound = self.grouping.release, self._bound(self.manifest.watermark)
+        if release is None or not self.grouping.final_close or bound == NEVER:
+            return part, more
+        kept = pc.greater_equal(number(part.column(release.key)), bound).fill_null(True)
+        late = part.filter(pc.invert(kept))
+        if not late.num_rows:
+            return part, more
+        self._late = int(pc.sum(late.column(ROWS)).as_py())
+        return part.filter(kept), {
+            bag: rows.filter(pc.greater_equal(number(rows.column(release.key)), bound).fill_null(True))
+            for bag, rows in more.items()
+        }
 
     def _arrived(
         self, blocks: Sequence[Block], first: bool

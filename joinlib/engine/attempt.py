@@ -5,50 +5,61 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
 from joinlib import fault
+from joinlib.engine.exchange import receipt_row
 from joinlib.engine.frames import frames
 from joinlib.engine.receipt import Receipt
 from joinlib.engine.task import JoinTask
 from joinlib.errors import NOTE, StateError
 from joinlib.metric.cgroup import recent
 from joinlib.model.time import NEVER
+from joinlib.route.slots import slots
 from joinlib.sink.sink import Sink
 from joinlib.state.manifest import Manifest, decode
 from joinlib.state.unit import held
+
+if TYPE_CHECKING:
+    from joinlib.engine.forward import Forwarder
 
 Arrived = Iterable[Sequence[Any]]  # exchange rows of one unit
 Save = Callable[[bytes, Iterable[str]], None]  # an encoded manifest, and the files that are new in it
 
 
 class BatchWork(Protocol):
-    """The computation of one batch in one unit.
+    """The computation of one batch in one unit; all is valid once the whole result has been consumed."""
 
-    `manifest` is the unit's manifest after the batch, valid once the whole result has been consumed.
-    """
+    manifest: Manifest  # the unit's after the batch
+    closed: bool  # no more rows will be emitted
 
-    manifest: Manifest
+    @property
+    def deleted(self) -> Sequence[int]:
+        """Deletions in the batch, by input."""
+
+    @property
+    def unknown(self) -> Sequence[int]:
+        """Deletions without their row, by input."""
 
 
 W = TypeVar("W", bound=BatchWork)
+_UNHEARD = 0, 0, 0, 0, NEVER, 0, 0  # the figures of an input that another stage reads
 
 
 class Attempt(ABC, Generic[W]):
     """One batch of one unit.
 
-    `saved` is the unit's encoded manifest after the previous batch. For the very first batch it is None, and
-    the unit starts with `new`.
+    `saved` is the unit's encoded manifest after the previous batch; None for the very first batch.
     """
 
     done: str  # the fault-injection point between the result and the manifest
 
-    def __init__(self, task: JoinTask, unit: int, batch: int, saved: bytes | None, new: Manifest) -> None:
+    def __init__(self, task: JoinTask, unit: int, batch: int, saved: bytes | None) -> None:
         self.started = time.perf_counter()
         self.task, self.unit, self.batch = task, unit, batch
-        self.before = decode(saved) if saved else new
+        self.before = decode(saved) if saved else self.new()
         if self.before.batch >= batch:
             raise StateError(
                 f"unit {self.unit} of stage {task.number} is at batch {self.before.batch}, Spark at {batch}:"
@@ -65,8 +76,24 @@ class Attempt(ABC, Generic[W]):
             raise
 
     @abstractmethod
+    def new(self) -> Manifest:
+        """Return the unit's manifest before the first batch."""
+
+    @abstractmethod
     def working(self, arrived: Arrived) -> AbstractContextManager[tuple[Iterator[pa.RecordBatch], W]]:
         """Yield the result rows and the work that computes them, holding the unit's files meanwhile."""
+
+    def onward(self, arrived: Arrived, save: Save, onward: "Forwarder") -> Iterator[pa.RecordBatch]:
+        """Yield the result for later stages; give `onward` the watermark and, if wanted, the receipt."""
+        task = self.task
+        with self.named(), self.working(arrived) as (result, work):
+            yield from result
+            if self.unit == 0:  # time is the same in all units, so one speaks for all
+                onward.time(work.manifest.watermark, work.closed)
+            if task.sink.kind != "rows":
+                slot, receipt = slots(task.pipeline.units)[self.unit], self.figures(work, 0, ())
+                onward.reports.append(receipt_row(slot, len(task.pipeline.stages), receipt.encode()))
+            self.end(work, save)
 
     def frames(self, arrived: Arrived, save: Save) -> Iterator[pa.RecordBatch]:
         """Yield the result in frames of bounded size; save the manifest after the last one is consumed."""
@@ -95,22 +122,10 @@ class Attempt(ABC, Generic[W]):
         save(work.manifest.encode(), work.manifest.files - self.before.files)
 
     def figures(self, work: W, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
-        """Build the unit's receipt.
-
-        Figures that every unit has are computed here. `own` holds those of the subclass; figures per input
-        that it does not give are zero.
-        """
-        after, container, nothing = work.manifest, recent(), (0,) * len(self.task.pipeline.numbered_inputs)
-        alive, never = held(after), (NEVER,) * len(nothing)
-        unsaid = {
-            "rows_in": nothing,
-            "late": nothing,
-            "late_total": nothing,
-            "bad": nothing,
-            "deleted": nothing,
-            "unknown": nothing,
-            "highest": never,
-        }
+        """Build the unit's receipt. `own` holds the figures of the subclass."""
+        after, container = work.manifest, recent()
+        alive = held(after)
+        rows_in, late, late_total, bad, highest, deleted, unknown = zip(*self._of_inputs(work), strict=True)
         return Receipt(
             unit=self.task.number * self.task.pipeline.units + self.unit,
             batch=self.batch,
@@ -127,5 +142,36 @@ class Attempt(ABC, Generic[W]):
             executor=os.environ.get("SPARK_EXECUTOR_ID", ""),
             working_set=container.working_set,
             memory_limit=container.limit,
-            **{**unsaid, "index_bytes": 0, **own},
+            rows_in=rows_in,
+            late=late,
+            late_total=late_total,
+            bad=bad,
+            highest=highest,
+            deleted=deleted,
+            unknown=unknown,
+            **{"index_bytes": 0, **own},
         )
+
+    def _of_inputs(self, work: W) -> list[tuple[int, ...]]:
+        """Return the figures of every input that is read from a source.
+
+        Each is (rows, late rows, late rows in total, bad messages, highest event time, deletions, deletions
+        without a row).
+        """
+        before, after, own = self.before, work.manifest, self.task.number
+        late = {
+            p.upstream: p.number for p in self.task.stage.inputs if p.settled
+        }  # by the stage of the upsert
+        found: list[tuple[int, ...]] = []
+        for stage, p in self.task.pipeline.numbered_inputs:
+            n = p.number
+            if stage == own:
+                rows, bad = after.rows[n] - before.rows[n], after.bad[n] - before.bad[n]
+                lost = after.late[n] - before.late[n], after.late[n]
+                found.append((rows, *lost, bad, after.highest[n], work.deleted[n], work.unknown[n]))
+            elif stage in late:
+                n = late[stage]
+                found.append((0, after.late[n] - before.late[n], after.late[n], *_UNHEARD[3:]))
+            else:
+                found.append(_UNHEARD)
+        return found

@@ -116,9 +116,13 @@ class Composer:
         seen = end.get("tables", {})
         if tables := self._tables():
             tables.ensure(seen)
-        numbers = {t.alias: t.lookup.table.number for t in self.task.tables}
+        known = {t.alias: t for t in self.task.tables}
+        versions: dict[int, list[tuple[int, int]]] = {}
+        for alias, version in seen.items():
+            table = known[alias]
+            versions.setdefault(table.stage, []).append((table.lookup.table.number, version))
         route = end.get("route")
-        first = ticks, tuple((numbers[alias], version) for alias, version in seen.items())
+        first = ticks, tuple((stage, tuple(pairs)) for stage, pairs in versions.items())
         return [
             MapInput(_by_source(group), *(first if at == 0 else ((), ())), self._numbers(group), route)
             for at, group in enumerate(groups)

@@ -45,13 +45,13 @@ class Sender:
     def __init__(
         self, pipeline: Pipeline, number: int, spool: Spool | None = None, way: Router | None = None
     ) -> None:
-        """Send to the units of stage `number`; the number after the last stage means the units of groups.
+        """Send to the units of stage `number`.
 
         `way` routes rows to units; by default, without counting them.
         """
         self.number, self.spool = number, spool
         self.slots = slots(pipeline.units)
-        self.way = way or default_router(pipeline.units, pipeline.route(number))
+        self.way = way or default_router(pipeline.units, pipeline.stages[number].route)
 
     def split(self, number: int, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         """Split rows of input `number` by unit. Returns exchange rows, or None if there are no rows.

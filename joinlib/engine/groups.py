@@ -8,13 +8,14 @@ import pyarrow as pa
 from joinlib import fault
 from joinlib.aggregate import bag as bags
 from joinlib.aggregate.partial import schema
-from joinlib.aggregate.unit import GroupUnit, empty
+from joinlib.aggregate.unit import GroupUnit
 from joinlib.engine.attempt import Arrived, Attempt
 from joinlib.engine.exchange import receive_partials
 from joinlib.engine.task import JoinTask
 from joinlib.model.bags import bags_of
-from joinlib.model.time import ALWAYS, NEVER
+from joinlib.model.stage import GroupStage
 from joinlib.state.location import local_folder, unit_folder
+from joinlib.state.manifest import Manifest, empty
 from joinlib.state.unit import locked
 
 
@@ -24,9 +25,12 @@ class GroupTask(Attempt[GroupUnit]):
     done = "grouped"
 
     def __init__(self, task: JoinTask, unit: int, batch: int, saved: bytes | None) -> None:
-        super().__init__(task, unit, batch, saved, empty())
-        assert task.grouping is not None
-        self.grouping = task.grouping
+        assert isinstance(task.stage, GroupStage)
+        self.stage, self.grouping = task.stage, task.stage.grouping
+        super().__init__(task, unit, batch, saved)
+
+    def new(self) -> Manifest:
+        return empty(1, len(self.stage.inputs))
 
     @contextmanager
     def working(self, arrived: Arrived) -> Iterator[tuple[Iterator[pa.RecordBatch], GroupUnit]]:
@@ -34,9 +38,8 @@ class GroupTask(Attempt[GroupUnit]):
         segments = unit_folder(self.task.state, self.unit)
         stored = [bags.schema(self.grouping, bag) for bag in bags_of(self.grouping)]
         parts, ticks = receive_partials(arrived, [schema(self.grouping), *stored])
-        watermark = max((ALWAYS if t.closed else t.highest for t in ticks), default=NEVER)
         locks = local_folder(self.task.state)
         locks.mkdir(parents=True, exist_ok=True)
         with locked(locks / f"{segments.name}.lock"):
-            unit = GroupUnit(self.grouping, self.unit, segments, self.task.tuning, self.before)
-            yield unit.run(self.batch, parts, watermark), unit
+            unit = GroupUnit(self.stage, self.unit, segments, self.task.tuning, self.before)
+            yield unit.run(self.batch, parts, ticks), unit

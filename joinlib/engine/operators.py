@@ -1,6 +1,6 @@
 """Processes the exchange rows of a partition: results go to a sink, out as rows, or to the next stage."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import pyarrow as pa
@@ -16,14 +16,24 @@ from joinlib.sink.sink import open_sink
 Batches = Iterator[pa.RecordBatch]
 
 
-def forwarded(turn: Turn, batches: Batches) -> Batches:
-    """Yield the rows of an inner stage as exchange rows; rows for later stages pass through unchanged."""
-    own = []
+def forwarded(turns: Sequence[Turn], batches: Batches) -> Batches:
+    """Yield the rows of inner stages as exchange rows; rows for later stages pass through unchanged.
+
+    `turns`: of all stages of a level.
+    """
+    own: list[list[pa.RecordBatch]] = [[] for _ in turns]
     for batch in batches:
-        mine, passing = split_by_stage(batch, turn.task.number)
-        own.append(mine)
+        passing = batch
+        for turn, rows in zip(turns, own, strict=True):
+            mine, passing = split_by_stage(passing, turn.task.number)
+            rows.append(mine)
         if passing.num_rows:
             yield passing
+    for turn, rows in zip(turns, own, strict=True):
+        yield from _forwarded(turn, rows)
+
+
+def _forwarded(turn: Turn, own: list[pa.RecordBatch]) -> Batches:
     onward = Forwarder(turn.task, turn.batch, turn.partition)
     made = (turn.unit(unit).onward(rows, save, onward) for unit, rows, save in turn.units(own))
     yield from onward.send(chain.from_iterable(made))
@@ -51,7 +61,7 @@ def receipts(turn: Turn, attempt: int, batches: Batches) -> Batches:
         attempt=attempt,
     )
     for unit, rows, save in turn.units(own):
-        made, block = turn.result(unit).receipt(rows, save, sink)
+        made, block = turn.unit(unit).receipt(rows, save, sink)
         told.append((made.encode(), block))
     sink.close()
     fault.point("written", turn.batch)
@@ -62,6 +72,6 @@ def receipts(turn: Turn, attempt: int, batches: Batches) -> Batches:
 def results(turn: Turn, schema: pa.Schema, batches: Batches) -> Batches:
     """Yield the results as rows of `schema`; those that change say how, in `_change_type`."""
     for unit, rows, save in turn.units(batches):
-        for frame in shown(turn.result(unit).frames(rows, save), turn.task.sink):
+        for frame in shown(turn.unit(unit).frames(rows, save), turn.task.sink):
             yield frame.cast(schema)
     turn.end()

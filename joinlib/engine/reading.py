@@ -8,9 +8,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from joinlib.engine.exchange import Sender
+from joinlib.engine.edge import edge, senders
 from joinlib.engine.sources import MapInput, SourceTask
-from joinlib.engine.splitter import exchange_rows, numbered, spool
+from joinlib.engine.splitter import exchange_rows, numbered
 from joinlib.errors import NOTE
 from joinlib.model.inputs import read_columns
 from joinlib.route import biclique, hotspot
@@ -21,19 +21,20 @@ from joinlib.source import reader
 
 def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.RecordBatch]:
     """Read one part of `batch` and yield its exchange rows."""
-    way, first = _way(task, part), dict(part.first)
-    aside, pipeline = spool(task.states, task.tuning, batch), task.pipeline
-    senders = [Sender(pipeline, n, aside, None if n else way) for n in range(len(pipeline.stages))]
+    way, first, pipeline = _way(task, part), dict(part.first), task.pipeline
+    to = senders(pipeline, task.states, task.tuning, batch, {0: way})
     readers = {s.name: reader(s.config, s.schema) for s in task.sources}
     for name, slices in part.reads:
-        plans = [(p, senders[n]) for n, p in pipeline.numbered_inputs if p.source == name]
-        rows = readers[name].read_many(slices, read_columns(p for p, _ in plans))
-        batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, slices[0].index << 20)
+        bits = task.tuning.hash_bits
+        ways = [edge(pipeline, n, p, to[n], bits) for n, p in pipeline.numbered_inputs if p.source == name]
+        rows = readers[name].read_many(slices, read_columns(e.plan for e in ways))
+        origin = slices[0].index << 20
+        batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, origin)
         if name in first:
             batches = numbered(batches, first[name])
-        bits, bad = task.tuning.hash_bits, partial(getattr, readers[name], "bad")
+        bad = partial(getattr, readers[name], "bad")
         try:
-            yield from exchange_rows(batches, plans, bits, bad)
+            yield from exchange_rows(batches, ways, origin, bad)
         except Exception as error:
             error.add_note(f"{NOTE}input {name}")
             raise
@@ -41,12 +42,11 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
         if census.counts.any():
             name, slices = part.reads[0]
             census.write(task.census / folder, f"{name}-{slices[0].index}")
-    for sender, ticks in zip(senders, part.ticks, strict=False):
+    for sender, ticks in zip(to, part.ticks, strict=False):
         if ticks:
             yield sender.ticks(ticks)
-    if part.versions:
-        looking = next(n for n, stage in enumerate(pipeline.stages) if stage.lookups)
-        yield senders[looking].versions(part.versions)
+    for number, versions in part.versions:
+        yield to[number].versions(versions)
 
 
 def _way(task: SourceTask, part: MapInput) -> Router:

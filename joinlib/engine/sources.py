@@ -9,7 +9,7 @@ import pyarrow as pa
 from joinlib.join.watermark import Tick
 from joinlib.lookup.task import TableTask
 from joinlib.model.joins import Leaf
-from joinlib.model.stage import Pipeline, Stage
+from joinlib.model.stage import AnyStage, Pipeline, Stage
 from joinlib.model.tuning import Tuning
 from joinlib.source import Config, KafkaConfig, Slice
 
@@ -37,17 +37,19 @@ class SourceTask:
     tasks: int  # map tasks per batch
     states: Path  # folder of all stages' segments
     tuning: Tuning
-    tables: tuple[TableTask, ...] = ()  # one per lookup of the last stage
+    tables: tuple[TableTask, ...] = ()  # one per lookup
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> AnyStage:
         """The first stage. Hot keys are split only in a query of one stage."""
         return self.pipeline.stages[0]
 
     @property
     def routed(self) -> bool:
         """Whether rows may go to any unit and hot keys to several, because no row of the stream is stored."""
-        return isinstance(self.stage.tree, Leaf) and bool(self.stage.inputs[0].keys) and self.stage.units > 1
+        stage = self.stage
+        alone = isinstance(stage, Stage) and isinstance(stage.tree, Leaf) and bool(stage.inputs[0].keys)
+        return alone and stage.units > 1
 
     @property
     def split(self) -> bool:
@@ -75,6 +77,7 @@ class MapInput:
 
     reads: tuple[tuple[str, tuple[Slice, ...]], ...]
     ticks: tuple[tuple[Tick, ...], ...]  # by stage
-    versions: tuple[tuple[int, int], ...] = ()  # (number of a lookup, version of its table)
+    # By stage: pairs (number of a lookup, version of its table).
+    versions: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
     first: tuple[tuple[str, int], ...] = ()  # (source whose rows are numbered, number of its first row)
     route: dict[str, Any] | None = None  # the rule, or rules, that split hot keys; None: the hashes' top bits

@@ -1,24 +1,21 @@
 """Turns rows of one source into exchange rows: prepare, note the highest event time, split by unit."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.engine.exchange import Sender, Spool
+from joinlib.engine.edge import Edge
 from joinlib.join.watermark import Tick
-from joinlib.model.inputs import ORDINAL, InputPlan
+from joinlib.model.inputs import ORDINAL
 from joinlib.model.time import NEVER
-from joinlib.model.tuning import Tuning
-from joinlib.route.split import prepare
 
 
 def exchange_rows(
     batches: Iterable[tuple[int, pa.RecordBatch]],
-    plans: Sequence[tuple[InputPlan, Sender]],
-    hash_bits: int,
+    edges: Sequence[Edge],
+    origin: int,
     bad: Callable[[], int] = lambda: 0,
 ) -> Iterator[pa.RecordBatch]:
     """Yield exchange rows for every input over one source, then one tick for each.
@@ -28,26 +25,26 @@ def exchange_rows(
 
     Args:
         batches: Pairs (sequence number, rows of the source).
-        plans: The inputs over the source (two in a self-join), each with the sender of its stage.
-        hash_bits: Bits of the key's hash that are kept.
+        edges: The ways to the inputs over the source (two in a self-join).
+        origin: Tells the slices that are read apart from others of the source.
         bad: Returns the number of messages that could not be decoded; called once, at the end.
     """
-    counts = [0] * len(plans)
-    highest = [NEVER] * len(plans)
+    counts = [0] * len(edges)
+    highest = [NEVER] * len(edges)
     for sequence, rows in batches:
-        for at, (plan, sender) in enumerate(plans):
+        for at, edge in enumerate(edges):
             counts[at] += rows.num_rows
-            if (time := plan.source_time) is not None:
+            if (time := edge.plan.source_time) is not None:
                 highest[at] = max(highest[at], _highest(rows.column(time)))
-            blocks = sender.split(plan.number, sequence, prepare(plan, rows, sequence, hash_bits))
-            if blocks is not None:
-                yield blocks
+            yield from edge.rows(sequence, rows)
+    for edge in edges:
+        yield from edge.end(origin)
     left_out = bad()
-    for sender in dict.fromkeys(sender for _, sender in plans):
+    for sender in dict.fromkeys(edge.sender for edge in edges):
         ticks = [
-            Tick(plan.number, h, c, left_out)
-            for (plan, its), h, c in zip(plans, highest, counts, strict=True)
-            if its is sender and (c or left_out)
+            Tick(edge.plan.number, h, c, left_out)
+            for edge, h, c in zip(edges, highest, counts, strict=True)
+            if edge.sender is sender and (c or left_out)
         ]
         if ticks:
             yield sender.ticks(ticks)
@@ -66,11 +63,6 @@ def with_numbers(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
     """Append a column of row numbers, which count from `first` on."""
     numbers = pa.array(np.arange(first, first + rows.num_rows))
     return pa.record_batch([*rows.columns, numbers], names=[*rows.schema.names, ORDINAL])
-
-
-def spool(states: Path, tuning: Tuning, batch: int | None) -> Spool | None:
-    """Return where a map task of `batch` may write large blocks; None outside of a batch."""
-    return Spool(states, batch, tuning.spool_bytes) if batch is not None else None
 
 
 def _highest(times: pa.Array) -> int:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from joinlib.lookup.task import TableTask
-from joinlib.model.grouping import Grouping
-from joinlib.model.stage import Pipeline, Stage
+from joinlib.model.stage import AnyStage, Pipeline
 from joinlib.model.tuning import Tuning
 from joinlib.sink.config import SinkConfig
 from joinlib.state import epochs
@@ -25,13 +24,13 @@ class JoinTask:
     states: Path  # folder of all stages' segments
     tuning: Tuning
     sink: SinkConfig
-    tables: tuple[TableTask, ...] = ()  # one per lookup of the last stage
-    number: int = 0  # the stage's; the number after the last stage means the groups
+    tables: tuple[TableTask, ...] = ()  # one per lookup
+    number: int = 0  # the stage's
     run: str = ""  # id of the run, since worker processes may outlive it
     epoch: int = epochs.NONE  # the run's: tasks of an earlier epoch are fenced off
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> AnyStage:
         return self.pipeline.stages[self.number]
 
     @property
@@ -41,19 +40,9 @@ class JoinTask:
 
     @property
     def looked_up(self) -> tuple[TableTask, ...]:
-        """The tables that this stage's rows are enriched with: only one stage has any."""
-        return self.tables if self.stage.lookups else ()
+        """The tables that this stage's rows are enriched with."""
+        return tuple(table for table in self.tables if table.stage == self.number)
 
-    @property
-    def grouping(self) -> Grouping | None:
-        """The groups that this operator keeps, if it is the one after the stages; otherwise None."""
-        return self.pipeline.grouping if self.number == len(self.pipeline.stages) else None
-
-    @property
-    def grouped(self) -> bool:
-        """Whether this stage's rows become partials, because the operator after it keeps groups."""
-        return self.pipeline.grouping is not None and self.number == len(self.pipeline.stages) - 1
-
-    def chain(self) -> "tuple[JoinTask, ...]":
-        """Return the task of every stage, and that of the groups."""
-        return tuple(replace(self, number=n) for n in range(self.pipeline.operators))
+    def levels(self) -> "tuple[tuple[JoinTask, ...], ...]":
+        """Return the tasks of every stage, by level."""
+        return tuple(tuple(replace(self, number=n) for n in level) for level in self.pipeline.levels)

@@ -15,9 +15,7 @@ from joinlib.state.location import unit_folder
 from joinlib.state.manifests import Manifests
 
 if TYPE_CHECKING:
-    from joinlib.engine.attempt import Save
-    from joinlib.engine.groups import GroupTask
-    from joinlib.engine.unit import UnitTask
+    from joinlib.engine.attempt import Attempt, Save
 
 
 class Turn:
@@ -50,19 +48,11 @@ class Turn:
                 raise StateError(f"unit {unit} has come to partition {self.partition} of {self.partitions}")
             yield unit, by_slot.pop(slot), partial(self._save, unit)
 
-    def unit(self, unit: int) -> "UnitTask":
+    def unit(self, unit: int) -> "Attempt[Any]":
         """Return the unit as it was before this batch."""
-        from joinlib.engine.unit import UnitTask
+        from joinlib.engine.kinds import attempt
 
-        return UnitTask(self.task, unit, self.batch, self.saved.get(unit))
-
-    def result(self, unit: int) -> "UnitTask | GroupTask":
-        """Return the unit of the last operator, whose rows are the result."""
-        if self.task.grouping is None:
-            return self.unit(unit)
-        from joinlib.engine.groups import GroupTask
-
-        return GroupTask(self.task, unit, self.batch, self.saved.get(unit))
+        return attempt(self.task, unit, self.batch, self.saved.get(unit))
 
     def end(self) -> None:
         """Write the manifests of all units: the batch counts from here on."""

@@ -103,7 +103,7 @@ class UnitJoin:
         )
         arrived, late = self._arrived(blocks, before)
         if isinstance(self.root, Leaf):
-            yield from (Tuples(Picked(part.rows)) for part in arrived[self.root.input])
+            yield from (Tuples(Picked(part.rows)) for parts in arrived for part in parts)
         else:
             yield from self._operate(self.root, batch, arrived, before, after)
         known, started = self.manifest, time.perf_counter()

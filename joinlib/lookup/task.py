@@ -18,9 +18,11 @@ class TableTask:
     lookup: Lookup
     reader: "PostgresTable | FilesTable | None"
     folder: Path  # holds its versions
+    stage: int = 0  # the number of the stage that looks it up
 
     @property
     def alias(self) -> str:
+        """Its name, unique in the query."""
         return self.lookup.table.alias
 
     @property

@@ -18,30 +18,56 @@ from joinlib.model.bounds import describe
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Join, Leaf, Lookup
-from joinlib.model.stage import Pipeline, Stage
+from joinlib.model.maps import Map
+from joinlib.model.over import Over
+from joinlib.model.stage import AnyStage, GroupStage, Pipeline, Stage
 
 _NEW = "this needs a new checkpoint"
 
 
-def fingerprint(plan: Stage | Pipeline) -> dict[str, Any]:
+def fingerprint(plan: AnyStage | Pipeline) -> dict[str, Any]:
     """Return a plan's fingerprint as plain values, fit for JSON.
 
     A stage has the same fingerprint alone and as the only stage of a pipeline.
     """
-    if isinstance(plan, Stage):
-        return _stage(plan)
+    if not isinstance(plan, Pipeline):
+        return _any(plan)
     if len(plan.stages) == 1:
-        found = _stage(plan.last)
-    else:
-        found = {
-            "version": PLAN.writes,
-            "units": plan.units,
-            "stages": [_stage(stage) for stage in plan.stages],
-        }
-    if plan.grouping is None:
-        return found
-    tables = {"tables": [_lookup(asked) for asked in plan.lookups]} if plan.lookups else {}
-    return {**found, "groups": _groups(plan.grouping), **tables}
+        return _any(plan.last)
+    return {
+        "version": PLAN.writes,
+        "units": plan.units,
+        "stages": [{**_any(stage), **_tables(stage, last=stage is plan.last)} for stage in plan.stages],
+    }
+
+
+def _any(stage: AnyStage) -> dict[str, Any]:
+    if isinstance(stage, Stage):
+        return _stage(stage)
+    own = (
+        {"groups": _groups(stage.grouping)} if isinstance(stage, GroupStage) else {"over": _over(stage.over)}
+    )
+    return {
+        "version": PLAN.writes,
+        "units": stage.units,
+        "inputs": [_input(i) for i in stage.inputs],
+        **own,
+    }
+
+
+def _tables(stage: AnyStage, *, last: bool) -> dict[str, Any]:
+    """Return what later stages have stored of tables: those of the last stage may change."""
+    return {} if last or not stage.lookups else {"tables": [_lookup(asked) for asked in stage.lookups]}
+
+
+def _over(over: Over) -> dict[str, Any]:
+    return {
+        "columns": [[n, name(kind)] for n, kind in over.columns],
+        "partition": list(over.partition),
+        "of": [c.sql for c in over.calls],
+        "mode": "changelog" if over.changelog else "append",
+        "qualify": _sql(over.qualify),
+    }
 
 
 def _lookup(lookup: Lookup) -> dict[str, Any]:
@@ -100,6 +126,15 @@ def _input(plan: InputPlan) -> dict[str, Any]:
         "time": plan.time,
         "null_keys": plan.keep_null_keys,
         **({"changes": True} if plan.changes else {}),
+        **({"maps": [_map(step) for step in plan.maps]} if plan.maps else {}),
+    }
+
+
+def _map(step: Map) -> dict[str, Any]:
+    return {
+        "filter": _sql(step.filter),
+        "expands": [[e.value.sql, list(e.columns), e.outer] for e in step.expands],
+        "columns": {n: value.sql for n, value in step.columns},
     }
 
 
@@ -124,7 +159,7 @@ def _sql(value: Expr | None) -> str | None:
     return None if value is None else value.sql
 
 
-_BEHIND = "groups", "tables"  # fields that follow the stages
+_OWN = "groups", "over", "tables"  # fields that some stages have
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -137,16 +172,7 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
         yield why
         return
     if "stages" in old:
-        yield from _strange(old, ("version", "units", "stages", *_BEHIND))
-    if old.get("groups") != new.get("groups"):
-        yield f"the groups, their aggregates, HAVING or output.mode were different; {_NEW}"
-        return
-    if old.get("tables") != new.get("tables"):
-        yield (
-            "the rows that were grouped were joined with other tables, or in another way (older versions"
-            f" left tables out); {_NEW}"
-        )
-        return
+        yield from _strange(old, ("version", "units", "stages"))
     stages = [plan.get("stages", [plan]) for plan in (old, new)]
     if len(stages[0]) != len(stages[1]):
         was, now = map(len, stages)
@@ -166,12 +192,21 @@ def _strange(old: dict[str, Any], known: Iterable[str]) -> Iterator[str]:
 
 
 def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    yield from _strange(old, {*new, *_BEHIND, "eager"})
+    yield from _strange(old, {*new, *_OWN, "tree", "route", "eager"})
+    if old.get("groups") != new.get("groups"):
+        yield f"the groups, their aggregates, HAVING or output.mode were different; {_NEW}"
+        return
+    if old.get("over") != new.get("over"):
+        yield f"the window functions (OVER) or output.mode were different; {_NEW}"
+        return
+    if old.get("tables") != new.get("tables"):
+        yield f"its rows were joined with other tables, or in another way; {_NEW}"
+        return
     if old.get("eager") != new.get("eager"):
         yield f"whether outer joins wait for partners was different (output.mode); {_NEW}"
     if old["units"] != new["units"]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
-    if old.get("route") != new["route"]:
+    if old.get("route") != new.get("route"):
         yield (
             "rows were routed in another way (join.strategy, join.subgroups); set it back, or start a new"
             " checkpoint"
@@ -183,12 +218,15 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
         return
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
         yield from _input_differences(before, after)
-    yield from _tree_differences(old["tree"], new["tree"])
+    yield from _tree_differences(old.get("tree"), new.get("tree"))
 
 
 def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     alias = new["alias"]
-    yield from _strange(old, {*new, "changes"})
+    yield from _strange(old, {*new, "changes", "maps"})
+    if old.get("maps") != new.get("maps"):
+        yield f"what is computed of {alias} before it is read was different; {_NEW}"
+        return
     if old.get("changes") != new.get("changes"):
         yield f"whether rows of {alias} may be deleted has changed (changes, upsert); {_NEW}"
     yield from _column_differences(alias, old["columns"], new["columns"])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from joinlib.expr import Expr
+from joinlib.model.maps import Map
 
 HASH = "$hash"  # first column of every block: the hash of the row's key
 WEIGHT = "$weight"  # last column of rows that are changes: +n came, -n went; int64, never 0 or NULL
@@ -52,6 +53,8 @@ class InputPlan:
     changes: bool = False  # rows end with their weights; False: rows only come
     skip_unknown: bool = False  # a deletion without its row is left out and counted; False: it is an error
     null_is_value: bool = False  # rows are routed by a result's key, in which NULL is a value like others
+    maps: tuple[Map, ...] = ()  # what becomes of rows before they are filtered
+    clock: str | None = None  # the source's column whose highest value says how far it has been read
     settled: bool = False  # of upstream rows: those behind the watermark are late, as those of a source are
 
     @property
@@ -67,7 +70,7 @@ class InputPlan:
     @property
     def source_time(self) -> str | None:
         """The source's column that holds the event time."""
-        return self.time and self.time.removeprefix(f"{self.alias}.")
+        return self.clock or (self.time and self.time.removeprefix(f"{self.alias}."))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ Index = Literal["hash", "sorted", "scan"]  # by key hash, by order, or every row
 
 @dataclass(frozen=True)
 class Leaf:
-    """An input of the stage, by its number."""
+    """An input of the stage, by its number. As the whole tree of a stage: all its inputs, which have the same columns."""
 
     input: int
 

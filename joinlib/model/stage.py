@@ -1,7 +1,15 @@
-"""The stages of a query, each with inputs, a tree of joins and a select list; frozen and picklable."""
+"""The stages of a query, a graph: each reads sources and earlier stages; frozen and picklable.
+
+    Stage        joins, and lookups of tables, with a select list
+    GroupStage   groups and their aggregates
+    OverStage    window functions over partitions
+
+The rows of a stage may be read by several later ones; those of the last are the result.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -10,6 +18,7 @@ from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import WEIGHT, Biclique, InputPlan
 from joinlib.model.joins import Index, Join, Leaf, Lookup
 from joinlib.model.operator import Operator
+from joinlib.model.over import Over
 from joinlib.model.side import SideConfig
 
 
@@ -28,7 +37,7 @@ def above(select: tuple[OutputColumn, ...], lookups: tuple[Lookup, ...]) -> tupl
 
 @dataclass(frozen=True)
 class Stage:
-    """One stateful operator."""
+    """Joins by one key, and lookups of tables for their rows."""
 
     inputs: tuple[InputPlan, ...]
     tree: Join | Leaf  # as in the query; a leaf is one stream, for which tables are looked up
@@ -75,7 +84,101 @@ class Stage:
     @property
     def emitted(self) -> pa.Schema:
         """The schema of the rows that units emit: changes end with their weights."""
-        return self.schema.append(pa.field(WEIGHT, pa.int64())) if self.changes else self.schema
+        return weighted(self.schema) if self.changes else self.schema
+
+
+class _Stateful:
+    """What stages have that join nothing: their rows are routed by hash, and they have no tables."""
+
+    sides: ClassVar[tuple[SideConfig, ...]] = ()
+    operators: ClassVar[tuple[Operator, ...]] = ()
+    lookups: ClassVar[tuple[Lookup, ...]] = ()
+    route: ClassVar[Biclique | None] = None
+    index: ClassVar[Index] = "hash"
+
+
+@dataclass(frozen=True)
+class GroupStage(_Stateful):
+    """Groups of the rows of its inputs, all of which have the columns $g (keys) and $x (arguments of aggregates).
+
+    Whoever makes the rows sends partials: one row for each group of a task and batch.
+    """
+
+    inputs: tuple[InputPlan, ...]
+    grouping: Grouping
+    units: int
+
+    @property
+    def timed(self) -> bool:
+        """Whether groups that the watermark has passed take no more rows."""
+        return self.grouping.release is not None
+
+    @property
+    def final_close(self) -> bool:
+        return self.grouping.final_close
+
+    @property
+    def changes(self) -> bool:
+        """Whether the rows that it emits end with their weights."""
+        return self.grouping.changelog
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of its rows, without weights."""
+        return self.grouping.schema
+
+    @property
+    def emitted(self) -> pa.Schema:
+        """The schema of the rows that units emit: changes end with their weights."""
+        return weighted(self.schema) if self.changes else self.schema
+
+
+@dataclass(frozen=True)
+class OverStage(_Stateful):
+    """Window functions over partitions of the rows of its inputs, which all have the same columns."""
+
+    inputs: tuple[InputPlan, ...]
+    over: Over
+    units: int
+
+    @property
+    def changes(self) -> bool:
+        """Whether the rows that it emits end with their weights; otherwise they are final."""
+        return self.over.changelog
+
+    @property
+    def timed(self) -> bool:
+        """Whether rows behind the watermark are late, because those before it are final."""
+        return self.over.time is not None
+
+    @property
+    def final_close(self) -> bool:
+        return self.over.final_close
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of its rows, without weights."""
+        return self.over.schema
+
+    @property
+    def emitted(self) -> pa.Schema:
+        """The schema of the rows that units emit: changes end with their weights."""
+        return weighted(self.schema) if self.changes else self.schema
+
+
+AnyStage = Stage | GroupStage | OverStage
+
+
+def selected(stage: AnyStage) -> tuple[tuple[str, Expr], ...]:
+    """Return names and values of the columns of a stage's rows."""
+    if isinstance(stage, Stage):
+        return tuple((c.name, c.value) for c in stage.select)
+    return stage.grouping.select if isinstance(stage, GroupStage) else stage.over.select
+
+
+def weighted(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of rows that end with their weight."""
+    return schema.append(pa.field(WEIGHT, pa.int64()))
 
 
 @dataclass(frozen=True)
@@ -89,48 +192,44 @@ class Budget:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The stages of a query, in order: the rows of each but the last are an input of one later stage.
+    """The stages of a query: each reads only sources and earlier stages, and all but the last are read by others.
 
-    Each stage has its own key classes, so rows are exchanged between two stages. The last stage's select
-    list is the query's, and only this stage has lookups. A stage's watermark is the least of its inputs';
-    that of an upstream input is its stage's. With groups, the last stage's rows become partials, which go
-    to units of groups.
+    Each stage has its own distribution, so rows are exchanged between two stages. A stage's watermark is the
+    least of its inputs'; that of an upstream input is its stage's.
     """
 
-    stages: tuple[Stage, ...]
-    grouping: Grouping | None = None  # groups of the last stage's rows
+    stages: tuple[AnyStage, ...]
     budget: Budget | None = None  # None: no limit
 
     @property
-    def last(self) -> Stage:
+    def last(self) -> AnyStage:
         """The stage that makes the result."""
         return self.stages[-1]
 
     @property
+    def grouping(self) -> Grouping | None:
+        """The groups that are the result; None if it is something else."""
+        return self.last.grouping if isinstance(self.last, GroupStage) else None
+
+    @property
     def final_close(self) -> bool:
         """Whether closing the inputs is final in some stage."""
-        grouped = self.grouping is not None and self.grouping.final_close
-        return grouped or any(stage.final_close for stage in self.stages)
+        return any(stage.final_close for stage in self.stages)
 
     @property
     def changes(self) -> bool:
         """Whether the result is changes, so that rows end with their weights; otherwise rows are final."""
-        return self.last.changes if self.grouping is None else self.grouping.changelog
+        return self.last.changes
 
     @property
     def emitted(self) -> pa.Schema:
         """The schema of the rows that a sink takes: changes end with their weights."""
-        return self.schema.append(pa.field(WEIGHT, pa.int64())) if self.changes else self.schema
+        return self.last.emitted
 
     @property
     def schema(self) -> pa.Schema:
         """The schema of the result, without weights."""
-        return self.last.schema if self.grouping is None else self.grouping.schema
-
-    @property
-    def operators(self) -> int:
-        """The number of consecutive stateful operators: the stages, and the units of groups."""
-        return len(self.stages) + (self.grouping is not None)
+        return self.last.schema
 
     @property
     def inputs(self) -> tuple[InputPlan, ...]:
@@ -138,9 +237,9 @@ class Pipeline:
         return tuple(plan for stage in self.stages for plan in stage.inputs if plan.upstream is None)
 
     @property
-    def lookups(self) -> tuple[Lookup, ...]:
-        """The tables that are looked up: in one stage, which is the last or routes to it by the result's key."""
-        return next((stage.lookups for stage in self.stages if stage.lookups), ())
+    def lookups(self) -> tuple[tuple[int, Lookup], ...]:
+        """All tables that are looked up, each with the number of its stage."""
+        return tuple((n, lookup) for n, stage in enumerate(self.stages) for lookup in stage.lookups)
 
     @property
     def units(self) -> int:
@@ -160,12 +259,15 @@ class Pipeline:
         """
         return frozenset(p.source for n, p in self.numbered_inputs if p.keys and self.stages[n].route is None)
 
-    def route(self, number: int) -> Biclique | None:
-        """Return how rows reach the units of an operator; None is by hash, as for units of groups."""
-        return self.stages[number].route if number < len(self.stages) else None
+    def readers(self, number: int) -> tuple[tuple[int, InputPlan], ...]:
+        """Return the stages that read the rows of stage `number`, and the inputs as which they read them."""
+        return tuple((n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream == number)
 
-    def reader(self, number: int) -> tuple[int, InputPlan]:
-        """Return the stage that reads the rows of stage `number`, and the input as which it reads them."""
-        found = [(n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream == number]
-        assert len(found) == 1, "each stage but the last has one reader"
-        return found[0]
+    @cached_property
+    def levels(self) -> tuple[tuple[int, ...], ...]:
+        """The stages that run at the same time: one exchange brings rows to all stages of a level."""
+        level: list[int] = []
+        for stage in self.stages:
+            below = [level[i.upstream] for i in stage.inputs if i.upstream is not None]
+            level.append(max(below, default=-1) + 1)
+        return tuple(tuple(n for n, own in enumerate(level) if own == at) for at in range(max(level) + 1))

@@ -1,11 +1,11 @@
 """How is a query run? Law: a plan changes the cost, never the answer."""
 
 from joinlib.model.stage import OutputColumn, Pipeline, Stage
+from joinlib.plan.blocks import pipeline
 from joinlib.plan.build import build
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from joinlib.plan.spec import pipeline_of
-from joinlib.plan.stages import pipeline
 
 __all__ = [
     "JoinOptions",

@@ -42,7 +42,9 @@ class Request:
     @property
     def tables(self) -> dict[str, Table]:
         """The inputs as tables that the SQL text may name."""
-        return {n: Table(n, i.schema, i.time, i.role == "stream") for n, i in self.inputs.items()}
+        return {
+            n: Table(n, i.schema, i.time, i.role == "stream", i.behind_us) for n, i in self.inputs.items()
+        }
 
 
 def build(sql: str, inputs: Mapping[str, SourceInput], options: JoinOptions) -> Stage:

@@ -20,7 +20,7 @@ from joinlib.model.joins import Join, Leaf
 from joinlib.model.keys import hash_is_key
 from joinlib.model.operator import Operator
 from joinlib.model.side import SideConfig
-from joinlib.model.stage import OutputColumn, Pipeline, Stage
+from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, Pipeline, Stage
 from joinlib.plan.source import SourceInput
 
 Mode = Literal["append", "changelog", "upsert"]
@@ -38,6 +38,11 @@ def check_changes(plan: Pipeline, inputs: Mapping[str, SourceInput], mode: Mode)
         SpecError: if the output can only append, or columns cannot be compared, or a table may change.
     """
     reasons = [p for p in plan.inputs if p.changes]
+    if plan.changes and mode == "append" and not reasons:
+        raise SpecError(
+            f"output.mode: append takes rows that are final, but {_taken_back(plan)}; write output.mode: changelog,"
+            " or upsert with output.key"
+        )
     if plan.changes and mode == "append":
         raise SpecError(
             f"output.mode: append takes rows that are final, but rows of {_names(reasons)} may be deleted"
@@ -54,8 +59,25 @@ def check_changes(plan: Pipeline, inputs: Mapping[str, SourceInput], mode: Mode)
         _check_stage(stage, inputs, reasons)
 
 
-def _check_stage(stage: Stage, inputs: Mapping[str, SourceInput], reasons: Sequence[InputPlan]) -> None:
+def _taken_back(plan: Pipeline) -> str:
+    """Say which rows are taken back in a query whose inputs only grow."""
+    for stage in plan.stages:
+        if isinstance(stage, GroupStage) and stage.changes:
+            by = ", ".join(key.sql for key in stage.grouping.keys)
+            return (
+                f"the row of a group (GROUP BY {by}) is taken back when it changes"
+                if by
+                else ("the row of an aggregate is taken back when it changes")
+            )
+        if isinstance(stage, OverStage) and stage.changes:
+            return f"the value of {stage.over.calls[0].sql} is taken back when it changes"
+    return "rows of outer joins are taken back when a partner comes"
+
+
+def _check_stage(stage: AnyStage, inputs: Mapping[str, SourceInput], reasons: Sequence[InputPlan]) -> None:
     """Refuse what the joins and lookups of a stage cannot do with changes; `reasons`: the inputs that change."""
+    if not isinstance(stage, Stage):
+        return
     if stage.changes:
         _check_result(stage)
     if stage.route is not None and any(_skips(p, inputs) for p in stage.inputs):
@@ -87,8 +109,8 @@ def _check_stage(stage: Stage, inputs: Mapping[str, SourceInput], reasons: Seque
 def static(plan: Pipeline) -> Pipeline:
     """Load tables whole and once where rows may be deleted."""
 
-    def kept(stage: Stage) -> Stage:
-        if not stage.changes:
+    def kept(stage: AnyStage) -> AnyStage:
+        if not stage.changes or not isinstance(stage, Stage):
             return stage
         lookups = (replace(found, caching=replace(found.caching, mode="full")) for found in stage.lookups)
         return replace(stage, lookups=tuple(lookups))
@@ -161,6 +183,7 @@ def _after(plan: InputPlan, upstream: int) -> InputPlan:
         upstream=upstream,
         delay_us=0,
         idle_us=None,
+        clock=None,
         settled=True,
         behind=behind,
     )
@@ -169,6 +192,7 @@ def _after(plan: InputPlan, upstream: int) -> InputPlan:
 def _upsert(plan: InputPlan, source: SourceInput, units: int) -> Stage:
     """Return the stage that keeps the last row of each key of an input, and emits what that changes."""
     alias, kinds = plan.alias, {f.name: f.type for f in source.schema}
+    # The columns that the stage reads of the upsert are in `read`: what maps compute is computed after it.
     read = tuple(f.name for f in source.schema if f.name in {*plan.read, *source.upsert})
     columns = tuple(StoredColumn(f"{alias}.{n}", ref(f"{alias}.{n}", kinds[n])) for n in read)
     keys = tuple(f"{alias}.{n}" for n in source.upsert)
@@ -179,6 +203,9 @@ def _upsert(plan: InputPlan, source: SourceInput, units: int) -> Stage:
         number=0,
         read=read,
         filter=None,
+        maps=(),
+        clock=None,
+        time=plan.source_time and f"{alias}.{plan.source_time}",
         columns=(*columns, *more),
         keys=keys,
         keep_null_keys=False,
@@ -221,7 +248,12 @@ def with_key(plan: Pipeline, key: tuple[str, ...], mode: Mode) -> Pipeline:
         if mode == "upsert":
             _check_groups(plan, key)
         return plan
-    return plan if _by_key(plan.last, key) else replace(plan, stages=(*plan.stages, _keyed(plan, key)))
+    last = plan.last
+    return (
+        plan
+        if isinstance(last, Stage) and _by_key(last, key)
+        else replace(plan, stages=(*plan.stages, _keyed(plan, key)))
+    )
 
 
 def _check_groups(plan: Pipeline, key: tuple[str, ...]) -> None:

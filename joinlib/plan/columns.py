@@ -66,6 +66,7 @@ def input_plan(
         keep_null_keys=scan.alias in need.null_keys,
         apart=apart,
         copies=need.copies.get(scan.alias, 0),
+        behind=((time, source.behind_us),) if time and source.behind_us else (),
         changes=source.changes,
         skip_unknown=source.skip_unknown,
     )
@@ -117,7 +118,8 @@ def need(query: Query, tree: JoinNode | Scan, times: frozenset[str], units: int)
         values += [*lookup.probe, *(c.value for c in (*lookup.predicate, *lookup.where))]
     columns = frozenset(c for v in values for c in v.columns)
     # A single stream is routed by the key of its first lookup; an INNER lookup drops rows with a NULL key.
-    come_out = not (isinstance(tree, Scan) and query.lookups[0].kind in ("inner", "semi"))
+    alone = isinstance(tree, Scan)
+    come_out = not (alone and query.lookups and query.lookups[0].kind in ("inner", "semi"))
     nodes = [node for node in _nodes(tree) if node.right != "keyed" or node.apart]
     apart = {a: node.apart for node in nodes if node.apart for a in node.children[0].aliases}
     unkeyed = {"apart": 1, "everywhere": units}

@@ -187,7 +187,7 @@ def _longer(sides: tuple[SideConfig, ...], changing: list[bool]) -> tuple[SideCo
 
 def _behind(plan: InputPlan, timed: set[str]) -> Iterator[tuple[str, int]]:
     """The event times of an earlier stage's rows and how many µs late they may be; ALWAYS: without limit."""
-    if plan.upstream is not None:
+    if plan.upstream is not None or plan.behind:
         known = dict(plan.behind)
         yield from ((c.name, known.get(c.name, ALWAYS)) for c in plan.columns if c.name in timed)
 

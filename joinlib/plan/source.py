@@ -7,12 +7,28 @@ import pyarrow as pa
 from joinlib.errors import SpecError
 from joinlib.expr.types import TIMESTAMP, TIMESTAMP_NTZ, name
 from joinlib.model.joins import Caching
+from joinlib.model.maps import Map
 from joinlib.spec.inputs import Role
 
 
 @dataclass(frozen=True)
+class Feed:
+    """Where rows of a named part of the query come from: an input of the spec, or a stage; and what becomes of them."""
+
+    source: str  # name of the input; "$stage3" for the rows of stage 3
+    schema: pa.Schema  # of the source's rows, without weights
+    upstream: int | None = None  # the number of the stage
+    maps: tuple[Map, ...] = ()
+    clock: str | None = None  # the event-time column of an input, whose watermark counts
+    delay_us: int = 0
+    idle_us: int | None = None
+    behind_us: int = 0  # how far behind the stage's watermark the event time may be
+    changes: bool = False
+
+
+@dataclass(frozen=True)
 class SourceInput:
-    """The schema, event time and role of an input.
+    """The schema, event time and role of an input, or of a named part of the query, which has `feeds`.
 
     Raises:
         SpecError: if the event time is not a TIMESTAMP column of the schema.
@@ -31,6 +47,9 @@ class SourceInput:
     ] = ()  # the columns of which each value has one row, the last; empty: not an upsert
     partial: bool = False  # upserts come with a column `UNCHANGED`: some values may not have been sent
     skip_unknown: bool = False  # a deletion without its row is left out and counted
+    behind_us: int = 0  # of a part of the query: how far behind the watermark its event time may be
+    feeds: tuple[Feed, ...] = ()  # of a part of the query; several are united
+    title: str = ""  # of a part of the query, for messages
 
     def __post_init__(self) -> None:
         if self.time is None:

@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from joinlib.model.joins import Caching
 from joinlib.model.stage import Pipeline
+from joinlib.plan.blocks import pipeline
 from joinlib.plan.landing import check
 from joinlib.plan.memory import budget
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
-from joinlib.plan.stages import pipeline
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import JoinSettings, Spec, StreamJoin
 

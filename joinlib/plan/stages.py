@@ -9,66 +9,79 @@ it, since it knows how long an outer join keeps a row back.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from joinlib.errors import SpecError
 from joinlib.expr import ref
+from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
-from joinlib.model.stage import Pipeline, Stage
+from joinlib.model.stage import Stage
 from joinlib.plan.build import Request, bounded, bounds, changes, stage, timed
-from joinlib.plan.changes import Mode, check_changes, static, upserted, with_key, with_upserts
+from joinlib.plan.feed import fed
 from joinlib.plan.forward import forward
 from joinlib.plan.grouping import grouping_of
 from joinlib.plan.layout import lateness, layout
-from joinlib.plan.options import JoinOptions
-from joinlib.plan.source import SourceInput
-from joinlib.sql import JoinNode, Query, Result, Scan, analyse_stages
-from joinlib.sql.aggregate import check_append
+from joinlib.sql import JoinNode, Query, Result, Scan
 from joinlib.sql.graph import inputs as inputs_below
 from joinlib.sql.graph import scans
 
 
-def pipeline(
-    sql: str,
-    inputs: Mapping[str, SourceInput],
-    options: JoinOptions,
-    *,
-    mode: Mode = "append",
-    key: Sequence[str] = (),
-) -> Pipeline:
-    """Plan the stages that answer the query; where its inputs share a key that is the one stage of `build`.
+@dataclass(frozen=True)
+class Joins:
+    """The stages that join what one SELECT names, and what is known of their rows."""
 
-    `mode`: what the output may take. With append, results are final; otherwise groups and rows of outer joins
-    come at once, and are taken back. `key`: the columns of which each value has one row in the
-    result; all changes of one value come out of one unit.
+    stages: tuple[Stage, ...]
+    grouping: Grouping | None  # of the rows of the last one
+    late: Mapping[str, int]  # how many µs the event times of its rows may be behind its watermark
+
+    def time(self) -> tuple[str | None, int]:
+        """Return the column of the result that is an event time, and how far behind the watermark it may be, µs."""
+        last = self.stages[-1]
+        if any(operator.eager for operator in last.operators):  # rows are taken back at any later time
+            return None, 0
+        for column in last.select:
+            if (source := column.value.column) is not None and source in self.late:
+                return column.name, self.late[source]
+        return None, 0
+
+
+def joins(queries: Sequence[Query], request: Request, first: int, *, alone: bool = False) -> Joins:
+    """Plan the stages of one SELECT; `first` is the number of the first one.
+
+    alone: its rows are grouped without a stage before, because they are those of one input.
 
     Raises:
-        SqlError: if the query cannot be answered.
         SpecError: if an option does not fit the query.
     """
-    queries = analyse_stages(sql, Request(inputs, options).tables, mode != "append")
-    named = {s.table.name for q in queries for s in q.scans if not isinstance(s, Result)}
-    changing = any(inputs[name].changes or inputs[name].upsert for name in named)
-    request = Request(upserted(inputs), options, eager=changing or mode != "append")
     if len(queries) > 1:
         _check(request)
     trees = [timed(query, request) for query in queries]
     numbered = request.options.window_rows is not None  # the stage's time is then its row numbers
     grouping = grouping_of(queries, {} if numbered else _of_result(trees))
-    alone = isinstance(trees[-1], Scan) and grouping and grouping.release
+    if alone:
+        return Joins((), grouping, {})
+    single = isinstance(trees[-1], Scan) and grouping and grouping.release
     # Rows behind the watermark are then late, although no row is stored.
-    more = frozenset([alone.column]) if alone else frozenset()
+    more = frozenset([single.column]) if single else frozenset()
     stages = _with_lateness(_stages(queries, trees, request, more), queries, trees, request.eager)
-    if grouping is not None:
-        grouping = replace(grouping, changes=stages[-1].changes)
-    if mode == "append":
-        check_append(grouping, sql)
-    found = Pipeline(tuple(stages), grouping)
-    if len(found.stages) > 1:
-        _check_chain(found)
-    check_changes(found, inputs, mode)
-    return with_key(with_upserts(static(found), inputs), tuple(key), mode)
+    _check_chain(stages)
+    waits = any(q.waits for q in queries)
+    late = _held_back(stages[-1]) if waits else {} if numbered else _of_result(trees)
+    return Joins(tuple(_placed(stage, request, first) for stage in stages), grouping, late)
+
+
+def _placed(stage: Stage, request: Request, first: int) -> Stage:
+    """Number the stages below a stage among all stages of the query, and let it read what feeds its inputs."""
+
+    def moved(plan: InputPlan) -> InputPlan:
+        if plan.upstream is not None:
+            number = plan.upstream + first
+            return replace(plan, upstream=number, source=f"$stage{number}")
+        given = request.inputs[plan.source]
+        return fed(plan, given.feeds[0]) if given.feeds else plan
+
+    return replace(stage, inputs=tuple(map(moved, stage.inputs)))
 
 
 def _stages(
@@ -151,7 +164,8 @@ def _arriving(tree: JoinNode | Scan, found: Sequence[Mapping[str, int]]) -> dict
     """How many µs event times may be behind the watermark as their rows arrive."""
     late: dict[str, int] = {}
     for scan in scans(tree):
-        late |= found[scan.stage] if isinstance(scan, Result) else dict.fromkeys(_times([scan]), 0)
+        own = dict.fromkeys(_times([scan]), scan.table.behind_us)
+        late |= found[scan.stage] if isinstance(scan, Result) else own
     return late
 
 
@@ -179,11 +193,10 @@ def _check(request: Request) -> None:
         )
 
 
-def _check_chain(found: Pipeline) -> None:
+def _check_chain(stages: Sequence[Stage]) -> None:
     """Refuse what several stages cannot do: a join without an equality, or a window of rows."""
-    for each in found.stages:
-        assert each.units == found.units, "all stages have the same units"
-        if each.route is not None or (isinstance(each.tree, Leaf) and each is not found.last):
+    for each in stages if len(stages) > 1 else ():
+        if each.route is not None or (isinstance(each.tree, Leaf) and each is not stages[-1]):
             raise SpecError(
                 "this query needs several stages, each of which joins by equality; one of its joins has none"
                 " (or join.strategy asks for another way)"
@@ -192,6 +205,3 @@ def _check_chain(found: Pipeline) -> None:
         assert all(plan.time or not plan.behind for plan in each.inputs), (
             "an input that lags behind has an event time"
         )
-    for number, each in enumerate(found.stages[:-1]):
-        assert not each.lookups, "tables are looked up in the last stage"
-        assert number < found.reader(number)[0], "rows go on to a later stage"

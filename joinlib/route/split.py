@@ -5,7 +5,7 @@ so that two attempts make the same bytes). This splits them by unit and makes ev
 index sequential.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import numba as nb
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from joinlib.model.inputs import HASH, WEIGHT, InputPlan
 from joinlib.route.content import content_hash, values
 from joinlib.route.hash import key_hash, spread
+from joinlib.route.maps import mapped
 
 _ORDER_BITS = 14  # more bits do not pay: a group's part of the index fits the first-level cache
 
@@ -34,18 +35,8 @@ def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 6
     seed: spreads rows without a key; where rows are changes their content does, so that a deletion goes where
     its row went. hash_bits: see `key_hash`.
     """
-
-    def source(name: str) -> pa.Array:
-        return rows.column(name.removeprefix(f"{plan.alias}."))
-
-    if plan.filter is not None:
-        keep = plan.filter.evaluate(source, rows.num_rows)
-        # Rows for which the filter is NULL are dropped too, but min() skips NULL.
-        if pc.min(keep).as_py() is not True or keep.null_count:
-            rows = rows.filter(_flat(keep))
-    arrays = [_flat(c.value.evaluate(source, rows.num_rows)) for c in plan.columns]
-    if plan.changes:
-        arrays.append(_flat(rows.column(WEIGHT)))
+    rows = _passing(plan, rows)
+    arrays = _stored(plan, rows)
     if plan.copies:
         return _copied(arrays, rows.num_rows, plan)
     block = pa.record_batch(arrays, block_schema(plan).remove(0))
@@ -64,8 +55,38 @@ def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 6
         missing = ~_has_key(keys).to_numpy(zero_copy_only=False)
         hashes[missing] = _spread(plan, block, seed)[missing]
     if plan.apart is not None:
-        hashes[_true(plan.apart.evaluate(source, rows.num_rows))] = 0
+        hashes[_true(plan.apart.evaluate(_of(plan, rows), rows.num_rows))] = 0
     return pa.record_batch([pa.array(hashes), *block.columns], block_schema(plan))
+
+
+def projected(plan: InputPlan, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Filter and project rows of the source to the stored columns, without hashes; weights come last."""
+    rows = _passing(plan, rows)
+    return pa.record_batch(_stored(plan, rows), block_schema(plan).remove(0))
+
+
+def _passing(plan: InputPlan, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows that pass the filter, after the maps below."""
+    rows = mapped(rows, plan.maps)
+    if plan.filter is not None:
+        keep = plan.filter.evaluate(_of(plan, rows), rows.num_rows)
+        # Rows for which the filter is NULL are dropped too, but min() skips NULL.
+        if pc.min(keep).as_py() is not True or keep.null_count:
+            rows = rows.filter(_flat(keep))
+    return rows
+
+
+def _stored(plan: InputPlan, rows: pa.RecordBatch) -> list[pa.Array]:
+    arrays = [_flat(c.value.evaluate(_of(plan, rows), rows.num_rows)) for c in plan.columns]
+    if not plan.changes:
+        return arrays
+    append = rows.schema.names[-1:] != [WEIGHT]  # rows that only come, beside others that change
+    return [*arrays, pa.array(np.ones(rows.num_rows, np.int64)) if append else _flat(rows.column(WEIGHT))]
+
+
+def _of(plan: InputPlan, rows: pa.RecordBatch) -> Callable[[str], pa.Array]:
+    """Return what gives a column by its qualified name."""
+    return lambda name: rows.column(name.removeprefix(f"{plan.alias}."))
 
 
 def _spread(plan: InputPlan, block: pa.RecordBatch, seed: int) -> npt.NDArray[np.uint64]:

@@ -11,8 +11,8 @@ import xxhash
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from joinlib.engine.exchange import Sender
-from joinlib.engine.splitter import exchange_rows, spool
+from joinlib.engine.edge import edge, senders
+from joinlib.engine.splitter import exchange_rows
 from joinlib.engine.task import JoinTask
 from joinlib.engine.wire import DDL
 from joinlib.errors import SpecError
@@ -149,7 +149,8 @@ def join(
     check_columns(stages, mode, tuple(key))
     home, tuning = Path(state).resolve() / name, tuning or Tuning()
     tables = tuple(
-        _table(lookup, inputs[lookup.table.source], home / "tables", tuning) for lookup in stages.lookups
+        _table(n, lookup, inputs[lookup.table.source], home / "tables", tuning)
+        for n, lookup in stages.lookups
     )
     task = JoinTask(stages, home, tuning, SinkConfig("rows", mode, tuple(key)), tables, run=uuid.uuid4().hex)
     streams = {n: [(at, p) for at, p in stages.numbered_inputs if p.source == n] for n in inputs}
@@ -208,7 +209,7 @@ def _source(df: DataFrame, how: RowChanges | None) -> SourceInput:
     return replace(plain, schema=seen, changes=True, upsert=how.key)
 
 
-def _table(lookup: Lookup, df: DataFrame, folder: Path, tuning: Tuning) -> TableTask:
+def _table(stage: int, lookup: Lookup, df: DataFrame, folder: Path, tuning: Tuning) -> TableTask:
     """Store the DataFrame's rows as the only version of a table, in a folder named by their hash."""
     columns, schema = _columns(df, list(lookup.table.read))
     blocks = [
@@ -217,7 +218,7 @@ def _table(lookup: Lookup, df: DataFrame, folder: Path, tuning: Tuning) -> Table
     ]
     rows = searchable(lookup, concat(blocks, block_schema(lookup.table)))
     own = folder / lookup.table.alias
-    task = TableTask(lookup, None, own / xxhash.xxh3_64_hexdigest(rows.serialize()))
+    task = TableTask(lookup, None, own / xxhash.xxh3_64_hexdigest(rows.serialize()), stage)
     for old in own.glob("*"):
         if old != task.folder:
             shutil.rmtree(old, ignore_errors=True)
@@ -253,8 +254,8 @@ def _exchange(
                 found = pa.record_batch(b.columns, b.schema.names).cast(schema)
                 yield at, how.changed(named, found, want) if how else found
 
-        aside = spool(task.states, task.tuning, place.batch)
-        senders = [Sender(task.pipeline, n, aside) for n in range(len(task.pipeline.stages))]
-        yield from exchange_rows(rows(), [(p, senders[n]) for n, p in plans], task.tuning.hash_bits)
+        pipeline, bits = task.pipeline, task.tuning.hash_bits
+        to = senders(pipeline, task.states, task.tuning, place.batch)
+        yield from exchange_rows(rows(), [edge(pipeline, n, p, to[n], bits) for n, p in plans], start)
 
     return columns.mapInArrow(split, DDL)

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +189,7 @@ def started(
             if spark is None:
                 with contextlib.suppress(*_JVM_GONE):
                     own.stop()
-            for task in plan.join.chain():
+            for task in chain.from_iterable(plan.join.levels()):
                 shutil.rmtree(local_folder(task.state), ignore_errors=True)
 
 
@@ -200,7 +201,7 @@ def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> 
     """
     checkpoint, synced = plan.checkpoint, plan.join.tuning.sync
     identity = identify(checkpoint, plan.document.metadata.name, plan.pipeline, synced)
-    History(checkpoint, plan.pipeline.operators).check()
+    History(checkpoint, len(plan.pipeline.stages)).check()
     batches.make(checkpoint / "spark", synced=synced)
     epoch = epochs.take(plan.join.states, synced)
 

@@ -50,8 +50,8 @@ def results(rows: DataFrame, task: JoinTask, partitions: int, schema: StructType
 
 
 def _linked(rows: DataFrame, task: JoinTask, partitions: int, place: Place) -> tuple[DataFrame, JoinTask]:
-    """Chain all operators but the last; return the exchange rows that arrive there, and its task."""
-    *links, last = task.chain()
+    """Chain all levels but the last; return the exchange rows that arrive there, and its task."""
+    *links, (last,) = task.levels()
     for link in links:
         rows = _exchanged(rows, partitions, place).mapInArrow(partial(_link, link, partitions), DDL)
     return _exchanged(rows, partitions, place), last
@@ -68,10 +68,10 @@ def _turn(task: JoinTask, partitions: int) -> "Turn":
     return Turn(task, partition=place.partition, partitions=partitions, batch=place.batch or 0)
 
 
-def _link(task: JoinTask, partitions: int, batches: Batches) -> Batches:
+def _link(tasks: tuple[JoinTask, ...], partitions: int, batches: Batches) -> Batches:
     from joinlib.engine.operators import forwarded
 
-    yield from forwarded(_turn(task, partitions), batches)
+    yield from forwarded([_turn(task, partitions) for task in tasks], batches)
 
 
 def _receipts(task: JoinTask, partitions: int, batches: Batches) -> Batches:

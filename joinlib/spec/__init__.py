@@ -7,8 +7,9 @@
 An error names the line and the field.
 """
 
-from joinlib.spec.load import load, parse, telling_of
+from joinlib.spec.load import load, parse
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.schema import json_schema
+from joinlib.spec.telling import telling_of
 
 __all__ = ["StreamJoin", "json_schema", "load", "parse", "telling_of"]

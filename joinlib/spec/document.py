@@ -17,7 +17,7 @@ class Document:
     """
 
     def __init__(self, text: str) -> None:
-        self._lines = text.splitlines()
+        self._text = text
         loader = yaml.SafeLoader(text)
         try:
             self._root: yaml.Node | None = loader.get_single_node()
@@ -27,21 +27,15 @@ class Document:
             loader.dispose()
 
     def within(self, place: Place, line: int, column: int) -> tuple[int, int] | None:
-        """Return where a line and column of a string are in the text (all from 1);
-        None where YAML has folded its lines.
-        """
+        """Return where a line and column of a string are in the text (all from 1); None where escapes hide it."""
         node = self._root
         for step in place:
             found = _child(node, step)
             node = None if found is None else found[1]
         if not isinstance(node, yaml.ScalarNode):
             return None
-        if node.style == "|":
-            at, rows = node.start_mark.line + line, node.value.split("\n")
-            return at + 1, len(self._lines[at]) - len(rows[line - 1]) + column
-        if node.style == ">" or node.start_mark.line != node.end_mark.line:
-            return None
-        return node.start_mark.line + 1, node.start_mark.column + column + (node.style is not None)
+        at = _aligned(self._text, node, line, column)
+        return None if at is None else (self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at))
 
     def line(self, place: Place) -> int:
         """Return the line, from 1, of the deepest part of `place` that exists."""
@@ -53,6 +47,28 @@ class Document:
             marked, node = found
             mark = marked.start_mark
         return mark.line + 1 if mark is not None else 1
+
+
+def _aligned(text: str, node: yaml.ScalarNode, line: int, column: int) -> int | None:
+    """Find the place of a character of a string in the text that it was written in.
+
+    YAML folds lines and cuts indents, but leaves what is no blank as it was: so what is no blank is counted. A
+    quote within quotes is written twice.
+    """
+    value = str(node.value)
+    wanted = sum(len(row) + 1 for row in value.split("\n")[: line - 1]) + column - 1
+    at = node.start_mark.index
+    at = text.index("\n", at) if node.style in ("|", ">") else at + (node.style is not None)
+    for number, sign in enumerate(value[: wanted + 1]):
+        if sign.isspace() and number < wanted:
+            continue
+        while text[at : at + 1].isspace():
+            at += 1
+        if text[at : at + 1] != sign and not sign.isspace():
+            return None
+        if number < wanted:
+            at += 2 if node.style == "'" == sign else 1
+    return min(at, node.end_mark.index)
 
 
 def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:

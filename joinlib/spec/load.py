@@ -6,7 +6,6 @@ Relative paths in the file start at the file's folder, wherever the command runs
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from joinlib.errors import SpecError, SqlError
+from joinlib.errors import SpecError
 from joinlib.spec.base import Problem
 from joinlib.spec.document import Document, Place
 from joinlib.spec.inputs import SIGN
@@ -70,23 +69,6 @@ def parse(text: str, name: str, base: Path) -> StreamJoin:
     if model is None or found:
         raise SpecError("\n".join(_report(name, line, problem) for line, problem in sorted(found)))
     return model
-
-
-@contextmanager
-def telling_of(path: str | Path) -> Iterator[None]:
-    """Turn an SqlError in the block into a SpecError of this file: FILE:LINE:COLUMN: spec.sql: what."""
-    try:
-        yield
-    except SqlError as error:
-        document = Document(Path(path).read_text(encoding="utf-8"))
-        found = document.within(_SQL, error.line, error.column) if error.line else None
-        if found is None:
-            raise SpecError(f"{path}:{document.line(_SQL)}: spec.sql: {error}") from error
-        line, column = found
-        raise SpecError(f"{path}:{line}:{column}: spec.sql: {error.message}") from error
-
-
-_SQL: Place = ("spec", "sql")
 
 
 def _report(name: str, line: int, problem: Problem) -> str:

@@ -5,7 +5,7 @@ Law: an output column is computed from groups and aggregates only.
 SELECT DISTINCT a, b is GROUP BY a, b. Without GROUP BY all rows are one group. `calls` reads the aggregates.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from sqlglot import exp
@@ -197,26 +197,6 @@ def _groupable(value: Expr, scope: Scope, at: exp.Expr) -> Expr:
             f"{value.sql} is {t.name(value.type)}, which cannot be grouped; group by its parts", at
         )
     return value
-
-
-def in_mode(grouping: Grouping, changelog: bool, sql: str, select: exp.Select) -> Grouping:
-    """Return the groups for the output mode; a changelog must contain all group keys.
-
-    Raises:
-        SqlError: if a changelog lacks a group key.
-    """
-    if not changelog:
-        return grouping
-    out = {value.column for _, value in grouping.select}
-    where = place(sql, select)
-    for key in grouping.keys:
-        if key.name not in out:
-            raise SqlError(
-                f"output.mode: changelog has a row for each change of a group, but {key.sql} is not"
-                " selected; select it",
-                *where,
-            )
-    return replace(grouping, changelog=True)
 
 
 def check_append(grouping: Grouping | None, sql: str) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from joinlib.expr import Expr
+from joinlib.expr import Expr, ref
 from joinlib.expr.bound import Bound
 from joinlib.model.grouping import Grouping
 
@@ -25,6 +25,9 @@ class Table:
     schema: pa.Schema
     time: str | None  # its event-time column
     stream: bool = True
+    behind_us: int = (
+        0  # how far behind the watermark its event time may be: it is made by a part of the query
+    )
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,12 @@ class Scan:
     alias: str  # unique in the query
     table: Table
     filter: tuple[Clause, ...] = ()
+    prefix: str | None = None  # of the names of its columns in expressions; None: the alias and a dot
+
+    def column(self, field: pa.Field) -> Expr:
+        """Return the expression that reads one of its columns."""
+        prefix = f"{self.alias}." if self.prefix is None else self.prefix
+        return ref(f"{prefix}{field.name}", field.type)
 
     @property
     def aliases(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ from sqlglot import exp
 from joinlib.errors import SqlError
 from joinlib.expr import Expr
 from joinlib.model.grouping import Grouping
-from joinlib.sql.aggregate import aggregated, in_mode
+from joinlib.sql.aggregate import aggregated
 from joinlib.sql.bounds import intersect, time_bound
 from joinlib.sql.depth import check_depth, with_room
 from joinlib.sql.graph import (
@@ -43,19 +43,35 @@ def analyse(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> Q
     Raises:
         SqlError: if the text is not such a query.
     """
-    asked = _read(sql, tables, changelog)
+    asked = with_room(lambda: _parsed(sql, parse(sql), tables, changelog, set()))
+    if isinstance(asked.tree, Scan) and not asked.lookups:
+        raise SqlError(f"{asked.tree.alias} alone is not a join", 1, 1)
     return _whole(asked, link(asked.tree, []) if isinstance(asked.tree, Joined) else [])
 
 
-def analyse_stages(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> tuple[Query, ...]:
-    """Return the join graphs of the query's stages, in order; there is one where the inputs share a key.
+def analyse_stages(
+    sql: str,
+    select: exp.Select,
+    tables: Mapping[str, Table],
+    changelog: bool = False,
+    aliases: set[str] | None = None,
+) -> tuple[Query, ...]:
+    """Return the join graphs of a SELECT's stages, in order; there is one where the inputs share a key.
 
-    The last one has the select list and the lookups. `changelog`: emit groups whenever they change.
+    The last one has the select list and the lookups.
+
+    Args:
+        sql: The text in which places are told.
+        select: A part of it that joins named inputs (`blocks`).
+        tables: The inputs, and the parts before.
+        changelog: Emit groups whenever they change.
+        aliases: The names of inputs in other parts; those of this one are added.
 
     Raises:
         SqlError: if the text is not a query that can be run.
     """
-    asked = _read(sql, tables, changelog)
+    taken = set() if aliases is None else aliases
+    asked = with_room(lambda: _parsed(sql, select, tables, changelog, taken))
     if isinstance(asked.tree, Scan):
         return (_whole(asked, []),)
     try:
@@ -80,34 +96,27 @@ class _Parsed:
     at: At
 
 
-def _read(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Parsed:
-    return with_room(lambda: _parsed(sql, tables, changelog))
-
-
-def _parsed(sql: str, tables: Mapping[str, Table], changelog: bool) -> _Parsed:
-    select = parse(sql)
+def _parsed(
+    sql: str, select: exp.Select, tables: Mapping[str, Table], changelog: bool, taken: set[str]
+) -> _Parsed:
     check_depth(sql, select)
     check(sql, select)
-    tree, scope = Builder(sql, tables).select(select)
+    tree, scope = Builder(sql, tables, taken).select(select)
     groups = aggregated(select, scope)
     columns = select_list(select, scope) if groups is None else groups.rows
-    grouping = None if groups is None else in_mode(groups.grouping, changelog, sql, select)
+    grouping = None if groups is None else replace(groups.grouping, changelog=changelog)
 
     def at(scan: Scan) -> Place:
         return place(sql, _named(select, scan))
 
     tree, lookups = take_out(push(tree, [], []), at)
-    if isinstance(tree, Scan) and not lookups:
-        raise SqlError(
-            f"{tree.alias} alone is not a join: a query joins two or more inputs", *place(sql, select)
-        )
     return _Parsed(tree, lookups, columns, grouping, at)
 
 
 def _whole(asked: _Parsed, classes: list[Linked]) -> Query:
     """Build the graph of the whole query, or of its last stage."""
     if isinstance(asked.tree, Scan):
-        routed = _routed(asked.tree, asked.lookups[0])
+        routed = _routed(asked.tree, asked.lookups[0]) if asked.lookups else ()
         return Query((asked.tree,), asked.tree, routed, asked.columns, asked.lookups, asked.grouping)
     query = _query(asked.tree, classes)
     return replace(query, select=asked.columns, lookups=asked.lookups, grouping=asked.grouping)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from joinlib.errors import SqlError
-from joinlib.expr import Expr, ref
+from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.fields import field_of
 from joinlib.spec.nearest import hint
@@ -86,7 +86,7 @@ def column_of(scan: Scan, name: str) -> Expr | None:
     exact = [n for n in names if n == name] or [n for n in names if n.lower() == name.lower()]
     if not exact:
         return None
-    return ref(f"{scan.alias}.{exact[0]}", scan.table.schema.field(exact[0]).type)
+    return scan.column(scan.table.schema.field(exact[0]))
 
 
 def _fields(value: Expr, names: list[str], scope: Scope, at: exp.Expr) -> Expr:

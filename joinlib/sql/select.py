@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from joinlib.expr import Expr, ref
+from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.sql.compile import compile
 from joinlib.sql.graph import Scan
@@ -62,7 +62,7 @@ def starred(item: exp.Expr, scope: Scope) -> list[Named] | None:
 
 
 def _columns(scan: Scan) -> list[Named]:
-    return [(f.name, ref(f"{scan.alias}.{f.name}", f.type)) for f in scan.table.schema]
+    return [(f.name, scan.column(f)) for f in scan.table.schema]
 
 
 def _all_of(item: exp.Column, scope: Scope) -> list[Named]:

@@ -14,6 +14,7 @@ Law: every clause is decided in the earliest stage that sees its inputs. Cost: q
 inputs.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -34,7 +35,7 @@ def staged(tree: Joined, at: At) -> tuple[Joined, ...]:
         SqlError: if no condition relates some inputs, or an alias begins with $.
     """
     for scan in inputs(tree):
-        if scan.alias.startswith("$"):
+        if re.fullmatch(r"\$\d+", scan.alias):
             raise SqlError(
                 f"the alias {scan.alias} begins with $, as the rows of stages do; use another", *at(scan)
             )

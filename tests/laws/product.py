@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -107,7 +108,7 @@ class Product:
 
     def _restart(self) -> None:
         current().close()
-        for task in self.plan.join.chain():
+        for task in chain.from_iterable(self.plan.join.levels()):
             shutil.rmtree(local_folder(task.state), ignore_errors=True)
         self.composer = self._composer()
 
@@ -118,9 +119,9 @@ class Product:
     def _run(self, end: Offset) -> tuple[receipt.Receipt, ...]:
         parts = self.composer.parts(self.offset, end)
         rows = [sent for part in parts for sent in read(self.plan.source, part, self.batch)]
-        *links, last = self.plan.join.chain()
+        *links, last = chain.from_iterable(self.plan.join.levels())
         for link in links:
-            rows = self._stage(link, forwarded, rows)
+            rows = self._stage(link, lambda turn, own: forwarded([turn], own), rows)
         told = self._stage(last, lambda turn, own: receipts(turn, 0, own), rows)
         return tuple(receipt.decode(row["receipt"]) for some in told for row in some.to_pylist())
 
@@ -152,7 +153,7 @@ class Product:
         task, count = self.plan.join, self._partitions
         saved = [
             Manifests(task.states, stage, partition, count).after(self.batch)
-            for stage in range(self.plan.pipeline.operators)
+            for stage in range(len(self.plan.pipeline.stages))
             for partition in range(count)
         ]
         return [{unit: state_of(manifest) for unit, manifest in known.items()} for known in saved]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from joinlib.model.operator import Operator
-from joinlib.model.stage import Pipeline, Stage
+from joinlib.model.stage import AnyStage, GroupStage, Pipeline, Stage
 from joinlib.plan.explain.stage import called, spoken, title
 
 
@@ -13,21 +13,23 @@ def edges(plan: Pipeline) -> Iterator[str]:
         return
     for number, stage in enumerate(plan.stages):
         yield from _inputs(stage)
-        for join in stage.operators:
-            yield from _operator(stage, join)
-        if stage is not plan.last:
-            yield f"stage {number} to stage {plan.reader(number)[0]}: {_kind(stage.changes)}"
-    if plan.grouping is not None:
-        why = (
-            "a group is taken back when it changes"
-            if plan.grouping.changelog
-            else "a group is emitted when it is final"
-        )
-        yield f"groups: {_kind(plan.grouping.changelog)}: {why}"
+        if isinstance(stage, Stage):
+            for join in stage.operators:
+                yield from _operator(stage, join)
+        else:
+            what = "group" if isinstance(stage, GroupStage) else "row"
+            why = (
+                f"a {what} is taken back when it changes"
+                if stage.changes
+                else f"a {what} is emitted when it is final"
+            )
+            yield f"{'groups' if isinstance(stage, GroupStage) else 'window functions'}: {_kind(stage.changes)}: {why}"
+        for reader, _ in plan.readers(number):
+            yield f"stage {number} to stage {reader}: {_kind(stage.changes)}"
     yield f"result: {_kind(plan.changes)}"
 
 
-def _inputs(stage: Stage) -> Iterator[str]:
+def _inputs(stage: AnyStage) -> Iterator[str]:
     upserts = any(join.kind == "upsert" for join in stage.operators)
     for plan in stage.inputs:
         if plan.upstream is None:

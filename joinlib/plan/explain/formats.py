@@ -7,7 +7,7 @@ from dataclasses import asdict
 from joinlib.expr.types import name
 from joinlib.model.fingerprint import fingerprint
 from joinlib.model.operator import Operator
-from joinlib.model.stage import Pipeline, Stage
+from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, Stage, selected
 from joinlib.plan.explain.pipeline import explain
 from joinlib.plan.explain.stage import TITLES, classes
 
@@ -19,18 +19,16 @@ def render(plan: Pipeline, form: str) -> str:
 
 def as_json(plan: Pipeline) -> str:
     """Render what each stage reads, joins and emits, in the form of a checkpoint's fingerprint."""
-    stages = [fingerprint(stage) | {"select": _select(stage)} for stage in plan.stages]
-    made: dict[str, object] = {"stages": stages}
-    if plan.grouping is not None:
-        result = {field.name: name(field.type) for field in plan.schema}
-        made["aggregates"] = {**fingerprint(plan)["groups"], "select": result}
+    made: dict[str, object] = {
+        "stages": [fingerprint(stage) | {"select": _select(stage)} for stage in plan.stages]
+    }
     if plan.budget is not None:
         made["memory"] = asdict(plan.budget)
     return json.dumps(made, indent=2)
 
 
-def _select(stage: Stage) -> dict[str, list[str]]:
-    return {c.name: [c.value.sql, name(c.value.type)] for c in stage.select}
+def _select(stage: AnyStage) -> dict[str, list[str]]:
+    return {n: [value.sql, name(value.type)] for n, value in selected(stage)}
 
 
 def as_mermaid(plan: Pipeline) -> str:
@@ -40,8 +38,7 @@ def as_mermaid(plan: Pipeline) -> str:
 
 def _chart(plan: Pipeline) -> Iterator[str]:
     for number, stage in enumerate(plan.stages):
-        joins = (_join(stage, j) for j in reversed(stage.operators))
-        yield f"stage{number}[{_quoted(f'stage {number}', *joins)}]"
+        yield f"stage{number}[{_quoted(f'stage {number}', *_done(stage))}]"
         for given in stage.inputs:
             if given.upstream is not None:
                 yield f"stage{given.upstream} -->|{_quoted(', '.join(given.read))}| stage{number}"
@@ -49,16 +46,20 @@ def _chart(plan: Pipeline) -> Iterator[str]:
             shown = given.source if given.alias == given.source else f"{given.source} {given.alias}"
             yield f"input{number}_{given.number}([{_quoted(shown)}]) --> stage{number}"
         for at, lookup in enumerate(stage.lookups):
-            yield f"table{at}[({_quoted(lookup.table.source)})] -.-> stage{number}"
-    last = len(plan.stages) - 1
-    end = f"stage{last}"
-    if plan.grouping is not None:
-        by = ", ".join(k.sql for k in plan.grouping.keys) or "nothing"
-        yield (
-            f"{end} -->|partials| groups[{_quoted(f'groups by {by}', *(c.sql for c in plan.grouping.calls))}]"
-        )
-        end = "groups"
-    yield f"{end} --> result([{_quoted(', '.join(plan.schema.names))}])"
+            yield f"table{number}_{at}[({_quoted(lookup.table.source)})] -.-> stage{number}"
+    yield f"stage{len(plan.stages) - 1} --> result([{_quoted(', '.join(plan.schema.names))}])"
+
+
+def _done(stage: AnyStage) -> Iterator[str]:
+    """Say what a stage does, a line for each operator."""
+    if isinstance(stage, GroupStage):
+        yield f"groups by {', '.join(k.sql for k in stage.grouping.keys) or 'nothing'}"
+        yield from (call.sql for call in stage.grouping.calls)
+    elif isinstance(stage, OverStage):
+        yield f"over {', '.join(stage.over.partition) or 'all rows'}"
+        yield from (call.sql for call in stage.over.calls)
+    else:
+        yield from (_join(stage, join) for join in reversed(stage.operators))
 
 
 def _join(stage: Stage, join: Operator) -> str:

@@ -49,7 +49,7 @@ def cautions(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
             if not grouping.changes
             else "a group is kept until its last row is deleted; state grows with the number of groups"
         )
-    asked = [lookup.table.alias for lookup in pipeline.lookups if lookup.caching.mode != "full"]
+    asked = [lookup.table.alias for _, lookup in pipeline.lookups if lookup.caching.mode != "full"]
     if asked:
         yield (
             f"rows of {', '.join(asked)} that are not in the cache are looked up again when a task is run"

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from joinlib.expr.types import name
 from joinlib.model.joins import Leaf
-from joinlib.model.stage import Pipeline, Stage
+from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, Stage
 from joinlib.plan.explain.changes import edges
 from joinlib.plan.explain.groups import cautions as group_cautions
 from joinlib.plan.explain.groups import grouped
 from joinlib.plan.explain.maps import cautions as map_cautions
+from joinlib.plan.explain.over import ranked
 from joinlib.plan.explain.retention import retention, unbounded
 from joinlib.plan.explain.stage import called, classes, spoken, title
 from joinlib.plan.explain.stage import cautions as stage_cautions
@@ -21,12 +22,13 @@ def explain(plan: Stage | Pipeline) -> str:
     """Describe a stage or a pipeline in several lines for people."""
     if isinstance(plan, Stage):
         return explain_stage(plan)
-    text = (
-        explain_stage(plan.last, grouped=plan.grouping is not None)
-        if len(plan.stages) == 1
-        else _several(plan)
-    )
-    parts = [text] if plan.grouping is None else [text, grouped(plan, plan.grouping)]
+    first = plan.stages[0]
+    if len(plan.stages) == 1 and isinstance(first, Stage):
+        parts = [explain_stage(first)]
+    elif len(plan.stages) == 2 and isinstance(first, Stage) and plan.grouping is not None:
+        parts = [explain_stage(first, grouped=True), grouped(plan, plan.grouping)]
+    else:
+        parts = [_several(plan)]
     if changing := list(edges(plan)):
         parts.append("\n".join(["Changes", *(f"  {line}" for line in changing)]))
     if plan.budget is not None:
@@ -48,43 +50,76 @@ def _memory(plan: Pipeline) -> str:
 def cautions(plan: Pipeline) -> Iterator[str]:
     """Collect all warnings of a plan."""
     for stage in plan.stages:
-        yield from stage_cautions(stage)
-    if plan.grouping is not None:
-        yield from group_cautions(plan, plan.grouping)
+        if isinstance(stage, Stage):
+            yield from stage_cautions(stage)
+        elif isinstance(stage, GroupStage):
+            yield from group_cautions(plan, stage.grouping)
     yield from memory_cautions(plan)
     yield from map_cautions(plan)
 
 
 def _several(plan: Pipeline) -> str:
-    lines = ["Stages", *_stages(plan), "", "Intermediates", *_stored(plan)]
+    lines = ["Stages", *_stages(plan)]
+    if stored := list(_stored(plan)):
+        lines += ["", "Intermediates", *stored]
     for number, stage in enumerate(plan.stages):
-        reader = plan.reader(number)[0] if stage is not plan.last else None
-        text = explain_stage(stage, number, reader, reader is None and plan.grouping is not None)
-        lines += ["", f"Stage {number}", *(f"  {line}".rstrip() for line in text.splitlines())]
+        lines += [
+            "",
+            f"Stage {number}",
+            *(f"  {line}".rstrip() for line in _one(plan, number, stage).splitlines()),
+        ]
     return "\n".join(lines)
 
 
+def _one(plan: Pipeline, number: int, stage: AnyStage) -> str:
+    if isinstance(stage, GroupStage):
+        return grouped(plan, stage.grouping)
+    if isinstance(stage, OverStage):
+        return ranked(stage)
+    readers = [reader for reader, _ in plan.readers(number)]
+    reader = readers[0] if readers else None
+    grouping = reader is not None and isinstance(plan.stages[reader], GroupStage)
+    return explain_stage(stage, number, reader, grouping)
+
+
 def _stages(plan: Pipeline) -> Iterator[str]:
-    """Say which joins each stage does, and why they are not all in one stage."""
+    """Say what each stage does, of what, and why it is not done in one."""
     for number, stage in enumerate(plan.stages):
+        of = ", ".join(dict.fromkeys(called(i) for i in stage.inputs))
+        if isinstance(stage, GroupStage):
+            by = ", ".join(k.sql for k in stage.grouping.keys) or "nothing"
+            yield f"  {number}  groups of {of} by {by}"
+            continue
+        if isinstance(stage, OverStage):
+            calls = ", ".join(dict.fromkeys(c.function for c in stage.over.calls))
+            yield f"  {number}  {calls} of {of} over {', '.join(stage.over.partition) or 'all rows'}"
+            continue
         for join in stage.operators:
             inputs = ", ".join(spoken(stage, child) for child in join.children)
             yield f"  {number}  {title(join)} of {inputs} by {classes(stage, join)}"
         if not stage.operators:
-            what = "lookups for" if stage.lookups else "by the result's key:"
-            yield f"  {number}  {what} {', '.join(called(i) for i in stage.inputs)}"
+            what = (
+                "lookups for"
+                if stage.lookups
+                else "rows of"
+                if not stage.inputs[0].keys
+                else "by the result's key:"
+            )
+            yield f"  {number}  {what} {of}"
     yield "  the rows of a key meet in one unit, so joins by another key are a stage of their own"
 
 
 def _stored(plan: Pipeline) -> Iterator[str]:
     """Describe the intermediate results that stages store; a multi-way join by one key would store none."""
     for number in range(len(plan.stages) - 1):
-        reader, given = plan.reader(number)
-        stage = plan.stages[reader]
-        columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in given.columns)
-        yield f"  the result of stage {number} is stored in stage {reader}: {columns}"
-        for join in stage.operators:
-            for child, side in zip(join.children, join.sides, strict=True):
-                if isinstance(child, Leaf) and stage.inputs[child.input].upstream == number:
-                    grows = "; it grows with every match: bound the time, or set join.retention"
-                    yield f"    kept {retention(side)}{grows if unbounded(side) else ''}"
+        for reader, given in plan.readers(number):
+            stage = plan.stages[reader]
+            if not isinstance(stage, Stage):
+                continue
+            columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in given.columns)
+            yield f"  the result of stage {number} is stored in stage {reader}: {columns}"
+            for join in stage.operators:
+                for child, side in zip(join.children, join.sides, strict=True):
+                    if isinstance(child, Leaf) and stage.inputs[child.input] is given:
+                        grows = "; it grows with every match: bound the time, or set join.retention"
+                        yield f"    kept {retention(side)}{grows if unbounded(side) else ''}"

@@ -88,7 +88,7 @@ def last_batches(plan: Compiled) -> list[int]:
 def manifests(plan: Compiled, partitions: int, batch: int) -> list[str]:
     """Every unit's manifest after a batch, as text, by unit; one stage after the other."""
     found = []
-    for stage in range(plan.pipeline.operators):
+    for stage in range(len(plan.pipeline.stages)):
         saved: dict[int, bytes] = {}
         for partition in range(partitions):
             saved |= Manifests(plan.join.states, stage, partition, partitions).after(batch)

@@ -153,7 +153,7 @@ def test_minutes_come_out_when_they_have_passed(tmp_path: Path, joined: str) -> 
     assert bench.output() == bench.expected() != Counter()
     by_batch = [sum(r.rows_out for r in batch) for batch in bench.receipts]
     kept = [
-        sum(r.state_rows for r in batch if r.unit // UNITS == bench.plan.pipeline.operators - 1)
+        sum(r.state_rows for r in batch if r.unit // UNITS == len(bench.plan.pipeline.stages) - 1)
         for batch in bench.receipts
     ]
     assert sum(n > 0 for n in by_batch) > 4

@@ -20,11 +20,10 @@ from joinlib.engine import checks as inputs
 from joinlib.engine.composer import Composer
 from joinlib.engine.exchange import Sender, receipts_of, split_by_stage
 from joinlib.engine.forward import Forwarder
-from joinlib.engine.groups import GroupTask
+from joinlib.engine.kinds import attempt
 from joinlib.engine.reading import read
 from joinlib.engine.receipt import Receipt, decode
 from joinlib.engine.task import JoinTask
-from joinlib.engine.unit import UnitTask
 from joinlib.engine.wire import SCHEMA
 from joinlib.model.tuning import Tuning
 from joinlib.route.slots import slots
@@ -100,7 +99,7 @@ class Bench:
             read_rows = [rows for part in parts for rows in read(self.plan.source, part, self.batch)]
             sent = [row for rows in read_rows for row in _tuples(rows.to_pylist())]
             saved: dict[tuple[int, int], bytes] = {}
-            for task in self.plan.join.chain():
+            for task in chain.from_iterable(self.plan.join.levels()):
                 for _ in range(1 + ((self.batch, task.number) in twice)):
                     arrived, files, said = self._stage(task, sent, saved)
                 sent = arrived
@@ -118,7 +117,7 @@ class Bench:
         files: list[str] = []
         said: list[Receipt] = []
         made: list[Iterator[pa.RecordBatch]] = []
-        last = task.number == self.plan.pipeline.operators - 1
+        last = task.number == len(self.plan.pipeline.stages) - 1
         sink = open_sink(
             task.sink, task.pipeline.schema, task.tuning, partition=0, batch=self.batch, attempt=0
         )
@@ -131,13 +130,12 @@ class Bench:
             save = partial(_keep, saved, key)
             known = task, unit, self.batch, self.saved.get(key)
             if onward is None:
-                ends = UnitTask(*known) if task.grouping is None else GroupTask(*known)
-                receipt, _ = ends.receipt(own, save, sink)
+                receipt, _ = attempt(*known).receipt(own, save, sink)
                 said += [decode(text) for text in [*receipts_of(others), receipt.encode()]]
                 files += receipt.files
             else:
                 going += passing
-                made.append(UnitTask(*known).onward(own, save, onward))
+                made.append(attempt(*known).onward(own, save, onward))
         sink.close()
         if onward is not None:
             sent = onward.send(chain.from_iterable(made))
@@ -147,7 +145,7 @@ class Bench:
     @property
     def state_rows(self) -> list[int]:
         """Of each stage, now."""
-        stages = self.plan.pipeline.operators
+        stages = len(self.plan.pipeline.stages)
         return [
             sum(r.state_rows for r in self.receipts[-1] if r.unit // UNITS == stage)
             for stage in range(stages)

@@ -123,7 +123,7 @@ def test_a_table_is_looked_up_before_the_result_is_routed() -> None:
     sql = INNER.replace("b.id", "p.id") + " JOIN p ON p.id = a.id"
     found = plan(sql, "upsert", ("id",), a=CHANGES, p=replace(TABLE, caching=Caching("auto")))
     assert [len(s.lookups) for s in found.stages] == [1, 0]
-    assert found.lookups[0].caching.mode == "full", "a deletion must find the row that its insertion found"
+    assert found.lookups[0][1].caching.mode == "full", "a deletion must find the row that its insertion found"
 
 
 @pytest.mark.parametrize(

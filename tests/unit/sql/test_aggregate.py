@@ -100,14 +100,6 @@ def test_refused(select: str, rest: str, place: tuple[int, int], message: str) -
     assert (e.value.line, e.value.column) == place
 
 
-def test_a_changelog_names_its_groups() -> None:
-    """Without the group a reader would not know which row has changed."""
-    assert analyse("SELECT o.id, count(*) AS n" + O_S + " GROUP BY o.id", TABLES, changelog=True)
-    for sql, message in (("SELECT count(*) AS n" + O_S + " GROUP BY o.id", "o.id is not selected"),):
-        with pytest.raises(SqlError, match=message):
-            analyse(sql, TABLES, changelog=True)
-
-
 def test_types_are_those_of_spark() -> None:
     """Whole numbers add up to BIGINT, decimals get digits, averages are DOUBLE or finer decimals."""
     assert result_type("sum", t.INT) == result_type("count", t.STRING) == t.BIGINT

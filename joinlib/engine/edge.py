@@ -1,0 +1,72 @@
+"""The way of rows to a stage that reads them, in a map task or in a task of an earlier stage.
+
+Edge        rows ─► prepared ─► split by unit ─► blocks            joins, window functions
+GroupEdge   rows ─► partials, one for each group, at the end ─► blocks
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from joinlib.aggregate.partial import Partials
+from joinlib.engine.exchange import Sender, Spool
+from joinlib.model.inputs import InputPlan
+from joinlib.model.stage import GroupStage, Pipeline, Stage
+from joinlib.model.tuning import Tuning
+from joinlib.route.routers import Router
+from joinlib.route.split import prepare, projected
+
+
+class Edge:
+    """Sends rows to a stage as they come. `plan` is the input as which the stage reads them."""
+
+    def __init__(self, plan: InputPlan, sender: Sender, hash_bits: int) -> None:
+        self.plan, self.sender, self._hash_bits = plan, sender, hash_bits
+
+    def rows(self, sequence: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield exchange rows for these rows. `sequence` orders the blocks of an input."""
+        block = prepare(self.plan, rows, sequence, self._hash_bits)
+        if (sent := self.sender.split(self.plan.number, sequence, block)) is not None:
+            yield sent
+
+    def end(self, origin: int) -> Iterator[pa.RecordBatch]:
+        """Yield what is still to be sent. `origin` tells who sends apart from all others."""
+        return iter(())
+
+
+class GroupEdge(Edge):
+    """Sends one partial for each group of all rows, when there are no more."""
+
+    def __init__(self, plan: InputPlan, sender: Sender, stage: GroupStage) -> None:
+        super().__init__(plan, sender, 0)
+        self._partials = Partials(stage.grouping)
+
+    def rows(self, sequence: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        self._partials.add(projected(self.plan, rows))
+        return iter(())
+
+    def end(self, origin: int) -> Iterator[pa.RecordBatch]:
+        for number, block in self._partials.blocks():
+            if (sent := self.sender.split(number, origin | self.plan.number << 56, block)) is not None:
+                yield sent
+
+
+def senders(
+    pipeline: Pipeline, states: Path, tuning: Tuning, batch: int | None, ways: dict[int, Router] | None = None
+) -> tuple[Sender, ...]:
+    """Return what sends exchange rows to each stage.
+
+    batch: None outside of one: then nothing is spooled. ways: routers other than the default one, by stage.
+    """
+    spool = Spool(states, batch, tuning.spool_bytes) if batch is not None else None
+    return tuple(
+        Sender(pipeline, n, spool if isinstance(stage, Stage) else None, (ways or {}).get(n))
+        for n, stage in enumerate(pipeline.stages)
+    )
+
+
+def edge(pipeline: Pipeline, number: int, plan: InputPlan, sender: Sender, hash_bits: int) -> Edge:
+    """Return the way to stage `number`."""
+    stage = pipeline.stages[number]
+    return GroupEdge(plan, sender, stage) if isinstance(stage, GroupStage) else Edge(plan, sender, hash_bits)

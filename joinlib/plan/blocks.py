@@ -1,0 +1,316 @@
+"""Plans a query: each of its parts becomes maps, stages, or both; parts that only compute cost no stage.
+
+    part     becomes                                                      is read as
+    map      nothing: its readers compute it                              what feeds it, with one map more
+    union    nothing: its readers take all that feeds it                  several feeds
+    select   stages of joins, a stage of groups                           the rows of the last of them
+    over     a stage of window functions                                  its rows
+
+A reader that joins has one feed for each input, so a union that is joined becomes a stage that only unites.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from joinlib.errors import SqlError
+from joinlib.expr import Expr, ref
+from joinlib.expr import types as t
+from joinlib.expr.cast import cast
+from joinlib.expr.logic import all_of
+from joinlib.model.grouping import Grouping
+from joinlib.model.inputs import InputPlan, StoredColumn
+from joinlib.model.joins import Leaf
+from joinlib.model.maps import Map
+from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, Pipeline, Stage
+from joinlib.plan.build import Request
+from joinlib.plan.changes import Mode, check_changes, static, upserted, with_key, with_upserts
+from joinlib.plan.feed import fed, feeds_of
+from joinlib.plan.options import JoinOptions
+from joinlib.plan.source import Feed, SourceInput
+from joinlib.plan.stages import joins
+from joinlib.sql import Query, Scan, analyse_stages
+from joinlib.sql.blocks import Block, blocks
+from joinlib.sql.maps import map_of
+from joinlib.sql.parse import place
+
+
+def pipeline(
+    sql: str,
+    inputs: Mapping[str, SourceInput],
+    options: JoinOptions,
+    *,
+    mode: Mode = "append",
+    key: Sequence[str] = (),
+    views: Mapping[str, str] | None = None,
+) -> Pipeline:
+    """Plan the stages that answer the query.
+
+    `mode`: what the output may take. With append, results are final; otherwise groups and rows of outer joins
+    come at once, and are taken back. `key`: the columns of which each value has one row in the
+    result; all changes of one value come out of one unit. `views`: SELECTs that the query may name.
+
+    Raises:
+        SqlError: if the query cannot be answered.
+        SpecError: if an option does not fit the query.
+    """
+    parts = blocks(sql, Request(inputs, options).tables, views or {})
+    named = {table.name.lower() for part in parts for table in part.query.find_all(exp.Table)}
+    changing = any(i.changes or i.upsert for n, i in inputs.items() if n.lower() in named)
+    request = Request(upserted(inputs), options, eager=changing or mode != "append")
+    made = _Planner(sql, request, mode)
+    for part in parts[:-1]:
+        made.known[part.name] = made.part(part)
+    made.result(parts[-1])
+    found = Pipeline(tuple(made.stages))
+    check_changes(found, inputs, mode)
+    return with_key(with_upserts(static(found), inputs), tuple(key), mode)
+
+
+@dataclass
+class _Planner:
+    """The stages so far, and the parts that later ones may name."""
+
+    sql: str
+    request: Request
+    mode: Mode
+    stages: list[AnyStage] = field(default_factory=list)
+    known: dict[str, SourceInput] = field(default_factory=dict)
+    aliases: set[str] = field(default_factory=set)
+
+    def result(self, part: Block) -> None:
+        """Plan the last part: its rows come out of a stage."""
+        before = len(self.stages)
+        found = self.part(part, last=True)
+        if len(self.stages) == before or found.feeds[0].maps:
+            self._unite(found)
+
+    def part(self, part: Block, last: bool = False) -> SourceInput:
+        """Plan one part; return it as later ones read it."""
+        found = _KINDS[part.kind](self, part, last)
+        return replace(found, title=part.title)
+
+    def _tables(self) -> Request:
+        return replace(self.request, inputs={**self.request.inputs, **self.known})
+
+    def _named(self, table: exp.Table) -> tuple[str, SourceInput]:
+        """Return an input or a part by its name in any case."""
+        every = self._tables().inputs
+        name = next((n for n in every if n == table.name), None)
+        name = name or next(n for n in every if n.lower() == table.name.lower())
+        return name, every[name]
+
+    # --- maps and unions ---------------------------------------------------------------------
+
+    def _map(self, part: Block, last: bool) -> SourceInput:
+        assert isinstance(part.query, exp.Select)
+        name, below = self._named(part.query.args["from_"].this)
+        if below.role == "table":
+            raise SqlError(
+                f"{name} is a table, whose rows are only looked up for rows of a stream; begin with a stream, and"
+                f" write JOIN or LEFT JOIN {name}",
+                *place(self.sql, part.query.args["from_"].this),
+            )
+        table = replace(self._tables().tables[name], schema=below.schema)
+        return _mapped(map_of(self.sql, part.query, table), name, below)
+
+    def _union(self, part: Block, last: bool) -> SourceInput:
+        sides = [self._map(replace(part, query=side), False) for side in _sides(part.query)]
+        names = sides[0].schema.names
+        kinds = []
+        for at, name in enumerate(names):
+            kind = sides[0].schema.field(at).type
+            for side in sides[1:]:
+                if (both := t.common(kind, side.schema.field(at).type)) is None:
+                    raise SqlError(
+                        f"column {name} of this UNION is {t.name(kind)} in one part and"
+                        f" {t.name(side.schema.field(at).type)} in another; write CAST",
+                        *place(self.sql, part.query),
+                    )
+                kind = both
+            kinds.append(kind)
+        schema = pa.schema([pa.field(n, kind) for n, kind in zip(names, kinds, strict=True)])
+        fitted = [_mapped(_fit(side.schema, schema), "", side) for side in sides]
+        times = {side.time for side in fitted}
+        return SourceInput(
+            schema,
+            time=fitted[0].time if len(times) == 1 else None,
+            changes=any(side.changes for side in fitted),
+            feeds=tuple(feed for side in fitted for feed in side.feeds),
+        )
+
+    def _unite(self, given: SourceInput) -> SourceInput:
+        """Plan a stage that emits the rows of all feeds."""
+        alias = f"${len(self.stages)}"
+        columns = tuple(
+            StoredColumn(f"{alias}.{f.name}", ref(f"{alias}.{f.name}", f.type)) for f in given.schema
+        )
+        plans = self._plans(given, alias, columns, None)
+        select = tuple(OutputColumn(f.name, ref(f"{alias}.{f.name}", f.type)) for f in given.schema)
+        self.stages.append(
+            Stage(
+                plans,
+                Leaf(0),
+                Leaf(0),
+                select,
+                timed=False,
+                final_close=False,
+                units=self.request.options.units,
+                changes=given.changes,
+            )
+        )
+        return self._rows(given.time, max((f.behind_us for f in given.feeds), default=0))
+
+    def _plans(
+        self,
+        given: SourceInput,
+        alias: str,
+        columns: tuple[StoredColumn, ...],
+        filter: Expr | None,
+        *,
+        keys: tuple[str, ...] = (),
+        timed: bool = True,
+        null_is_value: bool = False,
+    ) -> tuple[InputPlan, ...]:
+        """Return the plans of a stage's inputs that read the feeds of one part."""
+        values = [c.value for c in columns] + ([filter] if filter else [])
+        used = {name.removeprefix(f"{alias}.") for value in values for name in value.columns}
+        time = f"{alias}.{given.time}" if given.time and timed else None
+        stored = {c.name for c in columns}
+        own = InputPlan(
+            number=0,
+            alias=alias,
+            source="",
+            read=tuple(n for n in given.schema.names if n in used),
+            filter=filter,
+            columns=columns,
+            keys=keys,
+            time=time if time in stored else None,
+            delay_us=0,
+            idle_us=None,
+            keep_null_keys=True,
+            changes=given.changes,
+            skip_unknown=given.skip_unknown,
+            null_is_value=null_is_value,
+        )
+        return tuple(
+            replace(fed(own, feed, clocked=timed and given.time is not None), number=n)
+            for n, feed in enumerate(given.feeds)
+        )
+
+    def _rows(self, time: str | None = None, behind_us: int = 0) -> SourceInput:
+        """Return the rows of the last stage as a part of the query."""
+        last, number = self.stages[-1], len(self.stages) - 1
+        feed = Feed(f"$stage{number}", last.schema, number, behind_us=behind_us, changes=last.changes)
+        return SourceInput(last.schema, time=time, changes=last.changes, behind_us=behind_us, feeds=(feed,))
+
+    # --- joins and groups --------------------------------------------------------------------
+
+    def _select(self, part: Block, last: bool) -> SourceInput:
+        assert isinstance(part.query, exp.Select)
+        request = self._tables()
+        tables = request.tables
+        queries = analyse_stages(self.sql, part.query, tables, self.mode != "append", self.aliases)
+        query = queries[-1]
+        if isinstance(query.tree, Scan) and not query.lookups:
+            return self._map(part, last) if query.grouping is None else self._alone(query, query.tree, last)
+        for scan in {
+            s.table.name: s for q in queries for s in q.scans if s.table.name in self.known
+        }.values():
+            if len(self.known[scan.table.name].feeds) > 1:
+                self.known[scan.table.name] = self._unite(self.known[scan.table.name])
+        found = joins(queries, self._tables(), len(self.stages))
+        self.stages += found.stages
+        if found.grouping is None:
+            return self._rows(*found.time())
+        rows = self._rows()
+        return self._groups(self._settled(found.grouping, last, rows.changes), rows, "", None)
+
+    def _alone(self, query: Query, scan: Scan, last: bool) -> SourceInput:
+        """Plan what reads one stream: groups, or only a map."""
+        given = self._tables().inputs[scan.table.name]
+        given = replace(given, feeds=feeds_of(scan.table.name, given))
+        filter = all_of([c.value for c in scan.filter])
+        found = joins((query,), self._tables(), len(self.stages), alone=True)
+        assert found.grouping is not None
+        grouping = self._settled(found.grouping, last, given.changes)
+        columns = tuple(StoredColumn(name, value) for name, value in query.select)
+        return self._groups(grouping, given, scan.alias, filter, columns)
+
+    def _settled(self, grouping: Grouping, last: bool, changes: bool) -> Grouping:
+        """Let groups that other parts read come at once and be taken back, unless they are final at some time."""
+        grouping = replace(grouping, changes=changes)
+        if last or grouping.release is not None or (grouping.eager and not changes):
+            return grouping
+        return replace(grouping, changelog=True)
+
+    def _groups(
+        self,
+        grouping: Grouping,
+        given: SourceInput,
+        alias: str,
+        filter: Expr | None,
+        columns: tuple[StoredColumn, ...] = (),
+    ) -> SourceInput:
+        """Plan a stage of groups. `columns`: what it reads; none: all columns, which are computed already."""
+        columns = columns or tuple(StoredColumn(f.name, ref(f.name, f.type)) for f in given.schema)
+        alias = alias or f"${len(self.stages)}"
+        plans = self._plans(given, alias, columns, filter, timed=grouping.release is not None)
+        self.stages.append(GroupStage(plans, grouping, self.request.options.units))
+        return self._rows()
+
+    # --- window functions --------------------------------------------------------------------
+
+    def _over(self, part: Block, last: bool) -> SourceInput:
+        assert isinstance(part.query, exp.Select)
+        name, below = self._named(part.query.args["from_"].this)
+        given = replace(below, feeds=feeds_of(name, below))
+        table = self._tables().tables[name]
+        alias = part.query.args["from_"].this.alias_or_name
+        from joinlib.sql.over import over_of
+
+        over = replace(over_of(self.sql, part.query, table), changes=given.changes, changelog=True)
+        columns = tuple(StoredColumn(n, ref(n, kind)) for n, kind in over.columns)
+        plans = self._plans(
+            given, alias, columns, None, keys=over.partition, timed=over.time is not None, null_is_value=True
+        )
+        self.stages.append(OverStage(plans, over, self.request.options.units))
+        return self._rows()
+
+
+_KINDS = {"map": _Planner._map, "union": _Planner._union, "select": _Planner._select, "over": _Planner._over}
+
+
+def _sides(query: exp.Expr) -> list[exp.Select]:
+    """Return the SELECTs of a UNION ALL, from left to right."""
+    if isinstance(query, exp.Union):
+        return [*_sides(query.this), *_sides(query.expression)]
+    assert isinstance(query, exp.Select)
+    return [query]
+
+
+def _mapped(step: Map, name: str, below: SourceInput) -> SourceInput:
+    """Return a part that computes columns of the one below."""
+    time = next(
+        (n for n, value in step.columns if value.column is not None and value.column == below.time), None
+    )
+    feeds = tuple(replace(feed, maps=(*feed.maps, step)) for feed in feeds_of(name, below))
+    return SourceInput(
+        step.schema,
+        time=time,
+        delay_us=below.delay_us,
+        idle_us=below.idle_us,
+        changes=below.changes,
+        skip_unknown=below.skip_unknown,
+        behind_us=below.behind_us,
+        feeds=feeds,
+    )
+
+
+def _fit(have: pa.Schema, want: pa.Schema) -> Map:
+    """Return the map that renames columns, and casts them where types differ."""
+    pairs = zip(have, want, strict=True)
+    columns = tuple((new.name, cast(ref(old.name, old.type), new.type)) for old, new in pairs)
+    return Map(None, (), columns)

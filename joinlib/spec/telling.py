@@ -1,0 +1,62 @@
+"""Tells mistakes of a file's SQL and of its plan at their lines of the file.
+
+    orders.yaml:8:12: spec.sql: column totl is in no input; did you mean 'total'?
+    orders.yaml:15: spec.output.key: the result has no column 'idd'; did you mean 'id'?
+
+Law: a mistake of the planner that begins with the path of a field, as in "output.key: ...", is told at that field.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from joinlib.errors import SpecError, SqlError
+from joinlib.spec.document import Document, Place
+from joinlib.spec.schema import fields
+
+SQL: Place = ("spec", "sql")
+_FIELD = re.compile(r"(?:spec\.)?([a-z]\w*(?:\.\w+)*)(: )?")
+
+
+@contextmanager
+def telling_of(path: str | Path) -> Iterator[None]:
+    """Turn mistakes in the block that have no place in a file into those of this file.
+
+    Raises:
+        SpecError: FILE:LINE:COLUMN: spec.sql: what, or FILE:LINE: FIELD: what.
+    """
+    try:
+        yield
+    except SqlError as error:
+        raise SpecError(_of_sql(path, _document(path), error)) from error
+    except SpecError as error:
+        if str(error).startswith(f"{path}:"):
+            raise
+        raise SpecError(_of_field(path, _document(path), str(error))) from error
+
+
+def _document(path: str | Path) -> Document:
+    return Document(Path(path).read_text(encoding="utf-8"))
+
+
+def _of_sql(path: str | Path, document: Document, error: SqlError) -> str:
+    place: Place = ("spec", "views", error.view) if error.view else SQL
+    name = ".".join(map(str, place))
+    found = document.within(place, error.line, error.column) if error.line else None
+    if found is None:
+        where = f"line {error.line}, column {error.column}: " if error.line else ""
+        return f"{path}:{document.line(place)}: {name}: {where}{error.message}"
+    line, column = found
+    return f"{path}:{line}:{column}: {name}: {error.message}"
+
+
+def _of_field(path: str | Path, document: Document, message: str) -> str:
+    """Tell a mistake of the planner: at the field that it begins with, else at the SQL."""
+    found = _FIELD.match(message)
+    steps: Place = tuple(found[1].split(".")) if found else ()
+    if found is None or steps[0] not in fields(("spec",)) or (len(steps) == 1 and not found[2]):
+        return f"{path}:{document.line(SQL)}: spec.sql: {message}"
+    place = ("spec", *steps)
+    text = f"{'.'.join(map(str, place))}: {message[found.end() :]}" if found[2] else message
+    return f"{path}:{document.line(place)}: {text}"

@@ -3,15 +3,14 @@
 Law: Spark's grammar; functions keep the names they were written with.
 """
 
-import re
 from typing import Any, ClassVar
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 
 from joinlib.errors import SqlError
+from joinlib.sql.grammar import KEYWORDS, ArgumentParser, plain
 
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
 
@@ -21,14 +20,21 @@ class Dialect(Spark):
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'"]
+        KEYWORDS = KEYWORDS
 
-    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
+    class Parser(ArgumentParser):
         STRICT_CAST = True
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             k: v for k, v in Spark.Parser.FUNCTION_PARSERS.items() if k in _KEPT
         }
+
+
+def read(sql: str) -> list[exp.Expr | None]:
+    """Parse the text to the trees of its statements."""
+    dialect = Dialect()
+    return dialect.parser().parse(plain(dialect.tokenize(sql)), sql)
 
 
 def parse(sql: str) -> exp.Select:
@@ -50,11 +56,8 @@ def parse_query(sql: str) -> exp.Select | exp.SetOperation | exp.Subquery:
         SqlError: if it is not, with line and column.
     """
     try:
-        statements = [s for s in sqlglot.parse(sql, dialect=Dialect) if s is not None]
+        statements = [s for s in read(sql) if s is not None]
     except ParseError as e:
-        for pattern, reason in _UNKNOWN.items():
-            if found := re.search(pattern, sql, re.IGNORECASE | re.DOTALL):
-                raise SqlError(reason, *place_of(sql, found.start(1))) from e
         first = e.errors[0]
         near = first["highlight"]
         text = f"{first['description']}" + (f", near {near!r}" if near else "")
@@ -67,17 +70,6 @@ def parse_query(sql: str) -> exp.Select | exp.SetOperation | exp.Subquery:
     if not isinstance(query, exp.Select | exp.SetOperation | exp.Subquery):
         raise SqlError(f"write one SELECT; {query.key.upper()} is not supported", 1, 1)
     return query
-
-
-_UNKNOWN = {  # syntax that the parser mistakes for something else
-    r"\bGROUP\s+BY\b.*?\b(window)\s*\(": (
-        "time windows are not supported; group by date_trunc('hour', ...), whose units are windows of a"
-        " fixed length"
-    ),
-    r"\b(MATCH_CONDITION)\b": (
-        "ASOF JOIN is not supported; join by a range of time, and keep the last by NOT EXISTS"
-    ),
-}
 
 
 def _token_error(sql: str) -> str:

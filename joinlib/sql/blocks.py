@@ -11,10 +11,10 @@ from sqlglot import exp
 
 from joinlib.sql.depth import with_room
 from joinlib.sql.graph import Table
+from joinlib.sql.parse import parse_query
 from joinlib.sql.rewrite.block import Block, Kind, Note
 from joinlib.sql.rewrite.cut import Cutter
 from joinlib.sql.rewrite.names import Names
-from joinlib.sql.parse import parse_query
 
 __all__ = ["Block", "Kind", "Note", "as_text", "blocks"]
 

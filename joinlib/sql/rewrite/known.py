@@ -128,9 +128,8 @@ class Known:
 
     def _subquery(self, node: exp.Subquery) -> exp.Expr:
         inner = node.this
-        if isinstance(inner, exp.Table):
-            if not node.alias:
-                return self.source(inner)
+        if isinstance(inner, exp.Table) and not node.alias:
+            return self.source(inner)
         context = Known(self.names, self.outer, dict(self.ctes))  # its siblings cannot be named
         query = self.names.query(inner, context)
         columns = node.alias_column_names
@@ -173,7 +172,7 @@ class Known:
             if len(columns) != len(rows.columns):
                 raise self.names.error(f"{name}: {len(columns)} names for {len(rows.columns)} columns", at)
             rows = Rows(tuple(columns))
-        wanted = name[1:] if name.startswith("$") else name
+        wanted = name.removeprefix("$")
         alias = self.names.fresh(wanted)
         self.names.titles[alias] = name
         self.sources[name.lower()] = Source(alias, rows)

@@ -178,7 +178,21 @@ def _over_columns(node: exp.Window, below: Below) -> exp.Window:
 
 
 _VALUES = frozenset(
-    "sum avg min max lag lead first_value last_value nth_value first last any_value mean".split()
+    [
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "lag",
+        "lead",
+        "first_value",
+        "last_value",
+        "nth_value",
+        "first",
+        "last",
+        "any_value",
+        "mean",
+    ]
 )
 
 

@@ -29,10 +29,12 @@ NO_PARENTHESES = frozenset(
         "current_timezone",
     )
 )
-UNITS = frozenset((
+UNITS = frozenset(
+    (
         *("microsecond", "millisecond", "second", "minute", "hour", "day", "dayofyear"),
         *("week", "month", "quarter", "year"),
-    ))
+    )
+)
 
 
 @dataclass
@@ -52,7 +54,7 @@ class Names:
 
     sql: str
     tables: Mapping[str, tuple[str, ...]]  # names of columns by name of the table
-    views: Mapping[str, trees.Query]
+    views: Mapping[str, exp.Expr]
     aliases: set[str] = field(default_factory=set)
     definitions: dict[str, Definition] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)  # what the text calls an alias

@@ -65,11 +65,12 @@ class _Subqueries:
     # tests among the ANDs
 
     def _test(self, test: Test, part: exp.Expr) -> list[exp.Expr]:
-        query: trees.Query | None = test.query
+        query: trees.Query = test.query
         if test.value is None:
-            query = _no_list(test.query)
-            if query is None:
+            reduced = _no_list(query)
+            if reduced is None:
                 return [exp.Boolean(this=not test.negated)]
+            query = reduced
         elif _single_row(query):
             value = exp.Subquery(this=query)
             equal = exp.EQ(this=test.value.copy(), expression=value)

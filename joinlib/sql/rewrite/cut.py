@@ -8,12 +8,13 @@ from joinlib.sql.rewrite.common import factored
 from joinlib.sql.rewrite.grouping_sets import one_group
 from joinlib.sql.rewrite.inline import inlined
 from joinlib.sql.rewrite.laterals import joined_laterals, views_below
-from joinlib.sql.rewrite.layers import distinct_above, groups_below, windows_below
+from joinlib.sql.rewrite.layers import distinct_above, groups_below
 from joinlib.sql.rewrite.limits import limited
 from joinlib.sql.rewrite.names import Names
 from joinlib.sql.rewrite.numbered import numbered
 from joinlib.sql.rewrite.sets import as_groups, flat
 from joinlib.sql.rewrite.subqueries import without_subqueries
+from joinlib.sql.rewrite.windows import windows_below
 
 
 class Cutter:

@@ -110,6 +110,8 @@ class Names:
         if one != two:
             word = node.key.upper()
             raise self.error(f"{word} takes queries of equally many columns: {one} and {two}", right)
+        for side in (left, right):
+            _void(side)
         node.set("this", left)
         node.set("expression", right)
         return node
@@ -245,6 +247,14 @@ class Names:
             box = exp.Paren(this=select.expressions[at - 1].this.copy())
             box.meta["resolved"] = True
             literal.replace(box)
+
+
+def _void(side: trees.Query) -> None:
+    """Mark the NULLs that have their type from the other side."""
+    if isinstance(side, exp.Select):
+        for item in side.expressions:
+            if isinstance(trees.bare(item.this), exp.Null):
+                item.this.meta["void"] = True
 
 
 def unique(names: list[str]) -> list[str]:

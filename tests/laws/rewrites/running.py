@@ -25,12 +25,18 @@ def wrong(sql: str, judge: Judge, seed: int = 0) -> Iterator[str]:
     with own_folder() as folder:
         for name, found in data.items():
             _write(folder / name, found, name)
-        run = Product(_document(sql, folder, data), SMALL, Course((1, 2), twice=frozenset({1}), restart=frozenset({2}), seed=seed))
+        run = Product(
+            _document(sql, folder, data),
+            SMALL,
+            Course((1, 2), twice=frozenset({1}), restart=frozenset({2}), seed=seed),
+        )
         seen = Changelog(folder / "out")
         for batch in run.batches():
             seen.batch(batch, units_apart=False)
             known = run.composer.inputs
-            judge.fill({name: found[: run.read(name)] if name in known else [] for name, found in data.items()})
+            judge.fill(
+                {name: found[: run.read(name)] if name in known else [] for name, found in data.items()}
+            )
             want = Counter(judge.rows(translated(sql)))
             have = Counter({tuple(row): count for row, count in seen.answer.items()})
             if want != have:

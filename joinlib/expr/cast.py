@@ -119,7 +119,9 @@ def _try(value: pa.Array, kind: pa.DataType) -> pa.Array:
     if kind == t.BINARY:
         return value.cast(t.BINARY)
     if source == t.BINARY:
-        return pa.array([None if v is None else v.decode("utf-8", "replace") for v in value.to_pylist()], t.STRING)
+        return pa.array(
+            [None if v is None else v.decode("utf-8", "replace") for v in value.to_pylist()], t.STRING
+        )
     if t.is_string(source):
         return value.cast(kind) if t.is_string(kind) else from_text(value, kind)
     if t.is_string(kind):

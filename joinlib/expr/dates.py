@@ -132,7 +132,9 @@ def _ahead(micros: int, zone: str) -> int:
     try:
         moment = (_EPOCH + timedelta(microseconds=micros)).astimezone(zone_of(name))
     except (OverflowError, ValueError, OSError, ZoneInfoNotFoundError) as error:
-        raise NoValueError("there is no such time zone, or the time is outside the years 1 to 9999") from error
+        raise NoValueError(
+            "there is no such time zone, or the time is outside the years 1 to 9999"
+        ) from error
     ahead = moment.utcoffset()
     assert ahead is not None
     return round(ahead.total_seconds())
@@ -208,7 +210,6 @@ def millis_of(micros: int) -> int:
 
 def same(number: int) -> int:
     return number
-
 
 
 def from_seconds(number: Decimal | float) -> int:

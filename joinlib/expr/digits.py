@@ -96,7 +96,9 @@ def _by_pattern(value: Any, pattern: str) -> str:
     whole, fraction = found[1], found[2] or ""
     group = len(whole) - whole.rindex(",") - 1 if "," in whole else 0
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    text = f"{abs(exact).quantize(Decimal(1).scaleb(-len(fraction)), context=Context(400, ROUND_HALF_EVEN)):f}"
+    text = (
+        f"{abs(exact).quantize(Decimal(1).scaleb(-len(fraction)), context=Context(400, ROUND_HALF_EVEN)):f}"
+    )
     digits, _, rest = text.partition(".")
     digits = digits.lstrip("0").rjust(whole.count("0"), "0")
     least = fraction.count("0")
@@ -122,7 +124,9 @@ def printf(template: str, *values: Any) -> str:
         number = int(place) - 1 if place else next(at, len(values))
         if number >= len(values):
             raise NoValueError("format_string has fewer arguments than places")
-        return _padded(_printed(values[number], kinds[number + 1], flags, width, digits, letter), flags, width)
+        return _padded(
+            _printed(values[number], kinds[number + 1], flags, width, digits, letter), flags, width
+        )
 
     rest = _SPEC.sub("", template)
     if "%" in rest:
@@ -151,9 +155,19 @@ def _printed(
     return _number(value, flags, width, digits, letter, kind)
 
 
-def _number(value: Any, flags: str, width: str | None, digits: str | None, letter: str, kind: pa.DataType) -> str:
+def _number(
+    value: Any, flags: str, width: str | None, digits: str | None, letter: str, kind: pa.DataType
+) -> str:
     lower = letter.lower()
-    fits = {"d": int, "x": int, "o": int, "c": int, "f": (float, Decimal), "e": (float, Decimal), "g": (float, Decimal)}
+    fits = {
+        "d": int,
+        "x": int,
+        "o": int,
+        "c": int,
+        "f": (float, Decimal),
+        "e": (float, Decimal),
+        "g": (float, Decimal),
+    }
     if lower not in fits or not isinstance(value, fits[lower]):  # type: ignore[arg-type]
         raise NoValueError(f"format_string: %{letter} does not fit its argument")
     if lower == "c":

@@ -76,7 +76,10 @@ def written(micros: int, pattern: str) -> str:
     """Write microseconds since 1970 by a pattern."""
     days, rest = divmod(micros, DAY_US)
     moment = _Moment(*civil(days), days, rest)
-    return "".join(p.text if not p.letter else "" if p.letter in "[]" else _WRITE[p.letter](moment, p.count) for p in pieces(pattern))
+    return "".join(
+        p.text if not p.letter else "" if p.letter in "[]" else _WRITE[p.letter](moment, p.count)
+        for p in pieces(pattern)
+    )
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,13 @@ def _month(m: _Moment, count: int) -> str:
 
 def _quarter(m: _Moment, count: int) -> str:
     number = (m.month + 2) // 3
-    return _two(number, count) if count <= 2 else f"Q{number}" if count == 3 else f"{_ORDINALS[number - 1]} quarter"
+    return (
+        _two(number, count)
+        if count <= 2
+        else f"Q{number}"
+        if count == 3
+        else f"{_ORDINALS[number - 1]} quarter"
+    )
 
 
 def _weekday(m: _Moment, count: int) -> str:
@@ -129,7 +138,9 @@ def _offset(letter: str, count: int) -> str:
 
 
 _WRITE: dict[str, Callable[[_Moment, int], str]] = {
-    "G": lambda m, n: ("AD" if m.year > 0 else "BC") if n < 4 else ("Anno Domini" if m.year > 0 else "Before Christ"),
+    "G": lambda m, n: (
+        ("AD" if m.year > 0 else "BC") if n < 4 else ("Anno Domini" if m.year > 0 else "Before Christ")
+    ),
     "y": _year,
     "M": _month,
     "L": _month,
@@ -228,7 +239,9 @@ def _date(got: dict[str, str]) -> int | None:
     if "D" in got and "M" not in got:
         day = int(got["D"])
         first, after = days_of(year, 1, 1), days_of(year + 1, 1, 1)
-        return first + day - 1 if first is not None and after is not None and 1 <= day <= after - first else None
+        return (
+            first + day - 1 if first is not None and after is not None and 1 <= day <= after - first else None
+        )
     month = got.get("M") or got.get("L") or "1"
     if not month.isdigit():
         month = str(1 + next(i for i, m in enumerate(MONTHS) if m[:3].lower() == month[:3].lower()))

@@ -30,7 +30,13 @@ def sha1(value: bytes) -> str:
 
 
 def sha2(value: bytes, bits: int) -> str | None:
-    of = {0: hashlib.sha256, 224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}
+    of = {
+        0: hashlib.sha256,
+        224: hashlib.sha224,
+        256: hashlib.sha256,
+        384: hashlib.sha384,
+        512: hashlib.sha512,
+    }
     return of[bits](value).hexdigest() if bits in of else None
 
 

@@ -67,7 +67,11 @@ def get_json_object(text: str, path: str) -> str | None:
         return None
     if None in steps and len(found) > 1:
         return _json(found)
-    return found[0] if isinstance(found[0], str) and not (None in steps and not isinstance(found[0], _Number)) else _json(found[0])
+    return (
+        found[0]
+        if isinstance(found[0], str) and not (None in steps and not isinstance(found[0], _Number))
+        else _json(found[0])
+    )
 
 
 def _found(value: Any, steps: tuple[str | int | None, ...]) -> list[Any]:
@@ -165,7 +169,9 @@ def _scalar(value: Any, kind: pa.DataType) -> Any:
     if kind == t.BINARY:
         return base64.b64decode(value)
     if t.is_number(kind) and not isinstance(value, _Number):
-        if not (t.is_float(kind) and value in ("NaN", "Infinity", "-Infinity", "+Infinity", "INF", "+INF", "-INF")):
+        if not (
+            t.is_float(kind) and value in ("NaN", "Infinity", "-Infinity", "+Infinity", "INF", "+INF", "-INF")
+        ):
             raise ValueError(value)
         return float(value)
     found = read_text(str(value), kind)
@@ -182,7 +188,9 @@ def _text(value: Any, kind: pa.DataType) -> str:
     if value is None:
         return "null"
     if t.is_struct(kind):
-        parts = [f"{_string(f.name)}:{_text(value[f.name], f.type)}" for f in kind if value[f.name] is not None]
+        parts = [
+            f"{_string(f.name)}:{_text(value[f.name], f.type)}" for f in kind if value[f.name] is not None
+        ]
         return "{" + ",".join(parts) + "}"
     if pa.types.is_map(kind):
         parts = [f"{_string(write_text(k, kind.key_type))}:{_text(v, kind.item_type)}" for k, v in value]
@@ -211,7 +219,9 @@ def schema(name: str, value: Expr) -> pa.DataType:
     """
     text = value.node.value.as_py() if isinstance(value.node, Literal) else None
     if not isinstance(text, str):
-        raise SpecError(f"{name} takes the type as constant text, such as 'a INT, b STRING', not {value.excerpt}")
+        raise SpecError(
+            f"{name} takes the type as constant text, such as 'a INT, b STRING', not {value.excerpt}"
+        )
     try:
         if re.match(r"(?i)\s*(array|map|struct)\s*<", text):
             return nullable(ddl.parse(f"value {text}").field(0).type)
@@ -240,8 +250,6 @@ def _nested(name: str, value: Expr) -> Expr:
     if not t.is_nested(value.type):
         raise SpecError(f"{name} takes a STRUCT, MAP or ARRAY, {value.excerpt} is {t.name(value.type)}")
     return value
-
-
 
 
 FUNCTIONS: dict[str, Signature] = {

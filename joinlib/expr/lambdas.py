@@ -285,10 +285,11 @@ def united(left: pa.Array, right: pa.Array, which: int, kind: pa.DataType) -> pa
 
 def sort_by(values: Expr, body: Body) -> Expr:
     """Build array_sort(values, (left, right) -> -1, 0 or 1), by insertion."""
-    raise SpecError("array_sort with a function of two elements is not supported; sort structs of what counts")
+    raise SpecError(
+        "array_sort with a function of two elements is not supported; sort structs of what counts"
+    )
 
 
 def named(types: tuple[pa.DataType, ...], depth: int) -> list[Expr]:
     """Return parameters of these types, named by their depth."""
     return [ref(f"${depth + i}", kind) for i, kind in enumerate(types, 1)]
-

@@ -12,6 +12,7 @@ from joinlib.expr import signatures as s
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
 from joinlib.expr.nested import checked, common_type
+from joinlib.expr.patterns import split
 from joinlib.expr.rows import NoValueError
 from joinlib.expr.signatures import Signature, row, row_call
 
@@ -38,8 +39,6 @@ def rank(value: Any) -> Any:
     if isinstance(value, dict):
         return (1, *map(rank, value.values()))
     return (1, value)
-
-
 
 
 def distinct(values: list[Any]) -> list[Any]:
@@ -203,7 +202,6 @@ def has_key(pairs: list[Any], wanted: Any) -> bool:
 
 
 def split_map(text: str, pairs: str = ",", parts: str = ":") -> list[Any]:
-    from joinlib.expr.patterns import split
 
     halves = [split(pair, parts, 2) for pair in split(text, pairs)]
     return checked([(h[0], h[1] if len(h) > 1 else None) for h in halves])
@@ -228,13 +226,13 @@ def _orderable(name: str, value: Expr) -> Expr:
     return value
 
 
-
-
 def _texts(name: str, value: Expr) -> Expr:
     return cast(s.array(name, value), pa.list_(t.STRING))
 
 
-def with_element(name: str, of: Callable[..., Any], result: pa.DataType | None, values: Expr, element: Expr) -> Expr:
+def with_element(
+    name: str, of: Callable[..., Any], result: pa.DataType | None, values: Expr, element: Expr
+) -> Expr:
     """Build the call of a function of an array and a value of its elements' type."""
     values = s.array(name, values)
     kind = t.common(values.type.value_type, element.type)
@@ -254,7 +252,9 @@ def of_two(name: str, of: Callable[..., Any], result: pa.DataType | None, left: 
 
 def insert(values: Expr, place: Expr, element: Expr) -> Expr:
     values = s.array("array_insert", values)
-    kind = common_type("array_insert", [values, Expr(element.sql, element.columns, pa.list_(element.type), element.node)])
+    kind = common_type(
+        "array_insert", [values, Expr(element.sql, element.columns, pa.list_(element.type), element.node)]
+    )
     given = [cast(values, kind), s.INT("array_insert", place), cast(element, kind.value_type)]
     return row_call("array_insert", inserted, kind, given, True)
 

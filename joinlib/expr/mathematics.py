@@ -35,7 +35,13 @@ _TWO: dict[str, Callable[..., Any]] = {
     "atan2": np.arctan2, "hypot": np.hypot, "log": lambda base, x: np.log(x) / np.log(base), "pow": np.power,
     "power": np.power,
 }  # fmt: skip
-_ABOVE = {"ln": 0.0, "log": 0.0, "log10": 0.0, "log2": 0.0, "log1p": -1.0}  # arguments must be greater, else NULL
+_ABOVE = {
+    "ln": 0.0,
+    "log": 0.0,
+    "log10": 0.0,
+    "log2": 0.0,
+    "log1p": -1.0,
+}  # arguments must be greater, else NULL
 
 
 def of_doubles(name: str, *given: Expr) -> Expr:

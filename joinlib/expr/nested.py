@@ -15,7 +15,7 @@ from joinlib.expr import types as t
 from joinlib.expr.cast import cast
 from joinlib.expr.compare import same
 from joinlib.expr.fields import field_of
-from joinlib.expr.nodes import Literal, Value, call, columnar
+from joinlib.expr.nodes import Literal, Value, call, columnar, constant
 from joinlib.expr.rows import NoValueError
 
 
@@ -29,7 +29,9 @@ def common_type(name: str, values: list[Expr]) -> pa.DataType:
     for value in values:
         found = t.common(kind, value.type)
         if found is None:
-            raise SpecError(f"{name}: {t.name(kind)} and {t.name(value.type)} have no common type; add a CAST")
+            raise SpecError(
+                f"{name}: {t.name(kind)} and {t.name(value.type)} have no common type; add a CAST"
+            )
         kind = found
     return kind
 
@@ -185,7 +187,9 @@ def look_up(maps: pa.Array, wanted: pa.Array) -> pa.Array:
     sizes = np.where(maps.is_valid().to_numpy(zero_copy_only=False), np.diff(starts), 0)
     owner = np.repeat(np.arange(len(maps)), sizes)
     at = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(starts[:-1], sizes)
-    hit = np.flatnonzero(same(maps.keys.take(pa.array(at)), wanted.take(pa.array(owner))).to_numpy(zero_copy_only=False))
+    hit = np.flatnonzero(
+        same(maps.keys.take(pa.array(at)), wanted.take(pa.array(owner))).to_numpy(zero_copy_only=False)
+    )
     found = np.full(len(maps), -1, np.int64)
     found[owner[hit]] = at[hit]
     return maps.items.take(pa.array(found, mask=found < 0))
@@ -201,6 +205,8 @@ def field(value: Expr, name: str) -> Expr:
         inner = _named(value.type.value_type, name, value)
         kind = pa.list_(value.type.value_type.field(inner).type)
         return call(field_of_each, (value,), kind, f"{value.sql}.`{inner}`", inner, kind)
+    if pa.types.is_map(value.type) and t.is_string(value.type.key_type):
+        return _by_key(value, constant(pa.scalar(name), f"'{name}'"), f"{value.sql}['{name}']")
     if not t.is_struct(value.type):
         raise SpecError(f"{value.excerpt} is {t.name(value.type)}, it has no field {name}")
     return field_of(value, _named(value.type, name, value))
@@ -217,7 +223,9 @@ def _named(kind: pa.DataType, name: str, value: Expr) -> str:
 @columnar
 def field_of_each(lists: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
     inner = pc.struct_field(lists.values, [name])
-    return pa.ListArray.from_arrays(lists.offsets, inner, kind, mask=lists.is_null() if lists.null_count else None)
+    return pa.ListArray.from_arrays(
+        lists.offsets, inner, kind, mask=lists.is_null() if lists.null_count else None
+    )
 
 
 def flattened(lists: pa.Array) -> tuple[pa.Array, "np.ndarray[tuple[int], np.dtype[np.int64]]", Any]:

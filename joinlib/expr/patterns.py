@@ -12,18 +12,24 @@ import pyarrow as pa
 from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr import signatures as s
+from joinlib.expr import text
 from joinlib.expr import types as t
 from joinlib.expr.nodes import Literal
 from joinlib.expr.rows import NoValueError
-from joinlib.expr.signatures import Converter, Signature, row
+from joinlib.expr.signatures import Converter, Signature, row, row_call
 
 _CLASSES = {
     "Lower": "a-z", "Upper": "A-Z", "ASCII": "\\x00-\\x7f", "Alpha": "a-zA-Z", "Digit": "0-9", "Alnum": "a-zA-Z0-9",
     "Punct": "!-/:-@\\[-`{-~", "Graph": "!-~", "Print": " -~", "Blank": " \\t", "Cntrl": "\\x00-\\x1f\\x7f",
     "XDigit": "0-9a-fA-F", "Space": " \\t\\n\\x0b\\f\\r",
 }  # fmt: skip
-_SHORT = {"h": " \\t\\xa0\\u1680\\u180e\\u2000-\\u200a\\u202f\\u205f\\u3000", "v": "\\n\\x0b\\f\\r\\x85\\u2028\\u2029"}
-_END = "(?=(?:\\r\\n|[\\n\\r\\x85\\u2028\\u2029])?\\Z)"  # Java's $: also before a line break that ends the text
+_SHORT = {
+    "h": " \\t\\xa0\\u1680\\u180e\\u2000-\\u200a\\u202f\\u205f\\u3000",
+    "v": "\\n\\x0b\\f\\r\\x85\\u2028\\u2029",
+}
+_END = (
+    "(?=(?:\\r\\n|[\\n\\r\\x85\\u2028\\u2029])?\\Z)"  # Java's $: also before a line break that ends the text
+)
 _DOT = "[^\\n\\r\\x85\\u2028\\u2029]"
 
 
@@ -103,7 +109,11 @@ class _Reader:
         found = re.compile(r"\{(?:Is|java)?([A-Za-z]+)\}|([A-Z])").match(self.pattern, self.at)
         name = (found[1] or found[2]) if found else ""
         unicode = {"L": "^\\W\\d_", "Alphabetic": "^\\W\\d_"}
-        if found is None or (name not in _CLASSES and (inside or name not in unicode)) or (negated and inside):
+        if (
+            found is None
+            or (name not in _CLASSES and (inside or name not in unicode))
+            or (negated and inside)
+        ):
             raise NoValueError("\\p{...} of this kind is not supported in a regular expression")
         self.at = found.end()
         if name in unicode:
@@ -121,7 +131,9 @@ class _Reader:
                 self.at += 1
                 return "".join(out) + "]"
             if c == "[" or self.pattern.startswith("&&", self.at):
-                raise NoValueError("a set within a set [a[b]], [a&&b] is not supported in a regular expression")
+                raise NoValueError(
+                    "a set within a set [a[b]], [a&&b] is not supported in a regular expression"
+                )
             if c == "\\":
                 out.append(self._escaped(True))
             else:
@@ -232,10 +244,10 @@ def split(text: str, pattern: str, limit: int = -1) -> list[str]:
     return [*out, text[begin:]]
 
 
-def sql_like(text: str, pattern: str, escape: str = "\\", fold: bool = False) -> bool:
+def sql_like(value: str, pattern: str, escape: str = "\\", fold: bool = False) -> bool:
     if fold:
-        text, pattern = text.lower(), pattern.lower()
-    return like_pattern(pattern, escape).fullmatch(text) is not None
+        value, pattern = value.lower(), pattern.lower()
+    return like_pattern(pattern, escape).fullmatch(value) is not None
 
 
 @lru_cache(maxsize=1000)
@@ -253,6 +265,17 @@ def like_pattern(pattern: str, escape: str) -> re.Pattern[str]:
     return re.compile("".join(out), re.DOTALL)
 
 
+def like(value: Expr, pattern: Expr, escape: str = "\\", fold: bool = False) -> Expr:
+    """Build LIKE, and ILIKE with `fold`; a pattern need not be a constant."""
+    if isinstance(pattern.node, Literal) and pattern.type != t.NULL and not fold:
+        return text.like(value, pattern, escape)
+    name = "ILIKE" if fold else "LIKE"
+    values = [s.STRING(name, value), s.STRING(name, pattern)]
+    made = row_call(name, sql_like, t.BOOLEAN, values, more=(escape, fold))
+    more = "" if escape == "\\" else f" ESCAPE '{escape}'"
+    return Expr(f"({values[0].sql} {name} {values[1].sql}{more})", made.columns, made.type, made.node)
+
+
 def pattern(name: str, value: Expr) -> Expr:
     """Take a regular expression; a constant one is checked at once."""
     value = s.STRING(name, value)
@@ -268,9 +291,7 @@ _PATTERN: Converter = pattern
 FUNCTIONS: dict[str, Signature] = {
     **dict.fromkeys(("rlike", "regexp", "regexp_like"), row(regexp_like, t.BOOLEAN, s.STRING, _PATTERN)),
     "regexp_extract": row(regexp_extract, t.STRING, s.STRING, _PATTERN, s.INT, least=2),
-    "regexp_extract_all": row(
-        regexp_extract_all, pa.list_(t.STRING), s.STRING, _PATTERN, s.INT, least=2
-    ),
+    "regexp_extract_all": row(regexp_extract_all, pa.list_(t.STRING), s.STRING, _PATTERN, s.INT, least=2),
     "regexp_count": row(regexp_count, t.INT, s.STRING, _PATTERN),
     "regexp_instr": row(regexp_instr, t.INT, s.STRING, _PATTERN, s.INT, least=2),
     "regexp_substr": row(regexp_substr, t.STRING, s.STRING, _PATTERN),

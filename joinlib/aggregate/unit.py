@@ -29,7 +29,7 @@ from joinlib.aggregate.keys import hashes
 from joinlib.aggregate.members import END, Members, computed, decoded, members
 from joinlib.aggregate.partial import ROWS, merge, nothing, of_distinct
 from joinlib.errors import InputError
-from joinlib.join.watermark import Tick, advance
+from joinlib.model.watermark import Tick, advance
 from joinlib.model.bags import Bag, bag_of, bags_of
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import HASH, WEIGHT
@@ -194,7 +194,7 @@ class GroupUnit:
     def _bound(self, watermark: int) -> int:
         """Return the lowest release key that may still arrive."""
         release = self.grouping.release
-        if watermark == ALWAYS or release is None:
+        if release is None or watermark in (ALWAYS, NEVER):
             return ALWAYS if watermark == ALWAYS else NEVER
         moment = pa.array([release.floor(watermark)], pa.int64()).view(release.type)
         return int(number(release.value.evaluate(lambda _: moment, 1))[0].as_py())

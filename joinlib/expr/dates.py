@@ -3,7 +3,6 @@
 Law: Spark's, in UTC; a DATE is a number of days, a TIMESTAMP one of microseconds, since 1970.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from zoneinfo import ZoneInfoNotFoundError

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from joinlib.errors import SpecError
 from joinlib.expr import (
-    Expr, arithmetic, attempts, compare, dates, digits, hashes, json, lists, logic, mathematics, nested, numbers, patterns, strings, text, time, units, urls,
+    Expr, arithmetic, attempts, compare, dates, digits, hashes, json, lists, logic, mathematics, nested, numbers, patterns,
+    strings, text, time, units, urls, windows,
 )  # fmt: skip
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
@@ -133,6 +134,9 @@ def _table() -> dict[str, Function]:
         "positive": Function(partial(number, "positive"), 1, 1),
         "typeof": Function(lambda a: constant(pa.scalar(t.spelled(a.type)), f"typeof({a.sql})"), 1, 1),
         "zeroifnull": Function(lambda a: coalesce(a, constant(pa.scalar(0, t.INT), "0")), 1, 1),
+        "$tumble": Function(windows.tumble, 3, 3),
+        "$hop": Function(windows.hop, 4, 4),
+        "$cumulate": Function(windows.cumulate, 4, 4),
         "array": Function(nested.array_of, 0, many),
         "array_insert": Function(lists.insert, 3, 3),
         "arrays_zip": Function(lists.zip_, 1, many),

@@ -3,15 +3,14 @@
 Law: Spark's grammar; functions keep the names they were written with.
 """
 
-import re
 from typing import Any, ClassVar
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 
 from joinlib.errors import SqlError
+from joinlib.sql.grammar import KEYWORDS, ArgumentParser, plain
 
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
 
@@ -21,8 +20,9 @@ class Dialect(Spark):
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'"]
+        KEYWORDS = KEYWORDS
 
-    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
+    class Parser(ArgumentParser):
         STRICT_CAST = True
         ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # array(1, 2)[0] is an element, not ARRAY[0]
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -32,18 +32,33 @@ class Dialect(Spark):
         }
 
 
+def read(sql: str) -> list[exp.Expr | None]:
+    """Parse the text to the trees of its statements."""
+    dialect = Dialect()
+    return dialect.parser().parse(plain(dialect.tokenize(sql)), sql)
+
+
 def parse(sql: str) -> exp.Select:
     """Parse the text, which must be one SELECT.
 
     Raises:
         SqlError: if it is not, with line and column.
     """
+    found = parse_query(sql)
+    if not isinstance(found, exp.Select):
+        raise SqlError(f"write one SELECT; {found.key.upper()} is not supported", 1, 1)
+    return found
+
+
+def parse_query(sql: str) -> exp.Select | exp.SetOperation:
+    """Parse the text, which must be one query: SELECT, or several by UNION, INTERSECT, EXCEPT.
+
+    Raises:
+        SqlError: if it is not, with line and column.
+    """
     try:
-        statements = [s for s in sqlglot.parse(sql, dialect=Dialect) if s is not None]
+        statements = [s for s in read(sql) if s is not None]
     except ParseError as e:
-        for pattern, reason in _UNKNOWN.items():
-            if found := re.search(pattern, sql, re.IGNORECASE | re.DOTALL):
-                raise SqlError(reason, *place_of(sql, found.start(1))) from e
         first = e.errors[0]
         near = first["highlight"]
         text = f"{first['description']}" + (f", near {near!r}" if near else "")
@@ -52,21 +67,10 @@ def parse(sql: str) -> exp.Select:
         raise SqlError(f"the text cannot be read: {_token_error(sql)}", *_quote(sql)) from e
     if len(statements) != 1:
         raise SqlError(f"write one SELECT; there are {len(statements)} statements", 1, 1)
-    if not isinstance(statements[0], exp.Select):
-        kind = statements[0].key.upper()
-        raise SqlError(f"write one SELECT; {kind} is not supported", 1, 1)
-    return statements[0]
-
-
-_UNKNOWN = {  # syntax that the parser mistakes for something else
-    r"\bGROUP\s+BY\b.*?\b(window)\s*\(": (
-        "time windows are not supported; group by date_trunc('hour', ...), whose units are windows of a"
-        " fixed length"
-    ),
-    r"\b(MATCH_CONDITION)\b": (
-        "ASOF JOIN is not supported; join by a range of time, and keep the last by NOT EXISTS"
-    ),
-}
+    found = statements[0]
+    if not isinstance(found, exp.Select | exp.SetOperation | exp.Subquery):
+        raise SqlError(f"write one SELECT; {found.key.upper()} is not supported", 1, 1)
+    return found  # type: ignore[return-value]
 
 
 def _token_error(sql: str) -> str:

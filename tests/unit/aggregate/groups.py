@@ -9,7 +9,11 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from joinlib.expr import ref
+from joinlib.model.watermark import Tick
 from joinlib.model.grouping import AggregateCall, Function, Grouping, GroupKey
+from joinlib.model.inputs import InputPlan
+from joinlib.model.stage import GroupStage
+from joinlib.model.time import ALWAYS, NEVER
 from joinlib.sql.calls import result_type
 
 MONEY = pa.decimal128(6, 2)
@@ -109,3 +113,16 @@ def counted(batches: list[pa.RecordBatch]) -> Counter[Row]:
         for b in batches
         for row in zip(*(c.to_pylist() for c in b.columns), strict=True)
     )
+
+
+def stage(asked: Grouping) -> GroupStage:
+    """A stage of these groups, which reads the rows of another."""
+    return GroupStage(
+        (InputPlan(0, "$0", "$stage0", (), None, (), (), None, 0, None, True, upstream=0),), asked, 1
+    )
+
+
+def tick(watermark: int) -> Tick:
+    """What the other stage says of its time, µs; ALWAYS: that it is closed."""
+    closed = watermark == ALWAYS
+    return Tick(0, NEVER if closed else watermark, closed=closed)

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from joinlib.aggregate import extremes
 from joinlib.aggregate.partial import Partials
-from joinlib.aggregate.unit import Block, GroupUnit, empty
+from joinlib.aggregate.unit import Block, GroupUnit
 from joinlib.expr import Expr, ref
 from joinlib.expr.compare import compare
 from joinlib.expr.nodes import constant
 from joinlib.model.grouping import AggregateCall, Grouping
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
-from joinlib.state.manifest import decode
+from joinlib.state.manifest import decode, empty
+from tests.unit.aggregate.groups import stage, tick
 from tests.unit.aggregate.histories import Row, answer, batch, counted, grouping, histories
 
 TUNING = Tuning(file_bytes=1, retain_batches=1)
@@ -30,7 +31,7 @@ class Unit:
     """A unit that is restored from its manifest before each batch; keeps the sums of what came in and what came out."""
 
     def __init__(self, folder: str | Path, asked: Grouping) -> None:
-        self.folder, self.asked, self.number, self.manifest = Path(folder), asked, 0, empty()
+        self.folder, self.asked, self.number, self.manifest = Path(folder), asked, 0, empty(1, 1)
         self.came: Counter[Row] = Counter()
         self.out: Counter[Row] = Counter()
 
@@ -43,8 +44,8 @@ class Unit:
         self.came.update({row: 0 for part in parts for row, _ in part})
         for row, weight in (change for part in parts for change in part):
             self.came[row] += weight
-        unit = GroupUnit(self.asked, 0, self.folder, TUNING, decode(self.manifest.encode()))
-        found = counted(list(unit.run(self.number, blocks, watermark)))
+        unit = GroupUnit(stage(self.asked), 0, self.folder, TUNING, decode(self.manifest.encode()))
+        found = counted(list(unit.run(self.number, blocks, [tick(watermark)])))
         self.number, self.manifest = self.number + 1, unit.manifest
         for row, times in found.items():
             assert times == 1

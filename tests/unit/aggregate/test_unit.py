@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from joinlib.aggregate.finish import finished
 from joinlib.aggregate.groups import Groups, of_partials
 from joinlib.aggregate.partial import Partials, merge, partial
-from joinlib.aggregate.unit import Block, GroupUnit, empty
+from joinlib.aggregate.unit import Block, GroupUnit
 from joinlib.expr import ref
 from joinlib.expr.compare import compare
 from joinlib.expr.nodes import constant
@@ -22,8 +22,8 @@ from joinlib.expr.time import truncate
 from joinlib.model.grouping import AggregateCall, Grouping, GroupKey, Release
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
-from joinlib.state.manifest import Manifest, decode
-from tests.unit.aggregate.groups import Row, batch, counted, defined, grouping, rows
+from joinlib.state.manifest import Manifest, decode, empty
+from tests.unit.aggregate.groups import Row, batch, counted, defined, grouping, rows, stage, tick
 
 MINUTE = 60_000_000
 TUNING = Tuning(file_bytes=1, retain_batches=1)
@@ -34,7 +34,7 @@ class Unit:
     """A unit that is restored from its manifest before each batch."""
 
     def __init__(self, folder: Path, asked: Grouping) -> None:
-        self.folder, self.asked, self.number, self.manifest = folder, asked, 0, empty()
+        self.folder, self.asked, self.number, self.manifest = folder, asked, 0, empty(1, 1)
 
     def batch(self, *parts: pa.RecordBatch, watermark: int = NEVER) -> list[pa.RecordBatch]:
         numbered: list[Block] = []
@@ -43,8 +43,8 @@ class Unit:
             partials.add(part)
             numbered += [(at, number, block) for number, block in partials.blocks()]
         before = decode(self.manifest.encode())
-        run = GroupUnit(self.asked, 0, self.folder, TUNING, before)
-        out = list(run.run(self.number, numbered, watermark))
+        run = GroupUnit(stage(self.asked), 0, self.folder, TUNING, before)
+        out = list(run.run(self.number, numbered, [tick(watermark)]))
         self.number, self.manifest = self.number + 1, run.manifest
         return out
 

@@ -198,8 +198,8 @@ REFUSED = [
     ),
     (
         f"SELECT o.id {J} ASOF JOIN pays p MATCH_CONDITION (o.at >= p.at)",
-        (1, 78),
-        "ASOF JOIN is not supported",
+        (1, 95),
+        "MATCH_CONDITION in JOIN is not supported",
     ),
     (f"SELECT if(o.id = 1, 2, 3) + 1 / 0 AS c {J}", (1, 11), "division by zero"),
     (f"SELECT {' + '.join(['o.id'] * 30)} {J}", (1, 8), "+ ... has no name; write o.id + o.id"),

@@ -9,8 +9,26 @@ import pyarrow as pa
 
 from joinlib.errors import SpecError
 from joinlib.expr import (
-    Expr, arithmetic, attempts, compare, dates, digits, hashes, json, lists, logic, mathematics, nested, numbers, patterns,
-    strings, text, time, units, urls, windows,
+    Expr,
+    arithmetic,
+    attempts,
+    compare,
+    dates,
+    digits,
+    hashes,
+    json,
+    lists,
+    logic,
+    mathematics,
+    nested,
+    numbers,
+    patterns,
+    strings,
+    text,
+    time,
+    units,
+    urls,
+    windows,
 )  # fmt: skip
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
@@ -243,7 +261,7 @@ def reverse(value: Expr) -> Expr:
 
 
 def sequence(start: Expr, stop: Expr, step: Expr | None = None) -> Expr:
-    """Build sequence(start, stop[, step]) of whole numbers or of times; both ends belong to it."""
+    """Build the whole numbers or times from start to stop; both ends belong to it."""
     kind = t.common(start.type, stop.type)
     if kind is not None and t.is_time(kind):
         return dates.sequence(cast(start, kind), cast(stop, kind), step)
@@ -265,7 +283,7 @@ def date_part(name: Expr, value: Expr) -> Expr:
 
 
 def decode(value: Expr, *rest: Expr) -> Expr:
-    """Build decode(bytes, charset), and decode(value, a, x, b, y, ..., otherwise), where NULL equals NULL."""
+    """Build the text of bytes (bytes, charset), or a choice (value, a, x, b, y, ..., otherwise), where NULL equals NULL."""
     if len(rest) == 1:
         return strings.DECODE.build("decode", value, *rest)
     pairs = list(zip(rest[::2], rest[1::2]))

@@ -71,7 +71,7 @@ def make_structs(*given: Any) -> pa.Array:
 
 
 def named_struct(*given: Expr) -> Expr:
-    """Build named_struct('a', x, 'b', y)."""
+    """Build a STRUCT of pairs: a name and a value."""
     if len(given) % 2:
         raise SpecError("named_struct takes pairs: a name and a value")
     names = [_text(e, "named_struct") for e in given[::2]]
@@ -112,7 +112,7 @@ def map_from(keys: Expr, items: Expr, sql: str = "") -> Expr:
 
 @columnar
 def make_maps(keys: pa.Array, items: pa.Array, kind: pa.DataType) -> pa.Array:
-    found = []
+    found: list[list[Any] | None] = []
     for names, values in zip(keys.to_pylist(), items.to_pylist()):
         if names is None or values is None:
             found.append(None)

@@ -10,9 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from joinlib.errors import SpecError
-from joinlib.expr import Expr
+from joinlib.expr import Expr, text
 from joinlib.expr import signatures as s
-from joinlib.expr import text
 from joinlib.expr import types as t
 from joinlib.expr.nodes import Literal
 from joinlib.expr.rows import NoValueError

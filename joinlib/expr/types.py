@@ -70,6 +70,10 @@ def is_string(kind: pa.DataType) -> bool:
     return kind in (STRING, pa.large_string())
 
 
+def is_text(kind: pa.DataType) -> bool:
+    return is_string(kind) or kind == BINARY
+
+
 def is_timestamp(kind: pa.DataType) -> bool:
     return kind in (TIMESTAMP, TIMESTAMP_NTZ)
 

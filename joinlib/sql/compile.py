@@ -17,9 +17,9 @@ from joinlib.expr.cast import cast
 from joinlib.expr.compare import between, check, compare, one_of
 from joinlib.expr.functions import VOLATILE, check_call, function, if_
 from joinlib.expr.logic import both, choose, either, is_null, negate
-from joinlib.expr.nodes import constant
 from joinlib.expr.mathematics import SIGNS
 from joinlib.expr.nested import array_of, field, item_of
+from joinlib.expr.nodes import constant
 from joinlib.expr.patterns import like
 from joinlib.expr.text import concat
 from joinlib.expr.time import is_interval, shift

@@ -173,7 +173,7 @@ class Known:
             if len(columns) != len(rows.columns):
                 raise self.names.error(f"{name}: {len(columns)} names for {len(rows.columns)} columns", at)
             rows = Rows(tuple(columns))
-        wanted = name[1:] if name.startswith("$") else name
+        wanted = name.removeprefix("$")
         alias = self.names.fresh(wanted)
         self.names.titles[alias] = name
         self.sources[name.lower()] = Source(alias, rows)
@@ -200,7 +200,9 @@ class Known:
     # JOIN
 
     def _join(self, join: exp.Join) -> None:
-        left = Known(self.names, self.outer, self.ctes, dict(self.sources), dict(self.hidden), dict(self.merged))
+        left = Known(
+            self.names, self.outer, self.ctes, dict(self.sources), dict(self.hidden), dict(self.merged)
+        )
         before = set(self.sources)
         node = self.source(join.this)
         join.set("this", node)
@@ -336,9 +338,7 @@ class Known:
             return self.names.error(self.hidden[first.lower()], at)
         if len(names) > 1 and first.lower() in self.sources:
             source = self.sources[first.lower()]
-            return self.names.error(
-                f"{first} has no column {name}{nearest(name, source.rows.columns)}", at
-            )
+            return self.names.error(f"{first} has no column {name}{nearest(name, source.rows.columns)}", at)
         if len(names) > 1:
             return self.names.error(
                 f"{first} is not an input of this query{nearest(first, self._all_sources())}", at

@@ -103,7 +103,7 @@ def _of_window(node: exp.Expr) -> bool:
 def windows_below(select: exp.Select, names: Names) -> exp.Select:
     """Put window functions into queries of their own, one for each PARTITION BY; groups come below them.
 
-        SELECT cols, f() OVER (...) AS x FROM (everything else)      its arguments are columns
+    SELECT cols, f() OVER (...) AS x FROM (everything else)      its arguments are columns
     """
     below = Below(names.fresh("w"), {i.alias.lower() for i in select.expressions})
     for item in select.expressions:
@@ -177,7 +177,23 @@ def _over_columns(node: exp.Window, below: Below) -> exp.Window:
     return made
 
 
-_VALUES = frozenset("sum avg min max lag lead first_value last_value nth_value first last any_value mean".split())
+_VALUES = frozenset(
+    [
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "lag",
+        "lead",
+        "first_value",
+        "last_value",
+        "nth_value",
+        "first",
+        "last",
+        "any_value",
+        "mean",
+    ]
+)
 
 
 def _filtered(node: exp.Filter) -> exp.Expr:
@@ -209,7 +225,9 @@ def _chain(
     for at, group in enumerate(order):
         final = at == len(order) - 1
         later = [functions[w][1] for g in order[at + 1 :] for w in g]
-        wanted = _wanted(inside, [*items, *([] if final else qualify), *later], given, keep=final, also=qualify)
+        wanted = _wanted(
+            inside, [*items, *([] if final else qualify), *later], given, keep=final, also=qualify
+        )
         over = exp.Select(expressions=[trees.named(trees.column(alias, c), c) for c in wanted])
         for words in group:
             over.append("expressions", trees.named(_at(functions[words][1].copy(), alias), given[words]))

@@ -20,10 +20,29 @@ from joinlib.sql.rewrite.known import Known, Rows, nearest
 from joinlib.sql.supported import written
 
 NO_PARENTHESES = frozenset(
-    ("current_date", "current_timestamp", "current_time", "localtimestamp", "current_user", "current_timezone")
+    (
+        "current_date",
+        "current_timestamp",
+        "current_time",
+        "localtimestamp",
+        "current_user",
+        "current_timezone",
+    )
 )
 UNITS = frozenset(
-    "microsecond millisecond second minute hour day dayofyear week month quarter year".split()
+    [
+        "microsecond",
+        "millisecond",
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "dayofyear",
+        "week",
+        "month",
+        "quarter",
+        "year",
+    ]
 )
 
 

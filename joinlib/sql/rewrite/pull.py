@@ -112,7 +112,9 @@ class _Pull:
         if grouped:
             group = query.args.get("group")
             more = list(group.expressions) if group else []
-            query.set("group", exp.Group(expressions=[k.copy() for k in keys] + more) if keys or more else None)
+            query.set(
+                "group", exp.Group(expressions=[k.copy() for k in keys] + more) if keys or more else None
+            )
         self._select()
         one = one or _number_one(query)
         limited(query, self.names)

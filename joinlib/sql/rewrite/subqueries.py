@@ -149,7 +149,9 @@ class _Subqueries:
         alias = self.names.fresh("s")
         name = trees.name_of(found.values[0])  # type: ignore[arg-type]
         items = [trees.named(trees.column(alias, k), k) for k in found.keys]
-        items.append(trees.named(trees.call("any_value", trees.column(alias, name)), self._free(name, found.keys)))
+        items.append(
+            trees.named(trees.call("any_value", trees.column(alias, name)), self._free(name, found.keys))
+        )
         query = exp.Select(expressions=items).from_(trees.derived(found.query, alias), copy=False)
         if found.keys:
             query.set("group", exp.Group(expressions=[trees.column(alias, k) for k in found.keys]))
@@ -271,11 +273,15 @@ class _Subqueries:
         alias = self.names.fresh("q")
         name = trees.output_names(query)[0]
         if trees.outer_columns(query):
-            raise self.names.error("ALL and ANY of a subquery that reads the query around it are not supported", node)
+            raise self.names.error(
+                "ALL and ANY of a subquery that reads the query around it are not supported", node
+            )
         values = [trees.call("count", exp.Star()), trees.call("count", trees.column(alias, name))]
         values.append(trees.call(extreme, trees.column(alias, name)))
         items = [trees.named(v, f"_n{i}") for i, v in enumerate(values)]
-        found = pulled(exp.Select(expressions=items).from_(trees.derived(query, alias), copy=False), self.names)
+        found = pulled(
+            exp.Select(expressions=items).from_(trees.derived(query, alias), copy=False), self.names
+        )
         self._join(found, False)
         rows, known, value = found.values
         zero = trees.number(0)

@@ -266,7 +266,11 @@ def with_columns(node: exp.Expr, values: Mapping[tuple[str, str], exp.Expr]) -> 
     """Replace columns by values, also within subqueries; fields stay taken from them."""
 
     def change(part: exp.Expr) -> exp.Expr | None:
-        if not isinstance(part, exp.Column) or len(part.parts) < 2 or not isinstance(part.this, exp.Identifier):
+        if (
+            not isinstance(part, exp.Column)
+            or len(part.parts) < 2
+            or not isinstance(part.this, exp.Identifier)
+        ):
             return None
         value = values.get((owner(part), name_of(part)))
         if value is None:
@@ -287,7 +291,18 @@ def _with_fields(value: exp.Expr, fields: list[exp.Expr], like: exp.Expr) -> exp
     return made
 
 
-_TIGHT = (exp.Window, exp.Column, exp.Literal, exp.Anonymous, exp.Paren, exp.Null, exp.Boolean, exp.Cast, exp.Case, exp.Subquery)
+_TIGHT = (
+    exp.Window,
+    exp.Column,
+    exp.Literal,
+    exp.Anonymous,
+    exp.Paren,
+    exp.Null,
+    exp.Boolean,
+    exp.Cast,
+    exp.Case,
+    exp.Subquery,
+)
 
 
 def column_of(parts: list[exp.Expr]) -> exp.Column:

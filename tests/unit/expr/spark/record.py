@@ -51,15 +51,15 @@ class Recorder:
         try:
             frame = self.spark.sql(f"SELECT {names}{source}")
             kinds = [f.dataType.simpleString() for f in frame.schema]
-            found = frame.toArrow()
+            found = [values(column) for column in frame.toArrow().columns]
         except (PySparkException, pa.ArrowException, TypeError, ValueError) as error:
             if len(texts) == 1:
                 return {texts[0]: self.alone(texts[0], source, error)}
             half = len(texts) // 2
             return self.asked(texts[:half], source) | self.asked(texts[half:], source)
         return {
-            text: {"type": kind, "values": values(found.column(i))}
-            for i, (text, kind) in enumerate(zip(texts, kinds))
+            text: {"type": kind, "values": column}
+            for text, kind, column in zip(texts, kinds, found)
         }
 
     def alone(self, text: str, source: str, error: Exception) -> Any:

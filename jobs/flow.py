@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from jobs.figures import Took
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from joinlib.checkpoint.lock import Lock
     from joinlib.compiled import Compiled
     from joinlib.spark.job import Report, RunningJob
@@ -42,11 +44,13 @@ class Flow(threading.Thread):
         conf: Mapping[str, str],
         lock: "Lock | None" = None,
         before_commit: Callable[[], None] = lambda: None,
+        spark: "Callable[[], SparkSession] | None" = None,
     ) -> None:
         super().__init__(name="flow", daemon=True)
         self._plan, self._until_done, self._conf = plan, until_done, conf
         self._partitions = partitions  # of the first batch; by default one per core
         self._lock, self._before_commit = lock, before_commit
+        self._spark = spark  # gives a session that goes on behind this run; by default the run has its own
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._stop_asked = threading.Event()
         self.flowing = threading.Event()  # the query has started
@@ -89,6 +93,7 @@ class Flow(threading.Thread):
             until_done=self._until_done,
             cores=self._plan.cores,
             conf=self._conf,
+            spark=self._spark() if self._spark else None,
             lock=self._lock,
             before_commit=self._before_commit,
             spread=Spread(self._partitions) if self._partitions else None,

@@ -50,6 +50,8 @@ _WRITTEN = {
     "memory": "bytes, or with a unit of ten or of two: `512Mi`, `8Gi`, `2G`",
     "path": "a local or shared folder or file; a relative one starts at the folder of the spec file. "
     "On Kubernetes paths are absolute and lie on a volume. Object stores are refused",
+    "value": "text, a number, a truth value, a list of them, or `{{type, value}}`; see "
+    "[Views and parameters](../how-to/views-and-parameters.md)",
     "columns": "names and types as in Spark's DDL: `order_id BIGINT, at TIMESTAMP`; see [SQL](sql.md#types)",
 }
 _RULES = """\
@@ -158,6 +160,8 @@ def _type(schema: Node, place: str, node: Node, known: dict[str, str]) -> str:
         return "columns"
     if place.rpartition(".")[2].lower().endswith(("path", "file", "archive")) and plain.get("minLength") == 1:
         return "path"
+    if plain.get("x-kubernetes-preserve-unknown-fields") and "type" not in plain:
+        return "value"
     return str(plain.get("type", "object"))
 
 

@@ -186,6 +186,45 @@ def scale(
 
 
 @app.command()
+def sql(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="A spec file (YAML), whose inputs and views are there.", show_default=False
+        ),
+    ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="NAME=PATH",
+            help="A folder or a file as an input; may be repeated. Its columns are those of its first file.",
+            show_default=False,
+        ),
+    ] = None,
+    time: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME.COLUMN",
+            help="The event time of such an input; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    command: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--command", "-c", metavar="SQL", help="Run this and end; may be repeated.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Try queries at a prompt, over the inputs of a spec or over files: SELECT, WATCH, EXPLAIN, CREATE VIEW, HELP."""
+    from jobs.cli.shell.start import prompt
+
+    if not prompt(file, inputs or [], time or [], command or []):
+        raise typer.Exit(2)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON schema of a spec file, for editors."""
     import json

@@ -10,7 +10,7 @@ from joinlib.engine.attempt import Arrived, Attempt
 from joinlib.engine.exchange import receive
 from joinlib.engine.task import JoinTask
 from joinlib.model.stage import OverStage
-from joinlib.over.unit import OverUnit  # type: ignore
+from joinlib.over.unit import OverUnit
 from joinlib.state.location import local_folder, unit_folder
 from joinlib.state.manifest import Manifest, empty
 from joinlib.state.unit import locked

@@ -97,10 +97,18 @@ class Over:
     select: tuple[tuple[str, Expr], ...]
     changes: bool = False  # rows end with a weight, which may be negative
     changelog: bool = False  # the result's rows end with a weight: -1 takes a row back, +1 gives it
-    # Of a result that is not a changelog: the column whose event time tells which rows are final, see `settles`;
-    # None: rows come out when the inputs are closed.
+    # The column whose event time tells which rows are final, see `settles`; read where the result is not a changelog:
+    # None means that rows come out when the inputs are closed.
     time: str | None = None
     behind_us: int = 0  # how far behind the watermark this column may be
+    # A call and a number: rows for which it is greater can be dropped where rows only come, because it only grows
+    # and nothing else depends on them (`QUALIFY row_number() ... <= 3`).
+    top: tuple[str, int] | None = None
+
+    @property
+    def settles_by(self) -> str | None:
+        """The column whose event time tells which rows are final; None if rows do not come out by time."""
+        return None if self.changelog else self.time
 
     @property
     def final_close(self) -> bool:

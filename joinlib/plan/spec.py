@@ -13,6 +13,7 @@ from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import JoinSettings, Spec, StreamJoin
+from joinlib.sql.text import composed
 
 
 def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
@@ -22,13 +23,15 @@ def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
         SpecError, SqlError: if the query or an option cannot be run.
     """
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
-    plan = pipeline(
-        spec.sql,
-        {name: source(given) for name, given in spec.inputs.items()},
-        options(spec.join),
-        mode=spec.output.mode,
-        key=spec.output.key,
-    )
+    text = composed(spec.sql, spec.views, spec.parameters)
+    with text.telling():
+        plan = pipeline(
+            text.sql,
+            {name: source(given) for name, given in spec.inputs.items()},
+            options(spec.join),
+            mode=spec.output.mode,
+            key=spec.output.key,
+        )
     check(plan, spec.output)
     if spec.join.memory_bytes is None:
         return plan

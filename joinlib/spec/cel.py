@@ -119,6 +119,14 @@ def _names() -> list[CelRule]:
             "self.all(name, name.size() <= 63 && name.matches('^[A-Za-z_][A-Za-z0-9_]*$'))",
             "SQL uses the name of an input; write letters, digits and '_', at most 63",
         ),
+        *(
+            CelRule(
+                place,
+                "self.all(name, name.size() <= 63 && name.matches('^[A-Za-z_][A-Za-z0-9_]*$'))",
+                "SQL uses this name; write letters, digits and '_', at most 63",
+            )
+            for place in ("spec.views", "spec.parameters")
+        ),
         CelRule(
             "spec.inputs",
             "self.all(a, self.all(b, a == b || a.lowerAscii() != b.lowerAscii()))",

@@ -19,7 +19,7 @@ from joinlib.spec.schema import Node, json_schema
 from joinlib.spec.status import Status
 
 MAX_LENGTH, MAX_TEXT, MAX_ENTRIES = 1024, 65_536, 16
-TEXTS = {"spec.sql", "spec.inputs.*.schema"}
+TEXTS = {"spec.sql", "spec.views.*", "spec.inputs.*.schema"}
 LIST_KEYS = {"spec.volumes": "mountPath", "status.conditions": "type"}
 COPIED_KEYS = (
     "description", "type", "format", "enum", "default", "minimum", "maximum",

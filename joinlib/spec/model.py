@@ -14,11 +14,13 @@ from joinlib import deploy
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.inputs import Input, Positive
 from joinlib.spec.output import Output
+from joinlib.spec.parameters import ParameterName, ParameterValue
 from joinlib.spec.pods import Cpu, Pods
 from joinlib.spec.rules import next_power_of_two, problems
 
 DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 DnsName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
+Query = Annotated[str, StringConstraints(pattern=r"\S")]
 Strategy = Literal["auto", "multiway", "binary", "biclique", "inequality"]
 ProbeOrder = Literal["auto", "fixed", "selectivity", "greedy"]
 Fraction = Annotated[float, Field(gt=0, le=1)]
@@ -307,9 +309,18 @@ class Scaling(Model):
 class Spec(Model):
     """What to join, from which inputs, into which output."""
 
-    sql: Annotated[str, StringConstraints(pattern=r"\S")] = Field(description="One SELECT over the inputs.")
+    sql: Query = Field(description="One SELECT over the inputs.")
     inputs: dict[InputName, Input] = Field(
         min_length=1, description="The inputs, by the names that the SQL uses."
+    )
+    views: dict[InputName, Query] = Field(
+        default_factory=dict,
+        description="Queries that the SQL, and other views, read by name, as if each stood in its WITH.",
+    )
+    parameters: dict[ParameterName, ParameterValue] = Field(
+        default_factory=dict,
+        description="Values that the SQL and the views name as ${name}: text, numbers, truth values, lists of them for "
+        "IN, or {type: DATE, value: 2026-01-01}.",
     )
     output: Output = Field(description="Where results go.")
     join: JoinSettings = Field(

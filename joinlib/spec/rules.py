@@ -28,6 +28,11 @@ def _names(spec: "Spec") -> Iterator[Problem]:
     for left, right in combinations(spec.inputs, 2):
         if left.casefold() == right.casefold():
             yield Problem(("inputs", right), f"is the same name as {left!r} in SQL; rename one")
+    for number, view in enumerate(spec.views):
+        for other in (*spec.inputs, *list(spec.views)[:number]):
+            if view.casefold() == other.casefold():
+                what = "an input" if other in spec.inputs else "another view"
+                yield Problem(("views", view), f"is the name of {what} in SQL, {other!r}; rename one")
 
 
 def _retention(spec: "Spec") -> Iterator[Problem]:

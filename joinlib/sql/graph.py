@@ -76,6 +76,7 @@ class Joined:
     place: Place
     right: Right = "keyed"
     apart: Expr | None = None  # selects rows of the first input that all go to one unit, whatever their key
+    single: bool = False  # no equality relates its inputs: all rows meet in one unit
 
     @property
     def aliases(self) -> frozenset[str]:

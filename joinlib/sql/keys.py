@@ -17,7 +17,10 @@ from joinlib.errors import SqlError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.compare import Comparison
+from joinlib.expr.nodes import constant
 from joinlib.sql.graph import Clause, Joined, Scan, Tree, aliases, inputs, preserved
+
+ONE = constant(pa.scalar(1, pa.int64()), "1")
 
 
 class NoKey(SqlError):
@@ -54,6 +57,8 @@ def link(tree: Tree, unusable: list[str]) -> list[Linked]:
         NoKey: if there is no class and the join needs one.
     """
     assert isinstance(tree, Joined)
+    if tree.single:
+        return [_constant(tree)]
     if tree.right != "keyed":
         return _unkeyed(tree, unusable)
     if tree.apart is not None and isinstance(tree.children[0], Joined):
@@ -64,6 +69,14 @@ def link(tree: Tree, unusable: list[str]) -> list[Linked]:
     if not found and not _related(tree):
         raise _no_class(tree, edges, unusable)
     return found
+
+
+def _constant(tree: Joined) -> Linked:
+    """Return a class whose members are one constant, so that all rows meet."""
+    parts = [Linked({c.alias: ONE}, frozenset((ONE.sql,))) for c in tree.children if isinstance(c, Scan)]
+    assert len(parts) == len(tree.children), "joins below are stages of their own"
+    members = {alias: e for part in parts for alias, e in part.members.items()}
+    return Linked(members, frozenset((ONE.sql,)), tuple(parts))
 
 
 def _keyed(tree: Tree) -> bool:

@@ -77,7 +77,7 @@ def analyse_stages(
     try:
         classes = link(asked.tree, [])
     except NoKey:
-        *first, last = staged(asked.tree, asked.at)
+        *first, last = map(_met, staged(asked.tree, asked.at))
         return (
             *(_query(tree, link(tree, [])) for tree in first),
             _whole(replace(asked, tree=last), link(last, [])),
@@ -111,6 +111,11 @@ def _parsed(
 
     tree, lookups = take_out(push(tree, [], []), at)
     return _Parsed(tree, lookups, columns, grouping, at)
+
+
+def _met(tree: Joined) -> Joined:
+    """Let all rows of a stage meet in one unit if no equality relates them: one of several stages routes by a key."""
+    return tree if link(tree, []) else replace(tree, single=True)
 
 
 def _whole(asked: _Parsed, classes: list[Linked]) -> Query:

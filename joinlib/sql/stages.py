@@ -10,6 +10,8 @@ between would have reduced it.
 
     n.k = s.k AND s.j = l.j AND l.i = o.i AND o.h = c.h AND c.k = s.k   c waits for o: k alone multiplies it
 
+Inputs that no equality relates are joined last, in one unit (`Joined.single`).
+
 Law: every clause is decided in the earliest stage that sees its inputs. Cost: quartic in the number of
 inputs.
 """
@@ -64,14 +66,17 @@ class _Stages:
             found = tuple(self._finished(c) if i in ends else c for i, c in enumerate(children))
             if _classes(whole := replace(tree, children=found)):
                 return whole
-            del self.done[before:]
-        raise self._unrelated(children, tree.on)
+            if not all(isinstance(c, Scan) for c in found):
+                del self.done[before:]
+        return replace(tree, children=found, right="keyed", apart=None, single=True)
 
     def _inner(self, tree: Joined, parts: list[Tree]) -> Joined:
         clauses = tree.on
         while (group := _group(parts, clauses)) is None or len(group) < len(parts):
+            if group is None and all(isinstance(part, Scan) for part in parts):
+                return replace(tree, children=tuple(parts), on=clauses, single=True)
             if group is None:
-                parts = self._one_finished(parts, clauses)
+                parts = self._one_finished(parts)
                 continue
             joined = replace(_joined([parts[i] for i in group], clauses), place=tree.place)
             clauses = tuple(c for c in clauses if c not in joined.on)
@@ -79,14 +84,12 @@ class _Stages:
             parts = [result if i == group[0] else p for i, p in enumerate(parts) if i not in group[1:]]
         return replace(tree, children=tuple(parts), on=clauses)
 
-    def _one_finished(self, parts: list[Tree], clauses: Sequence[Clause]) -> list[Tree]:
+    def _one_finished(self, parts: list[Tree]) -> list[Tree]:
         """Finish a part that is an outer join where no two parts share a key.
 
         More is known of a stage's rows than of an outer join's within a stage, so a key may then be found.
         """
-        at = next((i for i, p in enumerate(parts) if isinstance(p, Joined)), None)
-        if at is None:
-            raise self._unrelated(parts, clauses)
+        at = next(i for i, p in enumerate(parts) if isinstance(p, Joined))
         return [self._finished(p) if i == at else p for i, p in enumerate(parts)]
 
     def _finished(self, tree: Tree) -> Result:
@@ -94,24 +97,6 @@ class _Stages:
         number = len(self.done)
         self.done.append(tree)
         return Result(f"${number}", Table(f"$stage{number}", pa.schema([]), None), below=tree, stage=number)
-
-    def _unrelated(self, parts: Sequence[Tree], clauses: Sequence[Clause]) -> SqlError:
-        one, two = parts[0], parts[1]
-        left, right = inputs(one)[0], inputs(two)[0]
-        equality = f"ON {left.alias}.key = {right.alias}.key"
-        for clause in clauses:
-            if clause.aliases & one.aliases and clause.aliases & two.aliases:
-                return SqlError(
-                    f"{clause.value.excerpt} is all that relates {left.alias} to {right.alias}. Without"
-                    " equality no more than two inputs are joined, and those by INNER JOIN; write"
-                    f" {equality} too",
-                    *clause.place,
-                )
-        return SqlError(
-            f"no condition relates {left.alias} to {right.alias}, so every row would match every other;"
-            f" write {equality}",
-            *self.at(right),
-        )
 
 
 def _group(parts: Sequence[Tree], clauses: Sequence[Clause]) -> list[int] | None:

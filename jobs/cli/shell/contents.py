@@ -1,0 +1,57 @@
+"""What a result is now: the sum of what came out. Law: a row is there as often as it came and did not go."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.model.changelog import BATCH, CHANGE_TYPE, DELETE, PREIMAGE
+
+_TIMES = "$times"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Rows, each once, with how often it is there in the last column."""
+
+    rows: pa.Table | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return 0 if self.rows is None else int(pc.sum(self.rows[_TIMES]).as_py() or 0)
+
+    def after(self, changes: pa.Table) -> "Contents":
+        """Return the contents after the rows of a batch, with or without the columns of a changelog."""
+        if CHANGE_TYPE in changes.column_names:
+            gone = pc.is_in(changes[CHANGE_TYPE], pa.array([DELETE, PREIMAGE]))
+            times = pc.if_else(gone, -1, 1)
+            changes = changes.drop_columns([CHANGE_TYPE, BATCH])
+        else:
+            times = pa.chunked_array([pa.repeat(pa.scalar(1, pa.int64()), changes.num_rows)])
+        changes = changes.append_column(_TIMES, pc.cast(times, pa.int64()))
+        both = changes if self.rows is None else pa.concat_tables([self.rows, changes])
+        return Contents(_summed(both))
+
+    def first(self, most: int) -> pa.Table:
+        """Return up to so many rows, each as often as it is there."""
+        if self.rows is None:
+            return pa.table({})
+        some = self.rows.slice(0, most)
+        at = [n for n, times in enumerate(some[_TIMES].to_pylist()) for _ in range(min(times, most))]
+        return some.drop_columns([_TIMES]).take(pa.array(at[:most], pa.int64()))
+
+
+def _summed(rows: pa.Table) -> pa.Table:
+    """Add up equal rows, and leave out those that are gone. Rows with nested values are only added."""
+    names = [name for name in rows.column_names if name != _TIMES]
+    if any(pa.types.is_nested(rows.schema.field(name).type) for name in names):
+        return rows
+    places = [f"{number}" for number in range(len(names))]  # names may be anything
+    summed = (
+        rows.rename_columns([*places, _TIMES])
+        .group_by(places, use_threads=False)
+        .aggregate([(_TIMES, "sum")])
+    )
+    summed = summed.select([*places, f"{_TIMES}_sum"]).rename_columns([*names, _TIMES])
+    return summed.filter(pc.not_equal(summed[_TIMES], 0))

@@ -1,0 +1,95 @@
+"""Starts the prompt: Java in the background, the inputs, and a folder for what queries keep until it ends."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobs.cli.logs import aside
+from jobs.cli.shell import tables
+from jobs.cli.shell.catalog import Catalog, of_inputs
+from jobs.cli.shell.loop import HELP, Prompt, interactive, piped, typed
+from jobs.flow import default_cores
+from joinlib.errors import SpecError
+from joinlib.spec import load
+from joinlib.spec.model import StreamJoin
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def prompt(file: Path | None, inputs: Sequence[str], times: Sequence[str], commands: Sequence[str]) -> bool:
+    """Run the commands, else what is piped in, else what is typed. Return whether the last statement succeeded.
+
+    Raises:
+        StreamJoinError: There is nothing to query.
+    """
+    import sys
+
+    from rich.console import Console
+
+    with tempfile.TemporaryDirectory(prefix="streamjoin-sql-") as name:
+        folder = Path(name)
+        catalog = Catalog(_document(file, inputs, times, folder / "inputs"), folder)
+        log = folder / "spark.log"
+        with aside(log) as terminal, _session() as spark:
+            console = Console(file=terminal, width=None if terminal.isatty() else 160)
+            prompted = Prompt(catalog, console, spark, log)
+            if commands:
+                prompted.run(text for each in commands for text in _cut(each))
+            elif not interactive():
+                prompted.run(piped(sys.stdin))
+            else:
+                console.print(
+                    f"{', '.join(catalog.columns())}\n{HELP}", style="dim", highlight=False, markup=False
+                )
+                prompted.run(typed(prompted, terminal, _state() / "sql-history"))
+        return not prompted.failed
+
+
+def _cut(text: str) -> list[str]:
+    import io
+
+    return list(piped(io.StringIO(text)))
+
+
+def _document(file: Path | None, inputs: Sequence[str], times: Sequence[str], folder: Path) -> StreamJoin:
+    given = dict(tables.given(text, list(times), folder) for text in inputs)
+    if file is None:
+        if not given:
+            raise SpecError("there is nothing to query; name a spec file, or write --input NAME=PATH")
+        return of_inputs(given)
+    document = load(file)
+    if not given:
+        return document
+    both = {**document.spec.inputs, **of_inputs(given).spec.inputs}
+    return document.model_copy(update={"spec": document.spec.model_copy(update={"inputs": both})})
+
+
+@contextlib.contextmanager
+def _session() -> "Iterator[Callable[[], SparkSession]]":
+    """Start Java in the background; yield what gives the session, which is made for the first query."""
+    from joinlib.spark.session import launch, start
+
+    launch({})
+    made: list[SparkSession] = []
+
+    @cache
+    def session() -> "SparkSession":
+        made.append(start(default_cores()))
+        return made[0]
+
+    try:
+        yield session
+    finally:
+        for spark in made:
+            spark.stop()
+
+
+def _state() -> Path:
+    """Where programs keep what was typed."""
+    home = os.environ.get("XDG_STATE_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "state") / "streamjoin"

@@ -1,0 +1,64 @@
+"""Cuts what was typed into statements, and says what each wants. Law: a semicolon in quotes or comments ends nothing."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from joinlib.sql.parse import Dialect
+
+Verb = Literal["query", "watch", "explain", "view", "drop", "show", "describe", "help", "exit"]
+_NAME = r"`?([A-Za-z_]\w*)`?"
+_FORMS: tuple[tuple[str, Verb], ...] = (
+    (r"(?:exit|quit)\b", "exit"),
+    (r"help\b", "help"),
+    (r"show\s+(?:tables|inputs|views)\b", "show"),
+    (rf"(?:describe|desc)\s+(?:table\s+)?{_NAME}", "describe"),
+    (rf"drop\s+view\s+{_NAME}", "drop"),
+    (rf"create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+)?view\s+{_NAME}\s+as\b", "view"),
+    (r"explain\b", "explain"),
+    (r"watch\b", "watch"),
+)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement. `text`: the query in it; `name`: of the view or table that it is about."""
+
+    verb: Verb
+    text: str = ""
+    name: str = ""
+
+
+def cut(text: str) -> tuple[list[str], str]:
+    """Return the statements that a semicolon ends, and the rest."""
+    try:
+        tokens = list(Dialect().tokenize(text))
+    except SqlglotError:
+        return [], text  # a quote is still open
+    found, start = [], 0
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            found.append(text[start : token.start])
+            start = token.end + 1
+    return [each.strip() for each in found if each.strip()], text[start:]
+
+
+def complete(text: str) -> bool:
+    """Whether what was typed can be run: a semicolon ends it, or it is a command of one line."""
+    statements, rest = cut(text)
+    if not rest.strip():
+        return bool(statements) or not text.strip()
+    return not statements and read(rest).verb in ("exit", "help", "show", "describe", "drop")
+
+
+def read(text: str) -> Statement:
+    """Return what a statement wants."""
+    text = text.strip()
+    for form, verb in _FORMS:
+        if found := re.match(form, text, re.IGNORECASE):
+            name = found[1] if found.re.groups else ""
+            return Statement(verb, text[found.end() :].strip(), name)
+    return Statement("query", text)

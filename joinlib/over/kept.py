@@ -1,0 +1,104 @@
+"""What is kept of partitions, as segments of rows with weights (`aggregate.groups`).
+
+    rows    $hash  columns  $weight               rows of partitions, or those that wait for the watermark
+    near    $hash  columns  $weight               final rows that functions of later ones still read
+    sums    $hash  partition  $w0.n ...  $weight  what final rows have been counted and summed to
+
+Law: the sum of all segments is what is kept. A segment is added by each batch, with weight -1 for what goes.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.aggregate.groups import Family
+from joinlib.errors import InputError
+from joinlib.expr import ref
+from joinlib.model.grouping import Release
+from joinlib.model.inputs import HASH, WEIGHT
+from joinlib.model.over import Over
+from joinlib.over.calls import carried
+from joinlib.over.codes import Code, sort
+from joinlib.route.content import consolidated, weights
+
+
+def rows_schema(over: Over) -> pa.Schema:
+    """Return the schema of kept rows."""
+    return pa.schema([(HASH, pa.uint64()), *over.columns, (WEIGHT, pa.int64())])
+
+
+def sums_schema(over: Over) -> pa.Schema:
+    """Return the schema of what partitions are counted and summed to."""
+    kinds = dict(over.columns)
+    keys = [(name, kinds[name]) for name in over.partition]
+    sums = [column for call in over.calls for column in carried(call)]
+    return pa.schema([(HASH, pa.uint64()), *keys, *sums, (WEIGHT, pa.int64())])
+
+
+def families(over: Over) -> tuple[Family, ...]:
+    """Return what is kept: rows; of a result that settles also near rows and sums."""
+    rows = _family("rows", rows_schema(over), release(over))
+    if over.settles_by is None:
+        return (rows,)
+    return rows, _family("near", rows_schema(over), None), _family("sums", sums_schema(over), None)
+
+
+def release(over: Over) -> Release | None:
+    """Return by which column rows settle."""
+    if over.settles_by is None:
+        return None
+    kind = dict(over.columns)[over.settles_by]
+    return Release(over.settles_by, over.settles_by, kind, ref(over.settles_by, kind), over.behind_us)
+
+
+def _family(prefix: str, schema: pa.Schema, by: Release | None) -> Family:
+    return Family(prefix, schema, lambda parts: summed(parts, schema), _by_hash, by)
+
+
+def _by_hash(rows: pa.RecordBatch) -> pa.RecordBatch:
+    hashes = rows.column(HASH).to_numpy()
+    return rows.take(pa.array(sort([Code(hashes, 64)], len(hashes)).rows))
+
+
+def summed(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """Return the sum of changes. O(rows), and more for those that equal a deleted row."""
+    some = [part for part in parts if part.num_rows]
+    if not some:
+        return empty(schema)
+    return consolidated(some[0] if len(some) == 1 else pa.concat_batches(some))
+
+
+def empty(schema: pa.Schema) -> pa.RecordBatch:
+    """Return no rows."""
+    return pa.RecordBatch.from_pylist([], schema)
+
+
+def living(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return each row as often as it is there, without weights.
+
+    Raises:
+        InputError: if more rows went than came.
+    """
+    amounts, plain = weights(rows), rows.drop_columns([WEIGHT])
+    if (amounts == 1).all():
+        return plain
+    if (amounts < 0).any():
+        raise InputError(
+            "a partition has lost more rows than it had: an input holds deletions of rows that never came; mend the"
+            " input"
+        )
+    return plain.take(pa.array(np.repeat(np.arange(len(amounts)), amounts)))
+
+
+def changed(old: pa.RecordBatch, new: pa.RecordBatch, ordered: bool = True) -> pa.RecordBatch:
+    """Return what changes rows without weights into others: deletions, then insertions."""
+    parts = [_weighing(old, -1), _weighing(new, 1)]
+    both = pa.concat_batches(parts) if old.num_rows and new.num_rows else parts[0 if old.num_rows else 1]
+    return consolidated(both, ordered)
+
+
+def _weighing(rows: pa.RecordBatch, weight: int) -> pa.RecordBatch:
+    field = pa.field(WEIGHT, pa.int64())
+    return rows.append_column(field, pc.cast(pa.repeat(weight, rows.num_rows), pa.int64()))

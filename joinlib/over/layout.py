@@ -1,0 +1,90 @@
+"""Rows of partitions in the order of ORDER BY: who is before whom, who is equal.
+
+    position    0 1 2 3 4 5 6          sorted rows, partition after partition
+    head, end   0 0 0 0 4 4 4 / 4 4 4 4 7 7 7      of the partition
+    peer, last  0 1 1 3 4 4 6 / 1 3 3 4 6 6 7      of the rows that ORDER BY leaves equal
+
+Law: the order depends on the rows only, up to rows that are equal in all columns.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from joinlib.arrays import I64
+from joinlib.model.inputs import HASH
+from joinlib.model.over import OrderKey, Over
+from joinlib.over.codes import Code, code, number, sort
+from joinlib.route.content import Mask, groups
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Positions of rows; all arrays have a value for each position."""
+
+    rows: I64  # the row at each position
+    head: I64  # first position of the partition
+    end: I64  # position after its last one
+    peer: I64  # first position of the rows that are equal to it
+    last: I64  # position after the last of them
+    part: I64  # number of the partition, from 0
+    group: I64  # number of the equal rows, from 0, through all partitions
+
+    @cached_property
+    def at(self) -> I64:
+        """The position of each row."""
+        found = np.empty_like(self.rows)
+        found[self.rows] = np.arange(len(self.rows))
+        return found
+
+    @property
+    def ends(self) -> I64:
+        """The last position of each partition that has rows."""
+        return np.flatnonzero(np.arange(1, len(self.rows) + 1) == self.end)
+
+
+def partitions(rows: pa.RecordBatch, over: Over) -> I64:
+    """Return the number of each row's partition, from 0 in the order of hashes."""
+    hashes = rows.column(HASH).to_numpy()
+    found = np.zeros(rows.num_rows, np.int64)
+    if not over.partition or not rows.num_rows:
+        return found
+    order = sort([Code(hashes, 64)], rows.num_rows).rows
+    starts = groups([rows.column(name) for name in over.partition], hashes, order)
+    found[order[starts[1:]]] = 1
+    found[order] = np.cumsum(found[order])
+    return found
+
+
+def laid(rows: pa.RecordBatch, over: Over, parts: I64, by: tuple[OrderKey, ...]) -> Layout:
+    """Sort rows of these partitions."""
+    count = rows.num_rows
+    keys = [code(rows.column(k.column), k.descending, k.nulls_first) for k in by]
+    found = sort([number(parts), *keys], count)
+    order = found.rows
+    peers = np.flatnonzero(found.new)
+    peer, last = _spans(peers, count)
+    if len(peers) < count:
+        order = _untied(rows, over, order, last - peer > 1, peer)
+    part = parts[order]
+    head, end = _spans(np.flatnonzero(np.append(True, part[1:] != part[:-1])[:count]), count)
+    return Layout(order, head, end, peer, last, part, np.cumsum(found.new) - 1)
+
+
+def _spans(starts: I64, count: int) -> tuple[I64, I64]:
+    """Return the first position of each one's span, and that after its last."""
+    ends = np.append(starts[1:], count)[: len(starts)]
+    widths = ends - starts
+    return np.repeat(starts, widths), np.repeat(ends, widths)
+
+
+def _untied(rows: pa.RecordBatch, over: Over, order: I64, tied: Mask, peer: I64) -> I64:
+    """Sort rows that ORDER BY leaves equal by all their columns."""
+    at = np.flatnonzero(tied)
+    some = pa.array(order[at])
+    codes = [code(rows.column(name).take(some)) for name, _ in over.columns if name not in over.partition]
+    order = order.copy()
+    order[at] = order[at[sort([number(peer[at]), *codes], len(at)).rows]]
+    return order

@@ -1,0 +1,163 @@
+"""Runs the window functions of one batch in one unit: takes rows, emits result rows, makes the next manifest.
+
+    changelog   for partitions that the batch touches: result rows that are not any more with weight -1, new ones +1
+    append      rows come out when the watermark has passed them (`settled`), or when the inputs are closed
+
+Law: after each batch of a changelog the sum of what has come out is the query over the sum of what has come in.
+
+Result and files are pure functions of (manifest, blocks), with blocks sorted by input and sequence.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.aggregate.groups import Groups
+from joinlib.model.watermark import Tick, advance
+from joinlib.model.inputs import InputPlan
+from joinlib.model.over import Over
+from joinlib.model.time import ALWAYS, NEVER
+from joinlib.model.tuning import Tuning
+from joinlib.over.compute import Computed, computed
+from joinlib.over.kept import changed, families, living, rows_schema, summed
+from joinlib.over.settled import Settling, bound
+from joinlib.route.content import weighted, weights
+from joinlib.state.manifest import Manifest, Run, SideManifest
+from joinlib.state.run import time_values
+from joinlib.state.unit import retire, sweep
+
+OverBlock = tuple[int, int, pa.RecordBatch]  # input, number of the block, rows
+
+
+class OverUnit:
+    """Runs window functions over the rows of one batch in one unit. The caller holds the unit's lock.
+
+    `manifest` is the state before the batch until `run` is exhausted, then the state after it.
+    """
+
+    def __init__(
+        self,
+        over: Over,
+        inputs: Sequence[InputPlan],
+        unit: int,
+        folder: Path,
+        tuning: Tuning,
+        manifest: Manifest,
+    ) -> None:
+        self.over, self.inputs, self.unit, self.tuning = over, inputs, unit, tuning
+        self.manifest, self.folder = manifest, folder
+        self.closed = manifest.watermark == ALWAYS
+        self.deleted, self.unknown = (
+            [0] * len(inputs),
+            [0] * len(inputs),
+        )  # deletions by input; none is left out
+        folder.mkdir(parents=True, exist_ok=True)
+        sweep(folder, manifest)
+        sides = dict(enumerate(manifest.sides))
+        self.stored = [
+            Groups(folder, family, sides.get(at, SideManifest()).segments)
+            for at, family in enumerate(families(over))
+        ]
+
+    def run(self, batch: int, blocks: Sequence[OverBlock], ticks: Sequence[Tick]) -> Iterator[pa.RecordBatch]:
+        """Yield the result rows of the batch and write the new state."""
+        before = self.manifest
+        rows, counts, late = self._arrived(sorted(blocks, key=lambda b: b[:2]))
+        known = [p.upstream is not None or p.source_time is not None for p in self.inputs]
+        delays = [p.delay_us for p in self.inputs]
+        ticks = [t if self.over.final_close else replace(t, closed=False) for t in ticks]
+        after, highest = advance(before.watermark, before.highest, delays, ticks, known)
+        self.closed = after == ALWAYS
+        if self.over.changelog:
+            if rows.num_rows:
+                yield self._changed(rows)
+        else:
+            self.stored[0].add(rows)
+            if (found := self._settled(before.watermark, after)) is not None:
+                yield found
+        for stored in self.stored:
+            stored.write(batch, self.tuning.file_bytes)
+        self.manifest = replace(
+            self._committed(before, batch, after),
+            highest=highest,
+            rows=_added(before.rows, counts),
+            late=_added(before.late, late),
+            bad=_added(before.bad, self._bad(ticks)),
+        )
+
+    def _bad(self, ticks: Sequence[Tick]) -> list[int]:
+        """Return the messages that could not be decoded, in one unit: all units are told the same."""
+        return [
+            sum(t.bad for t in ticks if t.input == n) if self.unit == 0 else 0
+            for n in range(len(self.inputs))
+        ]
+
+    def _arrived(self, blocks: Sequence[OverBlock]) -> tuple[pa.RecordBatch, list[int], list[int]]:
+        """Return the batch's changes, how many rows came of each input, and how many more were late."""
+        schema, parts = rows_schema(self.over), []
+        counts, late = [0] * len(self.inputs), [0] * len(self.inputs)
+        limit = bound(self.over, self.manifest.watermark)
+        for number, _, block in blocks:
+            amounts = weights(block)
+            columns = block.columns[: len(schema) - 1]
+            rows = pa.record_batch([*columns, pa.array(amounts)], schema)
+            if limit != NEVER and self.over.settles_by is not None:
+                times = rows.column(self.over.settles_by)
+                kept = (time_values(times) >= limit) & times.is_valid().to_numpy(zero_copy_only=False)
+                late[number] += int(np.count_nonzero(~kept))
+                rows = rows.filter(pa.array(kept))
+            counts[number] += rows.num_rows
+            self.deleted[number] += int(-amounts[amounts < 0].sum())
+            parts.append(rows)
+        return summed(parts, schema), counts, late
+
+    def _changed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return how the results of the partitions of these changes change."""
+        over, stored = self.over, self.stored[0]
+        schema = rows_schema(over)
+        old = living(summed(stored.stored(rows), schema))
+        new = living(summed([_weighing(old), rows], schema))
+        was, now = computed(over, old), computed(over, new)
+        if over.top is not None and not over.changes:
+            rows = changed(old, _kept(now, over.top))
+        stored.add(rows)
+        return changed(was.result(over), now.result(over))
+
+    def _settled(self, before: int, after: int) -> pa.RecordBatch | None:
+        """Return the rows that are final after the batch and were not before; None if that is none."""
+        limit = bound(self.over, after)
+        if limit == NEVER or after <= before:
+            return None
+        due = self.stored[0].release(limit)
+        if self.over.settles_by is None:
+            return computed(self.over, living(due)).result(self.over) if due.num_rows else None
+        settling = Settling(self.over, *self.stored)
+        return settling.run(due, limit)
+
+    def _committed(self, before: Manifest, batch: int, watermark: int) -> Manifest:
+        every = [stored.segments for stored in self.stored]
+        live = {s.name for segments in every for s in segments}
+        gone = [s for side in before.sides for s in side.segments if s.name not in live]
+        kept = retire(self.folder, before.retired, batch - self.tuning.retain_batches)
+        kept += tuple((batch, s.name, s.bytes) for s in gone if s.content is None)
+        sides = tuple(SideManifest((Run(0, False, s),)) if s else SideManifest() for s in every)
+        return replace(before, batch=batch, sides=sides, watermark=watermark, retired=kept)
+
+
+def _added(before: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(before, more, strict=True))
+
+
+def _weighing(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return weighted(rows, np.ones(rows.num_rows, np.int64))
+
+
+def _kept(found: Computed, top: tuple[str, int]) -> pa.RecordBatch:
+    """Return the rows that may still be in a result."""
+    name, most = top
+    few = pc.less_equal(found.values[name], most).to_numpy(zero_copy_only=False)
+    return found.rows.take(pa.array(found.layout.rows[few]))

@@ -1,0 +1,146 @@
+"""Window functions over changing rows, against DuckDB after every batch; the unit is restored before each.
+
+Law: the sum of what has come out is the query over the sum of what has come in.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from joinlib.expr import ref
+from joinlib.model.watermark import Tick
+from joinlib.model.inputs import WEIGHT, InputPlan, StoredColumn
+from joinlib.model.over import Over
+from joinlib.model.tuning import Tuning
+from joinlib.over.unit import OverUnit
+from joinlib.route.split import prepare
+from joinlib.sql.graph import Table
+from joinlib.sql.over import over_of
+from joinlib.sql.parse import parse
+from joinlib.state.manifest import decode, empty
+from tests.laws.windows import MINUTE, SCHEMA, START, Row, batch, case, counted, row, told
+
+SEEDS = st.integers(0, 2**32)
+
+
+def over(text: str, **more: object) -> Over:
+    """Return the plan of a query over `s`."""
+    query = parse(text)
+    assert isinstance(query, exp.Select)
+    return replace(over_of(text, query, Table("s", SCHEMA, "t")), **more)
+
+
+def plan(asked: Over) -> InputPlan:
+    """Return how rows of the source reach the unit."""
+    columns = tuple(StoredColumn(name, ref(name, kind)) for name, kind in asked.columns)
+    time = None if asked.settles_by is None else "s.t"
+    return InputPlan(
+        0, "s", "s", tuple(SCHEMA.names), None, columns, asked.partition, time, 0, None, True,
+        changes=asked.changes, null_is_value=True,
+    )  # fmt: skip
+
+
+class Unit:
+    """A unit that is restored from its manifest before each batch."""
+
+    def __init__(self, folder: Path, asked: Over, file_bytes: int = 1) -> None:
+        self.folder, self.asked, self.plan = folder, asked, plan(asked)
+        self.tuning, self.number, self.manifest = (
+            Tuning(file_bytes=file_bytes, retain_batches=1),
+            0,
+            empty(1, 1),
+        )
+
+    def batch(
+        self,
+        rows: Sequence[Row],
+        weights: Sequence[int] | None = None,
+        highest: int | None = None,
+        closed: bool = False,
+    ) -> list[pa.RecordBatch]:
+        given = batch(rows)
+        if self.asked.changes:
+            given = given.append_column(pa.field(WEIGHT, pa.int64()), pa.array(weights, pa.int64()))
+        cut = len(rows) // 2
+        blocks = [
+            (0, n, prepare(self.plan, b, 0)) for n, b in enumerate((given.slice(0, cut), given.slice(cut)))
+        ]
+        tick = Tick(0, closed=closed) if highest is None else Tick(0, highest, closed=closed)
+        unit = OverUnit(self.asked, (self.plan,), 0, self.folder, self.tuning, decode(self.manifest.encode()))
+        out = list(unit.run(self.number, blocks[::-1], [tick]))
+        self.number, self.manifest = self.number + 1, unit.manifest
+        return out
+
+
+@settings(max_examples=60)
+@given(SEEDS)
+def test_a_changelog_is_the_query_after_every_batch(seed: int) -> None:
+    """Rows come and go, with equals and NULLs."""
+    dice = random.Random(seed)
+    asked, changes = case(dice), dice.random() < 0.6
+    live: list[Row] = []
+    with TemporaryDirectory() as folder:
+        unit = Unit(Path(folder), over(asked.ours, changes=changes, changelog=True))
+        out = counted([])
+        for _ in range(4):
+            rows, weights = [row(dice) for _ in range(dice.choice([0, 3, 9]))], []
+            if changes:
+                gone = dice.sample(live, min(len(live), dice.choice([0, 2, 5])))
+                weights, rows = [1] * len(rows) + [-1] * len(gone), rows + gone
+                for one in gone:
+                    live.remove(one)
+                live += [r for r, w in zip(rows, weights, strict=True) if w > 0]
+            else:
+                live += rows
+            more = unit.batch(rows, weights)
+            out.update(counted(more))
+            assert {r: n for r, n in out.items() if n} == dict(told(asked, live)), asked.ours
+            for one in more:
+                assert all(n == 1 for n in _times(one).values())
+
+
+def _times(out: pa.RecordBatch) -> dict[Row, int]:
+    """How often each row is there, whatever its weight: a row that came and went would be there twice."""
+    found: dict[Row, int] = {}
+    for values in zip(*(c.to_pylist() for c in out.columns[:-1]), strict=True):
+        found[values] = found.get(values, 0) + 1
+    return found
+
+
+@settings(max_examples=60)
+@given(SEEDS)
+def test_rows_come_out_once_when_the_watermark_has_passed_them(seed: int) -> None:
+    """Whatever the watermarks and the cut into batches, values are those of all rows that were not late."""
+    dice = random.Random(seed)
+    asked = case(dice, settling=True)
+    plan_ = over(asked.ours)
+    assert plan_.time == "s.t"
+    out, seen, top, clock = counted([]), [], 0, -1
+    with TemporaryDirectory() as folder:
+        unit = Unit(Path(folder), plan_)
+        for at in range(6):
+            rows = [
+                row(dice, time=dice.randint(max(0, clock - 1), top + 3))
+                for _ in range(dice.choice([0, 3, 9]))
+            ]
+            seen += [r for r in rows if r[1] >= START + clock * MINUTE]
+            top = max([top, *(int((r[1] - START) / MINUTE) for r in rows)])
+            clock = max(clock, dice.randint(0, top))
+            now = int((START + clock * MINUTE).timestamp() * 1_000_000)
+            out.update(counted(unit.batch(rows, highest=now, closed=at == 5)))
+            if at < 5:
+                final = _before(told(asked, seen), START + clock * MINUTE)
+                assert out == final, asked.ours
+        assert out == told(asked, seen), asked.ours
+        assert unit.manifest.sides[0].rows == 0
+
+
+def _before(answer: dict[Row, int], before: object) -> dict[Row, int]:
+    return {r: n for r, n in answer.items() if r[1] < before}

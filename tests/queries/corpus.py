@@ -1,0 +1,82 @@
+"""The queries, as texts: which there are, and which tables they are over."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import sqlglot
+from sqlglot import exp
+
+HERE = Path(__file__).parent
+BENCHMARKS = ("tpch", "tpcds", "nexmark")
+
+
+@dataclass(frozen=True)
+class Query:
+    """One text of a benchmark."""
+
+    benchmark: str
+    name: str  # q1, q14a, ...
+    text: str
+
+    @property
+    def title(self) -> str:
+        """How a test calls it."""
+        return f"{self.benchmark}-{self.name}"
+
+    @property
+    def streamed(self) -> str:
+        """The text without an ORDER BY at its end that no LIMIT follows: it says nothing of contents."""
+        depth, start = 0, None
+        for token in sqlglot.tokenize(self.text, dialect="spark"):
+            depth += (token.text == "(") - (token.text == ")")
+            if depth == 0 and token.text.upper() == "ORDER BY":
+                start = token.start
+            elif depth == 0 and token.text.upper() == "LIMIT":
+                start = None
+        return self.text if start is None else self.text[:start]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that it reads."""
+        return _tables(self.benchmark, self.text)
+
+
+@cache
+def schemas(benchmark: str) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Of each table its columns and their types, in Spark's words."""
+    lines = (HERE / benchmark / "tables.txt").read_text().splitlines()
+    return {name: _columns(columns) for name, columns in (line.split(": ", 1) for line in lines)}
+
+
+def _columns(told: str) -> tuple[tuple[str, str], ...]:
+    pairs = (column.split(" ", 1) for column in told.split(", "))
+    return tuple((name, kind) for name, kind in pairs)
+
+
+@cache
+def queries(benchmark: str) -> tuple[Query, ...]:
+    """All of a benchmark, in the order of their numbers."""
+    files = sorted(
+        (HERE / benchmark).glob("q*.sql"), key=lambda file: (len(file.stem.rstrip("ab")), file.stem)
+    )
+    return tuple(Query(benchmark, file.stem, file.read_text()) for file in files)
+
+
+def query(title: str) -> Query:
+    """That of `tpcds-q14a`."""
+    benchmark, name = title.split("-")
+    return next(q for q in queries(benchmark) if q.name == name)
+
+
+@cache
+def _tables(benchmark: str, text: str) -> tuple[str, ...]:
+    if benchmark == "nexmark":  # sqlglot does not read TABLE(HOP(TABLE bid, ...)) as it is
+        listed = re.findall(
+            r"\b(?:FROM|JOIN|TABLE)\s+(\w+)(?: (?:AS )?[A-Z], (\w+))?", re.sub("--.*", "", text)
+        )
+        words = {name for names in listed for name in names}
+    else:
+        words = {t.name.lower() for t in sqlglot.parse_one(text, dialect="spark").find_all(exp.Table)}
+    return tuple(name for name in schemas(benchmark) if name in words)

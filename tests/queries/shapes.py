@@ -1,0 +1,3 @@
+from tests.queries.draw import Shape
+
+SHAPES: dict[str, Shape] = {}

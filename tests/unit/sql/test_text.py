@@ -1,0 +1,111 @@
+"""The composed text means what was written, and its places are those of what was written."""
+
+from collections.abc import Mapping
+
+import duckdb
+import pytest
+
+from joinlib.errors import SpecError, SqlError
+from joinlib.spec.parameters import Parameter
+from joinlib.sql.text import Text, composed
+
+DAY = Parameter(("2026-01-01",), "DATE")
+CITIES = Parameter(("Oslo", "Rome"), many=True)
+PARAMETERS: Mapping[str, Parameter] = {"day": DAY, "n": Parameter((5,)), "cities": CITIES}
+
+
+def place(text: Text, where: str) -> tuple[str, int, int]:
+    """Where a mistake at a part of the composed text is told."""
+    at = text.sql.index(where)
+    line, column = text.sql.count("\n", 0, at) + 1, at - text.sql.rfind("\n", 0, at)
+    with pytest.raises(SqlError) as error, text.telling():
+        raise SqlError("no", line, column)
+    return error.value.view, error.value.line, error.value.column
+
+
+def test_a_plain_query_stays_as_it_is() -> None:
+    """Views that it does not read are left out."""
+    assert composed("SELECT 1", {"v": "SELECT 2"}, PARAMETERS).sql == "SELECT 1"
+
+
+def test_parameters_are_literals() -> None:
+    """Comments and other dollars stay as they are; places behind a literal are those before it was one."""
+    text = composed(
+        "SELECT ${n} -- ${n}\nFROM a WHERE d > ${day} AND c IN (${cities}) AND bad", {}, PARAMETERS
+    )
+    assert text.sql == (
+        "SELECT 5 -- ${n}\nFROM a WHERE d > CAST('2026-01-01' AS DATE) AND c IN ('Oslo', 'Rome') AND bad"
+    )
+    assert place(text, "5") == ("", 1, 8)
+    assert place(text, "AS DATE") == ("", 2, 18)
+    assert place(text, "bad") == ("", 2, 50)
+
+
+def test_views_stand_before_the_query_in_order() -> None:
+    """Each behind those that it reads; a WITH of the query goes on; comments and semicolons end nothing."""
+    views = {
+        "total": "SELECT sum(x) AS s FROM big -- all",
+        "big": "SELECT x\nFROM nums WHERE x > ${n};",
+        "other": "SELECT 1",
+    }
+    sql = "WITH twice AS (SELECT s * 2 AS s FROM total)\nSELECT s FROM twice"
+    text = composed(sql, views, PARAMETERS)
+    nums = "CREATE TABLE nums AS SELECT unnest(range(10)) AS x"
+    with duckdb.connect() as con:
+        con.execute(nums)
+        assert con.execute(text.sql.replace("`", '"')).fetchall() == [(60,)]
+    assert text.sql.index("`big`") < text.sql.index("`total`")
+    assert "other" not in text.sql
+    assert place(text, "FROM nums") == ("big", 2, 1)
+    assert place(text, "x > 5") == ("big", 2, 17)
+    assert place(text, "FROM big") == ("total", 1, 20)
+    assert place(text, "twice AS") == ("", 1, 6)
+    assert place(text, "FROM twice") == ("", 2, 10)
+
+
+def test_a_query_may_name_its_own_tables_as_views_are() -> None:
+    """Its WITH hides the view."""
+    assert composed("WITH v AS (SELECT 1 AS x) SELECT x FROM v", {"v": "SELECT 2"}, {}).sql.count("AS (") == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT\n ${dya}", "line 2, column 2: there is no parameter dya; did you mean 'day'?"),
+        ("SELECT $x", "line 1, column 8: a parameter is written as ${name}"),
+        (
+            "SELECT 1 FROM ${n}",
+            "line 1, column 15: ${n} stands for a value, and here a name is needed; write it out",
+        ),
+        (
+            "SELECT 1 AS ${n}",
+            "line 1, column 13: ${n} stands for a value, and here a name is needed; write it out",
+        ),
+        ("SELECT ${cities}", "line 1, column 8: ${cities} is a list; write it as in x IN (${cities})"),
+        (
+            "SELECT '${day}'",
+            "line 1, column 8: within quotes, ${day} is text and not the parameter; write it without quotes",
+        ),
+        (
+            "SELECT * FROM v",
+            "view v, line 2, column 1: there is no parameter x; spec.parameters has: day, n, cities",
+        ),
+    ],
+)
+def test_where_no_parameter_can_stand(sql: str, said: str) -> None:
+    """Told at its place."""
+    with pytest.raises(SqlError) as error:
+        composed(sql, {"v": "SELECT\n${x} AS x"}, PARAMETERS)
+    assert str(error.value).startswith(said)
+
+
+def test_views_in_a_circle() -> None:
+    """Are named in their order."""
+    with pytest.raises(SpecError, match=r"^views\.a: a reads b reads a: a view cannot read itself"):
+        composed("SELECT * FROM a", {"a": "SELECT * FROM b", "b": "SELECT * FROM a"}, {})
+
+
+def test_a_view_that_is_no_query() -> None:
+    """Is told in its own text, although the query would be in order without it."""
+    with pytest.raises(SqlError, match=r"^view v, line 1"):
+        composed("SELECT 1 AS x", {"v": "SELECT 1 FROM (SELECT 2"}, {})

@@ -69,6 +69,9 @@ class Known:
         """Resolve what FROM or JOIN names; return it with an alias of its own."""
         if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
             return self._lateral(node)
+        if isinstance(node, exp.Lateral):
+            self.lateral_view(node)
+            return node
         if isinstance(node, exp.Values):
             from joinlib.sql.rewrite.names import values
 
@@ -173,7 +176,7 @@ class Known:
             if len(columns) != len(rows.columns):
                 raise self.names.error(f"{name}: {len(columns)} names for {len(rows.columns)} columns", at)
             rows = Rows(tuple(columns))
-        wanted = name[1:] if name.startswith("$") else name
+        wanted = name.removeprefix("$")
         alias = self.names.fresh(wanted)
         self.names.titles[alias] = name
         self.sources[name.lower()] = Source(alias, rows)

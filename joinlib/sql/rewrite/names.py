@@ -23,7 +23,7 @@ NO_PARENTHESES = frozenset(
     ("current_date", "current_timestamp", "current_time", "localtimestamp", "current_user", "current_timezone")
 )
 UNITS = frozenset(
-    "microsecond millisecond second minute hour day dayofyear week month quarter year".split()
+    ["microsecond", "millisecond", "second", "minute", "hour", "day", "dayofyear", "week", "month", "quarter", "year"]
 )
 
 
@@ -181,7 +181,9 @@ class Names:
             if part := select.args.get(clause):
                 self._positions(part, select)
                 known.resolve(part, outputs, first=clause != "qualify")
-        return select
+        from joinlib.sql.rewrite.timed import timed
+
+        return timed(select, self)
 
     def _outputs(self, select: exp.Select, known: Known) -> None:
         """Expand stars, resolve the select list, and name its columns."""

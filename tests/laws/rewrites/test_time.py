@@ -9,7 +9,7 @@ import pytest
 from joinlib.errors import SqlError
 from tests.laws.rewrites.duck import answer, rewritten
 
-BEGIN = dt.datetime(2026, 1, 1)
+BEGIN = dt.datetime(2026, 1, 1)  # noqa: DTZ001
 
 
 def rows(draw: random.Random, count: int, versions: bool = False) -> pa.Table:
@@ -53,13 +53,13 @@ def sessions(gap: str) -> str:
 IN = "a.ts >= w.s AND a.ts < w.e"
 CASES = {
     "tumble, as a table": (
-        "SELECT k, window_start, window_end, count(*) AS n, sum(v) AS s FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(ts),"
-        " INTERVAL '1' MINUTE)) GROUP BY k, window_start, window_end",
+        ("SELECT k, window_start, window_end, count(*) AS n, sum(v) AS s FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(ts),"
+        " INTERVAL '1' MINUTE)) GROUP BY k, window_start, window_end"),
         f"SELECT k, s, e, count(*), sum(v) FROM a JOIN {windows(60, 60)} w ON {IN} GROUP BY k, s, e",
     ),
     "tumble, with an offset and named arguments, all columns": (
-        "SELECT * FROM TABLE(TUMBLE(DATA => TABLE a, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '1' MINUTE,"
-        " OFFSET => INTERVAL '-7' SECONDS))",
+        ("SELECT * FROM TABLE(TUMBLE(DATA => TABLE a, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '1' MINUTE,"
+        " OFFSET => INTERVAL '-7' SECONDS))"),
         f"SELECT a.*, s, e, e - INTERVAL 1 MILLISECOND FROM a JOIN {windows(60, 60, -7)} w ON {IN}",
     ),
     "tumble, the shorter form, with an alias": (
@@ -71,8 +71,8 @@ CASES = {
         f"SELECT k, e FROM a JOIN {windows(30, 30)} w ON {IN} WHERE v = 1",
     ),
     "hop": (
-        "SELECT k, window_start, window_time, count(*) AS n FROM TABLE(HOP(TABLE a, DESCRIPTOR(ts),"
-        " INTERVAL '20' SECONDS, INTERVAL '1' MINUTE)) GROUP BY k, window_start, window_time",
+        ("SELECT k, window_start, window_time, count(*) AS n FROM TABLE(HOP(TABLE a, DESCRIPTOR(ts),"
+        " INTERVAL '20' SECONDS, INTERVAL '1' MINUTE)) GROUP BY k, window_start, window_time"),
         f"SELECT k, s, e - INTERVAL 1 MILLISECOND, count(*) FROM a JOIN {windows(20, 60)} w ON {IN} GROUP BY k, s, e",
     ),
     "hop, whose slide is no part of its size": (
@@ -86,53 +86,53 @@ CASES = {
     ),
     "cumulate": (
         "SELECT * FROM TABLE(CUMULATE(TABLE a, DESCRIPTOR(ts), INTERVAL '20' SECONDS, INTERVAL '1' MINUTE))",
-        f"SELECT a.*, s, to_e, to_e - INTERVAL 1 MILLISECOND FROM a JOIN (SELECT s, s + to_seconds(u.n) AS to_e FROM"
-        f" {windows(60, 60)}, (VALUES (20), (40), (60)) u (n)) w ON a.ts >= w.s AND a.ts < w.to_e",
+        (f"SELECT a.*, s, to_e, to_e - INTERVAL 1 MILLISECOND FROM a JOIN (SELECT s, s + to_seconds(u.n) AS to_e FROM"
+        f" {windows(60, 60)}, (VALUES (20), (40), (60)) u (n)) w ON a.ts >= w.s AND a.ts < w.to_e"),
     ),
     "window join": (
-        "SELECT x.k, x.v AS xv, y.v AS yv, x.window_end FROM TUMBLE(a, ts, INTERVAL '1' MINUTE) x"
+        ("SELECT x.k, x.v AS xv, y.v AS yv, x.window_end FROM TUMBLE(a, ts, INTERVAL '1' MINUTE) x"
         " LEFT JOIN TUMBLE(b, ts, INTERVAL '1' MINUTE) y ON x.k = y.k AND x.window_start = y.window_start"
-        " AND x.window_end = y.window_end",
-        f"SELECT x.k, x.v, y.v, x.e FROM (SELECT * FROM a JOIN {windows(60, 60)} w ON {IN}) x"
-        f" LEFT JOIN (SELECT * FROM b a JOIN {windows(60, 60)} w ON {IN}) y ON x.k = y.k AND x.s = y.s",
+        " AND x.window_end = y.window_end"),
+        (f"SELECT x.k, x.v, y.v, x.e FROM (SELECT * FROM a JOIN {windows(60, 60)} w ON {IN}) x"
+        f" LEFT JOIN (SELECT * FROM b a JOIN {windows(60, 60)} w ON {IN}) y ON x.k = y.k AND x.s = y.s"),
     ),
     "window(), with its fields": (
-        "SELECT window.start, k, window.end AS e, count(*) AS n FROM a WHERE v = 1 OR v IS NULL"
-        " GROUP BY window(ts, '1 minute'), k HAVING window.end < '2026-01-01 00:03:00'",
-        f"SELECT s, k, e, count(*) FROM a JOIN {windows(60, 60)} w ON {IN} WHERE v = 1 OR v IS NULL GROUP BY s, k, e"
-        " HAVING e < '2026-01-01 00:03:00'",
+        ("SELECT window.start, k, window.end AS e, count(*) AS n FROM a WHERE v = 1 OR v IS NULL"
+        " GROUP BY window(ts, '1 minute'), k HAVING window.end < '2026-01-01 00:03:00'"),
+        (f"SELECT s, k, e, count(*) FROM a JOIN {windows(60, 60)} w ON {IN} WHERE v = 1 OR v IS NULL GROUP BY s, k, e"
+        " HAVING e < '2026-01-01 00:03:00'"),
     ),
     "window() that slides, over a join": (
-        "SELECT window(a.ts, '1 minute', '20 seconds').start AS s, count(*) AS n, sum(b.v) AS t FROM a JOIN b ON"
-        " a.k = b.k WHERE a.v > 1 AND b.v < a.v GROUP BY window(a.ts, '1 minute', '20 seconds')",
-        f"SELECT s, count(*), sum(b.v) FROM a JOIN {windows(20, 60)} w ON {IN} JOIN b ON a.k = b.k"
-        " WHERE a.v > 1 AND b.v < a.v GROUP BY s",
+        ("SELECT window(a.ts, '1 minute', '20 seconds').start AS s, count(*) AS n, sum(b.v) AS t FROM a JOIN b ON"
+        " a.k = b.k WHERE a.v > 1 AND b.v < a.v GROUP BY window(a.ts, '1 minute', '20 seconds')"),
+        (f"SELECT s, count(*), sum(b.v) FROM a JOIN {windows(20, 60)} w ON {IN} JOIN b ON a.k = b.k"
+        " WHERE a.v > 1 AND b.v < a.v GROUP BY s"),
     ),
     "windows of Flink's groups": (
-        "SELECT HOP_START(ts, INTERVAL '20' SECOND, INTERVAL '40' SECOND) AS s, HOP_END(ts, INTERVAL '20' SECOND,"
+        ("SELECT HOP_START(ts, INTERVAL '20' SECOND, INTERVAL '40' SECOND) AS s, HOP_END(ts, INTERVAL '20' SECOND,"
         " INTERVAL '40' SECOND) AS e, HOP_ROWTIME(ts, INTERVAL '20' SECOND, INTERVAL '40' SECOND) AS r, max(v) AS m"
-        " FROM a GROUP BY HOP(ts, INTERVAL '20' SECOND, INTERVAL '40' SECOND), k",
+        " FROM a GROUP BY HOP(ts, INTERVAL '20' SECOND, INTERVAL '40' SECOND), k"),
         f"SELECT s, e, e - INTERVAL 1 MILLISECOND, max(v) FROM a JOIN {windows(20, 40)} w ON {IN} GROUP BY s, e, k",
     ),
     "session_window()": (
-        "SELECT k, session_window.start AS s, session_window.end AS e, count(*) AS n FROM a"
-        " GROUP BY session_window(ts, '10 seconds'), k",
-        "SELECT k, min(ts), max(ts) + INTERVAL 10 SECOND, count(*) FROM"
-        f" {sessions('< INTERVAL 10 SECOND')} GROUP BY k, n",
+        ("SELECT k, session_window.start AS s, session_window.end AS e, count(*) AS n FROM a"
+        " GROUP BY session_window(ts, '10 seconds'), k"),
+        ("SELECT k, min(ts), max(ts) + INTERVAL 10 SECOND, count(*) FROM"
+        f" {sessions('< INTERVAL 10 SECOND')} GROUP BY k, n"),
     ),
     "session_window() by a computed key, over a join": (
-        "SELECT a.k % 2 AS p, session_window.start AS s, count(*) AS n FROM a JOIN b ON a.k = b.k WHERE b.v = 1"
-        " GROUP BY a.k % 2, session_window(a.ts, '10 seconds') HAVING count(*) > 1",
-        "SELECT k, min(ts), count(*) FROM (SELECT *, count(*) FILTER (WHERE on_ IS NOT TRUE) OVER (PARTITION BY k"
+        ("SELECT a.k % 2 AS p, session_window.start AS s, count(*) AS n FROM a JOIN b ON a.k = b.k WHERE b.v = 1"
+        " GROUP BY a.k % 2, session_window(a.ts, '10 seconds') HAVING count(*) > 1"),
+        ("SELECT k, min(ts), count(*) FROM (SELECT *, count(*) FILTER (WHERE on_ IS NOT TRUE) OVER (PARTITION BY k"
         " ORDER BY ts) AS n FROM (SELECT *, ts - lag(ts) OVER (PARTITION BY k ORDER BY ts) < INTERVAL 10 SECOND AS on_"
         " FROM (SELECT a.k % 2 AS k, a.ts FROM a JOIN b ON a.k = b.k WHERE b.v = 1 AND a.ts IS NOT NULL)))"
-        " GROUP BY k, n HAVING count(*) > 1",
+        " GROUP BY k, n HAVING count(*) > 1"),
     ),
     "session, as a table": (
-        "SELECT k, window_start, window_end, count(*) AS n FROM TABLE(SESSION(TABLE a PARTITION BY k,"
-        " DESCRIPTOR(ts), INTERVAL '10' SECONDS)) GROUP BY k, window_start, window_end",
-        "SELECT k, min(ts), max(ts) + INTERVAL 10 SECOND, count(*) FROM"
-        f" {sessions('<= INTERVAL 10 SECOND')} GROUP BY k, n",
+        ("SELECT k, window_start, window_end, count(*) AS n FROM TABLE(SESSION(TABLE a PARTITION BY k,"
+        " DESCRIPTOR(ts), INTERVAL '10' SECONDS)) GROUP BY k, window_start, window_end"),
+        ("SELECT k, min(ts), max(ts) + INTERVAL 10 SECOND, count(*) FROM"
+        f" {sessions('<= INTERVAL 10 SECOND')} GROUP BY k, n"),
     ),
     "LATERAL VIEW": (
         "SELECT k, tag FROM a LATERAL VIEW explode(tags) t AS tag WHERE v > 1 AND tag <> 'z'",
@@ -140,14 +140,14 @@ CASES = {
     ),
     "LATERAL VIEW OUTER, with positions": (
         "SELECT k, n, tag FROM a LATERAL VIEW OUTER posexplode(tags) t AS n, tag",
-        "SELECT k, n - 1, tag FROM a LEFT JOIN LATERAL (SELECT generate_subscripts(tags, 1) AS n, unnest(tags) AS tag)"
-        " ON TRUE",
+        ("SELECT k, n - 1, tag FROM a LEFT JOIN LATERAL (SELECT generate_subscripts(tags, 1) AS n, unnest(tags) AS tag)"
+        " ON TRUE"),
     ),
     "two LATERAL VIEWs over a join, in groups": (
-        "SELECT x, count(*) AS n, count(DISTINCT y) AS d FROM a JOIN b ON a.k = b.k LATERAL VIEW explode(a.tags) AS x"
-        " LATERAL VIEW explode_outer(b.tags) AS y WHERE a.v = 1 AND (x = 'x' OR b.v = 2) GROUP BY x",
-        "SELECT x, count(*), count(DISTINCT y) FROM a JOIN b ON a.k = b.k JOIN LATERAL (SELECT unnest(a.tags) AS x) ON"
-        " TRUE LEFT JOIN LATERAL (SELECT unnest(b.tags) AS y) ON TRUE WHERE a.v = 1 AND (x = 'x' OR b.v = 2) GROUP BY x",
+        ("SELECT x, count(*) AS n, count(DISTINCT y) AS d FROM a JOIN b ON a.k = b.k LATERAL VIEW explode(a.tags) AS x"
+        " LATERAL VIEW explode_outer(b.tags) AS y WHERE a.v = 1 AND (x = 'x' OR b.v = 2) GROUP BY x"),
+        ("SELECT x, count(*), count(DISTINCT y) FROM a JOIN b ON a.k = b.k JOIN LATERAL (SELECT unnest(a.tags) AS x) ON"
+        " TRUE LEFT JOIN LATERAL (SELECT unnest(b.tags) AS y) ON TRUE WHERE a.v = 1 AND (x = 'x' OR b.v = 2) GROUP BY x"),
     ),
     "UNNEST between joins": (
         "SELECT a.k, u.tag, b.v FROM a, UNNEST(a.tags) AS u (tag) LEFT JOIN b ON b.k = a.k AND u.tag = 'x'",
@@ -155,8 +155,8 @@ CASES = {
     ),
     "LEFT JOIN UNNEST after a join": (
         "SELECT a.k, b.v, u.tag FROM a JOIN b ON a.k = b.k LEFT JOIN UNNEST(b.tags) AS u (tag) ON TRUE WHERE a.v = 1",
-        "SELECT a.k, b.v, u.tag FROM a JOIN b ON a.k = b.k LEFT JOIN LATERAL (SELECT unnest(b.tags)) AS u (tag) ON TRUE"
-        " WHERE a.v = 1",
+        ("SELECT a.k, b.v, u.tag FROM a JOIN b ON a.k = b.k LEFT JOIN LATERAL (SELECT unnest(b.tags)) AS u (tag) ON TRUE"
+        " WHERE a.v = 1"),
     ),
     "UNNEST WITH ORDINALITY": (
         "SELECT a.k, u.tag, u.n FROM a CROSS JOIN UNNEST(a.tags) WITH ORDINALITY AS u (tag, n)",
@@ -184,14 +184,14 @@ CASES = {
     ),
     "as of, without a key, after a join": (
         "SELECT a.k, c.v AS w, b.v AS y FROM a JOIN a c ON a.k = c.k AND c.v = 1 ASOF JOIN b ON a.ts >= b.ts + INTERVAL 1 SECOND",
-        "SELECT a.k, c.v AS w, b.v AS y FROM a JOIN a c ON a.k = c.k AND c.v = 1 ASOF JOIN (SELECT *, ts + INTERVAL 1 SECOND AS t"
-        " FROM b) b ON a.ts >= b.t",
+        ("SELECT a.k, c.v AS w, b.v AS y FROM a JOIN a c ON a.k = c.k AND c.v = 1 ASOF JOIN (SELECT *, ts + INTERVAL 1 SECOND AS t"
+        " FROM b) b ON a.ts >= b.t"),
     ),
     "as of, with a tolerance": (
-        "SELECT a.k, a.v AS x, b.v AS y FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.ts >= b.ts"
-        " AND b.ts >= a.ts - INTERVAL 15 SECONDS AND a.v < 3",
-        "SELECT a.k, a.v, CASE WHEN b.ts >= a.ts - INTERVAL 15 SECONDS AND a.v < 3 THEN b.v END FROM a ASOF LEFT JOIN b"
-        " ON a.k = b.k AND a.ts >= b.ts",
+        ("SELECT a.k, a.v AS x, b.v AS y FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.ts >= b.ts"
+        " AND b.ts >= a.ts - INTERVAL 15 SECONDS AND a.v < 3"),
+        ("SELECT a.k, a.v, CASE WHEN b.ts >= a.ts - INTERVAL 15 SECONDS AND a.v < 3 THEN b.v END FROM a ASOF LEFT JOIN b"
+        " ON a.k = b.k AND a.ts >= b.ts"),
     ),
     "versions": (
         "SELECT a.k, a.v AS x, r.v AS y FROM a LEFT JOIN b FOR SYSTEM_TIME AS OF a.ts AS r ON a.k = r.k",

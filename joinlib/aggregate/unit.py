@@ -29,7 +29,7 @@ from joinlib.aggregate.keys import hashes
 from joinlib.aggregate.members import END, Members, computed, decoded, members
 from joinlib.aggregate.partial import ROWS, merge, nothing, of_distinct
 from joinlib.errors import InputError
-from joinlib.join.watermark import Tick, advance
+from joinlib.model.watermark import Tick, advance
 from joinlib.model.bags import Bag, bag_of, bags_of
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import HASH, WEIGHT

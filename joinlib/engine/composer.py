@@ -21,7 +21,7 @@ from joinlib.checkpoint import batches
 from joinlib.engine.sources import MapInput, SourceTask
 from joinlib.errors import SpecError
 from joinlib.formats import OFFSET
-from joinlib.join.watermark import Tick
+from joinlib.model.watermark import Tick
 from joinlib.source import Slice, StreamInput, admit, opened
 from joinlib.source.files import FileInput
 from joinlib.source.generator import GeneratorInput

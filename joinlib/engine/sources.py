@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from joinlib.join.watermark import Tick
+from joinlib.model.watermark import Tick
 from joinlib.lookup.task import TableTask
 from joinlib.model.joins import Leaf
 from joinlib.model.stage import AnyStage, Pipeline, Stage

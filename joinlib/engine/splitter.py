@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.engine.edge import Edge
-from joinlib.join.watermark import Tick
+from joinlib.model.watermark import Tick
 from joinlib.model.inputs import ORDINAL
 from joinlib.model.time import NEVER
 

@@ -38,11 +38,14 @@ def cast(value: Expr, kind: pa.DataType, safe: bool = False) -> Expr:
 
 def castable(source: pa.DataType, kind: pa.DataType) -> bool:
     """Whether there is a conversion between these types."""
-    if source == t.NULL:
+    if source == t.NULL or source == kind:
         return True
+    if t.is_nested(source):
+        return kind == t.STRING or _castable_parts(source, kind)
+    if t.BINARY in (source, kind):
+        return t.is_string(source) or t.is_string(kind)
     if t.is_string(source) or t.is_string(kind):
-        plain = (source, kind)
-        return not any(t.is_nested(k) or k in (t.BINARY, t.INTERVAL) for k in plain)
+        return not t.is_nested(kind) and t.INTERVAL not in (source, kind)
     if source == t.BOOLEAN or kind == t.BOOLEAN:
         return t.is_number(source) or t.is_number(kind)
     if t.is_time(source) and t.is_time(kind):
@@ -52,9 +55,17 @@ def castable(source: pa.DataType, kind: pa.DataType) -> bool:
     return (source == t.TIMESTAMP and t.is_number(kind)) or (t.is_number(source) and kind == t.TIMESTAMP)
 
 
+def _castable_parts(source: pa.DataType, kind: pa.DataType) -> bool:
+    pairs = t.parts(source), t.parts(kind)
+    same = type(source) is type(kind) and len(pairs[0]) == len(pairs[1])
+    return same and all(castable(a, b) for a, b in zip(*pairs))
+
+
 @columnar
 def convert(value: pa.Array, kind: pa.DataType, safe: bool) -> pa.Array:
     """The kernel of CAST and, with `safe`, of TRY_CAST."""
+    if t.is_nested(value.type):
+        return nested_text(value) if kind == t.STRING else _convert_parts(value, kind, safe)
     result = _try(value, kind)
     if not safe and result.null_count > value.null_count:
         malformed = t.is_string(value.type)
@@ -62,10 +73,55 @@ def convert(value: pa.Array, kind: pa.DataType, safe: bool) -> pa.Array:
     return result
 
 
+def _convert_parts(value: pa.Array, kind: pa.DataType, safe: bool) -> pa.Array:
+    """Convert what is in a nested value."""
+    nulls = value.is_null() if value.null_count else None
+    if t.is_struct(kind):
+        fields = [convert(part, f.type, safe) for part, f in zip(value.flatten(), kind)]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=nulls)
+    if pa.types.is_map(kind):
+        keys, items = (convert(p, k, safe) for p, k in zip((value.keys, value.items), t.parts(kind)))
+        return pa.MapArray.from_arrays(_offsets(value, nulls), keys, items, kind)
+    elements = convert(value.values, kind.value_type, safe)
+    return pa.ListArray.from_arrays(_offsets(value, nulls), elements, kind)
+
+
+def _offsets(value: pa.Array, nulls: pa.Array | None) -> pa.Array:
+    if nulls is None:
+        return value.offsets
+    return pa.array(value.offsets.to_numpy(), mask=np.append(nulls.to_numpy(zero_copy_only=False), False))
+
+
+def nested_text(value: pa.Array) -> pa.Array:
+    """Write ARRAYs, STRUCTs and MAPs: [1, null], {1, a}, {a -> 1}."""
+    if t.is_struct(value.type):
+        rows: list[str | None] = ["{" + ", ".join(row) + "}" for row in zip(*map(_written, value.flatten()))]
+    else:
+        keys = _written(value.keys) if pa.types.is_map(value.type) else None
+        parts = _written(value.items if keys else value.values)
+        parts = [f"{k} -> {p}" for k, p in zip(keys, parts)] if keys else parts
+        ends = value.offsets.to_pylist()
+        sides = "{}" if pa.types.is_map(value.type) else "[]"
+        rows = [sides[0] + ", ".join(parts[a:b]) + sides[1] for a, b in zip(ends, ends[1:])]
+    return pa.array(rows, t.STRING, mask=np.asarray(value.is_null()))
+
+
+def _written(value: pa.Array) -> list[str]:
+    return ["null" if text is None else text for text in convert(value, t.STRING, False).to_pylist()]
+
+
 def _try(value: pa.Array, kind: pa.DataType) -> pa.Array:
     source = value.type
+    if source == kind:
+        return value
     if source == t.NULL:
         return pa.nulls(len(value), kind)
+    if kind == t.BINARY:
+        return value.cast(t.BINARY)
+    if source == t.BINARY:
+        return pa.array(
+            [None if v is None else v.decode("utf-8", "replace") for v in value.to_pylist()], t.STRING
+        )
     if t.is_string(source):
         return value.cast(kind) if t.is_string(kind) else from_text(value, kind)
     if t.is_string(kind):

@@ -8,10 +8,29 @@ from functools import partial
 import pyarrow as pa
 
 from joinlib.errors import SpecError
-from joinlib.expr import Expr, arithmetic, compare, logic, numbers, text, time, windows
+from joinlib.expr import (
+    Expr,
+    arithmetic,
+    compare,
+    dates,
+    digits,
+    hashes,
+    json,
+    lists,
+    logic,
+    mathematics,
+    nested,
+    numbers,
+    patterns,
+    strings,
+    text,
+    time,
+    windows,
+)  # fmt: skip
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
 from joinlib.expr.nodes import constant
+from joinlib.expr.signatures import array, row_call, whole_number
 
 AGGREGATES = (
     "count", "sum", "avg", "mean", "min", "max", "first", "last", "collect_list", "collect_set", "stddev", "variance",
@@ -38,8 +57,6 @@ class Function:
 _INSTEAD = {
     "window": "group by date_trunc('hour', ...), whose units are windows of a fixed length",
     "session_window": "session windows have no equivalent",
-    "unix_timestamp": "write CAST(... AS BIGINT), the seconds since 1970",
-    "timestampdiff": "write CAST(... AS BIGINT) of both and subtract, for seconds",
 }
 
 
@@ -48,7 +65,7 @@ def check_call(name: str, arguments: int) -> None:
     key = name.lower()
     if key in AGGREGATES:
         raise SpecError(f"{name}: aggregates are only allowed in the select list and in HAVING")
-    if key in VOLATILE and not (key in _INSTEAD and arguments):
+    if key in VOLATILE and not (key in FUNCTIONS and arguments):
         raise SpecError(
             f"{name}: a value that changes from run to run could not be repeated after a failure; "
             "add it where the output is read"
@@ -96,7 +113,7 @@ def _table() -> dict[str, Function]:
         "ceiling": Function(partial(numbers.whole, "ceil"), 1, 1),
         "least": Function(partial(numbers.extreme, "least"), 2, many),
         "greatest": Function(partial(numbers.extreme, "greatest"), 2, many),
-        "concat": Function(text.concat, 1, many),
+        "concat": Function(concat, 1, many),
         "length": Function(text.length, 1, 1),
         "char_length": Function(text.length, 1, 1),
         "substring": Function(text.substring, 2, 3),
@@ -107,19 +124,47 @@ def _table() -> dict[str, Function]:
         "date_add": Function(partial(time.shift_days, "+"), 2, 2),
         "date_sub": Function(partial(time.shift_days, "-"), 2, 2),
         "add_months": Function(time.shift_months, 2, 2),
-        "to_date": Function(lambda a: cast(a, t.DATE), 1, 1),
-        "to_timestamp": Function(lambda a: cast(a, t.TIMESTAMP), 1, 1),
         "date_trunc": Function(date_trunc, 2, 2),
         "$tumble": Function(windows.tumble, 3, 3),
         "$hop": Function(windows.hop, 4, 4),
         "$cumulate": Function(windows.cumulate, 4, 4),
+        "array": Function(nested.array_of, 0, many),
+        "array_insert": Function(lists.insert, 3, 3),
+        "arrays_zip": Function(lists.zip_, 1, many),
+        "from_json": Function(json.read, 2, 2),
+        "map": Function(nested.map_of, 0, many),
+        "map_concat": Function(lists.whole_maps, 1, many),
+        "map_contains_key": Function(lists.key_test, 2, 2),
+        "map_from_arrays": Function(nested.map_from, 2, 2),
+        "named_struct": Function(nested.named_struct, 2, many),
+        "reverse": Function(reverse, 1, 1),
+        "sequence": Function(sequence, 2, 3),
+        "struct": Function(nested.struct_, 1, many),
+        "pi": Function(partial(mathematics.fixed, "pi"), 0, 0),
+        "e": Function(partial(mathematics.fixed, "e"), 0, 0),
+        "unix_timestamp": Function(partial(dates.unix_timestamp, "unix_timestamp"), 1, 2),
+        "to_unix_timestamp": Function(partial(dates.unix_timestamp, "to_unix_timestamp"), 1, 2),
+        "convert_timezone": Function(partial(dates.convert_timezone, "convert_timezone"), 2, 3),
     }
+    found |= {n: Function(partial(dates.read_by, n), 1, 2) for n in _READ}
+    found |= {
+        n: Function(b, 1 + (n in mathematics.TWO), 1 + (n in mathematics.BOTH))
+        for n, b in mathematics.BUILT.items()
+    }
+    found |= {n: Function(partial(lists.with_element, n, *rest), 2, 2) for n, rest in lists.ELEMENT.items()}
+    found |= {n: Function(partial(lists.of_two, n, *rest), 2, 2) for n, rest in lists.TWO.items()}
+    found |= {
+        n: Function(partial(nested.element_at, n), 2, 2) for n in ("element_at", "try_element_at", "get")
+    }
+    for table in (strings, patterns, mathematics, digits, dates, lists, hashes, json):
+        found |= {n: Function(partial(g.build, n), g.least, g.most) for n, g in table.FUNCTIONS.items()}
     found |= {n: Function(partial(text.change_case, c), 1, 1) for n, c in _CASES.items()}
     found |= {n: Function(partial(text.trim, n), 1, 1) for n in ("trim", "btrim", "ltrim", "rtrim")}
     found |= {n: Function(partial(time.part, n), 1, 1) for n in time.PARTS}
     return found | {n: Function(partial(_cast_to, kind), 1, 1) for n, kind in _CASTS.items()}
 
 
+_READ = ("to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz", "try_to_timestamp", "to_date", "try_to_date")
 _CASES = {"upper": "upper", "ucase": "upper", "lower": "lower", "lcase": "lower"}
 _CASTS = {
     "tinyint": t.TINYINT, "smallint": t.SMALLINT, "int": t.INT, "bigint": t.BIGINT, "float": t.FLOAT,
@@ -148,6 +193,29 @@ def null_if(value: Expr, other: Expr) -> Expr:
 
 def if_(condition: Expr, value: Expr, otherwise: Expr) -> Expr:
     return logic.choose([condition], [value, otherwise], f"if({condition.sql}, {value.sql}, {otherwise.sql})")
+
+
+def concat(*values: Expr) -> Expr:
+    """Build concat, of texts or of arrays."""
+    if any(t.is_nested(v.type) for v in values):
+        return lists.concatenated(*values)
+    return text.concat(*values)
+
+
+def reverse(value: Expr) -> Expr:
+    if t.is_nested(value.type):
+        return row_call("reverse", lists.reversed_, value.type, [array("reverse", value)])
+    return row_call("reverse", lists.reversed_, t.STRING, [text.text("reverse", value)])
+
+
+def sequence(start: Expr, stop: Expr, step: Expr | None = None) -> Expr:
+    """Build sequence(start, stop[, step]) of whole numbers or of times; both ends belong to it."""
+    kind = t.common(start.type, stop.type)
+    if kind is not None and t.is_time(kind):
+        return dates.sequence(cast(start, kind), cast(stop, kind), step)
+    given = [whole_number("sequence", e) for e in (start, stop, *[step] * (step is not None)) if e]
+    widest = max((e.type for e in given), key=lambda k: k.bit_width)
+    return row_call("sequence", lists.numbers, pa.list_(widest), [cast(e, widest) for e in given])
 
 
 def date_trunc(unit: Expr, value: Expr) -> Expr:

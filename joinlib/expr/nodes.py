@@ -20,6 +20,10 @@ from joinlib.expr import Column, Columns, Expr, Node
 Value: TypeAlias = pa.Array | pa.ChunkedArray | pa.Scalar
 
 
+class NoValueError(ValueError):
+    """A function has no value for a row. The message says why, without quoting the row."""
+
+
 @dataclass(frozen=True)
 class Literal:
     """A constant."""
@@ -49,6 +53,8 @@ class Call:
 
 def _reason(error: Exception) -> str:
     """Describe what went wrong without the row's value, which Arrow's message may quote."""
+    if isinstance(error, NoValueError):
+        return str(error)
     text = str(error).lower()
     for word, reason in _REASONS.items():
         if word in text:

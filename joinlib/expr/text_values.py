@@ -10,13 +10,15 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfoNotFoundError
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.expr import types as t
+from joinlib.expr.calendar import DAY_US, civil, days_of
+from joinlib.expr.zones import zone_of
 
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL | re.ASCII)
 _MOMENT = re.compile(
@@ -32,26 +34,26 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORE
 # The characters that Java trims. Spark also trims DEL, except for floats and decimals.
 _BLANK = "".join(map(chr, range(33)))
 _BLANKS = _BLANK + "\x7f"
-_DAY_US, _CYCLE = 86_400_000_000, 146_097  # 400 years have the same number of days, always
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
 _WIDE = Context(prec=120, rounding=ROUND_HALF_UP)
 
 
 def from_text(value: pa.Array, kind: pa.DataType) -> pa.Array:
     """Read a column of text."""
+    made = pa.int64() if t.is_timestamp(kind) else pa.int32() if kind == t.DATE else kind
+    return _distinct(value, lambda text: read_text(text, kind), made).cast(kind)
+
+
+def read_text(text: str, kind: pa.DataType) -> Any:
+    """Read a value, times as whole numbers; None if the text is none."""
     if t.is_decimal(kind):
-        return _distinct(value, lambda text: _decimal(text, kind), kind)
+        return _decimal(text, kind)
     if t.is_integer(kind):
         limits = np.iinfo(kind.to_pandas_dtype())
-        return _distinct(value, lambda text: _integer(text, int(limits.min), int(limits.max)), kind)
+        return _integer(text, int(limits.min), int(limits.max))
     if t.is_timestamp(kind):
-        return _distinct(value, lambda text: _moment(text, kind == t.TIMESTAMP), pa.int64()).cast(kind)
-    if kind == t.DATE:
-        return _distinct(value, _date, pa.int32()).cast(kind)
-    readers: dict[pa.DataType, Callable[[str], Any]] = {
-        t.BOOLEAN: _boolean, t.DOUBLE: _float, t.FLOAT: _float,
-    }  # fmt: skip
-    return _distinct(value, readers[kind], kind)
+        return _moment(text, kind == t.TIMESTAMP)
+    return {t.DATE: _date, t.BOOLEAN: _boolean, t.DOUBLE: _float, t.FLOAT: _float}[kind](text)
 
 
 def to_text(value: pa.Array) -> pa.Array:
@@ -59,14 +61,21 @@ def to_text(value: pa.Array) -> pa.Array:
     kind = value.type
     if t.is_integer(kind) or kind == t.BOOLEAN:
         return value.cast(t.STRING)
+    plain = value.cast(pa.int32() if kind == t.DATE else pa.int64()) if t.is_time(kind) else value
+    return _distinct(plain, lambda one: write_text(one, kind), t.STRING)
+
+
+def write_text(value: Any, kind: pa.DataType) -> str:
+    """Write a value; times are whole numbers."""
     if kind == t.DATE:
-        return _distinct(value.cast(pa.int32()), _written_date, t.STRING)
+        return _written_date(value)
     if t.is_float(kind):
-        short = np.float32 if kind == t.FLOAT else np.float64
-        return _distinct(value, lambda number: java_float(number, short), t.STRING)
+        return java_float(value, np.float32 if kind == t.FLOAT else np.float64)
     if t.is_timestamp(kind):
-        return _distinct(value.cast(pa.int64()), _written_moment, t.STRING)
-    return _distinct(value, lambda number: format(number, "f"), t.STRING)
+        return _written_moment(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return format(value, "f") if t.is_decimal(kind) else str(value)
 
 
 def from_decimal(value: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -135,16 +144,8 @@ def _boolean(text: str) -> bool | None:
 def _date(text: str) -> int | None:
     """Read a date as days since 1970."""
     found = _DATE.fullmatch(text.strip(_BLANKS))
-    days = _days(int(found[1]), int(found[2] or 1), int(found[3] or 1)) if found else None
+    days = days_of(int(found[1]), int(found[2] or 1), int(found[3] or 1)) if found else None
     return days if days is not None and -(2**31) <= days < 2**31 else None
-
-
-def _days(year: int, month: int, day: int) -> int | None:
-    """Days since 1970 of any year: Python's dates cover 1 to 9999, so the year is moved by cycles of 400."""
-    try:
-        return (date(2000 + year % 400, month, day) - _EPOCH).days + (year // 400 - 5) * _CYCLE
-    except ValueError:
-        return None
 
 
 _EPOCH = date(1970, 1, 1)
@@ -156,24 +157,24 @@ def _moment(text: str, zoned: bool) -> int | None:
     if not found:
         return None
     year, month, day, hour, minute, second, fraction, zone = found.groups()
-    days = _days(int(year), int(month or 1), int(day or 1))
+    days = days_of(int(year), int(month or 1), int(day or 1))
     of_day = [int(part or 0) for part in (hour, minute, second)]
     if days is None or any(n >= most for n, most in zip(of_day, (24, 60, 60))):
         return None
     seconds = of_day[0] * 3600 + of_day[1] * 60 + of_day[2]
-    shift = _shift(zone, days, seconds)
-    if shift is None:
+    moved = shift(zone, days, seconds)
+    if moved is None:
         return None
     micros = (
-        days * _DAY_US
-        + (seconds - (shift if zoned else 0)) * 1_000_000
+        days * DAY_US
+        + (seconds - (moved if zoned else 0)) * 1_000_000
         + int((fraction or "").ljust(6, "0")[:6])
     )
     return micros if -(2**63) <= micros < 2**63 else None
 
 
-def _shift(zone: str | None, days: int, seconds: int) -> int | None:
-    """How many seconds a zone is ahead of UTC at a local moment; None for an unknown zone."""
+def shift(zone: str | None, days: int, seconds: int) -> int | None:
+    """Return how many seconds a zone is ahead of UTC at a local moment; None for an unknown zone."""
     if zone is None or zone == "Z":
         return 0
     if found := _ZONE.fullmatch(zone):
@@ -182,7 +183,7 @@ def _shift(zone: str | None, days: int, seconds: int) -> int | None:
         shift = hours * 3600 + minutes * 60 + rest
         return None if shift > 18 * 3600 else -shift if sign == "-" else shift
     try:
-        moment = datetime.combine(_EPOCH, time(), ZoneInfo(zone)) + timedelta(days, seconds)
+        moment = datetime.combine(_EPOCH, time(), zone_of(zone)) + timedelta(days, seconds)
         shifted = moment.utcoffset()
     except (ValueError, OverflowError, OSError, ZoneInfoNotFoundError):
         return None
@@ -191,18 +192,13 @@ def _shift(zone: str | None, days: int, seconds: int) -> int | None:
 
 def _written_date(days: int) -> str:
     """Write days since 1970 as a date; years above 9999 have a sign, as in Java."""
-    cycles, rest = divmod(days + (_EPOCH - _START).days, _CYCLE)
-    found = _START + timedelta(rest)
-    year = found.year + cycles * 400
+    year, month, day = civil(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
-    return f"{sign}{abs(year):04d}-{found.month:02d}-{found.day:02d}"
-
-
-_START = date(2000, 1, 1)
+    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
 
 
 def _written_moment(micros: int) -> str:
-    days, rest = divmod(micros, _DAY_US)
+    days, rest = divmod(micros, DAY_US)
     seconds, fraction = divmod(rest, 1_000_000)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return f"{_written_date(days)} {text}" + (f".{fraction:06d}".rstrip("0") if fraction else "")

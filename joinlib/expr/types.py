@@ -76,6 +76,15 @@ def is_nested(kind: pa.DataType) -> bool:
     return bool(t.is_nested(kind))
 
 
+def parts(kind: pa.DataType) -> list[pa.DataType]:
+    """Return the types within a nested type: of fields, elements, or keys and values."""
+    if t.is_map(kind):
+        return [kind.key_type, kind.item_type]
+    if t.is_struct(kind):
+        return [f.type for f in kind]
+    return [kind.value_type] if t.is_list(kind) else []
+
+
 def decimal(precision: int, scale: int) -> pa.DataType:
     """DECIMAL(precision, scale), reduced to 38 digits as Spark does:
     integral digits first, 6 decimals are kept.
@@ -121,6 +130,8 @@ def exact(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         return left
     if left == NULL:
         return right
+    if is_nested(left) or is_nested(right):
+        return _common_parts(left, right)
     if is_number(left) and is_number(right):
         return widest_number(left, right)
     if is_timestamp(left) and is_timestamp(right):
@@ -128,6 +139,17 @@ def exact(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if is_string(left) and is_string(right):
         return STRING
     return None
+
+
+def _common_parts(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    kinds = [common(a, b) for a, b in zip(parts(left), parts(right))]
+    if type(left) is not type(right) or len(parts(left)) != len(parts(right)) or None in kinds:
+        return None
+    if t.is_map(left):
+        return pa.map_(*kinds)
+    if is_struct(left):
+        return pa.struct([f.with_type(kind).with_nullable(True) for f, kind in zip(left, kinds)])
+    return pa.list_(kinds[0]) if t.is_list(left) else None
 
 
 def common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

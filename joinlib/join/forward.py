@@ -3,7 +3,7 @@
 How far behind that watermark the rows may be is part of the plan (`InputPlan.behind`).
 """
 
-from joinlib.join.watermark import Tick
+from joinlib.model.watermark import Tick
 from joinlib.model.inputs import InputPlan
 from joinlib.model.time import ALWAYS, NEVER
 

@@ -29,7 +29,7 @@ from joinlib.join.outer import alone, outer, released
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples, concat
 from joinlib.join.settled import Origin, settled
-from joinlib.join.watermark import Tick, advance, horizon
+from joinlib.model.watermark import Tick, advance, horizon
 from joinlib.model.inputs import WEIGHT, InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.operator import Operator

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.aggregate.groups import Groups
-from joinlib.join.watermark import Tick, advance
+from joinlib.model.watermark import Tick, advance
 from joinlib.model.inputs import InputPlan
 from joinlib.model.over import Over
 from joinlib.model.time import ALWAYS, NEVER

@@ -34,6 +34,7 @@ from joinlib.plan.stages import joins
 from joinlib.sql import Query, Scan, analyse_stages
 from joinlib.sql.blocks import Block, blocks
 from joinlib.sql.maps import map_of
+from joinlib.sql.over import over_of
 from joinlib.sql.parse import place
 
 
@@ -269,9 +270,15 @@ class _Planner:
         given = replace(below, feeds=feeds_of(name, below))
         table = self._tables().tables[name]
         alias = part.query.args["from_"].this.alias_or_name
-        from joinlib.sql.over import over_of
-
-        over = replace(over_of(self.sql, part.query, table), changes=given.changes, changelog=True)
+        asked = over_of(self.sql, part.query, table)
+        final = self.mode == "append" and asked.time is not None and not given.changes
+        over = replace(
+            asked,
+            changes=given.changes,
+            changelog=not final,
+            time=asked.time if final else None,
+            behind_us=given.behind_us,
+        )
         columns = tuple(StoredColumn(n, ref(n, kind)) for n, kind in over.columns)
         plans = self._plans(
             given, alias, columns, None, keys=over.partition, timed=over.time is not None, null_is_value=True

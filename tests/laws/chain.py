@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from joinlib.join.watermark import Tick
+from joinlib.model.watermark import Tick
 from joinlib.model.stage import Pipeline, Stage
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning

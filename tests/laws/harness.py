@@ -19,7 +19,7 @@ from joinlib.engine.frames import project
 from joinlib.engine.splitter import with_numbers
 from joinlib.join.rows import Tuples
 from joinlib.join.unit import Blocks, UnitJoin
-from joinlib.join.watermark import Tick
+from joinlib.model.watermark import Tick
 from joinlib.model.inputs import ORDINAL, WEIGHT, InputPlan
 from joinlib.model.stage import Stage
 from joinlib.model.time import NEVER

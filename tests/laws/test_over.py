@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from joinlib.expr import ref
-from joinlib.join.watermark import Tick
+from joinlib.model.watermark import Tick
 from joinlib.model.inputs import WEIGHT, InputPlan, StoredColumn
 from joinlib.model.over import Over
 from joinlib.model.tuning import Tuning

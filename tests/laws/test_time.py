@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from joinlib.join.watermark import Tick
+from joinlib.model.watermark import Tick
 from joinlib.model.stage import Stage
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning

@@ -14,12 +14,12 @@ one time it is the last by all their columns.
 
 from dataclasses import dataclass, field
 
+from joinlib.sql.rewrite.names import Names
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.asof_syntax import LAST_OF_USING, MARK, MATCH
 from joinlib.sql.rewrite.below import above, columns, left_of, read_of, taken
-from joinlib.sql.rewrite.names import Names
 from joinlib.sql.supported import written
 
 _MIRROR = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.LT: exp.GT}

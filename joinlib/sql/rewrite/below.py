@@ -7,10 +7,10 @@ Only columns that are read above are handed on. Queries are resolved.
 
 from collections.abc import Iterable
 
+from joinlib.sql.rewrite.names import unique
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
-from joinlib.sql.rewrite.names import unique
 
 Values = dict[tuple[str, str], exp.Expr]  # what columns (alias, name) have become
 

@@ -7,11 +7,11 @@
 Law: the sessions of a group are those of the rows with its other keys.
 """
 
+from joinlib.sql.rewrite.names import Names
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.below import above, columns, items, left_of, read_of, values
-from joinlib.sql.rewrite.names import Names
 
 _NAMES = ("$session_start", "$session_end")
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from joinlib.expr import ref
-from joinlib.join.watermark import Tick
+from joinlib.model.watermark import Tick
 from joinlib.model.grouping import AggregateCall, Function, Grouping, GroupKey
 from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import GroupStage

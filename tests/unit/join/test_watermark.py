@@ -2,7 +2,7 @@
 
 import pytest
 
-from joinlib.join.watermark import Tick, advance, horizon
+from joinlib.model.watermark import Tick, advance, horizon
 from joinlib.model.time import ALWAYS, NEVER
 
 BOTH = [True, True]

@@ -66,7 +66,6 @@ def answers(folder: Path, asked: Asked) -> int:
             connection.execute("SET TimeZone = 'UTC'")
             for name in asked.inputs:
                 connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{folder}/{name}/*.parquet')")
-            row = connection.sql(f"SELECT count(*) FROM ({asked.for_duckdb})").fetchone()
-        assert row is not None
-        kept.write_text(json.dumps(row[0]))
+            rows = connection.sql(f"SELECT count(*) FROM ({asked.for_duckdb})").fetchall()
+        kept.write_text(json.dumps(rows[0][0]))
     return int(json.loads(kept.read_text()))

@@ -87,8 +87,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def left(folder: Path, changing: bool) -> int:
     """Rows of the answer that a folder of results adds up to."""
     one = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END" if changing else "1"
-    row = duckdb.sql(f"SELECT sum({one}) FROM read_parquet('{folder}/**/*.parquet')").fetchone()
-    return int(row[0]) if row else 0
+    rows = duckdb.sql(f"SELECT sum({one}) FROM read_parquet('{folder}/**/*.parquet')").fetchall()
+    return int(rows[0][0] or 0)
 
 
 def main() -> None:

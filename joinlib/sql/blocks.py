@@ -1,34 +1,55 @@
-"""Cuts a query into parts."""
+"""Cuts a text into blocks, each of which one operator computes.
+
+    text -> names (what means what) -> small rewrites, each the same rows -> blocks
+
+Law: the blocks, written as WITH, return what the text returns.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
 
 from sqlglot import exp
 
 from joinlib.sql.depth import with_room
 from joinlib.sql.graph import Table
-from joinlib.sql.parse import parse
+from joinlib.sql.rewrite.block import Block, Kind, Note
+from joinlib.sql.rewrite.cut import Cutter
+from joinlib.sql.rewrite.names import Names
+from joinlib.sql.parse import parse_query
+
+__all__ = ["Block", "Kind", "Note", "as_text", "blocks"]
+
+_NO_VIEWS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Block:
-    """A part of the query."""
+def blocks(
+    sql: str, tables: Mapping[str, Table], views: Mapping[str, str] = _NO_VIEWS
+) -> tuple[Block, ...]:
+    """Return the blocks of a query, in an order in which each reads earlier ones; the last is the result.
 
-    name: str
-    kind: Literal["select", "map", "union", "over"]
-    query: exp.Select | exp.Union
-    title: str = ""
+    `views`: queries by the name by which the text, and other views, may read them.
+
+    Raises:
+        SqlError: if the text is not a query that can be computed.
+    """
+    return with_room(lambda: _blocks(sql, tables, views))
 
 
-def blocks(sql: str, tables: Mapping[str, Table], views: Mapping[str, str] = {}) -> tuple[Block, ...]:
-    """Return the parts."""
-    if sql.startswith("-- parts"):
-        found = with_room(lambda: parse(sql))
-        ctes = found.args["with_"].expressions
-        found.set("with_", None)
-        return (
-            *(Block(c.alias, c.comments[0].strip() if c.comments else "select", c.this) for c in ctes),
-            Block("$", "select", found),
-        )
-    return (Block("$1", "select", with_room(lambda: parse(sql))),)
+def _blocks(sql: str, tables: Mapping[str, Table], views: Mapping[str, str]) -> tuple[Block, ...]:
+    parsed = {name: parse_query(text) for name, text in views.items()}
+    names = Names(sql, {name: tuple(t.schema.names) for name, t in tables.items()}, parsed)
+    query = names.result(parse_query(sql))
+    return Cutter(names).result(query)
+
+
+def as_text(parts: tuple[Block, ...], dialect: str = "spark") -> str:
+    """Write blocks as one query."""
+    *first, last = parts
+    if not first:
+        return last.query.sql(dialect=dialect)
+    ctes = [
+        exp.CTE(this=b.query.copy(), alias=exp.TableAlias(this=exp.Identifier(this=b.name, quoted=True)))
+        for b in first
+    ]
+    whole = last.query.copy()
+    whole.set("with_", exp.With(expressions=ctes))
+    return whole.sql(dialect=dialect)

@@ -43,6 +43,18 @@ def parse(sql: str) -> exp.Select:
     Raises:
         SqlError: if it is not, with line and column.
     """
+    found = parse_query(sql)
+    if not isinstance(found, exp.Select):
+        raise SqlError(f"write one SELECT; {found.key.upper()} is not supported", 1, 1)
+    return found
+
+
+def parse_query(sql: str) -> exp.Select | exp.SetOperation:
+    """Parse the text, which must be one query: SELECT, or several by UNION, INTERSECT, EXCEPT.
+
+    Raises:
+        SqlError: if it is not, with line and column.
+    """
     try:
         statements = [s for s in read(sql) if s is not None]
     except ParseError as e:
@@ -54,10 +66,10 @@ def parse(sql: str) -> exp.Select:
         raise SqlError(f"the text cannot be read: {_token_error(sql)}", *_quote(sql)) from e
     if len(statements) != 1:
         raise SqlError(f"write one SELECT; there are {len(statements)} statements", 1, 1)
-    if not isinstance(statements[0], exp.Select):
-        kind = statements[0].key.upper()
-        raise SqlError(f"write one SELECT; {kind} is not supported", 1, 1)
-    return statements[0]
+    found = statements[0]
+    if not isinstance(found, exp.Select | exp.SetOperation | exp.Subquery):
+        raise SqlError(f"write one SELECT; {found.key.upper()} is not supported", 1, 1)
+    return found  # type: ignore[return-value]
 
 
 def _token_error(sql: str) -> str:

@@ -150,6 +150,13 @@ def check(sql: str, select: exp.Select) -> None:
                 raise SqlError(_unread(name, node), *place(sql, at if isinstance(at, exp.Expr) else node))
 
 
+def check_part(sql: str, node: exp.Expr, name: str) -> None:
+    """Raise SqlError for a part of a node that is not supported."""
+    part = node.args[name]
+    at = part[0] if isinstance(part, list) else part
+    raise SqlError(_unread(name, node), *place(sql, at if isinstance(at, exp.Expr) else node))
+
+
 def refusal(node: exp.Expr) -> str:
     """Explain why a node is not supported, or not where it stands."""
     return _KINDS.get(type(node)) or f"{written(node)} is not supported"

@@ -1,0 +1,34 @@
+"""A block: a small query over inputs and earlier blocks."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+Kind = Literal["select", "map", "union", "over"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something about the text that its writer should know, and the part of it that this is about."""
+
+    text: str
+    at: exp.Expr | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """A query that one operator computes.
+
+    - map: expressions over one table, LATERAL VIEW, WHERE
+    - select: joins, semi and anti joins, groups
+    - union: UNION ALL of columns of tables
+    - over: window functions over columns of one table, with the same PARTITION BY, and QUALIFY
+    """
+
+    name: str
+    kind: Kind
+    query: exp.Select | exp.SetOperation
+    title: str = ""  # how the text calls it
+    view: str = ""  # the view in whose text the places of the query are; "" for the main text
+    notes: tuple[Note, ...] = ()

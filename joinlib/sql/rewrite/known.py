@@ -1,0 +1,413 @@
+"""Which names can be used at some point of a text, and what they mean."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from joinlib.spec.nearest import hint
+from joinlib.sql.rewrite import trees
+from joinlib.sql.supported import written
+
+if TYPE_CHECKING:
+    from joinlib.sql.rewrite.names import Names
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What can be named of a source."""
+
+    columns: tuple[str, ...]
+
+    @staticmethod
+    def of(query: exp.Expr) -> "Rows":
+        return Rows(tuple(trees.output_names(query)))
+
+    def find(self, name: str) -> str | None:
+        """The column of that name in any case, preferring an exact match."""
+        exact = [c for c in self.columns if c == name] or [
+            c for c in self.columns if c.lower() == name.lower()
+        ]
+        return exact[0] if exact else None
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of an error message: the name that was probably meant, or the names there are."""
+    return "; " + hint(name, list(dict.fromkeys(known)), "there is")
+
+
+@dataclass
+class Source:
+    alias: str  # unique in the whole text
+    rows: Rows
+
+
+@dataclass
+class Known:
+    """The names of one SELECT, and those around it."""
+
+    names: "Names"
+    outer: "Known | None" = None
+    ctes: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, Source] = field(default_factory=dict)  # by the name in the text, in lower case
+    hidden: dict[str, str] = field(default_factory=dict)  # name -> why it cannot be named any more
+    merged: dict[str, exp.Expr] = field(default_factory=dict)  # columns of USING, by lower-case name
+
+    # FROM
+
+    def read_from(self, select: exp.Select) -> None:
+        """Resolve FROM and JOIN."""
+        start = select.args.get("from_")
+        if start is None:
+            return
+        start.set("this", self.source(start.this))
+        for join in list(select.args.get("joins") or []):
+            self._join(join)
+
+    def source(self, node: exp.Expr) -> exp.Expr:
+        """Resolve what FROM or JOIN names; return it with an alias of its own."""
+        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
+            return self._lateral(node)
+        if isinstance(node, exp.Values):
+            from joinlib.sql.rewrite.names import values
+
+            alias = node.args.get("alias")
+            node = exp.Subquery(this=values(node), alias=alias.copy() if alias else None)
+        if isinstance(node, exp.Subquery):
+            return self._subquery(node)
+        if not isinstance(node, exp.Table):
+            raise self.names.error(f"{written(node)} in FROM is not supported; name an input", node)
+        for part in ("when", "version", "system_time", "sample", "pivots"):
+            if node.args.get(part):
+                from joinlib.sql.supported import check_part
+
+                check_part(self.names.sql, node, part)
+        if node.args.get("joins"):
+            return self._group_of_joins(node)
+        return self._table(node)
+
+    def _table(self, node: exp.Table) -> exp.Expr:
+        if not isinstance(node.this, exp.Identifier):
+            raise self.names.error(f"{written(node.this)} in FROM is not supported; name an input", node)
+        name, names = node.name, self.names
+        definition = None if node.args.get("db") else self._cte(name)
+        if definition is None and not node.args.get("db"):
+            view = next((v for v in names.views if v.lower() == name.lower()), None)
+            definition = names.view(view) if view is not None else None
+        if definition is not None:
+            names.definitions[definition].uses += 1
+            rows, found = names.definitions[definition].rows, definition
+        else:
+            by_case = {n.lower(): n for n in names.tables}
+            if node.args.get("db") or name.lower() not in by_case:
+                full = ".".join(p.name for p in node.parts)
+                raise names.error(f"there is no input {full}{nearest(name, self._every_input())}", node)
+            found = name if name in names.tables else by_case[name.lower()]
+            rows = Rows(tuple(names.tables[found]))
+        columns = node.alias_column_names
+        alias = self.add(node.alias or name, rows, node, columns)
+        made = trees.table(found, alias, node)
+        if not columns:
+            return made
+        items = [trees.named(trees.column(alias, old), new) for old, new in zip(rows.columns, columns)]
+        inner = trees.table(found, names.fresh(alias), node)
+        for item in items:
+            item.this.set("table", trees.identifier(inner.alias))
+        query = exp.Select(expressions=items).from_(inner, copy=False)
+        return trees.derived(query, alias)
+
+    def _every_input(self) -> list[str]:
+        ctes = list(self.ctes) + (self.outer._every_input() if self.outer else [])
+        return [*ctes, *(() if self.outer else (*self.names.views, *self.names.tables))]
+
+    def _cte(self, name: str) -> str | None:
+        if name.lower() in self.ctes:
+            return self.ctes[name.lower()]
+        return self.outer._cte(name) if self.outer else None
+
+    def _subquery(self, node: exp.Subquery) -> exp.Expr:
+        inner = node.this
+        if isinstance(inner, exp.Table):
+            if not node.alias:
+                return self.source(inner)
+        context = Known(self.names, self.outer, dict(self.ctes))  # its siblings cannot be named
+        query = self.names.query(inner, context)
+        columns = node.alias_column_names
+        if columns:
+            self.names.rename(query, columns, node)
+        alias = self.add(node.alias or self.names.fresh("q"), Rows.of(query), node)
+        return trees.derived(query, alias)
+
+    def _lateral(self, node: exp.Lateral) -> exp.Expr:
+        query = self.names.query(node.this.this, self)
+        columns = node.args["alias"].columns if node.args.get("alias") else []
+        if columns:
+            self.names.rename(query, [c.name for c in columns], node)
+        alias = self.add(node.alias or self.names.fresh("q"), Rows.of(query), node)
+        return exp.Lateral(this=exp.Subquery(this=query), alias=exp.TableAlias(this=trees.identifier(alias)))
+
+    def _group_of_joins(self, node: exp.Table) -> exp.Expr:
+        """(a JOIN b ON ...): a query over both, whose columns can still be named a.x."""
+        context = Known(self.names, self.outer, dict(self.ctes))
+        joins = node.args["joins"]
+        node.set("joins", None)
+        select = exp.Select(expressions=[], from_=exp.From(this=node), joins=joins)
+        context.read_from(select)
+        alias = self.names.fresh("j")
+        raise self.names.error(
+            "a join in parentheses is not supported; write the joins in order, or a derived table"
+            f" (SELECT ... FROM ...) AS {alias}",
+            node,
+        )
+
+    def add(self, name: str, rows: Rows, at: exp.Expr, columns: list[str] | None = None) -> str:
+        """Make a source known; return its alias."""
+        if "." in name:
+            raise self.names.error(f"the alias {name} has a dot; use another", at)
+        if name.lower() in self.sources or name.lower() in self.hidden:
+            raise self.names.error(
+                f"the name {name} is used twice; give one an alias: {name} AS {name}_2", at
+            )
+        if columns:
+            if len(columns) != len(rows.columns):
+                raise self.names.error(f"{name}: {len(columns)} names for {len(rows.columns)} columns", at)
+            rows = Rows(tuple(columns))
+        wanted = name[1:] if name.startswith("$") else name
+        alias = self.names.fresh(wanted)
+        self.names.titles[alias] = name
+        self.sources[name.lower()] = Source(alias, rows)
+        return alias
+
+    def lateral_view(self, node: exp.Lateral) -> None:
+        """Resolve LATERAL VIEW, whose argument may read everything before it."""
+        box = exp.Paren(this=node.this)
+        self.resolve(box)
+        node.set("this", box.this)
+        alias = node.args.get("alias")
+        given = [c.name for c in alias.columns] if alias else []
+        function = str(node.this.name).lower()
+        default = {"posexplode": ["pos", "col"], "posexplode_outer": ["pos", "col"]}.get(function, ["col"])
+        if not given and function.startswith("inline"):
+            raise self.names.error("write the names of the columns: LATERAL VIEW inline(...) t AS a, b", node)
+        columns = given or default
+        name = self.add(alias.name or "v" if alias else "v", Rows(tuple(columns)), node)
+        node.set(
+            "alias",
+            exp.TableAlias(this=trees.identifier(name), columns=[trees.identifier(c) for c in columns]),
+        )
+
+    # JOIN
+
+    def _join(self, join: exp.Join) -> None:
+        left = Known(self.names, self.outer, self.ctes, dict(self.sources), dict(self.hidden), dict(self.merged))
+        before = set(self.sources)
+        node = self.source(join.this)
+        join.set("this", node)
+        name = next(iter(set(self.sources) - before))
+        self._check(join)
+        on = self._equal(join, left, self.sources[name])
+        if join.args.get("on"):
+            box = exp.Paren(this=join.args["on"])
+            self.resolve(box)
+            on += trees.ands(box.this)
+        join.set("on", trees.together(on) or (trees.true() if on else None))
+        kind = join.kind.upper()
+        if kind in ("SEMI", "ANTI"):
+            del self.sources[name]
+            self.hidden[name] = f"LEFT {kind} JOIN does not return columns of {name}"
+
+    def _check(self, join: exp.Join) -> None:
+        from joinlib.sql.supported import check_join
+
+        natural = join.method.upper() == "NATURAL"
+        if natural:
+            join.set("method", None)
+            join.meta["natural"] = True
+        lateral = isinstance(join.this, exp.Lateral)
+        if natural or (lateral and not join.args.get("on")):
+            join = join.copy()
+            join.set("on", trees.true())
+        check_join(self.names.sql, join)
+
+    def _equal(self, join: exp.Join, left: "Known", right: Source) -> list[exp.Expr]:
+        """ON of USING and NATURAL; an unqualified name then means the value that is not NULL."""
+        using = join.args.get("using") or []
+        if join.meta.pop("natural", False):
+            here = {c.lower() for s in left.sources.values() for c in s.rows.columns}
+            using = [trees.identifier(c) for c in right.rows.columns if c.lower() in here]
+        join.set("using", None)
+        equal: list[exp.Expr] = []
+        for at in using:
+            one = left.find([at.name], at)
+            if one is None:
+                raise left.unknown([at.name], at)
+            two = right.rows.find(at.name)
+            if two is None:
+                raise self.names.error(
+                    f"{right.alias} has no column {at.name}{nearest(at.name, right.rows.columns)}", at
+                )
+            other = trees.column(right.alias, two, at)
+            equal.append(exp.EQ(this=trees.placed(one, at), expression=other))
+            if join.kind.upper() not in ("SEMI", "ANTI"):
+                side = join.side.upper()
+                both = trees.call("coalesce", one.copy(), other.copy())
+                self.merged[at.name.lower()] = (
+                    both if side == "FULL" else other.copy() if side == "RIGHT" else one.copy()
+                )
+        return equal
+
+    # columns
+
+    def resolve(
+        self, node: exp.Expr, outputs: Mapping[str, exp.Expr] | None = None, first: bool = False
+    ) -> None:
+        """Resolve the columns and subqueries below a node.
+
+        `outputs`: what names of output columns stand for; `first`: they come before columns of the inputs,
+        except within aggregates.
+        """
+        for child in list(node.iter_expressions()):
+            if child.meta.pop("resolved", False):
+                continue
+            if isinstance(child, exp.Column) and isinstance(child.this, exp.Identifier):
+                child.replace(self._meaning(child, outputs or {}, first))
+            elif isinstance(child, exp.Select | exp.SetOperation):
+                child.replace(self._nested(child))
+            elif isinstance(child, exp.Subquery):
+                query = self._nested(child)
+                if query is not child.this:
+                    child.set("this", query)
+                for part in ("order", "limit", "offset"):
+                    child.set(part, None)
+            else:
+                self.resolve(child, outputs, first and not trees.is_aggregate(child))
+
+    def _nested(self, node: exp.Expr) -> exp.Select:
+        """A subquery, as a SELECT."""
+        query = self.names.query(node, self)
+        if isinstance(query, exp.Select):
+            return query
+        alias = self.names.fresh("q")
+        items = [trees.named(trees.column(alias, n), n) for n in trees.output_names(query)]
+        return exp.Select(expressions=items).from_(trees.derived(query, alias), copy=False)
+
+    def _meaning(self, column: exp.Column, outputs: Mapping[str, exp.Expr], first: bool) -> exp.Expr:
+        parts = [p for p in column.parts if isinstance(p, exp.Identifier)]
+        names = [p.name for p in parts]
+        output = outputs.get(names[0].lower()) if len(names) == 1 else None
+        if first and output is not None:
+            return _copied(output, column)
+        found = self.find(names, column)
+        if found is not None:
+            return trees.placed(found, column)
+        if output is not None:
+            return _copied(output, column)
+        if len(names) == 1 and self._is_word(column, names[0].lower()):
+            return column.copy()
+        raise self.unknown(names, column)
+
+    def _is_word(self, column: exp.Column, name: str) -> bool:
+        from joinlib.sql.rewrite.names import NO_PARENTHESES, UNITS
+
+        called = isinstance(column.parent, exp.Anonymous) and column.parent.expressions[0] is column
+        return name in NO_PARENTHESES or (called and name.rstrip("s") in UNITS)
+
+    def find(self, names: list[str], at: exp.Expr) -> exp.Expr | None:
+        """What a dotted name means; None if it is unknown."""
+        source = self.sources.get(names[0].lower())
+        if source is not None and len(names) > 1:
+            found = source.rows.find(names[1])
+            if found is not None:
+                return _dotted(trees.column(source.alias, found, at), names[2:])
+        if names[0].lower() in self.merged:
+            return _dotted(self.merged[names[0].lower()].copy(), names[1:])
+        hits = [(s, c) for s in self.sources.values() if (c := s.rows.find(names[0])) is not None]
+        if len(hits) > 1:
+            where = " or ".join(f"{s.alias}.{c}" for s, c in hits)
+            raise self.names.error(f"column {names[0]} is ambiguous; write {where}", at)
+        if hits:
+            return _dotted(trees.column(hits[0][0].alias, hits[0][1], at), names[1:])
+        return self.outer.find(names, at) if self.outer else None
+
+    def unknown(self, names: list[str], at: exp.Expr) -> Exception:
+        first, name = names[0], names[-1]
+        if len(names) > 1 and first.lower() in self.hidden:
+            return self.names.error(self.hidden[first.lower()], at)
+        if len(names) > 1 and first.lower() in self.sources:
+            source = self.sources[first.lower()]
+            return self.names.error(
+                f"{first} has no column {name}{nearest(name, source.rows.columns)}", at
+            )
+        if len(names) > 1:
+            return self.names.error(
+                f"{first} is not an input of this query{nearest(first, self._all_sources())}", at
+            )
+        known = [c for s in self.sources.values() for c in s.rows.columns]
+        return self.names.error(f"column {name} is in no input{nearest(name, known)}", at)
+
+    def _all_sources(self) -> list[str]:
+        return list(self.sources) + (self.outer._all_sources() if self.outer else [])
+
+    # stars
+
+    def star(self, item: exp.Expr) -> list[tuple[str, exp.Expr]] | None:
+        """The columns that * or input.* stands for; None for any other item."""
+        if isinstance(item, exp.Star):
+            merged = [(self._spelled(n), v.copy()) for n, v in self.merged.items()]
+            plain = [c for s in self.sources.values() for c in _all(s) if c[0].lower() not in self.merged]
+            return self._but(item, merged + plain, self)
+        if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+            source = self.sources.get(item.table.lower())
+            if source is None:
+                why = self.hidden.get(item.table.lower())
+                near = nearest(item.table, self._all_sources())
+                raise self.names.error(why or f"{item.table} is not an input of this query{near}", item)
+            alone = Known(self.names, sources={item.table.lower(): source})
+            return self._but(item.this, _all(source), alone)
+        return None
+
+    def _but(
+        self, star: exp.Expr, columns: list[tuple[str, exp.Expr]], known: "Known"
+    ) -> list[tuple[str, exp.Expr]]:
+        for part in ("replace", "rename"):
+            if star.args.get(part):
+                from joinlib.sql.supported import check_part
+
+                check_part(self.names.sql, star, part)
+        less = []
+        for name in star.args.get("except_") or []:
+            column = name if isinstance(name, exp.Column) else exp.Column(this=name.copy())
+            value = known._meaning(column, {}, False)
+            if value not in [v for _, v in columns]:
+                raise self.names.error(f"EXCEPT takes names of columns, not {written(value)}", name)
+            less.append(value)
+        found = [(name, value) for name, value in columns if value not in less]
+        if not found:
+            raise self.names.error("EXCEPT leaves no column", star)
+        for _, value in found:
+            trees.placed(value, star)
+        return found
+
+    def _spelled(self, name: str) -> str:
+        every = (c for s in self.sources.values() for c in s.rows.columns)
+        return next(c for c in every if c.lower() == name)
+
+
+def _copied(output: exp.Expr, at: exp.Expr) -> exp.Expr:
+    tight = isinstance(output, exp.Column | exp.Literal | exp.Anonymous)
+    return output.copy() if tight else exp.Paren(this=output.copy())
+
+
+def _all(source: Source) -> list[tuple[str, exp.Expr]]:
+    return [(c, trees.column(source.alias, c)) for c in source.rows.columns]
+
+
+def _dotted(value: exp.Expr, fields: list[str]) -> exp.Expr:
+    for name in fields:
+        parts = list(value.parts) if isinstance(value, exp.Column) else []
+        if parts and len(parts) < 4:
+            value = trees.column_of([*parts, trees.identifier(name)])
+        else:
+            value = exp.Dot(this=value, expression=trees.identifier(name))
+    return value

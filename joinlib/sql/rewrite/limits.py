@@ -1,0 +1,80 @@
+"""ORDER BY ... LIMIT n keeps the rows whose number in that order is at most n; ORDER BY alone is dropped.
+
+    SELECT x FROM t ORDER BY y LIMIT 3
+    SELECT x FROM t QUALIFY row_number() OVER (ORDER BY y) <= 3
+
+Law: the same rows, as a bag. Rows that are equal in the order are told apart by row_number.
+"""
+
+from sqlglot import exp
+
+from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.names import Names
+
+
+def limited(select: exp.Select, names: Names) -> exp.Select:
+    """Return the query without ORDER BY, LIMIT and OFFSET.
+
+    Raises:
+        SqlError: if LIMIT or OFFSET is not a whole number.
+    """
+    limit, offset = select.args.get("limit"), select.args.get("offset")
+    order = select.args.get("order")
+    if limit is None and offset is None:
+        select.set("order", None)
+        return select
+    for name in ("limit", "offset", "order"):
+        select.set(name, None)
+    if _one_row(select) and (limit is None or _number(limit, names) > 0) and offset is None:
+        return select
+    low = _number(offset, names) if offset is not None else 0
+    high = low + _number(limit, names) if limit is not None else None
+    keys = list(order.expressions) if order is not None else []
+    if select.args.get("distinct") or select.args.get("qualify"):
+        select, keys = _around(select, keys, names)
+    keys = keys or [exp.Ordered(this=item.this.copy(), nulls_first=True) for item in select.expressions]
+    _keep(select, keys, low, high)
+    return select
+
+
+def _one_row(select: exp.Select) -> bool:
+    return trees.is_grouped(select) and not select.args.get("group")
+
+
+def _number(node: exp.Expr, names: Names) -> int:
+    value = node.args.get("expression") or node.this
+    if isinstance(value, exp.Literal) and not value.is_string and value.name.isdecimal():
+        return int(value.name)
+    raise names.error(f"{node.key.upper()} takes a whole number", node)
+
+
+def _keep(select: exp.Select, keys: list[exp.Expr], low: int, high: int | None) -> None:
+    place = exp.Window(this=trees.call("row_number"), order=exp.Order(expressions=keys), over="OVER")
+    parts: list[exp.Expr] = []
+    if high is not None:
+        parts.append(exp.LTE(this=place.copy(), expression=trees.number(high)))
+    if low:
+        parts.append(exp.GT(this=place.copy(), expression=trees.number(low)))
+    condition = trees.together(parts)
+    if condition is not None:
+        select.set("qualify", exp.Qualify(this=condition))
+
+
+def _around(select: exp.Select, keys: list[exp.Expr], names: Names) -> tuple[exp.Select, list[exp.Expr]]:
+    """Put a query below one that can count its rows; the keys become columns of it."""
+    alias = names.fresh("q")
+    outer = [i.alias for i in select.expressions]
+    known = {trees.text(i.this): i.alias for i in select.expressions}
+    made = []
+    for key in keys:
+        words = trees.text(key.this.unnest())
+        if words not in known and select.args.get("distinct"):
+            raise names.error("ORDER BY of SELECT DISTINCT takes columns of its select list", key)
+        if words not in known:
+            known[words] = names.hidden(select)
+            select.append("expressions", trees.named(key.this.copy(), known[words]))
+        new = key.copy()
+        new.set("this", trees.column(alias, known[words], key))
+        made.append(new)
+    items = [trees.named(trees.column(alias, name), name) for name in outer]
+    return exp.Select(expressions=items).from_(trees.derived(select, alias), copy=False), made

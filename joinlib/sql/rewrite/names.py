@@ -1,0 +1,281 @@
+"""Says of every name what it means, so that later rewrites need not look around them.
+
+Law: the same rows. Afterwards
+
+- every source in FROM has an alias of its own in the whole text, and every column is written alias.column;
+- * and input.* are columns, USING and NATURAL are ON, every output column has a name of its own;
+- numbers and output names in GROUP BY, HAVING, QUALIFY and ORDER BY are the expressions they stand for;
+- a CTE or view is a table `$name`, whose query is among the `definitions`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from joinlib.errors import SqlError
+from joinlib.sql.parse import place
+from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.known import Known, Rows, nearest
+from joinlib.sql.supported import written
+
+NO_PARENTHESES = frozenset(
+    ("current_date", "current_timestamp", "current_time", "localtimestamp", "current_user", "current_timezone")
+)
+UNITS = frozenset(
+    "microsecond millisecond second minute hour day dayofyear week month quarter year".split()
+)
+
+
+@dataclass
+class Definition:
+    """A CTE or a view."""
+
+    query: trees.Query
+    rows: Rows
+    title: str
+    view: str = ""  # its name if it is a view, whose places are those of its own text
+    uses: int = 0
+
+
+@dataclass
+class Names:
+    """Resolves one text and the views that it reads."""
+
+    sql: str
+    tables: Mapping[str, tuple[str, ...]]  # names of columns by name of the table
+    views: Mapping[str, trees.Query]
+    aliases: set[str] = field(default_factory=set)
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)  # what the text calls an alias
+    top: exp.Expr | None = None  # the SELECT whose columns are those of the result
+    open_views: tuple[str, ...] = ()
+
+    def error(self, message: str, at: exp.Expr | None) -> SqlError:
+        return SqlError(message, *place(self.sql, at))
+
+    def result(self, node: exp.Expr) -> trees.Query:
+        """Resolve the whole text, whose columns without a name are called by their text, as in Spark."""
+        top = node
+        while isinstance(top, exp.SetOperation | exp.Subquery):
+            top = top.this
+        self.top = top
+        return self.query(node)
+
+    def query(self, node: exp.Expr, outer: Known | None = None) -> trees.Query:
+        """Resolve a query in place where possible; return it."""
+        with_ = node.args.get("with_")
+        known = self._with(with_, outer) if with_ else outer
+        node.set("with_", None)
+        if isinstance(node, exp.Subquery):
+            if not any(node.args.get(n) for n in ("order", "limit", "offset")):
+                return self.query(node.this, known)
+            return self.query(self._above(node), known)
+        if isinstance(node, exp.SetOperation):
+            if any(node.args.get(n) for n in ("order", "limit", "offset")):
+                return self.query(self._above(node), known)
+            return self._both(node, known)
+        if isinstance(node, exp.Values):
+            return self.query(values(node), known)
+        if isinstance(node, exp.Table):
+            return self.query(exp.Select(expressions=[exp.Star()]).from_(node, copy=False), known)
+        if not isinstance(node, exp.Select):
+            raise self.error(f"write a SELECT; {node.key.upper()} is not supported", node)
+        return self._select(node, known)
+
+    def _above(self, node: exp.Expr) -> exp.Select:
+        """ORDER BY and LIMIT of a whole set operation: those of a SELECT from it."""
+        above = exp.Select(expressions=[exp.Star()])
+        for name in ("order", "limit", "offset"):
+            above.set(name, node.args.get(name))
+            node.set(name, None)
+        below = node.this if isinstance(node, exp.Subquery) and not node.alias else node
+        above.set("from_", exp.From(this=trees.derived(below, self.fresh("u"))))
+        return above
+
+    def _both(self, node: exp.SetOperation, outer: Known | None) -> trees.Query:
+        left, right = self.query(node.this, outer), self.query(node.expression, outer)
+        one, two = len(trees.output_names(left)), len(trees.output_names(right))
+        if one != two:
+            word = node.key.upper()
+            raise self.error(f"{word} takes queries of equally many columns: {one} and {two}", right)
+        node.set("this", left)
+        node.set("expression", right)
+        return node
+
+    def _with(self, with_: exp.With, outer: Known | None) -> Known:
+        if with_.args.get("recursive"):
+            raise self.error(
+                "WITH RECURSIVE is not supported: a change could travel round for ever; join the input to"
+                " itself as often as levels are needed",
+                with_,
+            )
+        known = Known(self, outer, ctes={})
+        for cte in with_.expressions:
+            query = self.query(cte.this, known)
+            if columns := cte.args["alias"].columns:
+                self.rename(query, [c.name for c in columns], cte)
+            known.ctes[cte.alias.lower()] = self.define(query, cte.alias)
+        return known
+
+    def define(self, query: trees.Query, title: str, view: str = "") -> str:
+        name = f"${title}_{len(self.definitions)}"
+        self.definitions[name] = Definition(query, Rows.of(query), title, view)
+        return name
+
+    def view(self, name: str) -> str:
+        """The definition of a view, resolved when it is first read."""
+        for key, known in self.definitions.items():
+            if known.view == name:
+                return key
+        if name in self.open_views:
+            raise SqlError(f"view {name} reads itself: {' reads '.join((*self.open_views, name))}")
+        before, self.open_views = self.open_views, (*self.open_views, name)
+        try:
+            query = self.query(self.views[name].copy())
+        except SqlError as error:
+            raise SqlError(f"in view {name}: {error}") from error
+        self.open_views = before
+        return self.define(query, name, name)
+
+    def fresh(self, wanted: str) -> str:
+        """An alias that nothing else has; the wanted one if it is free."""
+        found, number = wanted, 1
+        while found.lower() in self.aliases:
+            number += 1
+            found = f"{wanted}_{number}"
+        self.aliases.add(found.lower())
+        return found
+
+    def hidden(self, select: exp.Select) -> str:
+        """A name that no output column of the query has."""
+        taken, number = {i.alias.lower() for i in select.expressions}, 1
+        while f"_c{number}" in taken:
+            number += 1
+        return f"_c{number}"
+
+    def rename(self, query: exp.Expr, columns: list[str], at: exp.Expr) -> None:
+        """Give the columns of a resolved query other names."""
+        while isinstance(query, exp.SetOperation):
+            query = query.this
+        if len(columns) != len(query.expressions):
+            have = len(query.expressions)
+            raise self.error(f"{len(columns)} names for {have} columns", at)
+        for item, name in zip(query.expressions, unique(columns)):
+            item.set("alias", trees.identifier(name))
+
+    def _select(self, select: exp.Select, outer: Known | None) -> exp.Select:
+        if select.args.get("from_") is None and select.args.get("joins"):
+            raise self.error("there is no FROM", select)
+        known = Known(self, outer)
+        known.read_from(select)
+        for lateral in select.args.get("laterals") or []:
+            known.lateral_view(lateral)
+        _name_windows(select, self)
+        if where := select.args.get("where"):
+            known.resolve(where)
+        self._outputs(select, known)
+        outputs = {trees.item_name(i).lower(): i.this for i in select.expressions}
+        self._group(select, known, outputs)
+        for clause in ("having", "qualify", "order"):
+            if part := select.args.get(clause):
+                self._positions(part, select)
+                known.resolve(part, outputs, first=clause != "qualify")
+        return select
+
+    def _outputs(self, select: exp.Select, known: Known) -> None:
+        """Expand stars, resolve the select list, and name its columns."""
+        items: list[tuple[str, exp.Expr]] = []
+        earlier: dict[str, exp.Expr] = {}
+        for item in select.expressions:
+            if (columns := known.star(item)) is not None:
+                items += columns
+                continue
+            name = item.alias or (item.name if isinstance(item, exp.Column | exp.Dot) else "")
+            value = item.unalias()
+            name = name or (written(value) if select is self.top else f"_c{len(items) + 1}")
+            box = exp.Paren(this=value.copy())
+            known.resolve(box, earlier)
+            items.append((name, box.this))
+            if item.alias:
+                earlier.setdefault(name.lower(), box.this)
+        names = unique([name for name, _ in items])
+        made = [trees.named(value, name) for name, (_, value) in zip(names, items)]
+        for item, (_, value) in zip(made, items):
+            trees.placed(item, value)
+        select.set("expressions", made)
+
+    def _group(self, select: exp.Select, known: Known, outputs: Mapping[str, exp.Expr]) -> None:
+        group = select.args.get("group")
+        if group is None:
+            return
+        if group.args.get("all"):
+            values = [i.this for i in select.expressions if not trees.aggregates(i)]
+            select.set("group", exp.Group(expressions=[v.copy() for v in values]) if values else None)
+            return
+        self._positions(group, select)
+        known.resolve(group, outputs)
+
+    def _positions(self, clause: exp.Expr, select: exp.Select) -> None:
+        """Replace numbers in GROUP BY and ORDER BY by the columns they count."""
+        for literal in list(clause.find_all(exp.Literal)):
+            direct = isinstance(literal.parent, exp.Group | exp.Ordered | exp.Rollup | exp.Cube)
+            direct = direct and literal.find_ancestor(exp.Window, exp.Group, exp.Order) in (
+                clause,
+                clause.args.get("this"),
+            )
+            if literal.is_string or not direct or literal.find_ancestor(exp.Window):
+                continue
+            at = int(literal.name) if literal.name.isdecimal() else 0
+            if not 1 <= at <= len(select.expressions):
+                word = "GROUP BY" if isinstance(clause, exp.Group) else "ORDER BY"
+                count = len(select.expressions)
+                raise self.error(f"{word} {literal.name}: there are {count} output columns", literal)
+            box = exp.Paren(this=select.expressions[at - 1].this.copy())
+            box.meta["resolved"] = True
+            literal.replace(box)
+
+
+def unique(names: list[str]) -> list[str]:
+    """Make names differ, ignoring case: a second `a` becomes a_2."""
+    taken = {n.lower() for n in names}
+    seen: set[str] = set()
+    found = []
+    for name in names:
+        new, number = name, 1
+        while new.lower() in seen or (number > 1 and new.lower() in taken):
+            number += 1
+            new = f"{name}_{number}"
+        seen.add(new.lower())
+        found.append(new)
+    return found
+
+
+def values(node: exp.Values) -> exp.Expr:
+    """VALUES as SELECTs without FROM, one for each row."""
+    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
+    made: exp.Expr | None = None
+    for row in rows:
+        one = exp.Select(expressions=[trees.named(v.copy(), f"col{i + 1}") for i, v in enumerate(row)])
+        made = one if made is None else exp.Union(this=made, expression=one, distinct=False)
+    assert made is not None
+    return made
+
+
+def _name_windows(select: exp.Select, names: Names) -> None:
+    """Write the windows of a WINDOW clause where they are used."""
+    found = {w.name.lower(): w for w in select.args.get("windows") or []}
+    select.set("windows", None)
+    for window in list(select.find_all(exp.Window)):
+        name = window.args.get("alias")
+        if name is None:
+            continue
+        if name.name.lower() not in found:
+            raise names.error(f"there is no WINDOW {name.name}{nearest(name.name, found)}", window)
+        window.set("alias", None)
+        for part in ("partition_by", "order", "spec"):
+            if window.args.get(part):
+                continue
+            given = found[name.name.lower()].args.get(part)
+            copied = [g.copy() for g in given] if isinstance(given, list) else given.copy() if given else None
+            window.set(part, copied)

@@ -1,0 +1,270 @@
+"""Makes a subquery that reads columns of the query around it into one that does not.
+
+    (SELECT max(i.x) FROM i WHERE i.k = o.k AND i.y > 1)
+    (SELECT i.k AS _k, max(i.x) AS x FROM i WHERE i.y > 1 GROUP BY i.k) AS s, on s._k = o.k
+
+Law: for each row of the outer query, the rows that `on` selects are those that the subquery returned.
+Conditions of any kind are taken out of a subquery that only joins and filters; out of one that groups,
+numbers rows or takes the first ones, equalities only.
+"""
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.limits import limited
+from joinlib.sql.rewrite.names import Names
+
+_COUNTS = frozenset(("count", "count_if", "approx_count_distinct", "regr_count"))
+
+
+@dataclass
+class Pulled:
+    """A subquery that stands alone: `query AS alias`, whose rows belong to an outer row by `on`."""
+
+    query: trees.Query
+    alias: str
+    on: list[exp.Expr]
+    values: list[exp.Expr]  # of its columns; also where no row belongs, if the alias is then filled with NULL
+    keys: list[str] = field(default_factory=list)  # columns that `on` equates with a value of the outer row
+    one: bool = False  # at most one row belongs to an outer row
+    counts: bool = False  # some value is not NULL where no row belongs
+    having: exp.Expr | None = None  # decides, as the values do, whether the one row is there
+    equal: bool = True  # `on` are equalities only
+
+
+def pulled(query: trees.Query, names: Names) -> Pulled:
+    """Return the subquery without columns of the query around it.
+
+    Raises:
+        SqlError: if it reads them where that cannot be done.
+    """
+    outer = trees.outer_columns(query)
+    if not outer:
+        alias = names.fresh("s")
+        values = [trees.column(alias, name) for name in trees.output_names(query)]
+        return Pulled(query, alias, [], list(values), one=_single(query))
+    if not isinstance(query, exp.Select):
+        raise names.error(
+            f"{query.key.upper()} in a subquery that reads {trees.text(outer[0])} of the query around it is"
+            " not supported; write a subquery for each part",
+            outer[0],
+        )
+    return _Pull(query, names).done()
+
+
+def _single(query: trees.Query) -> bool:
+    return isinstance(query, exp.Select) and trees.is_grouped(query) and not query.args.get("group")
+
+
+class _Pull:
+    def __init__(self, query: exp.Select, names: Names) -> None:
+        self.query, self.names = query, names
+        self.alias = names.fresh("s")
+        self.own = set(trees.sources(query))
+        self.exported: dict[str, str] = {}
+        self.items: list[exp.Alias] = []
+        self.counts = False
+
+    def done(self) -> Pulled:
+        self._conditions_to_where()
+        parts = trees.where_of(self.query)
+        outside = [p for p in parts if self._outer(p)]
+        trees.set_where(self.query, [p for p in parts if not self._outer(p)])
+        for part in outside:
+            if trees.subqueries(part):
+                raise self._deep(part)
+        grouped = trees.is_grouped(self.query)
+        framed = any(self.query.args.get(n) for n in ("limit", "offset", "qualify"))
+        if grouped or framed or trees.has_windows(self.query):
+            return self._by_equalities(outside, grouped)
+        self._check_rest(("items",))
+        values = [self._value(item.this, item.alias) for item in self.query.expressions]
+        on = [self._shown(part) for part in outside]
+        pairs = [self._pair(part) for part in outside]
+        keys = [self.exported[trees.text(p[0])] for p in pairs if p and trees.text(p[0]) in self.exported]
+        self.query.set("order", None)
+        self._select()
+        equal = all(p is not None for p in pairs)
+        return Pulled(self.query, self.alias, on, values, keys, equal=equal)
+
+    def _by_equalities(self, outside: list[exp.Expr], grouped: bool) -> Pulled:
+        self._check_rest(())
+        query = self.query
+        keys: list[exp.Expr] = []
+        on: list[exp.Expr] = []
+        for part in outside:
+            pair = self._pair(part)
+            if pair is None:
+                raise self.names.error(
+                    f"{_short(part)} relates the subquery to the query around it, but is no equality of a value"
+                    " of each: what the subquery groups or counts would be another for every row",
+                    part,
+                )
+            inner, outer = pair
+            keys.append(inner)
+            on.append(type(part)(this=self._export(inner), expression=outer.copy()))
+        one = grouped and not query.args.get("group")
+        if one and query.args.get("limit") is not None:
+            query.set("limit", None)
+        values, having = self._grouped_values(one)
+        if grouped:
+            group = query.args.get("group")
+            more = list(group.expressions) if group else []
+            query.set("group", exp.Group(expressions=[k.copy() for k in keys] + more) if keys or more else None)
+        self._select()
+        one = one or _number_one(query)
+        limited(query, self.names)
+        self._partition(keys)
+        names = [self.exported[trees.text(k)] for k in keys]
+        return Pulled(query, self.alias, on, values, names, one, self.counts, having)
+
+    def _grouped_values(self, one: bool) -> tuple[list[exp.Expr], exp.Expr | None]:
+        if not one:
+            return [self._export(item.this, item.alias) for item in self.query.expressions], None
+        having = self.query.args.get("having")
+        self.query.set("having", None)
+        values = [self._computed(item.this, item.alias) for item in self.query.expressions]
+        return values, self._computed(having.this, "") if having else None
+
+    def _computed(self, value: exp.Expr, name: str) -> exp.Expr:
+        """A value computed from aggregates, each of which becomes a column."""
+        box = exp.Paren(this=value.copy())
+
+        def change(node: exp.Expr) -> exp.Expr | None:
+            if not trees.is_aggregate(node):
+                return None
+            call = node.this if isinstance(node, exp.Filter) else node
+            column = self._export(node, name if node is box.this else "")
+            if str(call.name).lower() in _COUNTS:
+                self.counts = True
+                return trees.call("coalesce", column, trees.number(0))
+            return column
+
+        trees.replaced(box.this, change)
+        if not box.this.find(exp.Column):
+            self.counts = True
+        return box.this
+
+    def _partition(self, keys: list[exp.Expr]) -> None:
+        for part in (*self.query.expressions, self.query.args.get("qualify")):
+            for window in trees.windows(part) if part is not None else []:
+                given = window.args.get("partition_by") or []
+                window.set("partition_by", [*given, *(k.copy() for k in keys)])
+
+    def _select(self) -> None:
+        self.query.set("expressions", self.items or [trees.named(trees.number(1), "_c1")])
+
+    def _export(self, value: exp.Expr, name: str = "") -> exp.Column:
+        """Make a value of the subquery a column of it."""
+        words = trees.text(value)
+        if words not in self.exported:
+            taken = {i.alias.lower() for i in self.items} | {i.alias.lower() for i in self.query.expressions}
+            plain = trees.plain_column(value)
+            wanted = name or (trees.name_of(plain) if plain is not None else "_k")
+            if name:
+                taken = {i.alias.lower() for i in self.items}
+            found, number = wanted, 1
+            while found.lower() in taken:
+                number += 1
+                found = f"{wanted}_{number}"
+            self.exported[words] = found
+            self.items.append(trees.named(value.copy(), found))
+        return trees.column(self.alias, self.exported[words], value)
+
+    def _value(self, value: exp.Expr, name: str) -> exp.Expr:
+        return self._shown(value) if self._outer(value) else self._export(value, name)
+
+    def _shown(self, node: exp.Expr) -> exp.Expr:
+        """A value of both queries, over columns of both."""
+        pair = self._pair(node)
+        if pair is not None:
+            return type(node)(this=self._export(pair[0]), expression=pair[1].copy())
+        box = exp.Paren(this=node.copy())
+
+        def change(part: exp.Expr) -> exp.Expr | None:
+            if isinstance(part, exp.Column) and part.table and trees.owner(part) in self.own:
+                return self._export(part)
+            return None
+
+        trees.replaced(box.this, change)
+        return box.this
+
+    def _pair(self, part: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
+        """The inner and the outer side of an equality; None for any other condition."""
+        if not isinstance(part, exp.EQ | exp.NullSafeEQ):
+            return None
+        sides = part.this.unnest(), part.expression.unnest()
+        for inner, outer in (sides, sides[::-1]):
+            one, two = self._mine(inner), self._mine(outer)
+            if one == {True} and two == {False}:
+                return inner, outer
+        return None
+
+    def _mine(self, node: exp.Expr) -> set[bool]:
+        if trees.subqueries(node):
+            return set()
+        return {trees.owner(c) in self.own for c in trees.columns_in(node)}
+
+    def _outer(self, node: exp.Expr) -> bool:
+        return any(owner not in self.own for owner in _read(node))
+
+    def _conditions_to_where(self) -> None:
+        """Move ON that reads outer columns to WHERE, where all joins are inner."""
+        joins = self.query.args.get("joins") or []
+        moved: list[exp.Expr] = []
+        for join in joins:
+            on = trees.ands(join.args.get("on"))
+            away = [p for p in on if self._outer(p)]
+            if away and any(j.side or j.kind.upper() in ("SEMI", "ANTI") for j in joins):
+                raise self.names.error(
+                    f"{_short(away[0])} in the ON of a subquery reads the query around it; write it in WHERE",
+                    away[0],
+                )
+            join.set("on", trees.together(p for p in on if not any(p is a for a in away)))
+            moved += away
+        if moved:
+            trees.set_where(self.query, [*trees.where_of(self.query), *moved])
+
+    def _check_rest(self, allowed: tuple[str, ...]) -> None:
+        """Check that outer columns are read nowhere else."""
+        rest = [p for n in ("group", "having", "qualify", "order") if (p := self.query.args.get(n))]
+        if "items" not in allowed:
+            rest += self.query.expressions
+        rest += trees.source_nodes(self.query)
+        for part in rest:
+            for column in trees.outer_columns(part):
+                if trees.owner(column) not in self.own and not _within(column, part, self.own):
+                    raise self.names.error(
+                        f"{trees.text(column)} of the query around is read within {_short(part)}; a subquery"
+                        " may compare it in its WHERE",
+                        column,
+                    )
+
+    def _deep(self, part: exp.Expr) -> Exception:
+        return self.names.error(
+            "a subquery within a subquery reads columns of the outermost query; write it as a join, or as"
+            " a test of the outer WHERE",
+            part,
+        )
+
+
+def _within(column: exp.Column, part: exp.Expr, own: set[str]) -> bool:
+    inner = {trees.alias_of(s) for q in part.find_all(exp.Select) for s in trees.source_nodes(q)}
+    return trees.owner(column) in inner | own
+
+
+def _read(node: exp.Expr) -> set[str]:
+    inner = {trees.alias_of(s) for q in node.find_all(exp.Select) for s in trees.source_nodes(q)}
+    return {trees.owner(c) for c in trees.columns_in(node)} - inner
+
+
+def _number_one(query: exp.Select) -> bool:
+    limit = query.args.get("limit")
+    return limit is not None and limit.expression.name == "1" and query.args.get("offset") is None
+
+
+def _short(node: exp.Expr) -> str:
+    words = node.sql(dialect="spark", normalize_functions=False)
+    return words if len(words) <= 80 else f"{words[:77]}..."

@@ -1,0 +1,399 @@
+"""Writes subqueries as joins.
+
+    among the ANDs of WHERE     [NOT] EXISTS and [NOT] IN over one table: semi and anti joins
+    anywhere else               LEFT JOIN with a row for each value that the subquery is asked for
+
+    x > (SELECT avg(i.y) FROM i WHERE i.k = o.k)      JOIN (SELECT k, avg(y) AS a ... GROUP BY k) s ON s.k = o.k, x > s.a
+    a OR EXISTS (SELECT 1 FROM i WHERE i.k = o.k)     LEFT JOIN (SELECT DISTINCT k FROM i) s ON s.k = o.k, a OR s.k IS NOT NULL
+
+Law: the same rows, as a bag, in three-valued logic.
+"""
+
+from sqlglot import exp
+
+from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.names import Names
+from joinlib.sql.rewrite.pull import Pulled, pulled
+from joinlib.sql.subquery import Test, subquery_test
+
+
+def without_subqueries(select: exp.Select, names: Names) -> exp.Select:
+    """Rewrite all subqueries outside FROM in place; return the query."""
+    return _Subqueries(select, names).done()
+
+
+class _Subqueries:
+    def __init__(self, select: exp.Select, names: Names) -> None:
+        self.select, self.names = select, names
+        self.joins: list[exp.Join] = []
+
+    def done(self) -> exp.Select:
+        self._on_to_where()
+        kept, tests = [], []
+        for part in trees.where_of(self.select):
+            test = subquery_test(part) if trees.subqueries(part) else _set_test(part)
+            if test is not None:
+                tests += self._test(test, part)
+            else:
+                kept += trees.ands(self._condition(part))
+        for item in self.select.expressions:
+            item.set("this", self._value(item.this))
+        for clause in ("group", "having", "qualify"):
+            if part := self.select.args.get(clause):
+                self._inside(part)
+        trees.set_where(self.select, [*kept, *tests])
+        if self.joins:
+            self.select.set("joins", [*(self.select.args.get("joins") or []), *self.joins])
+        return self.select
+
+    def _on_to_where(self) -> None:
+        joins = self.select.args.get("joins") or []
+        for join in joins:
+            on = trees.ands(join.args.get("on"))
+            away = [p for p in on if trees.subqueries(p)]
+            if away and any(j.side or j.kind.upper() in ("SEMI", "ANTI") for j in joins):
+                raise self.names.error(
+                    "a subquery in ON is not supported with outer joins; write it in WHERE, or join a derived"
+                    " table",
+                    away[0],
+                )
+            if away:
+                join.set("on", trees.together(p for p in on if not any(p is a for a in away)))
+                trees.set_where(self.select, [*trees.where_of(self.select), *away])
+
+    # tests among the ANDs
+
+    def _test(self, test: Test, part: exp.Expr) -> list[exp.Expr]:
+        query = test.query
+        if test.value is None:
+            query = _no_list(query)
+            if query is None:
+                return [exp.Boolean(this=not test.negated)]
+        elif _single_row(query):
+            value = exp.Subquery(this=query)
+            equal = exp.EQ(this=test.value.copy(), expression=value)
+            return trees.ands(self._condition(exp.Not(this=equal) if test.negated else equal))
+        if not _simple(query):
+            query = self._simplified(query, test)
+            if query is None:
+                return []
+        if test.value is None:
+            made: exp.Expr = exp.Exists(this=query)
+        else:
+            made = exp.In(this=test.value.copy(), query=exp.Subquery(this=query))
+        trees.placed(made, test.at)
+        return [exp.Not(this=made) if test.negated else made]
+
+    def _simplified(self, query: trees.Query, test: Test) -> exp.Select | None:
+        """The subquery as a SELECT of one derived table."""
+        found = pulled(query, self.names)
+        items: list[exp.Expr] = [trees.named(v, f"_v{i}") for i, v in enumerate(found.values)]
+        if test.value is None:
+            items = [trees.named(trees.number(1), "_v0")]
+        made = exp.Select(expressions=items).from_(trees.derived(found.query, found.alias), copy=False)
+        trees.set_where(made, found.on)
+        return made
+
+    # values
+
+    def _condition(self, part: exp.Expr) -> exp.Expr:
+        """A condition of WHERE, which passes only what is TRUE."""
+        if not trees.subqueries(part):
+            return part
+        box = exp.Paren(this=part.copy())
+        strict = _strict(box.this)
+        for node in trees.subqueries(box.this):
+            node.replace(self._joined(node, positive=_positive(node, box), inner=strict))
+        return box.this
+
+    def _value(self, value: exp.Expr) -> exp.Expr:
+        if not trees.subqueries(value):
+            return value
+        box = exp.Paren(this=value.copy())
+        self._inside(box)
+        return box.this
+
+    def _inside(self, node: exp.Expr) -> None:
+        for part in trees.subqueries(node):
+            part.replace(self._joined(part, positive=False, inner=False))
+
+    def _joined(self, node: exp.Expr, positive: bool, inner: bool) -> exp.Expr:
+        """Join what a subquery computes; return the value that stands for it."""
+        if isinstance(node, exp.Exists):
+            return exp.Paren(this=self._exists(node.this, node))
+        test = subquery_test(node)
+        if test is not None and test.value is not None:
+            made = self._positive_in(test) if positive and not test.negated else self._in(test)
+            return exp.Paren(this=made)
+        if isinstance(node.args.get("expression"), exp.Any | exp.All):
+            return exp.Paren(this=self._quantified(node))
+        return self._scalar(node.unnest(), node, inner)
+
+    def _scalar(self, query: exp.Expr, at: exp.Expr, inner: bool) -> exp.Expr:
+        assert isinstance(query, trees.Query)
+        if len(trees.output_names(query)) != 1:
+            raise self.names.error("a subquery that is a value has one column", at)
+        found = self._one(pulled(_lone(query), self.names))
+        self._join(found, inner and not found.counts)
+        value = found.values[0]
+        if found.having is not None:
+            value = exp.Case(ifs=[exp.If(this=found.having, true=value)])
+        trees.placed(value, at)
+        return value if isinstance(value, exp.Column | exp.Anonymous) else exp.Paren(this=value)
+
+    def _one(self, found: Pulled) -> Pulled:
+        """At most one row for each outer row: of several, any value."""
+        if found.one:
+            return found
+        self._equalities(found)
+        alias = self.names.fresh("s")
+        name = trees.name_of(found.values[0])  # type: ignore[arg-type]
+        items = [trees.named(trees.column(alias, k), k) for k in found.keys]
+        items.append(trees.named(trees.call("any_value", trees.column(alias, name)), self._free(name, found.keys)))
+        query = exp.Select(expressions=items).from_(trees.derived(found.query, alias), copy=False)
+        if found.keys:
+            query.set("group", exp.Group(expressions=[trees.column(alias, k) for k in found.keys]))
+        value = trees.column(found.alias, items[-1].alias)
+        return Pulled(query, found.alias, found.on, [value], found.keys, one=True)
+
+    def _free(self, name: str, taken: list[str]) -> str:
+        while name in taken:
+            name = f"_{name}"
+        return name
+
+    def _equalities(self, found: Pulled) -> None:
+        if not found.equal:
+            raise self.names.error(
+                "a subquery that is a value, or stands under OR, NOT or CASE, is related to the query around it"
+                " by equalities only; write a join with it",
+                next(p for p in found.on if not isinstance(p, exp.EQ)),
+            )
+
+    def _exists(self, query: exp.Expr, at: exp.Expr) -> exp.Expr:
+        reduced = _no_list(query)  # type: ignore[arg-type]
+        if reduced is None:
+            return trees.true()
+        found = pulled(reduced, self.names)
+        if found.having is not None:
+            self._join(found, False)
+            return found.having
+        if not found.on:
+            count = self._counted(found, [])
+            self._join(count, False)
+            return exp.GT(this=count.values[0], expression=trees.number(0))
+        self._equalities(found)
+        return self._mark(found, found.keys, found.on)
+
+    def _mark(self, found: Pulled, columns: list[str], on: list[exp.Expr]) -> exp.Expr:
+        """Join the distinct values of some columns; whether a row has them."""
+        below = self.names.fresh("s")
+        columns = list(dict.fromkeys(columns))
+        items = [trees.named(trees.column(below, c), c) for c in columns]
+        query = exp.Select(expressions=items, distinct=exp.Distinct())
+        query.from_(trees.derived(found.query, below), copy=False)
+        self._join(Pulled(query, found.alias, on, []), False)
+        strict = next(
+            (p.this for p in on if isinstance(p, exp.EQ) and trees.owner(p.this) == found.alias), None
+        )
+        if strict is None:
+            raise self.names.error("write = rather than <=> in this subquery", on[0])
+        return exp.Not(this=exp.Is(this=strict.copy(), expression=exp.Null()))
+
+    def _counted(self, found: Pulled, of: list[str]) -> Pulled:
+        """The number of rows for each outer row, and the numbers of values in some columns."""
+        below, alias = self.names.fresh("s"), self.names.fresh("s")
+        items = [trees.named(trees.column(below, k), k) for k in found.keys]
+        names = [self._free("_n", found.keys), *(self._free(f"_n{i}", found.keys) for i, _ in enumerate(of))]
+        counts = [exp.Star(), *(trees.column(below, c) for c in of)]
+        items += [trees.named(trees.call("count", c), n) for n, c in zip(names, counts)]
+        query = exp.Select(expressions=items).from_(trees.derived(found.query, below), copy=False)
+        if found.keys:
+            query.set("group", exp.Group(expressions=[trees.column(below, k) for k in found.keys]))
+        on = [trees.with_columns(p.copy(), _moved(found, alias)) for p in found.on]
+        zero = [trees.call("coalesce", trees.column(alias, n), trees.number(0)) for n in names]
+        return Pulled(query, alias, on, list(zero), found.keys, one=True, counts=True)
+
+    def _positive_in(self, test: Test) -> exp.Expr:
+        """IN where UNKNOWN is as good as FALSE."""
+        found = pulled(test.query, self.names)
+        if found.counts or found.one:
+            return self._in(test)
+        self._equalities(found)
+        left = test.value.unnest() if test.value is not None else None
+        lefts = left.expressions if isinstance(left, exp.Tuple) else [left]
+        on = list(found.on)
+        columns = list(found.keys)
+        for one, two in zip(lefts, found.values):
+            assert isinstance(two, exp.Column) and one is not None
+            on.append(exp.EQ(this=two.copy(), expression=_tight(one)))
+            columns.append(trees.name_of(two))
+        return self._mark(found, columns, on)
+
+    def _in(self, test: Test) -> exp.Expr:
+        """IN as a value: TRUE, FALSE or NULL."""
+        assert test.value is not None
+        if isinstance(test.value.unnest(), exp.Tuple):
+            raise self.names.error("IN with several values is supported among the ANDs of WHERE", test.at)
+        again = test.query.copy()
+        self._rename_sources(again)
+        value = _tight(test.value)
+        one, two = pulled(test.query, self.names), pulled(again, self.names)
+        self._equalities(one)
+        column = one.values[0]
+        if not isinstance(column, exp.Column) or not isinstance(two.values[0], exp.Column):
+            return exp.EQ(this=value, expression=self._scalar(again, test.at, False))
+        equal = exp.EQ(this=column.copy(), expression=value.copy())
+        hit = self._mark(one, [*one.keys, trees.name_of(column)], [*one.on, equal])
+        counts = self._counted(two, [trees.name_of(two.values[0])])
+        self._join(counts, False)
+        rows, known = counts.values
+        none = exp.EQ(this=rows, expression=trees.number(0))
+        null = exp.Or(
+            this=exp.Is(this=value.copy(), expression=exp.Null()),
+            expression=exp.LT(this=known, expression=rows.copy()),
+        )
+        ifs = [
+            exp.If(this=hit, true=trees.true()),
+            exp.If(this=none, true=exp.Boolean(this=False)),
+            exp.If(this=null, true=exp.Null()),
+        ]
+        made: exp.Expr = exp.Case(ifs=ifs, default=exp.Boolean(this=False))
+        return exp.Not(this=made) if test.negated else made
+
+    def _quantified(self, node: exp.Expr) -> exp.Expr:
+        """x > ALL (q) is x > max(q), except where q is empty or has NULLs."""
+        every = isinstance(node.expression, exp.All)
+        query = node.expression.this.unnest()
+        low = isinstance(node, exp.LT | exp.LTE)
+        if isinstance(node, exp.EQ | exp.NEQ):
+            raise self.names.error("= ALL and <> ANY are not supported; write min and max", node)
+        extreme = "min" if low == every else "max"
+        alias = self.names.fresh("q")
+        name = trees.output_names(query)[0]
+        if trees.outer_columns(query):
+            raise self.names.error("ALL and ANY of a subquery that reads the query around it are not supported", node)
+        values = [trees.call("count", exp.Star()), trees.call("count", trees.column(alias, name))]
+        values.append(trees.call(extreme, trees.column(alias, name)))
+        items = [trees.named(v, f"_n{i}") for i, v in enumerate(values)]
+        found = pulled(exp.Select(expressions=items).from_(trees.derived(query, alias), copy=False), self.names)
+        self._join(found, False)
+        rows, known, value = found.values
+        zero = trees.number(0)
+        none = exp.EQ(this=trees.call("coalesce", rows, zero.copy()), expression=zero)
+        decided = type(node)(this=_tight(node.this), expression=value)
+        sure = decided if not every else exp.Not(this=decided)
+        ifs = [
+            exp.If(this=none, true=exp.Boolean(this=every)),
+            exp.If(this=sure, true=exp.Boolean(this=not every)),
+            exp.If(this=exp.LT(this=known, expression=rows.copy()), true=exp.Null()),
+        ]
+        return exp.Case(ifs=ifs, default=decided.copy())
+
+    def _rename_sources(self, query: exp.Expr) -> None:
+        """Give the sources of a copied query aliases of their own."""
+        new: dict[str, str] = {}
+        for select in query.find_all(exp.Select):
+            for node in trees.source_nodes(select):
+                old = trees.alias_of(node)
+                new[old] = self.names.fresh(old)
+                node.args["alias"].set("this", trees.identifier(new[old]))
+        for column in query.find_all(exp.Column):
+            if column.table and trees.owner(column) in new:
+                column.parts[0].replace(trees.identifier(new[trees.owner(column)]))
+
+    def _join(self, found: Pulled, inner: bool) -> None:
+        on = trees.together(found.on) or trees.true()
+        join = exp.Join(this=trees.derived(found.query, found.alias), on=on)
+        if not inner:
+            join.set("side", "LEFT")
+        self.joins.append(join)
+
+
+def _moved(found: Pulled, alias: str) -> dict[tuple[str, str], exp.Expr]:
+    return {(found.alias, k): trees.column(alias, k) for k in found.keys}
+
+
+def _tight(value: exp.Expr) -> exp.Expr:
+    value = value.unnest().copy()
+    return value if isinstance(value, exp.Column | exp.Literal | exp.Anonymous) else exp.Paren(this=value)
+
+
+def _set_test(part: exp.Expr) -> Test | None:
+    return None
+
+
+def _single_row(query: exp.Expr) -> bool:
+    return isinstance(query, exp.Select) and trees.is_grouped(query) and not query.args.get("group")
+
+
+def _simple(query: exp.Expr) -> bool:
+    """Whether a subquery reads one table and only filters."""
+    if not isinstance(query, exp.Select) or query.args.get("joins") or not query.args.get("from_"):
+        return False
+    clauses = ("group", "having", "qualify", "limit", "offset", "laterals")
+    if any(query.args.get(c) for c in clauses) or trees.is_grouped(query) or trees.has_windows(query):
+        return False
+    if any(trees.subqueries(p) for p in (*query.expressions, *trees.where_of(query))):
+        return False
+    query.set("order", None)
+    query.set("distinct", None)
+    return not trees.outer_columns(query.args["from_"])
+
+
+def _no_list(query: trees.Query) -> trees.Query | None:
+    """EXISTS does not care for the columns, their order, and how often a row is there; None: always TRUE."""
+    if not isinstance(query, exp.Select):
+        return query
+    limit = query.args.get("limit")
+    if limit is not None and limit.expression.name != "0":
+        query.set("limit", None)
+    if query.args.get("limit") or query.args.get("offset") or query.args.get("qualify"):
+        return query
+    query.set("order", None)
+    if _single_row(query) and not query.args.get("having"):
+        return None
+    query.set("distinct", None)
+    query.set("expressions", [trees.named(trees.number(1), "_v0")])
+    if query.args.get("group") and not query.args.get("having"):
+        query.set("group", None)
+    return query
+
+
+def _lone(query: trees.Query) -> trees.Query:
+    """A scalar subquery that only filters: any value of its rows."""
+    if not isinstance(query, exp.Select) or trees.is_grouped(query) or trees.has_windows(query):
+        return query
+    if any(query.args.get(n) for n in ("limit", "offset", "qualify")):
+        return query
+    query.set("order", None)
+    query.set("distinct", None)
+    item = query.expressions[0]
+    item.set("this", trees.call("any_value", item.this.copy()))
+    return query
+
+
+def _positive(node: exp.Expr, box: exp.Expr) -> bool:
+    """Whether UNKNOWN is as good as FALSE for a part of a condition: only AND and OR are above it."""
+    parent = node.parent
+    while parent is not None and parent is not box:
+        if not isinstance(parent, exp.And | exp.Or | exp.Paren):
+            return False
+        parent = parent.parent
+    return True
+
+
+def _strict(part: exp.Expr) -> bool:
+    """Whether a condition is never TRUE if one of its subqueries is NULL."""
+    if isinstance(part, exp.Between):
+        return all(_passes(side) for side in (part.this, part.args["low"], part.args["high"]))
+    if not isinstance(part, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
+        return False
+    return _passes(part.this) and _passes(part.expression)
+
+
+def _passes(node: exp.Expr) -> bool:
+    """Whether a value is NULL if a subquery in it is."""
+    if isinstance(node, exp.Subquery) or not trees.subqueries(node):
+        return True
+    kinds = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Paren, exp.Neg, exp.Cast)
+    return isinstance(node, kinds) and all(_passes(child) for child in node.iter_expressions())

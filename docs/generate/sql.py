@@ -12,7 +12,7 @@ from sqlglot import exp
 from docs.generate.markdown import code, page, table
 from docs.generate.sql_calls import CALLS
 from docs.generate.sql_examples import AGGREGATED, OPERATORS, REFUSED
-from joinlib.errors import SqlError
+from joinlib.errors import SpecError, SqlError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast, castable
@@ -53,12 +53,13 @@ spec:
     files: {path: out}
   checkpoint: {path: checkpoint}
 """
+_CHANGING = _SPEC.replace("  output:\n    files: {path: out}\n", "  output: {mode: changelog, files: {path: out}}\n")
 _HEAD = Path(__file__).with_name("sql.md.in")
 
 
 def made() -> str:
     """The page."""
-    given = _HEAD.read_text(encoding="utf-8").replace("SPEC\n", _SPEC)
+    given = _HEAD.read_text(encoding="utf-8").replace("SPEC\n", _SPEC).replace("CHANGING\n", _CHANGING)
     parts = [given, *_types(), *_operators(), *_functions(), *_aggregates(), *_casts(), *_refusals()]
     return page(line for part in parts for line in part.split("\n"))
 
@@ -189,6 +190,8 @@ def refusal(sql: str) -> str:
         planned(sql)
     except SqlError as e:
         return e.message
+    except SpecError as e:
+        return str(e)
     raise AssertionError(f"is not refused: {sql}")
 
 

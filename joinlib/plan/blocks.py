@@ -28,10 +28,12 @@ from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, P
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.feed import fed, feeds_of
+from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import Feed, SourceInput
 from joinlib.plan.stages import joins
 from joinlib.sql import Query, Scan, analyse_stages
+from joinlib.sql.aggregate import check_append
 from joinlib.sql.blocks import Block, blocks
 from joinlib.sql.maps import map_of
 from joinlib.sql.over import over_of
@@ -85,7 +87,9 @@ class _Planner:
         """Plan the last part: its rows come out of a stage."""
         before = len(self.stages)
         found = self.part(part, last=True)
-        if len(self.stages) == before or found.feeds[0].maps:
+        if self.stages and (last := folded(self.stages, found)) is not None:
+            self.stages[-1] = last
+        elif len(self.stages) == before or found.feeds[0].maps:
             self._unite(found)
 
     def part(self, part: Block, last: bool = False) -> SourceInput:
@@ -216,7 +220,11 @@ class _Planner:
         queries = analyse_stages(self.sql, part.query, tables, self.mode != "append", self.aliases)
         query = queries[-1]
         if isinstance(query.tree, Scan) and not query.lookups:
-            return self._map(part, last) if query.grouping is None else self._alone(query, query.tree, last)
+            return (
+                self._map(part, last)
+                if query.grouping is None
+                else self._alone(part, query, query.tree, last)
+            )
         for scan in {
             s.table.name: s for q in queries for s in q.scans if s.table.name in self.known
         }.values():
@@ -227,22 +235,25 @@ class _Planner:
         if found.grouping is None:
             return self._rows(*found.time())
         rows = self._rows()
-        return self._groups(self._settled(found.grouping, last, rows.changes), rows, "", None)
+        return self._groups(self._settled(part, found.grouping, last, rows.changes), rows, "", None)
 
-    def _alone(self, query: Query, scan: Scan, last: bool) -> SourceInput:
+    def _alone(self, part: Block, query: Query, scan: Scan, last: bool) -> SourceInput:
         """Plan what reads one stream: groups, or only a map."""
         given = self._tables().inputs[scan.table.name]
         given = replace(given, feeds=feeds_of(scan.table.name, given))
         filter = all_of([c.value for c in scan.filter])
         found = joins((query,), self._tables(), len(self.stages), alone=True)
         assert found.grouping is not None
-        grouping = self._settled(found.grouping, last, given.changes)
+        grouping = self._settled(part, found.grouping, last, given.changes)
         columns = tuple(StoredColumn(name, value) for name, value in query.select)
         return self._groups(grouping, given, scan.alias, filter, columns)
 
-    def _settled(self, grouping: Grouping, last: bool, changes: bool) -> Grouping:
+    def _settled(self, part: Block, grouping: Grouping, last: bool, changes: bool) -> Grouping:
         """Let groups that other parts read come at once and be taken back, unless they are final at some time."""
         grouping = replace(grouping, changes=changes)
+        if last and self.mode == "append":
+            assert isinstance(part.query, exp.Select)
+            check_append(grouping, self.sql, part.query)
         if last or grouping.release is not None or (grouping.eager and not changes):
             return grouping
         return replace(grouping, changelog=True)

@@ -166,7 +166,7 @@ class _Planner:
                 changes=given.changes,
             )
         )
-        return self._rows(given.time, max((f.behind_us for f in given.feeds), default=0))
+        return self._rows(given.time, max(f.behind_us for f in given.feeds), settled=True)
 
     def _plans(
         self,
@@ -205,10 +205,17 @@ class _Planner:
             for n, feed in enumerate(given.feeds)
         )
 
-    def _rows(self, time: str | None = None, behind_us: int = 0) -> SourceInput:
+    def _rows(self, time: str | None = None, behind_us: int = 0, *, settled: bool = False) -> SourceInput:
         """Return the rows of the last stage as a part of the query."""
         last, number = self.stages[-1], len(self.stages) - 1
-        feed = Feed(f"$stage{number}", last.schema, number, behind_us=behind_us, changes=last.changes)
+        feed = Feed(
+            f"$stage{number}",
+            last.schema,
+            number,
+            behind_us=behind_us,
+            changes=last.changes,
+            settled=settled,
+        )
         return SourceInput(last.schema, time=time, changes=last.changes, behind_us=behind_us, feeds=(feed,))
 
     # --- joins and groups --------------------------------------------------------------------

@@ -77,6 +77,11 @@ def _taken_back(plan: Pipeline) -> str:
 
 def _check_stage(stage: AnyStage, inputs: Mapping[str, SourceInput], reasons: Sequence[InputPlan]) -> None:
     """Refuse what the joins and lookups of a stage cannot do with changes; `reasons`: the inputs that change."""
+    if not isinstance(stage, Stage) and any(_skips(p, inputs) for p in stage.inputs):
+        raise SpecError(
+            "changes.onUnknownDelete: skip needs a join of streams, whose state knows which rows are there, and"
+            " here rows are grouped or ranked as they come; write fail"
+        )
     if not isinstance(stage, Stage):
         return
     if stage.changes:

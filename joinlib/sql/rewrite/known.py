@@ -69,6 +69,9 @@ class Known:
         """Resolve what FROM or JOIN names; return it with an alias of its own."""
         if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
             return self._lateral(node)
+        if isinstance(node, exp.Lateral):
+            self.lateral_view(node)
+            return node
         if isinstance(node, exp.Values):
             from joinlib.sql.rewrite.names import values
 

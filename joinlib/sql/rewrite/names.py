@@ -194,7 +194,9 @@ class Names:
             if part := select.args.get(clause):
                 self._positions(part, select)
                 known.resolve(part, outputs, first=clause != "qualify")
-        return select
+        from joinlib.sql.rewrite.timed import timed
+
+        return timed(select, self)
 
     def _outputs(self, select: exp.Select, known: Known) -> None:
         """Expand stars, resolve the select list, and name its columns."""

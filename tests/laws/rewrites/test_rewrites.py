@@ -76,12 +76,9 @@ TEXTS = {
     ),
     "numbered": (
         "SELECT * FROM (SELECT t.*, row_number() OVER (PARTITION BY k ORDER BY a, b) rn FROM t) WHERE rn <= 1",
-        "SELECT u.x, q.a FROM u LEFT JOIN (SELECT k, a, row_number() OVER (PARTITION BY k ORDER BY a, b) rn FROM t) q"
-        " ON u.k = q.k AND q.rn = 1",
-        "SELECT u.x, q.a FROM u JOIN (SELECT k, a, row_number() OVER (PARTITION BY k ORDER BY a, b) rn FROM t) q"
-        " ON u.k = q.k WHERE q.rn = 1 AND q.a > 0",
-        "SELECT u.x, q.a FROM (SELECT k, a, rank() OVER (PARTITION BY k ORDER BY a) r FROM t) q FULL JOIN u ON u.k = q.k"
-        " WHERE q.r = 1",
+        "SELECT u.x, q.a FROM u LEFT JOIN (SELECT k, a, row_number() OVER (PARTITION BY k ORDER BY a, b) rn FROM t) q ON u.k = q.k AND q.rn = 1",
+        "SELECT u.x, q.a FROM u JOIN (SELECT k, a, row_number() OVER (PARTITION BY k ORDER BY a, b) rn FROM t) q ON u.k = q.k WHERE q.rn = 1 AND q.a > 0",
+        "SELECT u.x, q.a FROM (SELECT k, a, rank() OVER (PARTITION BY k ORDER BY a) r FROM t) q FULL JOIN u ON u.k = q.k WHERE q.r = 1",
     ),
     "grouping_sets": (
         "SELECT k, b, sum(a) s, grouping(k) g FROM t GROUP BY ROLLUP (k, b) HAVING count(*) > 1",

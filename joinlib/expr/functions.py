@@ -50,7 +50,8 @@ AGGREGATES = (
     "count_if", "any_value", "approx_count_distinct", "percentile", "median", "max_by", "min_by", "every", "some", "std",
     "stddev_samp", "stddev_pop", "var_samp", "var_pop", "bool_or", "bool_and", "first_value", "last_value", "array_agg",
     "listagg", "string_agg", "percentile_approx", "approx_percentile", "percentile_cont", "percentile_disc", "mode", "corr",
-    "covar_samp", "covar_pop", "skewness", "kurtosis", "bit_and", "bit_or", "bit_xor",
+    "covar_samp", "covar_pop", "skewness", "kurtosis", "bit_and", "bit_or", "bit_xor", "regr_avgx",
+    "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
 )  # fmt: skip
 VOLATILE = (
     "rand", "random", "randn", "uuid", "now", "current_timestamp", "current_date", "curdate", "localtimestamp",

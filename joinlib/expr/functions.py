@@ -129,7 +129,7 @@ def _table() -> dict[str, Function]:
         "greatest": Function(partial(numbers.extreme, "greatest"), 2, many),
         "concat": Function(concat, 1, many),
         "length": Function(text.length, 1, 1),
-        "char_length": Function(text.length, 1, 1),
+        **dict.fromkeys(("len", "char_length", "character_length"), Function(text.length, 1, 1)),
         "substring": Function(substring, 2, 3),
         "substr": Function(substring, 2, 3),
         "replace": Function(replace, 2, 3),
@@ -248,9 +248,11 @@ def replace(value: Expr, old: Expr, new: Expr | None = None) -> Expr:
     return row(strings.replace, t.STRING, STRING, STRING, STRING).build("replace", value, old, new)
 
 
-def trim(name: str, value: Expr, characters: Expr | None = None) -> Expr:
-    if characters is None:
-        return text.trim(name, value)
+def trim(name: str, first: Expr, second: Expr | None = None) -> Expr:
+    """Build trim and the like: of spaces, or of characters, which come first but for btrim."""
+    if second is None:
+        return text.trim(name, first)
+    value, characters = (first, second) if name == "btrim" else (second, first)
     of = {"ltrim": strings.trim_left, "rtrim": strings.trim_right}.get(name, strings.trim_both)
     return row(of, t.STRING, STRING, STRING).build(name, value, characters)
 

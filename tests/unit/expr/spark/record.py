@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -53,7 +54,7 @@ class Recorder:
             frame = self.spark.sql(f"SELECT {names}{source}")
             kinds = [f.dataType.simpleString() for f in frame.schema]
             found = [values(column) for column in frame.toArrow().columns]
-        except (PySparkException, pa.ArrowException, TypeError, ValueError) as error:
+        except (PySparkException, Py4JJavaError, pa.ArrowException, TypeError, ValueError) as error:
             if len(texts) == 1:
                 return {texts[0]: self.alone(texts[0], source, error)}
             half = len(texts) // 2
@@ -75,7 +76,7 @@ class Recorder:
                 frame = self.spark.sql(f"SELECT ({text}) AS c FROM o{number}")
                 kind = frame.schema[0].dataType.simpleString()
                 found += values(frame.toArrow().column(0))
-            except (PySparkException, pa.ArrowException, ValueError):
+            except (PySparkException, Py4JJavaError, pa.ArrowException, ValueError):
                 found.append({"error": True})
         return {"type": kind, "values": found}
 

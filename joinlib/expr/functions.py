@@ -32,6 +32,7 @@ from joinlib.expr import (
 )  # fmt: skip
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
+from joinlib.expr.declared import declared
 from joinlib.expr.nodes import Literal, constant
 from joinlib.expr.signatures import (
     INT,
@@ -76,6 +77,8 @@ _INSTEAD = {
 
 def check_call(name: str, arguments: int) -> None:
     """Raise SpecError unless there is such a function, and it takes that many arguments."""
+    if declared(name) is not None:
+        return
     key = name.lower()
     if key in AGGREGATES:
         raise SpecError(f"{name}: aggregates are only allowed in the select list and in HAVING")
@@ -104,6 +107,8 @@ def function(name: str, arguments: list[Expr]) -> Expr:
         SpecError: if there is no such function; the message says what to use instead.
     """
     check_call(name, len(arguments))
+    if (own := declared(name)) is not None:
+        return own.called(arguments)
     return FUNCTIONS[name.lower()].build(*arguments)
 
 

@@ -18,6 +18,7 @@ from sqlglot import exp
 from joinlib.errors import SqlError
 from joinlib.expr import Expr, ref
 from joinlib.expr import types as t
+from joinlib.expr.behind import Rising
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
 from joinlib.model.grouping import Grouping
@@ -25,13 +26,16 @@ from joinlib.model.inputs import InputPlan, StoredColumn
 from joinlib.model.joins import Leaf
 from joinlib.model.maps import Map
 from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, Pipeline, Stage
+from joinlib.plan import rising
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.feed import fed, feeds_of
+from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import Feed, SourceInput
 from joinlib.plan.stages import joins
 from joinlib.sql import Query, Scan, analyse_stages
+from joinlib.sql.aggregate import check_append
 from joinlib.sql.blocks import Block, blocks
 from joinlib.sql.maps import map_of
 from joinlib.sql.over import over_of
@@ -85,7 +89,9 @@ class _Planner:
         """Plan the last part: its rows come out of a stage."""
         before = len(self.stages)
         found = self.part(part, last=True)
-        if len(self.stages) == before or found.feeds[0].maps:
+        if self.stages and (last := folded(self.stages, found)) is not None:
+            self.stages[-1] = last
+        elif len(self.stages) == before or found.feeds[0].maps:
             self._unite(found)
 
     def part(self, part: Block, last: bool = False) -> SourceInput:
@@ -135,12 +141,15 @@ class _Planner:
         schema = pa.schema([pa.field(n, kind) for n, kind in zip(names, kinds, strict=True)])
         fitted = [_mapped(_fit(side.schema, schema), "", side) for side in sides]
         times = {side.time for side in fitted}
-        return SourceInput(
+        united = SourceInput(
             schema,
             time=fitted[0].time if len(times) == 1 else None,
             changes=any(side.changes for side in fitted),
+            behind_us=max(side.behind_us for side in fitted),
+            rising=rising.of_union(fitted),
             feeds=tuple(feed for side in fitted for feed in side.feeds),
         )
+        return rising.timed(united)
 
     def _unite(self, given: SourceInput) -> SourceInput:
         """Plan a stage that emits the rows of all feeds."""
@@ -162,7 +171,7 @@ class _Planner:
                 changes=given.changes,
             )
         )
-        return self._rows(given.time, max((f.behind_us for f in given.feeds), default=0))
+        return self._rows(tuple(given.times.values()), given.time, settled=True)
 
     def _plans(
         self,
@@ -197,15 +206,22 @@ class _Planner:
             null_is_value=null_is_value,
         )
         return tuple(
-            replace(fed(own, feed, clocked=timed and given.time is not None), number=n)
+            replace(fed(own, feed, clocked=timed and bool(given.times)), number=n)
             for n, feed in enumerate(given.feeds)
         )
 
-    def _rows(self, time: str | None = None, behind_us: int = 0) -> SourceInput:
-        """Return the rows of the last stage as a part of the query."""
+    def _rows(
+        self, times: tuple[Rising, ...] = (), time: str | None = None, *, settled: bool = False
+    ) -> SourceInput:
+        """Return the rows of the last stage as a part of the query.
+
+        times: the columns that follow an event time; time: the one that is to be its event time, if that is known.
+        """
         last, number = self.stages[-1], len(self.stages) - 1
-        feed = Feed(f"$stage{number}", last.schema, number, behind_us=behind_us, changes=last.changes)
-        return SourceInput(last.schema, time=time, changes=last.changes, behind_us=behind_us, feeds=(feed,))
+        feed = Feed(f"$stage{number}", last.schema, number, changes=last.changes, settled=settled)
+        own = () if last.changes else tuple(replace(r, family=f"s{number} {r.family}") for r in times)
+        found = SourceInput(last.schema, changes=last.changes, rising=own, feeds=(feed,))
+        return rising.with_time(found, time) if time is not None and own else rising.timed(found)
 
     # --- joins and groups --------------------------------------------------------------------
 
@@ -216,7 +232,11 @@ class _Planner:
         queries = analyse_stages(self.sql, part.query, tables, self.mode != "append", self.aliases)
         query = queries[-1]
         if isinstance(query.tree, Scan) and not query.lookups:
-            return self._map(part, last) if query.grouping is None else self._alone(query, query.tree, last)
+            return (
+                self._map(part, last)
+                if query.grouping is None
+                else self._alone(part, query, query.tree, last)
+            )
         for scan in {
             s.table.name: s for q in queries for s in q.scans if s.table.name in self.known
         }.values():
@@ -225,24 +245,31 @@ class _Planner:
         found = joins(queries, self._tables(), len(self.stages))
         self.stages += found.stages
         if found.grouping is None:
-            return self._rows(*found.time())
+            return self._rows(found.rising())
         rows = self._rows()
-        return self._groups(self._settled(found.grouping, last, rows.changes), rows, "", None)
+        grouping = self._settled(part, found.grouping, last, rows.changes)
+        return self._groups(
+            grouping, rows, "", None, times=rising.of_groups(grouping, query.select, found.times)
+        )
 
-    def _alone(self, query: Query, scan: Scan, last: bool) -> SourceInput:
+    def _alone(self, part: Block, query: Query, scan: Scan, last: bool) -> SourceInput:
         """Plan what reads one stream: groups, or only a map."""
         given = self._tables().inputs[scan.table.name]
         given = replace(given, feeds=feeds_of(scan.table.name, given))
         filter = all_of([c.value for c in scan.filter])
         found = joins((query,), self._tables(), len(self.stages), alone=True)
         assert found.grouping is not None
-        grouping = self._settled(found.grouping, last, given.changes)
+        grouping = self._settled(part, found.grouping, last, given.changes)
         columns = tuple(StoredColumn(name, value) for name, value in query.select)
-        return self._groups(grouping, given, scan.alias, filter, columns)
+        times = rising.of_groups(grouping, query.select, found.times)
+        return self._groups(grouping, given, scan.alias, filter, columns, times)
 
-    def _settled(self, grouping: Grouping, last: bool, changes: bool) -> Grouping:
+    def _settled(self, part: Block, grouping: Grouping, last: bool, changes: bool) -> Grouping:
         """Let groups that other parts read come at once and be taken back, unless they are final at some time."""
         grouping = replace(grouping, changes=changes)
+        if last and self.mode == "append":
+            assert isinstance(part.query, exp.Select)
+            check_append(grouping, self.sql, part.query)
         if last or grouping.release is not None or (grouping.eager and not changes):
             return grouping
         return replace(grouping, changelog=True)
@@ -254,13 +281,17 @@ class _Planner:
         alias: str,
         filter: Expr | None,
         columns: tuple[StoredColumn, ...] = (),
+        times: tuple[Rising, ...] = (),
     ) -> SourceInput:
-        """Plan a stage of groups. `columns`: what it reads; none: all columns, which are computed already."""
+        """Plan a stage of groups. `columns`: what it reads; none: all columns, which are computed already.
+
+        times: the columns of the groups that follow an event time.
+        """
         columns = columns or tuple(StoredColumn(f.name, ref(f.name, f.type)) for f in given.schema)
         alias = alias or f"${len(self.stages)}"
         plans = self._plans(given, alias, columns, filter, timed=grouping.release is not None)
         self.stages.append(GroupStage(plans, grouping, self.request.options.units))
-        return self._rows()
+        return self._rows(times)
 
     # --- window functions --------------------------------------------------------------------
 
@@ -271,6 +302,12 @@ class _Planner:
         table = self._tables().tables[name]
         alias = part.query.args["from_"].this.alias_or_name
         asked = over_of(self.sql, part.query, table)
+        for column in rising.choices(given):
+            timed = rising.with_time(given, column)
+            found = over_of(self.sql, part.query, replace(table, time=column, behind_us=timed.behind_us))
+            if found.time is not None:
+                asked, given = found, timed
+                break
         final = self.mode == "append" and asked.time is not None and not given.changes
         over = replace(
             asked,
@@ -284,7 +321,7 @@ class _Planner:
             given, alias, columns, None, keys=over.partition, timed=over.time is not None, null_is_value=True
         )
         self.stages.append(OverStage(plans, over, self.request.options.units))
-        return self._rows()
+        return self._rows(rising.of_over(over, alias, given.times))
 
 
 _KINDS = {"map": _Planner._map, "union": _Planner._union, "select": _Planner._select, "over": _Planner._over}
@@ -303,8 +340,8 @@ def _mapped(step: Map, name: str, below: SourceInput) -> SourceInput:
     time = next(
         (n for n, value in step.columns if value.column is not None and value.column == below.time), None
     )
-    feeds = tuple(replace(feed, maps=(*feed.maps, step)) for feed in feeds_of(name, below))
-    return SourceInput(
+    feeds = feeds_of(name, below)
+    found = SourceInput(
         step.schema,
         time=time,
         delay_us=below.delay_us,
@@ -312,8 +349,10 @@ def _mapped(step: Map, name: str, below: SourceInput) -> SourceInput:
         changes=below.changes,
         skip_unknown=below.skip_unknown,
         behind_us=below.behind_us,
-        feeds=feeds,
+        rising=rising.of_map(step, replace(below, feeds=feeds)),
+        feeds=tuple(replace(feed, maps=(*feed.maps, step)) for feed in feeds),
     )
+    return rising.timed(found)
 
 
 def _fit(have: pa.Schema, want: pa.Schema) -> Map:

@@ -15,6 +15,7 @@ from joinlib.sql.parse import parse_query
 from joinlib.sql.rewrite.block import Block, Kind, Note
 from joinlib.sql.rewrite.cut import Cutter
 from joinlib.sql.rewrite.names import Names
+from joinlib.sql.rewrite.spoken import spoken
 
 __all__ = ["Block", "Kind", "Note", "as_text", "blocks"]
 
@@ -33,9 +34,11 @@ def blocks(sql: str, tables: Mapping[str, Table], views: Mapping[str, str] = _NO
 
 
 def _blocks(sql: str, tables: Mapping[str, Table], views: Mapping[str, str]) -> tuple[Block, ...]:
-    parsed = {name: parse_query(text) for name, text in views.items()}
+    times = {name: table.time for name, table in tables.items()}
+    lookups = [name for name, table in tables.items() if not table.stream]
+    parsed = {name: spoken(parse_query(text), text, times, lookups) for name, text in views.items()}
     names = Names(sql, {name: tuple(t.schema.names) for name, t in tables.items()}, parsed)
-    query = names.result(parse_query(sql))
+    query = names.result(spoken(parse_query(sql), sql, times, lookups))
     return Cutter(names).result(query)
 
 

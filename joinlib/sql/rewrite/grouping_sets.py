@@ -40,7 +40,7 @@ def group_keys(group: exp.Group) -> list[Keys]:
 
 def _sets(group: exp.Group) -> list[Keys]:
     parts = [_of(e) for e in group.expressions]
-    plain = [e for e in group.expressions]
+    plain = list(group.expressions)
     for name in ("rollup", "cube", "grouping_sets"):
         for node in group.args.get(name) or []:
             if node.expressions:

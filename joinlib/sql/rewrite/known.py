@@ -69,6 +69,9 @@ class Known:
         """Resolve what FROM or JOIN names; return it with an alias of its own."""
         if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
             return self._lateral(node)
+        if isinstance(node, exp.Lateral):
+            self.lateral_view(node)
+            return node
         if isinstance(node, exp.Values):
             from joinlib.sql.rewrite.names import values
 
@@ -128,9 +131,8 @@ class Known:
 
     def _subquery(self, node: exp.Subquery) -> exp.Expr:
         inner = node.this
-        if isinstance(inner, exp.Table):
-            if not node.alias:
-                return self.source(inner)
+        if isinstance(inner, exp.Table) and not node.alias:
+            return self.source(inner)
         context = Known(self.names, self.outer, dict(self.ctes))  # its siblings cannot be named
         query = self.names.query(inner, context)
         columns = node.alias_column_names

@@ -29,9 +29,10 @@ class _Subqueries:
 
     def done(self) -> exp.Select:
         self._on_to_where()
-        kept, tests = [], []
+        kept: list[exp.Expr] = []
+        tests: list[exp.Expr] = []
         for part in trees.where_of(self.select):
-            test = subquery_test(part) if trees.subqueries(part) else _set_test(part)
+            test = subquery_test(part) if trees.subqueries(part) else None
             if test is not None:
                 tests += self._test(test, part)
             else:
@@ -39,8 +40,8 @@ class _Subqueries:
         for item in self.select.expressions:
             item.set("this", self._value(item.this))
         for clause in ("group", "having", "qualify"):
-            if part := self.select.args.get(clause):
-                self._inside(part)
+            if (clauses := self.select.args.get(clause)) is not None:
+                self._inside(clauses)
         trees.set_where(self.select, [*kept, *tests])
         if self.joins:
             self.select.set("joins", [*(self.select.args.get("joins") or []), *self.joins])
@@ -64,19 +65,18 @@ class _Subqueries:
     # tests among the ANDs
 
     def _test(self, test: Test, part: exp.Expr) -> list[exp.Expr]:
-        query = test.query
+        query: trees.Query = test.query
         if test.value is None:
-            query = _no_list(query)
-            if query is None:
+            reduced = _no_list(query)
+            if reduced is None:
                 return [exp.Boolean(this=not test.negated)]
+            query = reduced
         elif _single_row(query):
             value = exp.Subquery(this=query)
             equal = exp.EQ(this=test.value.copy(), expression=value)
             return trees.ands(self._condition(exp.Not(this=equal) if test.negated else equal))
         if not _simple(query):
             query = self._simplified(query, test)
-            if query is None:
-                return []
         if test.value is None:
             made: exp.Expr = exp.Exists(this=query)
         else:
@@ -84,7 +84,7 @@ class _Subqueries:
         trees.placed(made, test.at)
         return [exp.Not(this=made) if test.negated else made]
 
-    def _simplified(self, query: trees.Query, test: Test) -> exp.Select | None:
+    def _simplified(self, query: trees.Query, test: Test) -> exp.Select:
         """The subquery as a SELECT of one derived table."""
         found = pulled(query, self.names)
         items: list[exp.Expr] = [trees.named(v, f"_v{i}") for i, v in enumerate(found.values)]
@@ -322,10 +322,6 @@ def _moved(found: Pulled, alias: str) -> dict[tuple[str, str], exp.Expr]:
 def _tight(value: exp.Expr) -> exp.Expr:
     value = value.unnest().copy()
     return value if isinstance(value, exp.Column | exp.Literal | exp.Anonymous) else exp.Paren(this=value)
-
-
-def _set_test(part: exp.Expr) -> Test | None:
-    return None
 
 
 def _single_row(query: exp.Expr) -> bool:

@@ -75,7 +75,6 @@ class GroupUnit:
         part, more = self._in_time(part, more)
         known = [p.upstream is not None or p.source_time is not None for p in self.inputs]
         delays = [p.delay_us for p in self.inputs]
-        ticks = [t if self.grouping.final_close else replace(t, closed=False) for t in ticks]
         after, highest = advance(before.watermark, before.highest, delays, ticks, known)
         self.closed = after == ALWAYS
         if self.grouping.final_close:

@@ -5,7 +5,7 @@ Law: `evaluate` gives an array with one value for each row, or a scalar when all
 Kernels are module-level functions, so that nodes pickle.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
@@ -87,6 +87,34 @@ def call(
 def combine(node: Node, parts: Sequence[Expr], type: pa.DataType, sql: str) -> Expr:
     """Make an expression of a node over parts: it reads the columns that they read."""
     return Expr(sql, tuple(dict.fromkeys(c for p in parts for c in p.columns)), type, node)
+
+
+@dataclass(frozen=True)
+class Above:
+    """A node over named values, each of which is computed once."""
+
+    node: Node
+    below: tuple[tuple[str, Node], ...]
+
+    def evaluate(self, columns: Columns, rows: int) -> Value:
+        nodes, known = dict(self.below), dict[str, Value]()
+
+        def value(name: str) -> Value:
+            if name not in known:
+                found = nodes[name].evaluate(columns, rows)
+                known[name] = pa.repeat(found, rows) if isinstance(found, pa.Scalar) else found
+            return known[name]
+
+        return self.node.evaluate(value, rows)
+
+
+def composed(value: Expr, below: Mapping[str, Expr]) -> Expr:
+    """Return an expression over columns that other expressions compute, as one over what those read."""
+    if value.column is not None:
+        return below[value.column]
+    used = {name: below[name] for name in value.columns}
+    node = Above(value.node, tuple((name, e.node) for name, e in used.items()))
+    return combine(node, list(used.values()), value.type, value.sql) if used else value
 
 
 def constant(value: pa.Scalar, sql: str) -> Expr:

@@ -30,10 +30,12 @@ from joinlib.plan import rising
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.feed import fed, feeds_of
+from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import Feed, SourceInput
 from joinlib.plan.stages import joins
 from joinlib.sql import Query, Scan, analyse_stages
+from joinlib.sql.aggregate import check_append
 from joinlib.sql.blocks import Block, blocks
 from joinlib.sql.maps import map_of
 from joinlib.sql.over import over_of
@@ -87,7 +89,9 @@ class _Planner:
         """Plan the last part: its rows come out of a stage."""
         before = len(self.stages)
         found = self.part(part, last=True)
-        if len(self.stages) == before or found.feeds[0].maps:
+        if self.stages and (last := folded(self.stages, found)) is not None:
+            self.stages[-1] = last
+        elif len(self.stages) == before or found.feeds[0].maps:
             self._unite(found)
 
     def part(self, part: Block, last: bool = False) -> SourceInput:
@@ -167,7 +171,7 @@ class _Planner:
                 changes=given.changes,
             )
         )
-        return self._rows(tuple(given.times.values()), given.time)
+        return self._rows(tuple(given.times.values()), given.time, settled=True)
 
     def _plans(
         self,
@@ -206,13 +210,15 @@ class _Planner:
             for n, feed in enumerate(given.feeds)
         )
 
-    def _rows(self, times: tuple[Rising, ...] = (), time: str | None = None) -> SourceInput:
+    def _rows(
+        self, times: tuple[Rising, ...] = (), time: str | None = None, *, settled: bool = False
+    ) -> SourceInput:
         """Return the rows of the last stage as a part of the query.
 
         times: the columns that follow an event time; time: the one that is to be its event time, if that is known.
         """
         last, number = self.stages[-1], len(self.stages) - 1
-        feed = Feed(f"$stage{number}", last.schema, number, changes=last.changes)
+        feed = Feed(f"$stage{number}", last.schema, number, changes=last.changes, settled=settled)
         own = () if last.changes else tuple(replace(r, family=f"s{number} {r.family}") for r in times)
         found = SourceInput(last.schema, changes=last.changes, rising=own, feeds=(feed,))
         return rising.with_time(found, time) if time is not None and own else rising.timed(found)
@@ -226,7 +232,11 @@ class _Planner:
         queries = analyse_stages(self.sql, part.query, tables, self.mode != "append", self.aliases)
         query = queries[-1]
         if isinstance(query.tree, Scan) and not query.lookups:
-            return self._map(part, last) if query.grouping is None else self._alone(query, query.tree, last)
+            return (
+                self._map(part, last)
+                if query.grouping is None
+                else self._alone(part, query, query.tree, last)
+            )
         for scan in {
             s.table.name: s for q in queries for s in q.scans if s.table.name in self.known
         }.values():
@@ -237,26 +247,29 @@ class _Planner:
         if found.grouping is None:
             return self._rows(found.rising())
         rows = self._rows()
-        grouping = self._settled(found.grouping, last, rows.changes)
+        grouping = self._settled(part, found.grouping, last, rows.changes)
         return self._groups(
             grouping, rows, "", None, times=rising.of_groups(grouping, query.select, found.times)
         )
 
-    def _alone(self, query: Query, scan: Scan, last: bool) -> SourceInput:
+    def _alone(self, part: Block, query: Query, scan: Scan, last: bool) -> SourceInput:
         """Plan what reads one stream: groups, or only a map."""
         given = self._tables().inputs[scan.table.name]
         given = replace(given, feeds=feeds_of(scan.table.name, given))
         filter = all_of([c.value for c in scan.filter])
         found = joins((query,), self._tables(), len(self.stages), alone=True)
         assert found.grouping is not None
-        grouping = self._settled(found.grouping, last, given.changes)
+        grouping = self._settled(part, found.grouping, last, given.changes)
         columns = tuple(StoredColumn(name, value) for name, value in query.select)
         times = rising.of_groups(grouping, query.select, found.times)
         return self._groups(grouping, given, scan.alias, filter, columns, times)
 
-    def _settled(self, grouping: Grouping, last: bool, changes: bool) -> Grouping:
+    def _settled(self, part: Block, grouping: Grouping, last: bool, changes: bool) -> Grouping:
         """Let groups that other parts read come at once and be taken back, unless they are final at some time."""
         grouping = replace(grouping, changes=changes)
+        if last and self.mode == "append":
+            assert isinstance(part.query, exp.Select)
+            check_append(grouping, self.sql, part.query)
         if last or grouping.release is not None or (grouping.eager and not changes):
             return grouping
         return replace(grouping, changelog=True)

@@ -25,6 +25,7 @@ class Feed:
     idle_us: int | None = None
     behind_us: int = 0  # how far behind the stage's watermark the event time may be
     changes: bool = False
+    settled: bool = False  # rows of a stage that only passes them on: those behind the watermark are late
 
 
 @dataclass(frozen=True)

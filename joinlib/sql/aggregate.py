@@ -18,7 +18,7 @@ from joinlib.expr.nodes import constant
 from joinlib.model.grouping import AggregateCall, Grouping, GroupKey
 from joinlib.sql.calls import Asked, aggregates, asked, is_call
 from joinlib.sql.compile import compile
-from joinlib.sql.parse import parse, place
+from joinlib.sql.parse import place
 from joinlib.sql.scope import Scope
 from joinlib.sql.select import Named, select_list
 
@@ -199,19 +199,18 @@ def _groupable(value: Expr, scope: Scope, at: exp.Expr) -> Expr:
     return value
 
 
-def check_append(grouping: Grouping | None, sql: str) -> None:
+def check_append(grouping: Grouping, sql: str, select: exp.Select) -> None:
     """Check that groups over rows that change can come out in mode append: once, and for good.
 
     Raises:
         SqlError: if rows of SELECT DISTINCT would come out at once, although they may have to be taken back.
     """
-    if grouping is None or not (grouping.changes and grouping.eager):
+    if not (grouping.changes and grouping.eager):
         return
-    select = parse(sql)
-    clause = next(n for n in ("distinct", "group", "having") if select.args.get(n))
-    name = {"distinct": "SELECT DISTINCT", "group": "GROUP BY without aggregates"}.get(clause, "HAVING")
+    clause = next((n for n in ("distinct", "group", "having") if select.args.get(n)), None)
+    name = {"distinct": "SELECT DISTINCT", "group": "GROUP BY without aggregates"}.get(clause or "", "HAVING")
     raise SqlError(
         f"output.mode: append cannot take rows back, but a row of {name} has to go when the last row that it"
         " stands for is deleted; write mode: changelog or upsert",
-        *place(sql, select.args[clause]),
+        *place(sql, select.args[clause] if clause else select),
     )

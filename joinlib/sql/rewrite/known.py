@@ -131,9 +131,8 @@ class Known:
 
     def _subquery(self, node: exp.Subquery) -> exp.Expr:
         inner = node.this
-        if isinstance(inner, exp.Table):
-            if not node.alias:
-                return self.source(inner)
+        if isinstance(inner, exp.Table) and not node.alias:
+            return self.source(inner)
         context = Known(self.names, self.outer, dict(self.ctes))  # its siblings cannot be named
         query = self.names.query(inner, context)
         columns = node.alias_column_names
@@ -203,7 +202,9 @@ class Known:
     # JOIN
 
     def _join(self, join: exp.Join) -> None:
-        left = Known(self.names, self.outer, self.ctes, dict(self.sources), dict(self.hidden), dict(self.merged))
+        left = Known(
+            self.names, self.outer, self.ctes, dict(self.sources), dict(self.hidden), dict(self.merged)
+        )
         before = set(self.sources)
         node = self.source(join.this)
         join.set("this", node)
@@ -339,9 +340,7 @@ class Known:
             return self.names.error(self.hidden[first.lower()], at)
         if len(names) > 1 and first.lower() in self.sources:
             source = self.sources[first.lower()]
-            return self.names.error(
-                f"{first} has no column {name}{nearest(name, source.rows.columns)}", at
-            )
+            return self.names.error(f"{first} has no column {name}{nearest(name, source.rows.columns)}", at)
         if len(names) > 1:
             return self.names.error(
                 f"{first} is not an input of this query{nearest(first, self._all_sources())}", at

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.aggregate.groups import Groups
-from joinlib.model.watermark import Tick, advance
 from joinlib.model.inputs import InputPlan
 from joinlib.model.over import Over
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import Tick, advance
 from joinlib.over.compute import Computed, computed
 from joinlib.over.kept import changed, families, living, rows_schema, summed
 from joinlib.over.settled import Settling, bound

@@ -70,7 +70,8 @@ def _taken_back(plan: Pipeline) -> str:
                 else ("the row of an aggregate is taken back when it changes")
             )
         if isinstance(stage, OverStage) and stage.changes:
-            return f"the value of {stage.over.calls[0].sql} is taken back when it changes"
+            call = stage.over.calls[0].sql.partition(" OVER ")[0]
+            return f"the value of {call} OVER (...) is taken back when it changes"
     return "rows of outer joins are taken back when a partner comes"
 
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJ
 
 from joinlib import deploy
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
-from joinlib.spec.functions import Function
+from joinlib.spec.functions import UserFunction
 from joinlib.spec.inputs import Input, Positive
 from joinlib.spec.output import NamedOutput, Output
 from joinlib.spec.parameters import ParameterName, ParameterValue
@@ -333,7 +333,7 @@ class Spec(Model):
         description="Values that the SQL and the views name as ${name}: text, numbers, truth values, lists of them for "
         "IN, or {type: DATE, value: 2026-01-01}.",
     )
-    functions: dict[InputName, Function] = Field(
+    functions: dict[InputName, UserFunction] = Field(
         default_factory=dict, description="Functions in Python that the SQL and the views call by name."
     )
     output: Output = Field(description="Where results go.")

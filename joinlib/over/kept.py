@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.aggregate.groups import Family
+from joinlib.aggregate.groups import Family, Groups, with_hashes
 from joinlib.errors import InputError
 from joinlib.expr import ref
 from joinlib.model.grouping import Release
@@ -60,6 +60,16 @@ def _family(prefix: str, schema: pa.Schema, by: Release | None) -> Family:
 def _by_hash(rows: pa.RecordBatch) -> pa.RecordBatch:
     hashes = rows.column(HASH).to_numpy()
     return rows.take(pa.array(sort([Code(hashes, 64)], len(hashes)).rows))
+
+
+def stored(groups: Groups, sought: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the sum of what is stored of the partitions of `sought`, and possibly of others with equal hashes."""
+    found = []
+    if groups.segments and sought.num_rows:
+        hashes = np.sort(sought.column(HASH).to_numpy())
+        hashes = hashes[np.append(True, hashes[1:] != hashes[:-1])]
+        found = [with_hashes(groups.read(segment), hashes) for segment in groups.segments]
+    return summed(found, groups.family.schema)
 
 
 def summed(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

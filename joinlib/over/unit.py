@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.aggregate.groups import Groups
-from joinlib.model.watermark import Tick, advance
 from joinlib.model.inputs import InputPlan
 from joinlib.model.over import Over
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import Tick, advance
 from joinlib.over.compute import Computed, computed
-from joinlib.over.kept import changed, families, living, rows_schema, summed
+from joinlib.over.kept import changed, families, living, rows_schema, stored, summed
 from joinlib.over.settled import Settling, bound
 from joinlib.route.content import weighted, weights
 from joinlib.state.manifest import Manifest, Run, SideManifest
@@ -79,8 +79,8 @@ class OverUnit:
             self.stored[0].add(rows)
             if (found := self._settled(before.watermark, after)) is not None:
                 yield found
-        for stored in self.stored:
-            stored.write(batch, self.tuning.file_bytes)
+        for own in self.stored:
+            own.write(batch, self.tuning.file_bytes)
         self.manifest = replace(
             self._committed(before, batch, after),
             highest=highest,
@@ -117,14 +117,13 @@ class OverUnit:
 
     def _changed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return how the results of the partitions of these changes change."""
-        over, stored = self.over, self.stored[0]
-        schema = rows_schema(over)
-        old = living(summed(stored.stored(rows), schema))
-        new = living(summed([_weighing(old), rows], schema))
+        over, own = self.over, self.stored[0]
+        old = living(stored(own, rows))
+        new = living(summed([_weighing(old), rows], rows.schema))
         was, now = computed(over, old), computed(over, new)
         if over.top is not None and not over.changes:
             rows = changed(old, _kept(now, over.top))
-        stored.add(rows)
+        own.add(rows)
         return changed(was.result(over), now.result(over))
 
     def _settled(self, before: int, after: int) -> pa.RecordBatch | None:
@@ -139,7 +138,7 @@ class OverUnit:
         return settling.run(due, limit)
 
     def _committed(self, before: Manifest, batch: int, watermark: int) -> Manifest:
-        every = [stored.segments for stored in self.stored]
+        every = [own.segments for own in self.stored]
         live = {s.name for segments in every for s in segments}
         gone = [s for side in before.sides for s in side.segments if s.name not in live]
         kept = retire(self.folder, before.retired, batch - self.tuning.retain_batches)

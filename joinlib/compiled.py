@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from joinlib.engine.sources import SourcePlan, SourceTask
 from joinlib.engine.task import JoinTask
+from joinlib.expr.declared import loaded
 from joinlib.lookup.files import FilesTable
 from joinlib.lookup.postgres import PostgresTable
 from joinlib.lookup.task import TableTask
@@ -18,6 +19,7 @@ from joinlib.model.joins import Lookup
 from joinlib.model.stage import Pipeline
 from joinlib.model.tuning import Tuning
 from joinlib.plan import pipeline_of
+from joinlib.plan.spec import functions
 from joinlib.postgres import PostgresConfig
 from joinlib.sink.config import KafkaSinkConfig, SinkConfig
 from joinlib.sink.postgres.config import OutputDatabase, PostgresSinkConfig
@@ -61,6 +63,8 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     spec, tuning = document.spec, tuning or Tuning()
     tuning = replace(tuning, probe_order=spec.join.probe_order, sync=spec.checkpoint.sync)
     pipeline = pipeline_of(document)
+    for function in functions(spec).values():
+        loaded(function)  # here, rather than in the first task
     if pipeline.budget is not None:
         tuning = replace(tuning, levelled=True, seal_bytes=pipeline.budget.head)
     checkpoint = spec.checkpoint.folder

@@ -10,8 +10,9 @@ from pathlib import Path
 from sqlglot import exp
 
 from docs.generate.markdown import code, page, table
-from docs.generate.sql_examples import AGGREGATED, CALLS, OPERATORS, REFUSED
-from joinlib.errors import SqlError
+from docs.generate.sql_calls import CALLS
+from docs.generate.sql_examples import AGGREGATED, OPERATORS, REFUSED
+from joinlib.errors import SpecError, SqlError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast, castable
@@ -52,12 +53,13 @@ spec:
     files: {path: out}
   checkpoint: {path: checkpoint}
 """
+_CHANGING = _SPEC.replace("  output:\n    files: {path: out}\n", "  output: {mode: changelog, files: {path: out}}\n")
 _HEAD = Path(__file__).with_name("sql.md.in")
 
 
 def made() -> str:
     """The page."""
-    given = _HEAD.read_text(encoding="utf-8").replace("SPEC\n", _SPEC)
+    given = _HEAD.read_text(encoding="utf-8").replace("SPEC\n", _SPEC).replace("CHANGING\n", _CHANGING)
     parts = [given, *_types(), *_operators(), *_functions(), *_aggregates(), *_casts(), *_refusals()]
     return page(line for part in parts for line in part.split("\n"))
 
@@ -133,10 +135,11 @@ def _operators() -> Iterator[str]:
 
 
 def _functions() -> Iterator[str]:
-    missing, unknown = set(FUNCTIONS) - set(CALLS), set(CALLS) - set(FUNCTIONS)
-    assert not missing and not unknown, f"docs/generate/sql_examples.py: add {missing}, remove {unknown}"
+    known = {name for name in FUNCTIONS if not name.startswith("$")}  # others are those of rewrites
+    missing, unknown = known - set(CALLS), set(CALLS) - known
+    assert not missing and not unknown, f"docs/generate/sql_calls.py: add {missing}, remove {unknown}"
     yield "\n## Functions\n\nNames are not sensitive to case."
-    rows = [(code(name), _arguments(name), *_computed(CALLS[name])) for name in sorted(FUNCTIONS)]
+    rows = [(code(name), _arguments(name), *_computed(CALLS[name])) for name in sorted(known)]
     yield from table(("Function", "Arguments", "Example", "Result", "Type"), rows)
 
 
@@ -187,6 +190,8 @@ def refusal(sql: str) -> str:
         planned(sql)
     except SqlError as e:
         return e.message
+    except SpecError as e:
+        return str(e)
     raise AssertionError(f"is not refused: {sql}")
 
 

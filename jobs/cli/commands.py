@@ -84,12 +84,17 @@ def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
     Raises:
         SpecError: The spec or its SQL cannot be run; the message lists every reason.
     """
+    from joinlib.expr.declared import loaded
     from joinlib.plan import pipeline_of
+    from joinlib.plan.spec import functions
     from joinlib.spec import load, telling_of
 
     with telling_of(file):
         document = load(file)
-        return document, pipeline_of(document)
+        pipeline = pipeline_of(document)
+        for function in functions(document.spec).values():
+            loaded(function)
+        return document, pipeline
 
 
 @app.command()

@@ -29,13 +29,13 @@ from joinlib.aggregate.keys import hashes
 from joinlib.aggregate.members import END, Members, computed, decoded, members
 from joinlib.aggregate.partial import ROWS, merge, nothing, of_distinct
 from joinlib.errors import InputError
-from joinlib.model.watermark import Tick, advance
 from joinlib.model.bags import Bag, bag_of, bags_of
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import HASH, WEIGHT
 from joinlib.model.stage import GroupStage
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import Tick, advance
 from joinlib.route import content
 from joinlib.state.manifest import Manifest, Run, SideManifest
 from joinlib.state.unit import retire, sweep

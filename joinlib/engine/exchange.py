@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from joinlib import fault
 from joinlib.engine.wire import BLOCK, FILE, RECEIPT, SCHEMA, TABLE, TICK, ExchangeRow
 from joinlib.join.unit import Blocks
-from joinlib.model.watermark import Tick
 from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import Pipeline
+from joinlib.model.watermark import Tick
 from joinlib.route.biclique import PROBE, Sent
 from joinlib.route.routers import Router, default_router
 from joinlib.route.slots import slots

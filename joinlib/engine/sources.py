@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from joinlib.model.watermark import Tick
 from joinlib.lookup.task import TableTask
 from joinlib.model.joins import Leaf
 from joinlib.model.stage import AnyStage, Pipeline, Stage
 from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import Tick
 from joinlib.source import Config, KafkaConfig, Slice
 
 

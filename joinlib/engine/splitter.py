@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.engine.edge import Edge
-from joinlib.model.watermark import Tick
 from joinlib.model.inputs import ORDINAL
 from joinlib.model.time import NEVER
+from joinlib.model.watermark import Tick
 
 
 def exchange_rows(

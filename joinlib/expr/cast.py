@@ -6,6 +6,7 @@ Text is read and written by `joinlib.expr.text_values`, one distinct value at a 
 """
 
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -102,7 +103,7 @@ def nested_text(value: pa.Array) -> pa.Array:
         parts = [f"{k} -> {p}" for k, p in zip(keys, parts)] if keys else parts
         ends = value.offsets.to_pylist()
         sides = "{}" if pa.types.is_map(value.type) else "[]"
-        rows = [sides[0] + ", ".join(parts[a:b]) + sides[1] for a, b in zip(ends, ends[1:])]
+        rows = [sides[0] + ", ".join(parts[a:b]) + sides[1] for a, b in pairwise(ends)]
     return pa.array(rows, t.STRING, mask=np.asarray(value.is_null()))
 
 
@@ -116,16 +117,8 @@ def _try(value: pa.Array, kind: pa.DataType) -> pa.Array:
         return value
     if source == t.NULL:
         return pa.nulls(len(value), kind)
-    if kind == t.BINARY:
-        return value.cast(t.BINARY)
-    if source == t.BINARY:
-        return pa.array(
-            [None if v is None else v.decode("utf-8", "replace") for v in value.to_pylist()], t.STRING
-        )
-    if t.is_string(source):
-        return value.cast(kind) if t.is_string(kind) else from_text(value, kind)
-    if t.is_string(kind):
-        return to_text(value)
+    if t.is_text(source) or t.is_text(kind):
+        return _texts(value, kind)
     if source == t.BOOLEAN:
         return _try(value.cast(t.TINYINT), kind)
     if kind == t.BOOLEAN:
@@ -137,6 +130,18 @@ def _try(value: pa.Array, kind: pa.DataType) -> pa.Array:
     if kind == t.TIMESTAMP:
         return _to_timestamp(value)
     return _numbers(value, kind)
+
+
+def _texts(value: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Convert from or to STRING or BINARY."""
+    source = value.type
+    if source == t.BINARY and t.is_string(kind):
+        return pa.array(
+            [None if v is None else v.decode("utf-8", "replace") for v in value.to_pylist()], kind
+        )
+    if t.is_text(source):
+        return value.cast(kind) if t.is_text(kind) else from_text(value, kind)
+    return to_text(value)
 
 
 def _times(value: pa.Array, kind: pa.DataType) -> pa.Array:

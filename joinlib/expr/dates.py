@@ -14,6 +14,7 @@ from joinlib.expr import Expr
 from joinlib.expr import signatures as s
 from joinlib.expr import types as t
 from joinlib.expr.calendar import DAY_US, MONTHS, WEEKDAYS, civil, days_of, month_length, moved
+from joinlib.expr.cast import cast
 from joinlib.expr.formats import read, template, written
 from joinlib.expr.rows import NoValueError
 from joinlib.expr.signatures import Signature, row, row_call
@@ -286,20 +287,20 @@ def read_by(name: str, value: Expr, pattern: Expr | None = None) -> Expr:
     """Build to_timestamp, to_date and the like; only text is read by a pattern."""
     kind = _KINDS.get(name, t.TIMESTAMP)
     if pattern is None or not (t.is_string(value.type) or value.type == t.NULL):
-        return s.cast(value, kind, safe=name.startswith("try_"))
+        return cast(value, kind, safe=name.startswith("try_"))
     return _READERS[name].build(name, value, pattern)
 
 
 def unix_timestamp(name: str, value: Expr, pattern: Expr | None = None) -> Expr:
-    """Build unix_timestamp(x[, pattern]): whole seconds since 1970."""
+    """Build the whole seconds since 1970 of a time, or of text by a pattern."""
     if t.is_time(value.type):
         return row(seconds_of, t.BIGINT, s.TIMESTAMP).build(name, value)
     takes = (s.STRING,) if pattern is None else (s.STRING, template)
-    return row(read_seconds, t.BIGINT, *takes).build(name, value, *[pattern] * (pattern is not None))
+    return row(read_seconds, t.BIGINT, *takes).build(name, value, *([] if pattern is None else [pattern]))
 
 
 def convert_timezone(name: str, *given: Expr) -> Expr:
-    """Build convert_timezone([from,] to, time): what clocks elsewhere show; from is UTC."""
+    """Build what clocks elsewhere show: [from,] to, time; from is UTC."""
     of, texts = (converted_from, 2) if len(given) == 3 else (converted, 1)
     return row(of, t.TIMESTAMP_NTZ, *[s.STRING] * texts, _NTZ).build(name, *given)
 
@@ -318,7 +319,7 @@ def steps(start: int, stop: int, months: int, size: int, a_day: int) -> list[int
 
 
 def sequence(start: Expr, stop: Expr, step: Expr | None) -> Expr:
-    """Build sequence(start, stop[, INTERVAL ...]) of dates or timestamps; the step is a day otherwise."""
+    """Build the dates or timestamps from start to stop; the step is a constant INTERVAL, or a day."""
     node = Interval(0, DAY_US, True) if step is None else step.node
     if not isinstance(node, Interval) or not (node.months or node.micros):
         raise SpecError("sequence of times takes a constant INTERVAL as its step")

@@ -114,19 +114,17 @@ _SPEC = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
 
 def printf(template: str, *values: Any) -> str:
     """Java's String.format, in English (format_string). The last value is the types of the arguments."""
-    *values, kinds = values
-    at = iter(range(len(values)))
+    *given, kinds = values
+    at = iter(range(len(given)))
 
     def one(found: re.Match[str]) -> str:
         place, flags, width, digits, letter = found.groups()
         if letter in "n%":
             return _padded("%", flags, width) if letter == "%" else "\n"
-        number = int(place) - 1 if place else next(at, len(values))
-        if number >= len(values):
+        number = int(place) - 1 if place else next(at, len(given))
+        if number >= len(given):
             raise NoValueError("format_string has fewer arguments than places")
-        return _padded(
-            _printed(values[number], kinds[number + 1], flags, width, digits, letter), flags, width
-        )
+        return _padded(_printed(given[number], kinds[number + 1], flags, width, digits, letter), flags, width)
 
     rest = _SPEC.sub("", template)
     if "%" in rest:

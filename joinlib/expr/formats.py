@@ -95,6 +95,12 @@ class _Moment:
         return self.rest // 3_600_000_000
 
 
+def _year_day(m: _Moment, count: int) -> str:
+    first = days_of(m.year, 1, 1)
+    assert first is not None
+    return _two(m.days - first + 1, count)
+
+
 def _two(number: int, count: int) -> str:
     return str(number).rjust(count, "0")
 
@@ -145,7 +151,7 @@ _WRITE: dict[str, Callable[[_Moment, int], str]] = {
     "M": _month,
     "L": _month,
     "d": lambda m, n: _two(m.day, n),
-    "D": lambda m, n: _two(m.days - days_of(m.year, 1, 1) + 1, n),
+    "D": _year_day,
     "E": _weekday,
     "F": lambda m, n: str((m.day - 1) % 7 + 1),
     "a": lambda m, n: "AM" if m.hour < 12 else "PM",
@@ -165,22 +171,28 @@ _WRITE: dict[str, Callable[[_Moment, int], str]] = {
     "x": lambda m, n: _offset("x", n),
     "Z": lambda m, n: _offset("Z", n),
 }
+
+
+def _numeric(count: int) -> str:
+    return r"\d{1,2}" if count == 1 else r"\d{2}"
+
+
 _NAMES = "|".join(MONTHS), "|".join(m[:3] for m in MONTHS)
 _ZONES = r"[A-Za-z][A-Za-z0-9_+\-/:]*|[+-]\d{1,2}(?::?\d\d){0,2}"
 _READ: dict[str, Callable[[int], str]] = {
     "y": lambda n: r"-?\d{1,9}" if n == 1 else r"\d{2}" if n == 2 else rf"-?\d{{{n}}}|[+-]\d{{{n + 1},9}}",
     "M": lambda n: _numeric(n) if n <= 2 else _NAMES[1] if n == 3 else _NAMES[0],
     "L": lambda n: _numeric(n) if n <= 2 else _NAMES[1] if n == 3 else _NAMES[0],
-    "d": lambda n: _numeric(n),
+    "d": _numeric,
     "D": lambda n: rf"\d{{{n},3}}",
     "E": lambda n: "|".join(w if n == 4 else w[:3] for w in WEEKDAYS),
     "a": lambda n: "AM|PM",
-    "h": lambda n: _numeric(n),
-    "K": lambda n: _numeric(n),
-    "k": lambda n: _numeric(n),
-    "H": lambda n: _numeric(n),
-    "m": lambda n: _numeric(n),
-    "s": lambda n: _numeric(n),
+    "h": _numeric,
+    "K": _numeric,
+    "k": _numeric,
+    "H": _numeric,
+    "m": _numeric,
+    "s": _numeric,
     "S": lambda n: rf"\d{{1,{n}}}",
     "V": lambda n: _ZONES,
     "z": lambda n: _ZONES,
@@ -189,10 +201,6 @@ _READ: dict[str, Callable[[int], str]] = {
     "x": lambda n: r"[+-]\d\d(?::?\d\d){0,2}",
     "Z": lambda n: r"[+-]\d{4}" if n <= 3 else r"GMT(?:[+-]\d\d:\d\d)?" if n == 4 else r"Z|[+-]\d\d:\d\d",
 }
-
-
-def _numeric(count: int) -> str:
-    return r"\d{1,2}" if count == 1 else r"\d{2}"
 
 
 @lru_cache(maxsize=1000)

@@ -11,6 +11,7 @@ from joinlib.errors import SpecError
 from joinlib.expr import (
     Expr,
     arithmetic,
+    attempts,
     compare,
     dates,
     digits,
@@ -25,12 +26,25 @@ from joinlib.expr import (
     strings,
     text,
     time,
+    units,
+    urls,
     windows,
 )  # fmt: skip
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
-from joinlib.expr.nodes import constant
-from joinlib.expr.signatures import array, row_call, whole_number
+from joinlib.expr.declared import declared
+from joinlib.expr.nodes import Literal, constant
+from joinlib.expr.signatures import (
+    INT,
+    STRING,
+    TIMESTAMP,
+    array,
+    number,
+    row,
+    row_call,
+    text_or_binary,
+    whole_number,
+)
 
 AGGREGATES = (
     "count", "sum", "avg", "mean", "min", "max", "first", "last", "collect_list", "collect_set", "stddev", "variance",
@@ -62,6 +76,8 @@ _INSTEAD = {
 
 def check_call(name: str, arguments: int) -> None:
     """Raise SpecError unless there is such a function, and it takes that many arguments."""
+    if declared(name) is not None:
+        return
     key = name.lower()
     if key in AGGREGATES:
         raise SpecError(f"{name}: aggregates are only allowed in the select list and in HAVING")
@@ -90,6 +106,8 @@ def function(name: str, arguments: list[Expr]) -> Expr:
         SpecError: if there is no such function; the message says what to use instead.
     """
     check_call(name, len(arguments))
+    if (own := declared(name)) is not None:
+        return own.called(arguments)
     return FUNCTIONS[name.lower()].build(*arguments)
 
 
@@ -116,15 +134,29 @@ def _table() -> dict[str, Function]:
         "concat": Function(concat, 1, many),
         "length": Function(text.length, 1, 1),
         "char_length": Function(text.length, 1, 1),
-        "substring": Function(text.substring, 2, 3),
-        "substr": Function(text.substring, 2, 3),
-        "replace": Function(text.replace, 3, 3),
+        "substring": Function(substring, 2, 3),
+        "substr": Function(substring, 2, 3),
+        "replace": Function(replace, 2, 3),
         "datediff": Function(time.days_between, 2, 2),
         "date_diff": Function(time.days_between, 2, 2),
         "date_add": Function(partial(time.shift_days, "+"), 2, 2),
         "date_sub": Function(partial(time.shift_days, "-"), 2, 2),
         "add_months": Function(time.shift_months, 2, 2),
         "date_trunc": Function(date_trunc, 2, 2),
+        "bround": Function(numbers.round_half_even, 1, 2),
+        "date_part": Function(date_part, 2, 2),
+        "datepart": Function(date_part, 2, 2),
+        "dateadd": Function(partial(time.shift_days, "+"), 2, 2),
+        "decode": Function(decode, 2, many),
+        "elt": Function(nth, 2, many),
+        "equal_null": Function(partial(compare.compare, "<=>"), 2, 2),
+        "nanvl": Function(numbers.nan_value, 2, 2),
+        "negative": Function(arithmetic.minus, 1, 1),
+        "nullifzero": Function(lambda a: null_if(a, constant(pa.scalar(0, t.INT), "0")), 1, 1),
+        "pmod": Function(numbers.positive_remainder, 2, 2),
+        "positive": Function(partial(number, "positive"), 1, 1),
+        "typeof": Function(lambda a: constant(pa.scalar(t.spelled(a.type)), f"typeof({a.sql})"), 1, 1),
+        "zeroifnull": Function(lambda a: coalesce(a, constant(pa.scalar(0, t.INT), "0")), 1, 1),
         "$tumble": Function(windows.tumble, 3, 3),
         "$hop": Function(windows.hop, 4, 4),
         "$cumulate": Function(windows.cumulate, 4, 4),
@@ -156,10 +188,11 @@ def _table() -> dict[str, Function]:
     found |= {
         n: Function(partial(nested.element_at, n), 2, 2) for n in ("element_at", "try_element_at", "get")
     }
-    for table in (strings, patterns, mathematics, digits, dates, lists, hashes, json):
+    found |= {n: Function(b, 2, 2) for n, b in attempts.BUILT.items()}
+    for table in (strings, patterns, mathematics, digits, dates, lists, hashes, json, urls):
         found |= {n: Function(partial(g.build, n), g.least, g.most) for n, g in table.FUNCTIONS.items()}
     found |= {n: Function(partial(text.change_case, c), 1, 1) for n, c in _CASES.items()}
-    found |= {n: Function(partial(text.trim, n), 1, 1) for n in ("trim", "btrim", "ltrim", "rtrim")}
+    found |= {n: Function(partial(trim, n), 1, 2) for n in ("trim", "btrim", "ltrim", "rtrim")}
     found |= {n: Function(partial(time.part, n), 1, 1) for n in time.PARTS}
     return found | {n: Function(partial(_cast_to, kind), 1, 1) for n, kind in _CASTS.items()}
 
@@ -202,6 +235,30 @@ def concat(*values: Expr) -> Expr:
     return text.concat(*values)
 
 
+def substring(value: Expr, start: Expr, length: Expr | None = None) -> Expr:
+    """Build substring; places and lengths may be computed."""
+    rest = [start] if length is None else [start, length]
+    if value.type == t.BINARY or not all(isinstance(e.node, Literal) and e.type == t.INT for e in rest):
+        kind = t.BINARY if value.type == t.BINARY else t.STRING
+        takes = (INT,) * len(rest)
+        return row(strings.substring, kind, text_or_binary, *takes).build("substring", value, *rest)
+    return text.substring(value, start, length)
+
+
+def replace(value: Expr, old: Expr, new: Expr | None = None) -> Expr:
+    new = constant(pa.scalar(""), "''") if new is None else new
+    if all(isinstance(e.node, Literal) and e.type == t.STRING for e in (old, new)):
+        return text.replace(value, old, new)
+    return row(strings.replace, t.STRING, STRING, STRING, STRING).build("replace", value, old, new)
+
+
+def trim(name: str, value: Expr, characters: Expr | None = None) -> Expr:
+    if characters is None:
+        return text.trim(name, value)
+    of = {"ltrim": strings.trim_left, "rtrim": strings.trim_right}.get(name, strings.trim_both)
+    return row(of, t.STRING, STRING, STRING).build(name, value, characters)
+
+
 def reverse(value: Expr) -> Expr:
     if t.is_nested(value.type):
         return row_call("reverse", lists.reversed_, value.type, [array("reverse", value)])
@@ -209,7 +266,7 @@ def reverse(value: Expr) -> Expr:
 
 
 def sequence(start: Expr, stop: Expr, step: Expr | None = None) -> Expr:
-    """Build sequence(start, stop[, step]) of whole numbers or of times; both ends belong to it."""
+    """Build the whole numbers or times from start to stop; both ends belong to it."""
     kind = t.common(start.type, stop.type)
     if kind is not None and t.is_time(kind):
         return dates.sequence(cast(start, kind), cast(stop, kind), step)
@@ -219,7 +276,32 @@ def sequence(start: Expr, stop: Expr, step: Expr | None = None) -> Expr:
 
 
 def date_trunc(unit: Expr, value: Expr) -> Expr:
-    return time.truncate(text.constant_text("date_trunc", unit), value)
+    """Build date_trunc; a constant unit that there is takes Arrow's kernel."""
+    known = unit.node.value.as_py() if isinstance(unit.node, Literal) else None
+    if isinstance(known, str) and known.lower() in time.UNITS:
+        return time.truncate(known, value)
+    return row(dates.truncated_moment, t.TIMESTAMP, STRING, TIMESTAMP).build("date_trunc", unit, value)
+
+
+def date_part(name: Expr, value: Expr) -> Expr:
+    return units.extract(text.constant_text("date_part", name), value)
+
+
+def decode(value: Expr, *rest: Expr) -> Expr:
+    """Build the text of bytes (bytes, charset), or a choice (value, a, x, b, y, ..., otherwise), where NULL equals NULL."""
+    if len(rest) == 1:
+        return strings.DECODE.build("decode", value, *rest)
+    pairs = list(zip(rest[::2], rest[1::2]))
+    last = rest[-1] if len(rest) % 2 else constant(pa.scalar(None), "NULL")
+    conditions = [compare.compare("<=>", value, known) for known, _ in pairs]
+    sql = f"decode({', '.join(e.sql for e in (value, *rest))})"
+    return logic.choose(conditions, [*(found for _, found in pairs), last], sql)
+
+
+def nth(number: Expr, *values: Expr) -> Expr:
+    """Build elt(number, value, ...): the value of that number."""
+    kind = t.BINARY if all(v.type == t.BINARY for v in values) else t.STRING
+    return row_call("elt", strings.nth, kind, [INT("elt", number), *(cast(v, kind) for v in values)], True)
 
 
 FUNCTIONS = _table()

@@ -18,8 +18,7 @@ from joinlib.errors import SpecError
 from joinlib.expr import Column, Columns, Expr, Node, ref
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
-from joinlib.expr.lists import checked
-from joinlib.expr.nested import common_type, flattened, lists_of
+from joinlib.expr.nested import checked, common_type, flattened, lists_of
 from joinlib.expr.nodes import Value, call, columnar, combine
 
 I64 = npt.NDArray[np.int64]
@@ -239,7 +238,7 @@ def map_part(pairs: pa.Array, which: int) -> pa.Array:
 
 @columnar
 def remade(keys: pa.Array, items: pa.Array, found: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
-    made = []
+    made: list[list[tuple[object, object]] | None] = []
     for k, v, f in zip(keys.to_pylist(), items.to_pylist(), found.to_pylist()):
         if k is None:
             made.append(None)
@@ -251,7 +250,7 @@ def remade(keys: pa.Array, items: pa.Array, found: pa.Array, name: str, kind: pa
 
 
 def map_zip_with(left: Expr, right: Expr, body: Body) -> Expr:
-    """Build map_zip_with(a, b, (key, x, y) -> ...)."""
+    """Build the map of all keys of two maps, and what the function makes of each key and both values."""
     key = common_type("map_zip_with", [_key(left), _key(right)])
     made = body(key, left.type.item_type, right.type.item_type)
     kinds = (key, left.type.item_type, right.type.item_type)

@@ -12,6 +12,7 @@ from joinlib.expr import signatures as s
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
 from joinlib.expr.nested import checked, common_type
+from joinlib.expr.patterns import split
 from joinlib.expr.rows import NoValueError
 from joinlib.expr.signatures import Signature, row, row_call
 
@@ -201,7 +202,6 @@ def has_key(pairs: list[Any], wanted: Any) -> bool:
 
 
 def split_map(text: str, pairs: str = ",", parts: str = ":") -> list[Any]:
-    from joinlib.expr.patterns import split
 
     halves = [split(pair, parts, 2) for pair in split(text, pairs)]
     return checked([(h[0], h[1] if len(h) > 1 else None) for h in halves])

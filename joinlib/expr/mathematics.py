@@ -1,4 +1,4 @@
-"""Functions of doubles and of bits, over whole columns. Law: Java's results; NULL, not an error, outside a logarithm's domain."""
+"""Functions of doubles and of bits. Law: Java's results; NULL, not an error, outside a logarithm's domain."""
 
 import math
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from joinlib.expr import types as t
 from joinlib.expr.cast import cast
 from joinlib.expr.compare import same
 from joinlib.expr.fields import field_of
-from joinlib.expr.nodes import Literal, Value, call, columnar
+from joinlib.expr.nodes import Literal, Value, call, columnar, constant
 from joinlib.expr.rows import NoValueError
 
 
@@ -71,7 +71,7 @@ def make_structs(*given: Any) -> pa.Array:
 
 
 def named_struct(*given: Expr) -> Expr:
-    """Build named_struct('a', x, 'b', y)."""
+    """Build a STRUCT of pairs: a name and a value."""
     if len(given) % 2:
         raise SpecError("named_struct takes pairs: a name and a value")
     names = [_text(e, "named_struct") for e in given[::2]]
@@ -112,7 +112,7 @@ def map_from(keys: Expr, items: Expr, sql: str = "") -> Expr:
 
 @columnar
 def make_maps(keys: pa.Array, items: pa.Array, kind: pa.DataType) -> pa.Array:
-    found = []
+    found: list[list[Any] | None] = []
     for names, values in zip(keys.to_pylist(), items.to_pylist()):
         if names is None or values is None:
             found.append(None)
@@ -205,6 +205,8 @@ def field(value: Expr, name: str) -> Expr:
         inner = _named(value.type.value_type, name, value)
         kind = pa.list_(value.type.value_type.field(inner).type)
         return call(field_of_each, (value,), kind, f"{value.sql}.`{inner}`", inner, kind)
+    if pa.types.is_map(value.type) and t.is_string(value.type.key_type):
+        return _by_key(value, constant(pa.scalar(name), f"'{name}'"), f"{value.sql}['{name}']")
     if not t.is_struct(value.type):
         raise SpecError(f"{value.excerpt} is {t.name(value.type)}, it has no field {name}")
     return field_of(value, _named(value.type, name, value))

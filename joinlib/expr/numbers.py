@@ -3,7 +3,8 @@
 Law: half up, away from zero; NaN is the greatest number.
 """
 
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,12 @@ import pyarrow.compute as pc
 from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
+from joinlib.expr.arithmetic import arithmetic
 from joinlib.expr.cast import cast, convert
 from joinlib.expr.compare import compare
 from joinlib.expr.logic import both, choose, either, is_null, negate
 from joinlib.expr.nodes import Value, call, columnar, compute, constant
+from joinlib.expr.rows import Rule, by_rows
 from joinlib.expr.text import whole as whole_constant
 
 
@@ -104,3 +107,40 @@ def is_nan(value: Expr) -> Expr:
     return choose(
         [found], [constant(pa.scalar(True), "TRUE"), constant(pa.scalar(False), "FALSE")], found.sql
     )
+
+
+def positive_remainder(left: Expr, right: Expr) -> Expr:
+    """Build pmod: the remainder, never negative for a positive divisor."""
+    rest = arithmetic("%", left, right)
+    sql = f"pmod({left.sql}, {right.sql})"
+    kind = rest.type
+    left, right = (cast(e, kind) if not t.is_decimal(kind) else e for e in (left, right))
+    again = arithmetic("%", arithmetic("+", rest, right), right)
+    zero = constant(pa.scalar(0, t.INT), "0")
+    return choose([compare("<", rest, zero)], [cast(again, kind), rest], sql)
+
+
+def nan_value(value: Expr, otherwise: Expr) -> Expr:
+    """Build nanvl: the second where the first is NaN."""
+    kind = t.FLOAT if value.type == otherwise.type == t.FLOAT else t.DOUBLE
+    value, otherwise = (cast(_number("nanvl", e), kind) for e in (value, otherwise))
+    return choose([is_nan(value)], [otherwise, value], f"nanvl({value.sql}, {otherwise.sql})")
+
+
+def round_half_even(value: Expr, digits: Expr | None = None) -> Expr:
+    """Build bround: half to the even neighbour."""
+    value, count = _number("bround", value), 0 if digits is None else whole_constant("bround", digits)
+    kind = value.type
+    if t.is_decimal(kind):
+        scale = min(kind.scale, max(count, 0))
+        kind = t.decimal(kind.precision - kind.scale + scale + 1, scale)
+    sql = f"bround({value.sql}, {count})"
+    return call(by_rows, (value,), kind, sql, Rule(_half_even, kind, False, (count,)))
+
+
+def _half_even(value: Any, digits: int) -> Any:
+    if isinstance(value, float) and not np.isfinite(value):
+        return value
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    rounded = exact.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_EVEN, context=_WIDE)
+    return type(value)(rounded) if not isinstance(value, float) else float(rounded) + 0.0

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from joinlib.errors import SpecError
-from joinlib.expr import Expr
+from joinlib.expr import Expr, text
 from joinlib.expr import signatures as s
 from joinlib.expr import types as t
 from joinlib.expr.nodes import Literal
 from joinlib.expr.rows import NoValueError
-from joinlib.expr.signatures import Converter, Signature, row
+from joinlib.expr.signatures import Converter, Signature, row, row_call
 
 _CLASSES = {
     "Lower": "a-z", "Upper": "A-Z", "ASCII": "\\x00-\\x7f", "Alpha": "a-zA-Z", "Digit": "0-9", "Alnum": "a-zA-Z0-9",
@@ -243,10 +243,10 @@ def split(text: str, pattern: str, limit: int = -1) -> list[str]:
     return [*out, text[begin:]]
 
 
-def sql_like(text: str, pattern: str, escape: str = "\\", fold: bool = False) -> bool:
+def sql_like(value: str, pattern: str, escape: str = "\\", fold: bool = False) -> bool:
     if fold:
-        text, pattern = text.lower(), pattern.lower()
-    return like_pattern(pattern, escape).fullmatch(text) is not None
+        value, pattern = value.lower(), pattern.lower()
+    return like_pattern(pattern, escape).fullmatch(value) is not None
 
 
 @lru_cache(maxsize=1000)
@@ -262,6 +262,17 @@ def like_pattern(pattern: str, escape: str) -> re.Pattern[str]:
         else:
             out.append({"%": ".*", "_": "."}.get(c) or re.escape(c))
     return re.compile("".join(out), re.DOTALL)
+
+
+def like(value: Expr, pattern: Expr, escape: str = "\\", fold: bool = False) -> Expr:
+    """Build LIKE, and ILIKE with `fold`; a pattern need not be a constant."""
+    if isinstance(pattern.node, Literal) and pattern.type != t.NULL and not fold:
+        return text.like(value, pattern, escape)
+    name = "ILIKE" if fold else "LIKE"
+    values = [s.STRING(name, value), s.STRING(name, pattern)]
+    made = row_call(name, sql_like, t.BOOLEAN, values, more=(escape, fold))
+    more = "" if escape == "\\" else f" ESCAPE '{escape}'"
+    return Expr(f"({values[0].sql} {name} {values[1].sql}{more})", made.columns, made.type, made.node)
 
 
 def pattern(name: str, value: Expr) -> Expr:

@@ -5,7 +5,7 @@ Law: as Spark in ANSI mode converts them; text is read as a number or time where
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -103,7 +103,7 @@ def mapping(name: str, value: Expr) -> Expr:
 STRING, INT, BIGINT, DOUBLE = to(t.STRING), to(t.INT), to(t.BIGINT), to(t.DOUBLE)
 DATE, TIMESTAMP, BOOLEAN = to(t.DATE), to(t.TIMESTAMP), to(t.BOOLEAN)
 
-Result = pa.DataType | Callable[..., pa.DataType]  # a function of the arguments' types
+Result: TypeAlias = Any  # a type, or a function from the types of the arguments to one
 
 
 @dataclass(frozen=True)

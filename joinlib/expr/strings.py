@@ -314,6 +314,7 @@ def _pair(of: Callable[..., Any], result: pa.DataType) -> Signature:
     return row(of, result, s.text_or_binary, s.text_or_binary)
 
 
+DECODE = row(decode, t.STRING, s.binary, s.STRING)
 FUNCTIONS: dict[str, Signature] = {
     "instr": row(instr, t.INT, s.STRING, s.STRING),
     "locate": row(locate, t.INT, s.STRING, s.STRING, s.INT, least=2),
@@ -342,7 +343,6 @@ FUNCTIONS: dict[str, Signature] = {
     "base64": row(to_base64, t.STRING, s.binary),
     "unbase64": row(from_base64, t.BINARY, s.STRING),
     "encode": row(encode, t.BINARY, s.STRING, s.STRING),
-    "decode": row(decode, t.STRING, s.binary, s.STRING),
     "is_valid_utf8": row(is_utf8, t.BOOLEAN, s.binary),
     "quote": row(quoted, t.STRING, s.STRING),
     "levenshtein": row(levenshtein, t.INT, s.STRING, s.STRING, s.INT, least=2),

@@ -40,6 +40,16 @@ def name(kind: pa.DataType) -> str:
     return _NAMES.get(kind, str(kind).upper())
 
 
+def spelled(kind: pa.DataType) -> str:
+    """Return the whole name of a type as Spark's typeof() writes it: array<struct<a:int>>."""
+    inner = [spelled(part) for part in parts(kind)]
+    if t.is_struct(kind):
+        return f"struct<{','.join(f'{f.name}:{one}' for f, one in zip(kind, inner))}>"
+    if t.is_map(kind) or t.is_list(kind):
+        return f"{'map' if t.is_map(kind) else 'array'}<{','.join(inner)}>"
+    return "interval day to second" if kind == INTERVAL else name(kind).lower()
+
+
 def is_integer(kind: pa.DataType) -> bool:
     return kind in _INTEGERS
 
@@ -60,6 +70,10 @@ def is_string(kind: pa.DataType) -> bool:
     return kind in (STRING, pa.large_string())
 
 
+def is_text(kind: pa.DataType) -> bool:
+    return is_string(kind) or kind == BINARY
+
+
 def is_timestamp(kind: pa.DataType) -> bool:
     return kind in (TIMESTAMP, TIMESTAMP_NTZ)
 
@@ -70,6 +84,14 @@ def is_time(kind: pa.DataType) -> bool:
 
 def is_struct(kind: pa.DataType) -> bool:
     return bool(t.is_struct(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return bool(t.is_list(kind))
+
+
+def is_map(kind: pa.DataType) -> bool:
+    return bool(t.is_map(kind))
 
 
 def is_nested(kind: pa.DataType) -> bool:

@@ -3,9 +3,9 @@
 How far behind that watermark the rows may be is part of the plan (`InputPlan.behind`).
 """
 
-from joinlib.model.watermark import Tick
 from joinlib.model.inputs import InputPlan
 from joinlib.model.time import ALWAYS, NEVER
+from joinlib.model.watermark import Tick
 
 
 def tick(plan: InputPlan, watermark: int, closed: bool) -> Tick:

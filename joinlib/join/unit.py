@@ -29,11 +29,11 @@ from joinlib.join.outer import alone, outer, released
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples, concat
 from joinlib.join.settled import Origin, settled
-from joinlib.model.watermark import Tick, advance, horizon
 from joinlib.model.inputs import WEIGHT, InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.operator import Operator
 from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import Tick, advance, horizon
 from joinlib.route.biclique import BOTH, PROBE, STORE
 from joinlib.route.content import weights
 from joinlib.route.split import block_schema

@@ -242,12 +242,23 @@ def _taken(work: Work) -> pa.Array:
     return found if call.default is None else pc.if_else(pa.array(at < 0), call.default, found)
 
 
+def readable(work: Work) -> Mask | None:
+    """Return the rows whose value may be taken: by IGNORE NULLS and FILTER; None: all."""
+    call = work.call
+    known = ~nulls(work.column(0)) if call.ignore_nulls else None
+    if call.condition is None:
+        return known
+    told = work.rows.column(call.condition).take(pa.array(work.layout.rows))
+    passing = told.fill_null(False).to_numpy(zero_copy_only=False)
+    return passing if known is None else known & passing
+
+
 def source(work: Work) -> I64:
     """Return the position that each row's value is taken from; -1 for none."""
     call, values = work.call, work.column(0)
     if call.function in ("min", "max", "bool_and", "bool_or"):
         return _extreme(work, values)
-    known = ~nulls(values) if call.ignore_nulls else None
+    known = readable(work)
     if call.function in ("lag", "lead"):
         return places.shifted(work.layout, -call.number if call.function == "lag" else call.number, known)
     number = {"first_value": 1, "last_value": -1}.get(call.function, call.number)

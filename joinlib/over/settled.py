@@ -18,8 +18,7 @@ from joinlib.expr.types import is_decimal
 from joinlib.model.inputs import HASH
 from joinlib.model.over import Over, OverCall
 from joinlib.model.time import ALWAYS, NEVER
-from joinlib.over.calls import RANKS, Work, carried, source
-from joinlib.over.codes import nulls
+from joinlib.over.calls import RANKS, Work, carried, readable, source
 from joinlib.over.compute import Computed, computed
 from joinlib.over.kept import changed, living, stored, summed, sums_schema
 from joinlib.over.layout import Layout, partitions
@@ -133,7 +132,7 @@ def _read(work: Work, limit: int) -> I64 | Mask:
     call, layout, frame = work.call, work.layout, work.call.frame
     at = np.arange(len(layout.rows))
     if call.function == "lag":
-        return _last(layout, call.number, ~nulls(work.column(0)) if call.ignore_nulls else None)
+        return _last(layout, call.number, readable(work))
     if call.function in RANKS or carried(call):
         return np.zeros(len(at), np.bool_)
     if frame.low is not None:
@@ -145,7 +144,7 @@ def _read(work: Work, limit: int) -> I64 | Mask:
         return times.fill_null(NEVER).to_numpy() >= limit + int(frame.low)
     if frame.high != 0:
         return at
-    if call.function == "last_value" and not call.ignore_nulls:
+    if call.function == "last_value" and not call.ignore_nulls and call.condition is None:
         return np.zeros(len(at), np.bool_)
     each = range(1, call.number + 1) if call.function == "nth_value" else [call.number]
     found = np.concatenate([source(replace(work, call=replace(call, number=n)))[layout.ends] for n in each])

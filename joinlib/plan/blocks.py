@@ -18,6 +18,7 @@ from sqlglot import exp
 from joinlib.errors import SqlError
 from joinlib.expr import Expr, ref
 from joinlib.expr import types as t
+from joinlib.expr.behind import Rising
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
 from joinlib.model.grouping import Grouping
@@ -25,6 +26,7 @@ from joinlib.model.inputs import InputPlan, StoredColumn
 from joinlib.model.joins import Leaf
 from joinlib.model.maps import Map
 from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, Pipeline, Stage
+from joinlib.plan import rising
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.feed import fed, feeds_of
@@ -139,12 +141,15 @@ class _Planner:
         schema = pa.schema([pa.field(n, kind) for n, kind in zip(names, kinds, strict=True)])
         fitted = [_mapped(_fit(side.schema, schema), "", side) for side in sides]
         times = {side.time for side in fitted}
-        return SourceInput(
+        united = SourceInput(
             schema,
             time=fitted[0].time if len(times) == 1 else None,
             changes=any(side.changes for side in fitted),
+            behind_us=max(side.behind_us for side in fitted),
+            rising=rising.of_union(fitted),
             feeds=tuple(feed for side in fitted for feed in side.feeds),
         )
+        return rising.timed(united)
 
     def _unite(self, given: SourceInput) -> SourceInput:
         """Plan a stage that emits the rows of all feeds."""
@@ -166,7 +171,7 @@ class _Planner:
                 changes=given.changes,
             )
         )
-        return self._rows(given.time, max((f.behind_us for f in given.feeds), default=0))
+        return self._rows(tuple(given.times.values()), given.time, settled=True)
 
     def _plans(
         self,
@@ -201,15 +206,22 @@ class _Planner:
             null_is_value=null_is_value,
         )
         return tuple(
-            replace(fed(own, feed, clocked=timed and given.time is not None), number=n)
+            replace(fed(own, feed, clocked=timed and bool(given.times)), number=n)
             for n, feed in enumerate(given.feeds)
         )
 
-    def _rows(self, time: str | None = None, behind_us: int = 0) -> SourceInput:
-        """Return the rows of the last stage as a part of the query."""
+    def _rows(
+        self, times: tuple[Rising, ...] = (), time: str | None = None, *, settled: bool = False
+    ) -> SourceInput:
+        """Return the rows of the last stage as a part of the query.
+
+        times: the columns that follow an event time; time: the one that is to be its event time, if that is known.
+        """
         last, number = self.stages[-1], len(self.stages) - 1
-        feed = Feed(f"$stage{number}", last.schema, number, behind_us=behind_us, changes=last.changes)
-        return SourceInput(last.schema, time=time, changes=last.changes, behind_us=behind_us, feeds=(feed,))
+        feed = Feed(f"$stage{number}", last.schema, number, changes=last.changes, settled=settled)
+        own = () if last.changes else tuple(replace(r, family=f"s{number} {r.family}") for r in times)
+        found = SourceInput(last.schema, changes=last.changes, rising=own, feeds=(feed,))
+        return rising.with_time(found, time) if time is not None and own else rising.timed(found)
 
     # --- joins and groups --------------------------------------------------------------------
 
@@ -233,9 +245,12 @@ class _Planner:
         found = joins(queries, self._tables(), len(self.stages))
         self.stages += found.stages
         if found.grouping is None:
-            return self._rows(*found.time())
+            return self._rows(found.rising())
         rows = self._rows()
-        return self._groups(self._settled(part, found.grouping, last, rows.changes), rows, "", None)
+        grouping = self._settled(part, found.grouping, last, rows.changes)
+        return self._groups(
+            grouping, rows, "", None, times=rising.of_groups(grouping, query.select, found.times)
+        )
 
     def _alone(self, part: Block, query: Query, scan: Scan, last: bool) -> SourceInput:
         """Plan what reads one stream: groups, or only a map."""
@@ -246,7 +261,8 @@ class _Planner:
         assert found.grouping is not None
         grouping = self._settled(part, found.grouping, last, given.changes)
         columns = tuple(StoredColumn(name, value) for name, value in query.select)
-        return self._groups(grouping, given, scan.alias, filter, columns)
+        times = rising.of_groups(grouping, query.select, found.times)
+        return self._groups(grouping, given, scan.alias, filter, columns, times)
 
     def _settled(self, part: Block, grouping: Grouping, last: bool, changes: bool) -> Grouping:
         """Let groups that other parts read come at once and be taken back, unless they are final at some time."""
@@ -265,13 +281,17 @@ class _Planner:
         alias: str,
         filter: Expr | None,
         columns: tuple[StoredColumn, ...] = (),
+        times: tuple[Rising, ...] = (),
     ) -> SourceInput:
-        """Plan a stage of groups. `columns`: what it reads; none: all columns, which are computed already."""
+        """Plan a stage of groups. `columns`: what it reads; none: all columns, which are computed already.
+
+        times: the columns of the groups that follow an event time.
+        """
         columns = columns or tuple(StoredColumn(f.name, ref(f.name, f.type)) for f in given.schema)
         alias = alias or f"${len(self.stages)}"
         plans = self._plans(given, alias, columns, filter, timed=grouping.release is not None)
         self.stages.append(GroupStage(plans, grouping, self.request.options.units))
-        return self._rows()
+        return self._rows(times)
 
     # --- window functions --------------------------------------------------------------------
 
@@ -282,6 +302,12 @@ class _Planner:
         table = self._tables().tables[name]
         alias = part.query.args["from_"].this.alias_or_name
         asked = over_of(self.sql, part.query, table)
+        for column in rising.choices(given):
+            timed = rising.with_time(given, column)
+            found = over_of(self.sql, part.query, replace(table, time=column, behind_us=timed.behind_us))
+            if found.time is not None:
+                asked, given = found, timed
+                break
         final = self.mode == "append" and asked.time is not None and not given.changes
         over = replace(
             asked,
@@ -295,7 +321,7 @@ class _Planner:
             given, alias, columns, None, keys=over.partition, timed=over.time is not None, null_is_value=True
         )
         self.stages.append(OverStage(plans, over, self.request.options.units))
-        return self._rows()
+        return self._rows(rising.of_over(over, alias, given.times))
 
 
 _KINDS = {"map": _Planner._map, "union": _Planner._union, "select": _Planner._select, "over": _Planner._over}
@@ -314,8 +340,8 @@ def _mapped(step: Map, name: str, below: SourceInput) -> SourceInput:
     time = next(
         (n for n, value in step.columns if value.column is not None and value.column == below.time), None
     )
-    feeds = tuple(replace(feed, maps=(*feed.maps, step)) for feed in feeds_of(name, below))
-    return SourceInput(
+    feeds = feeds_of(name, below)
+    found = SourceInput(
         step.schema,
         time=time,
         delay_us=below.delay_us,
@@ -323,8 +349,10 @@ def _mapped(step: Map, name: str, below: SourceInput) -> SourceInput:
         changes=below.changes,
         skip_unknown=below.skip_unknown,
         behind_us=below.behind_us,
-        feeds=feeds,
+        rising=rising.of_map(step, replace(below, feeds=feeds)),
+        feeds=tuple(replace(feed, maps=(*feed.maps, step)) for feed in feeds),
     )
+    return rising.timed(found)
 
 
 def _fit(have: pa.Schema, want: pa.Schema) -> Map:

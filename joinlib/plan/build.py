@@ -43,7 +43,8 @@ class Request:
     def tables(self) -> dict[str, Table]:
         """The inputs as tables that the SQL text may name."""
         return {
-            n: Table(n, i.schema, i.time, i.role == "stream", i.behind_us) for n, i in self.inputs.items()
+            n: Table(n, i.schema, i.time, i.role == "stream", i.behind_us, i.rising)
+            for n, i in self.inputs.items()
         }
 
 

@@ -70,12 +70,18 @@ def _taken_back(plan: Pipeline) -> str:
                 else ("the row of an aggregate is taken back when it changes")
             )
         if isinstance(stage, OverStage) and stage.changes:
-            return f"the value of {stage.over.calls[0].sql} is taken back when it changes"
+            call = stage.over.calls[0].sql.partition(" OVER ")[0]
+            return f"the value of {call} OVER (...) is taken back when it changes"
     return "rows of outer joins are taken back when a partner comes"
 
 
 def _check_stage(stage: AnyStage, inputs: Mapping[str, SourceInput], reasons: Sequence[InputPlan]) -> None:
     """Refuse what the joins and lookups of a stage cannot do with changes; `reasons`: the inputs that change."""
+    if not isinstance(stage, Stage) and any(_skips(p, inputs) for p in stage.inputs):
+        raise SpecError(
+            "changes.onUnknownDelete: skip needs a join of streams, whose state knows which rows are there, and"
+            " here rows are grouped or ranked as they come; write fail"
+        )
     if not isinstance(stage, Stage):
         return
     if stage.changes:

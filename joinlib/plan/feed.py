@@ -52,6 +52,7 @@ def fed(plan: InputPlan, feed: Feed, *, clocked: bool = False) -> InputPlan:
         delay_us=feed.delay_us,
         idle_us=feed.idle_us if heeds else None,
         behind=behind,
+        settled=feed.settled,
     )
 
 

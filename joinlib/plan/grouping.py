@@ -3,9 +3,9 @@
 Law: a group whose key is below that of the lowest event time still to come is final.
 
 A key qualifies if it never falls while an event time of a stream rises: the time itself, date_trunc, CAST AS
-DATE, plus an interval. `forward` knows how far behind the watermark that time may be when a joined row is
-emitted. It does not for joins whose rows wait for the watermark; their groups are emitted when the inputs are
-closed.
+DATE, the start of a window, plus an interval; or while what follows one rises: the starts and ends of windows that
+a part below computes. `forward` knows how far behind the watermark that time may be when a joined row is emitted. It
+does not for joins whose rows wait for the watermark; their groups are emitted when the inputs are closed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,26 +18,26 @@ from joinlib.expr.cast import convert
 from joinlib.expr.nodes import Call, Literal
 from joinlib.expr.time import add_days, add_micros, add_months, floor_time
 from joinlib.expr.types import is_time
+from joinlib.expr.windows import tumble_start
 from joinlib.model.grouping import Grouping, Release
 from joinlib.sql import Query
 from joinlib.sql.graph import inputs
 
-_RISING = (floor_time, add_micros, add_days, add_months, convert)
+_RISING = (floor_time, add_micros, add_days, add_months, convert, tumble_start)
 
 
 def grouping_of(queries: Sequence[Query], late: Mapping[str, int]) -> Grouping | None:
     """Return the query's grouping, with the event time that makes a group final where there is one.
 
-    `late`: µs that event times of the result may be behind the watermark.
+    `late`: µs that the columns that follow event times may be behind the watermark.
     """
     query = queries[-1]
     grouping = query.grouping
     if grouping is None or not grouping.final_close or any(q.waits for q in queries):
         return grouping
-    times = {f"{s.alias}.{s.table.time}" for scan in query.scans for s in inputs(scan) if s.table.time}
     for name, value in query.select:
         column = _rises_with(value.node) if is_time(value.type) else None
-        if name in {k.name for k in grouping.keys} and column in times and column in late:
+        if column is not None and column in late and name in {k.name for k in grouping.keys}:
             return replace(
                 grouping, release=Release(name, column, _type(value, query, column), value, late[column])
             )

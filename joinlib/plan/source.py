@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from joinlib.errors import SpecError
+from joinlib.expr.behind import Rising
 from joinlib.expr.types import TIMESTAMP, TIMESTAMP_NTZ, name
 from joinlib.model.joins import Caching
 from joinlib.model.maps import Map
@@ -24,6 +25,7 @@ class Feed:
     idle_us: int | None = None
     behind_us: int = 0  # how far behind the stage's watermark the event time may be
     changes: bool = False
+    settled: bool = False  # rows of a stage that only passes them on: those behind the watermark are late
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,18 @@ class SourceInput:
     partial: bool = False  # upserts come with a column `UNCHANGED`: some values may not have been sent
     skip_unknown: bool = False  # a deletion without its row is left out and counted
     behind_us: int = 0  # of a part of the query: how far behind the watermark its event time may be
+    rising: tuple[
+        Rising, ...
+    ] = ()  # of a part of the query: columns that follow an event time, `time` among them
     feeds: tuple[Feed, ...] = ()  # of a part of the query; several are united
     title: str = ""  # of a part of the query, for messages
+
+    @property
+    def times(self) -> dict[str, Rising]:
+        """The columns that are or follow an event time, by name."""
+        if not self.rising and self.time is not None:
+            return {self.time: Rising(self.time, self.behind_us, "")}
+        return {rising.column: rising for rising in self.rising}
 
     def __post_init__(self) -> None:
         if self.time is None:

@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from joinlib.errors import SpecError
+from joinlib.expr.declared import PythonFunction, declaring
+from joinlib.expr.functions import AGGREGATES, FUNCTIONS, VOLATILE
 from joinlib.model.joins import Caching
 from joinlib.model.stage import Pipeline
 from joinlib.plan.blocks import pipeline
@@ -11,6 +14,7 @@ from joinlib.plan.landing import check
 from joinlib.plan.memory import budget
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
+from joinlib.spec import ddl
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import JoinSettings, Spec, StreamJoin
 from joinlib.sql.text import composed
@@ -24,7 +28,7 @@ def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
     """
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
     text = composed(spec.sql, spec.views, spec.parameters)
-    with text.telling():
+    with text.telling(), declaring(functions(spec)):
         plan = pipeline(
             text.sql,
             {name: source(given) for name, given in spec.inputs.items()},
@@ -37,6 +41,23 @@ def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
         return plan
     executors = spec.executors.min if spec.executors else 1
     return replace(plan, budget=budget(plan, spec.join.memory_bytes, executors))
+
+
+def functions(spec: Spec) -> dict[str, PythonFunction]:
+    """Return the functions that the SQL may call besides those of SQL.
+
+    Raises:
+        SpecError: SQL has a function of that name.
+    """
+    for name in spec.functions:
+        if name.lower() in {*FUNCTIONS, *AGGREGATES, *VOLATILE}:
+            raise SpecError(f"functions.{name}: SQL has a function of this name; give yours another")
+    return {
+        name: PythonFunction(
+            name, given.python, ddl.parse(f"value {given.returns}").field(0).type, str(given.path or "")
+        )
+        for name, given in spec.functions.items()
+    }
 
 
 def options(join: JoinSettings) -> JoinOptions:

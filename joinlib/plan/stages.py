@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from joinlib.errors import SpecError
 from joinlib.expr import ref
+from joinlib.expr.behind import Rising, risen
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
@@ -22,6 +23,7 @@ from joinlib.plan.feed import fed
 from joinlib.plan.forward import forward
 from joinlib.plan.grouping import grouping_of
 from joinlib.plan.layout import lateness, layout
+from joinlib.plan.rising import of_scans
 from joinlib.sql import JoinNode, Query, Result, Scan
 from joinlib.sql.graph import inputs as inputs_below
 from joinlib.sql.graph import scans
@@ -33,17 +35,14 @@ class Joins:
 
     stages: tuple[Stage, ...]
     grouping: Grouping | None  # of the rows of the last one
-    late: Mapping[str, int]  # how many µs the event times of its rows may be behind its watermark
+    times: Mapping[str, Rising]  # columns of its rows that follow event times
 
-    def time(self) -> tuple[str | None, int]:
-        """Return the column of the result that is an event time, and how far behind the watermark it may be, µs."""
+    def rising(self) -> tuple[Rising, ...]:
+        """Return the columns of the result that follow an event time."""
         last = self.stages[-1]
-        if any(operator.eager for operator in last.operators):  # rows are taken back at any later time
-            return None, 0
-        for column in last.select:
-            if (source := column.value.column) is not None and source in self.late:
-                return column.name, self.late[source]
-        return None, 0
+        if last.changes or any(operator.eager for operator in last.operators):  # rows go at any later time
+            return ()
+        return risen([(c.name, c.value) for c in last.select], self.times, "j:")
 
 
 def joins(queries: Sequence[Query], request: Request, first: int, *, alone: bool = False) -> Joins:
@@ -58,17 +57,19 @@ def joins(queries: Sequence[Query], request: Request, first: int, *, alone: bool
         _check(request)
     trees = [timed(query, request) for query in queries]
     numbered = request.options.window_rows is not None  # the stage's time is then its row numbers
-    grouping = grouping_of(queries, {} if numbered else _of_result(trees))
+    below = [s for scan in scans(trees[-1]) for s in inputs_below(scan)]
+    times = {} if numbered else of_scans(below, _of_result(trees), isinstance(trees[-1], Scan))
+    grouping = grouping_of(queries, {name: rising.behind_us for name, rising in times.items()})
     if alone:
-        return Joins((), grouping, {})
+        return Joins((), grouping, times)
     single = isinstance(trees[-1], Scan) and grouping and grouping.release
     # Rows behind the watermark are then late, although no row is stored.
     more = frozenset([single.column]) if single else frozenset()
     stages = _with_lateness(_stages(queries, trees, request, more), queries, trees, request.eager)
     _check_chain(stages)
     waits = any(q.waits for q in queries)
-    late = _held_back(stages[-1]) if waits else {} if numbered else _of_result(trees)
-    return Joins(tuple(_placed(stage, request, first) for stage in stages), grouping, late)
+    times = of_scans(below, _held_back(stages[-1]), alone=False) if waits else times
+    return Joins(tuple(_placed(stage, request, first) for stage in stages), grouping, times)
 
 
 def _placed(stage: Stage, request: Request, first: int) -> Stage:

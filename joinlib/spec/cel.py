@@ -20,6 +20,7 @@ from joinlib.deploy import HEAP_MIN, JVM, MI, NAME_MAX, WORKER
 from joinlib.spec.base import QUANTITY
 from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.duration import UNITS_US
+from joinlib.spec.functions import FUNCTION
 from joinlib.spec.inputs import SIGN, SLOT, SOURCES, Debezium
 from joinlib.spec.kafka import SERVERS, TOPIC, VARIABLE
 from joinlib.spec.model import KEY, LOGIN, MAX_UNITS, MOUNT, MOUNTS_TEXT, RESERVED, JoinSettings
@@ -54,6 +55,7 @@ PATTERNS = {
     SIGN: "is not a single character; write one ASCII character, and no line break",
     SLOT: "is not the name of a replication slot; write lower-case letters, digits and '_', at most 63",
     VARIABLE: "is not the name of an environment variable; write letters, digits and '_'",
+    FUNCTION: "is not a function; write MODULE:FUNCTION, such as scoring:score",
     r"^\S+$": "is not an image; write it without spaces, such as registry.example/streamjoin:1",
 }
 # An executor without any state: the smallest heap, the JVM, and the worker of each core.
@@ -125,7 +127,7 @@ def _names() -> list[CelRule]:
                 "self.all(name, name.size() <= 63 && name.matches('^[A-Za-z_][A-Za-z0-9_]*$'))",
                 "SQL uses this name; write letters, digits and '_', at most 63",
             )
-            for place in ("spec.views", "spec.parameters")
+            for place in ("spec.views", "spec.parameters", "spec.functions")
         ),
         CelRule(
             "spec.inputs",

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 from joinlib.errors import SpecError
 from joinlib.spec.base import Problem
 from joinlib.spec.document import Document, Place
+from joinlib.spec.functions import FUNCTION
 from joinlib.spec.inputs import SIGN
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
@@ -111,5 +112,6 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any]) -> str:
 _PATTERNS = {
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "write lower-case letters, digits and '-', such as late-orders",
     r"\S": "write a SELECT",
+    FUNCTION: "write MODULE:FUNCTION, such as scoring:score",
     SIGN: "write one ASCII character, and no line break",
 }

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJ
 
 from joinlib import deploy
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
+from joinlib.spec.functions import Function
 from joinlib.spec.inputs import Input, Positive
 from joinlib.spec.output import Output
 from joinlib.spec.parameters import ParameterName, ParameterValue
@@ -321,6 +322,9 @@ class Spec(Model):
         default_factory=dict,
         description="Values that the SQL and the views name as ${name}: text, numbers, truth values, lists of them for "
         "IN, or {type: DATE, value: 2026-01-01}.",
+    )
+    functions: dict[InputName, Function] = Field(
+        default_factory=dict, description="Functions in Python that the SQL and the views call by name."
     )
     output: Output = Field(description="Where results go.")
     join: JoinSettings = Field(

@@ -11,19 +11,18 @@ from sqlglot import exp
 
 from joinlib.sql.depth import with_room
 from joinlib.sql.graph import Table
+from joinlib.sql.parse import parse_query
 from joinlib.sql.rewrite.block import Block, Kind, Note
 from joinlib.sql.rewrite.cut import Cutter
 from joinlib.sql.rewrite.names import Names
-from joinlib.sql.parse import parse_query
+from joinlib.sql.rewrite.spoken import spoken
 
 __all__ = ["Block", "Kind", "Note", "as_text", "blocks"]
 
 _NO_VIEWS: Mapping[str, str] = {}
 
 
-def blocks(
-    sql: str, tables: Mapping[str, Table], views: Mapping[str, str] = _NO_VIEWS
-) -> tuple[Block, ...]:
+def blocks(sql: str, tables: Mapping[str, Table], views: Mapping[str, str] = _NO_VIEWS) -> tuple[Block, ...]:
     """Return the blocks of a query, in an order in which each reads earlier ones; the last is the result.
 
     `views`: queries by the name by which the text, and other views, may read them.
@@ -35,9 +34,11 @@ def blocks(
 
 
 def _blocks(sql: str, tables: Mapping[str, Table], views: Mapping[str, str]) -> tuple[Block, ...]:
-    parsed = {name: parse_query(text) for name, text in views.items()}
+    times = {name: table.time for name, table in tables.items()}
+    lookups = [name for name, table in tables.items() if not table.stream]
+    parsed = {name: spoken(parse_query(text), text, times, lookups) for name, text in views.items()}
     names = Names(sql, {name: tuple(t.schema.names) for name, t in tables.items()}, parsed)
-    query = names.result(parse_query(sql))
+    query = names.result(spoken(parse_query(sql), sql, times, lookups))
     return Cutter(names).result(query)
 
 

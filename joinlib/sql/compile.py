@@ -10,19 +10,23 @@ import pyarrow as pa
 from sqlglot import exp
 
 from joinlib.errors import SpecError, SqlError
-from joinlib.expr import Expr
+from joinlib.expr import Expr, units
 from joinlib.expr import types as t
 from joinlib.expr.arithmetic import arithmetic, minus
 from joinlib.expr.cast import cast
 from joinlib.expr.compare import between, check, compare, one_of
 from joinlib.expr.functions import VOLATILE, check_call, function, if_
 from joinlib.expr.logic import both, choose, either, is_null, negate
+from joinlib.expr.mathematics import SIGNS
+from joinlib.expr.nested import array_of, field, item_of
 from joinlib.expr.nodes import constant
-from joinlib.expr.text import concat, like
-from joinlib.expr.time import is_interval, part, seconds, shift
+from joinlib.expr.patterns import like
+from joinlib.expr.text import concat
+from joinlib.expr.time import is_interval, shift
 from joinlib.sql.literals import interval_of, number_of, type_of
 from joinlib.sql.scope import Scope
 from joinlib.sql.supported import refusal
+from joinlib.sql.syntax import higher, special
 
 _NULL = constant(pa.scalar(None), "NULL")
 
@@ -85,6 +89,8 @@ def _chain(build: Callable[..., Expr]) -> Callable[[exp.Expr, Scope], Expr]:
 
 
 def _calculate(sign: str, left: Expr, right: Expr) -> Expr:
+    if sign == "*" and t.INTERVAL in (left.type, right.type):
+        return units.scaled(*((left, right) if left.type == t.INTERVAL else (right, left)))
     if sign in "+-" and any(t.is_time(e.type) or is_interval(e) for e in (left, right)):
         return shift(sign, left, right)
     return arithmetic(sign, left, right)
@@ -128,16 +134,19 @@ def _cast(node: exp.Expr, scope: Scope) -> Expr:
 def _in(node: exp.Expr, scope: Scope) -> Expr:
     if node.args.get("query"):
         raise scope.error(refusal(node.args["query"]), node)
+    if node.args.get("field"):
+        raise scope.error("IN takes a list or (SELECT ...)", node)
     return one_of(_compiled(node.this, scope), [_compiled(e, scope) for e in node.expressions])
 
 
 def _like(node: exp.Expr, scope: Scope, escape: str = "\\") -> Expr:
-    found = like(_compiled(node.this, scope), _compiled(node.expression, scope), escape)
-    return negate(found) if node.args.get("negate") else found
+    fold = isinstance(node, exp.ILike)
+    found = _any_of(node, scope, lambda left, right: like(left, right, escape, fold))
+    return _maybe_not(node, found)
 
 
 def _escape(node: exp.Expr, scope: Scope) -> Expr:
-    if not isinstance(node.this, exp.Like):
+    if not isinstance(node.this, exp.Like | exp.ILike):
         raise scope.error("ESCAPE is only allowed after LIKE", node)
     escape = node.expression
     if not (isinstance(escape, exp.Literal) and escape.is_string and len(escape.name) == 1):
@@ -178,6 +187,8 @@ def _between(node: exp.Expr, scope: Scope) -> Expr:
 
 def _call(node: exp.Expr, scope: Scope) -> Expr:
     name = str(node.name)
+    if (found := special(node, scope, _compiled)) is not None:
+        return found
     check_call(name, len(node.expressions))  # before its arguments, which may be unsupported themselves
     if name.lower() == "extract" or any(isinstance(e, exp.Star | exp.Distinct) for e in node.expressions):
         raise scope.error(f"{name} is not supported in this form", node)
@@ -185,25 +196,63 @@ def _call(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _trim(node: exp.Expr, scope: Scope) -> Expr:
-    if node.expression is not None:
-        raise scope.error("TRIM removes spaces; TRIM(x FROM y) is not supported", node)
     names = {"LEADING": "ltrim", "TRAILING": "rtrim"}
-    return function(names.get(str(node.args.get("position")), "trim"), [_compiled(node.this, scope)])
+    name = names.get(str(node.args.get("position")), "trim")
+    return function(name, [_compiled(n, scope) for n in (node.this, node.expression) if n is not None])
 
 
 def _extract(node: exp.Expr, scope: Scope) -> Expr:
-    if node.name.lower() not in _PARTS:
-        raise scope.error(f"EXTRACT({node.name} ...) is not supported; use one of {', '.join(_PARTS)}", node)
-    value = _compiled(node.expression, scope)
-    return seconds(value) if node.name.lower() == "second" else part(node.name.lower(), value)
-
-
-_PARTS = ("year", "month", "day", "hour", "minute", "second", "quarter")
+    return units.extract(node.name, _compiled(node.expression, scope))
 
 
 def _dot(node: exp.Expr, scope: Scope) -> Expr:
-    _compiled(node.this, scope)
-    raise scope.error("write fields as input.column.field", node)
+    return field(_compiled(node.this, scope), node.expression.name)
+
+
+def _item(node: exp.Expr, scope: Scope) -> Expr:
+    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+        raise scope.error("an element is x[n]; write slice(x, start, length) for some of them", node)
+    return item_of(_compiled(node.this, scope), _compiled(node.expressions[0], scope))
+
+
+def _array(node: exp.Expr, scope: Scope) -> Expr:
+    return array_of(*(_compiled(e, scope) for e in node.expressions))
+
+
+def _bits(sign: str) -> Callable[[exp.Expr, Scope], Expr]:
+    return _two(partial(SIGNS[sign].build, sign))
+
+
+def _transform(node: exp.Expr, scope: Scope) -> Expr:
+    return higher("transform", [node.this, node.expression], scope, _compiled, node)
+
+
+def _interval(node: exp.Expr, scope: Scope) -> Expr:
+    constant_ = node.this.unnest() if node.this is not None else None
+    constant_ = constant_.this if isinstance(constant_, exp.Neg) else constant_
+    unit = node.args.get("unit")
+    if constant_ is None or isinstance(constant_, exp.Literal) or not isinstance(unit, exp.Var):
+        return interval_of(node)
+    return units.interval_of(_compiled(node.this, scope), unit.name)
+
+
+def _matches(node: exp.Expr, scope: Scope) -> Expr:
+    return _maybe_not(node, _any_of(node, scope, lambda left, right: function("rlike", [left, right])))
+
+
+def _maybe_not(node: exp.Expr, found: Expr) -> Expr:
+    return negate(found) if node.args.get("negate") else found
+
+
+def _any_of(node: exp.Expr, scope: Scope, build: Callable[[Expr, Expr], Expr]) -> Expr:
+    """Compile x LIKE pattern, x LIKE ANY (patterns) and x LIKE ALL (patterns)."""
+    value, many = _compiled(node.this, scope), node.expression
+    if not isinstance(many, exp.Any | exp.All):
+        return build(value, _compiled(many, scope))
+    inner = many.this.unnest()
+    patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+    join = either if isinstance(many, exp.Any) else both
+    return join(*(build(value, _compiled(pattern, scope)) for pattern in patterns))
 
 
 def _boolean(node: exp.Expr, scope: Scope) -> Expr:
@@ -216,7 +265,11 @@ _TABLE: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
     exp.Literal: _literal,
     exp.Boolean: _boolean,
     exp.Null: lambda *_: _NULL,
-    exp.Interval: lambda node, _: interval_of(node),
+    exp.HexString: lambda node, _: constant(
+        pa.scalar(bytes.fromhex(node.name.zfill(len(node.name) + len(node.name) % 2)), t.BINARY),
+        f"X'{node.name}'",
+    ),
+    exp.Interval: _interval,
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Neg: _negative,
@@ -242,6 +295,17 @@ _TABLE: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
     exp.Between: _between,
     exp.In: _in,
     exp.Like: _like,
+    exp.ILike: _like,
+    exp.RegexpLike: _matches,
+    exp.Bracket: _item,
+    exp.Array: _array,
+    exp.BitwiseAnd: _bits("&"),
+    exp.BitwiseOr: _bits("|"),
+    exp.BitwiseXor: _bits("^"),
+    exp.BitwiseLeftShift: _bits("<<"),
+    exp.BitwiseRightShift: _bits(">>"),
+    exp.BitwiseNot: _one(partial(SIGNS["~"].build, "~")),
+    exp.Transform: _transform,
     exp.Escape: _escape,
     exp.Case: _case,
     exp.If: _if,

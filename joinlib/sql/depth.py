@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 from sqlglot import exp
@@ -47,7 +48,7 @@ def with_room(work: Callable[[], T]) -> T:
         sys.setrecursionlimit(max(frames, _FRAMES))
         try:
             with ThreadPoolExecutor(1) as pool:
-                return pool.submit(work).result()
+                return pool.submit(copy_context().run, work).result()
         except RecursionError as error:
             raise SqlError(_TOO_DEEP, 1, 1) from error
         finally:

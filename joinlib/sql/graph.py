@@ -7,6 +7,7 @@ from typing import Literal
 import pyarrow as pa
 
 from joinlib.expr import Expr, ref
+from joinlib.expr.behind import Rising
 from joinlib.expr.bound import Bound
 from joinlib.model.grouping import Grouping
 
@@ -28,6 +29,14 @@ class Table:
     behind_us: int = (
         0  # how far behind the watermark its event time may be: it is made by a part of the query
     )
+    rising: tuple[Rising, ...] = ()  # columns that follow an event time, its own among them
+
+    @property
+    def times(self) -> dict[str, Rising]:
+        """The columns that are or follow an event time, by name."""
+        if not self.rising and self.time is not None:
+            return {self.time: Rising(self.time, self.behind_us, "")}
+        return {rising.column: rising for rising in self.rising}
 
 
 @dataclass(frozen=True)

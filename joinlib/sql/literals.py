@@ -112,7 +112,7 @@ def _span(text: str, first: str, last: str) -> Expr:
 _TYPES = {
     "TINYINT": t.TINYINT, "SMALLINT": t.SMALLINT, "INT": t.INT, "BIGINT": t.BIGINT, "FLOAT": t.FLOAT,
     "DOUBLE": t.DOUBLE, "BOOLEAN": t.BOOLEAN, "TEXT": t.STRING, "DATE": t.DATE, "TIMESTAMPTZ": t.TIMESTAMP,
-    "TIMESTAMPLTZ": t.TIMESTAMP, "TIMESTAMP": t.TIMESTAMP, "TIMESTAMPNTZ": t.TIMESTAMP_NTZ,
+    "TIMESTAMPLTZ": t.TIMESTAMP, "TIMESTAMP": t.TIMESTAMP, "TIMESTAMPNTZ": t.TIMESTAMP_NTZ, "BINARY": t.BINARY,
 }  # fmt: skip
 
 
@@ -128,6 +128,11 @@ def type_of(node: exp.DataType) -> pa.DataType:
         if not (0 < sizes[0] <= t.MAX_PRECISION and 0 <= (sizes[1:] or [0])[0] <= sizes[0]):
             raise SpecError(f"DECIMAL{tuple(sizes)} is not a type: at most {t.MAX_PRECISION} digits")
         return pa.decimal128(sizes[0], (sizes[1:] or [0])[0])
+    if name in ("ARRAY", "MAP") and node.expressions:
+        inner = [type_of(e) for e in node.expressions]
+        return pa.list_(inner[0]) if name == "ARRAY" else pa.map_(*inner)
+    if name == "STRUCT" and node.expressions:
+        return pa.struct([pa.field(e.name, type_of(e.args["kind"])) for e in node.expressions])
     if name not in _TYPES or node.expressions:
         raise SpecError(f"CAST to {node.sql(dialect='spark')} is not supported")
     return _TYPES[name]

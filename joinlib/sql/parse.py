@@ -24,6 +24,7 @@ class Dialect(Spark):
 
     class Parser(ArgumentParser):
         STRICT_CAST = True
+        ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # array(1, 2)[0] is an element, not ARRAY[0]
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -49,7 +50,7 @@ def parse(sql: str) -> exp.Select:
     return found
 
 
-def parse_query(sql: str) -> exp.Select | exp.SetOperation:
+def parse_query(sql: str) -> exp.Select | exp.SetOperation | exp.Subquery:
     """Parse the text, which must be one query: SELECT, or several by UNION, INTERSECT, EXCEPT.
 
     Raises:
@@ -66,10 +67,10 @@ def parse_query(sql: str) -> exp.Select | exp.SetOperation:
         raise SqlError(f"the text cannot be read: {_token_error(sql)}", *_quote(sql)) from e
     if len(statements) != 1:
         raise SqlError(f"write one SELECT; there are {len(statements)} statements", 1, 1)
-    found = statements[0]
-    if not isinstance(found, exp.Select | exp.SetOperation | exp.Subquery):
-        raise SqlError(f"write one SELECT; {found.key.upper()} is not supported", 1, 1)
-    return found  # type: ignore[return-value]
+    query = statements[0]
+    if not isinstance(query, exp.Select | exp.SetOperation | exp.Subquery):
+        raise SqlError(f"write one SELECT; {query.key.upper()} is not supported", 1, 1)
+    return query
 
 
 def _token_error(sql: str) -> str:

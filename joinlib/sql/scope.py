@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from joinlib.errors import SqlError
+from joinlib.errors import SpecError, SqlError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
-from joinlib.expr.fields import field_of
+from joinlib.expr.nested import field as field_of
 from joinlib.spec.nearest import hint
 from joinlib.sql.graph import Scan
 from joinlib.sql.parse import place
@@ -91,17 +91,14 @@ def column_of(scan: Scan, name: str) -> Expr | None:
 
 def _fields(value: Expr, names: list[str], scope: Scope, at: exp.Expr) -> Expr:
     for name in names:
-        fields = (
-            [value.type.field(i).name for i in range(value.type.num_fields)]
-            if t.is_struct(value.type)
-            else None
-        )
-        if fields is None:
-            raise scope.error(f"{value.sql} is {t.name(value.type)}, it has no field {name}", at)
-        hit = next((f for f in fields if f.lower() == name.lower()), None)
-        if hit is None:
+        kind = value.type.value_type if t.is_list(value.type) else value.type
+        fields = [f.name for f in kind] if t.is_struct(kind) else []
+        if fields and name.lower() not in map(str.lower, fields):
             raise scope.error(f"{value.sql} has no field {name}{nearest(name, fields)}", at)
-        value = field_of(value, hit)
+        try:
+            value = field_of(value, name)
+        except SpecError as error:
+            raise scope.error(str(error), at) from error
     return value
 
 

@@ -40,7 +40,8 @@ def _named(item: exp.Expr, scope: Scope) -> list[Named]:
     if (columns := starred(item, scope)) is not None:
         return columns
     value = compile(item.unalias(), scope)
-    if value.type == t.NULL and not item.unalias().meta.get("void"):  # a UNION gives it its type
+    of_union = value.column is not None or item.unalias().meta.get("void")  # which gives it its type
+    if value.type == t.NULL and not of_union:
         raise scope.error("an output column has no type; write CAST(NULL AS ...)", item)
     if not (t.is_nested(value.type) or t.name(value.type) in t.NAMES or t.is_decimal(value.type)):
         raise scope.error(

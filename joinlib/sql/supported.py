@@ -14,10 +14,11 @@ from joinlib.sql.parse import place
 _TWO = (
     exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Mod, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE,
     exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Is, exp.Escape, exp.Extract, exp.Dot, exp.IntervalSpan,
+    exp.RegexpLike, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.Transform,
 )  # fmt: skip
 _ONE = (
     exp.From, exp.Where, exp.Having, exp.Paren, exp.Neg, exp.Not, exp.Exists, exp.All, exp.Any, exp.Var, exp.Boolean,
-    exp.DataTypeParam,
+    exp.DataTypeParam, exp.BitwiseNot, exp.HexString,
 )  # fmt: skip
 READ: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys(_TWO, frozenset(("this", "expression"))),
@@ -47,13 +48,18 @@ READ: dict[type[exp.Expr], frozenset[str]] = {
             exp.DPipe: "this expression safe",
             exp.Concat: "expressions safe coalesce",
             exp.Between: "this low high",
-            exp.In: "this expressions query",
+            exp.In: "this expressions query field",
             exp.Like: "this expression negate",
+            exp.ILike: "this expression negate",
+            exp.Bracket: "this expressions",
+            exp.Array: "expressions",
+            exp.Lambda: "this expressions",
+            exp.ColumnDef: "this kind",
             exp.Case: "this ifs default",
             exp.If: "this true false",
             exp.Anonymous: "this expressions",
             exp.Filter: "this expression",
-            exp.Trim: "this position",
+            exp.Trim: "this expression position",
         }.items()
     },
 }

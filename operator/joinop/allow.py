@@ -8,6 +8,7 @@ them back. An entry is a name, or a pattern in which `*` stands for any characte
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from joinlib.spec.kafka import KafkaConnection
@@ -25,6 +26,7 @@ class Allow:
     images: tuple[str, ...] = ()  # besides the default image in any version
     secrets: tuple[str, ...] = ANY  # that `env` and `volumes` may name
     hosts: tuple[str, ...] = ANY  # of databases and brokers
+    functions: tuple[str, ...] = ()  # modules in Python, whose code runs in the pods
 
     @staticmethod
     def of(values: dict[str, Any]) -> "Allow":
@@ -43,6 +45,11 @@ class Allow:
         yield from self._image(spec.image, default_image)
         for place, secret in _secrets(spec):
             yield from _unlisted(place, "Secret", secret, self.secrets, "secrets")
+        for name, function in spec.functions.items():
+            place, module = f"spec.functions.{name}", function.python.partition(":")[0]
+            yield from _unlisted(f"{place}.python", "module", module, self.functions, "functions")
+            if function.path not in (None, Path("/")):
+                yield f"{place}.path: modules of a job are those of its image; leave path out"
         if self.hosts != ANY:
             yield from self._hosts(spec)
 

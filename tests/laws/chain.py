@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from joinlib.model.watermark import Tick
 from joinlib.model.stage import Pipeline, Stage
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import Tick
 from tests.laws.harness import CALM, SMALL, Batch, Flow, Running, Trouble
 
 

@@ -19,11 +19,11 @@ from joinlib.engine.frames import project
 from joinlib.engine.splitter import with_numbers
 from joinlib.join.rows import Tuples
 from joinlib.join.unit import Blocks, UnitJoin
-from joinlib.model.watermark import Tick
 from joinlib.model.inputs import ORDINAL, WEIGHT, InputPlan
 from joinlib.model.stage import Stage
 from joinlib.model.time import NEVER
 from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import Tick
 from joinlib.route.biclique import BOTH, PROBE, Rules, routed
 from joinlib.route.split import block_schema, prepare, split
 from joinlib.state import segment

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from joinlib.join.order.orders import Orders
 from joinlib.join.order.policy import RULES
 from joinlib.join.order.watch import Watch
-from joinlib.model.watermark import Tick
 from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import Tick
 from joinlib.plan.build import build
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from joinlib.expr import ref
-from joinlib.model.watermark import Tick
 from joinlib.model.inputs import WEIGHT, InputPlan, StoredColumn
 from joinlib.model.over import Over
 from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import Tick
 from joinlib.over.unit import OverUnit
 from joinlib.route.split import prepare
 from joinlib.sql.graph import Table

@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from joinlib.model.watermark import Tick
 from joinlib.model.stage import Stage
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import Tick
 from joinlib.plan.build import build
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput

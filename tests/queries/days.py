@@ -52,7 +52,8 @@ def _of_years(hints: dict[str, list[Value]], random: Random) -> list[dt.date]:
         2001,
     ]
     moys = {m for m in hints.get("d_moy", []) if isinstance(m, int) and 1 <= m <= 12}
-    moys |= {q * 3 - 1 for q in hints.get("d_qoy", []) if isinstance(q, int)}
+    quarters = [q for q in hints.get("d_qoy", []) if isinstance(q, int)]
+    moys |= {q * 3 - 1 for near in quarters for q in (near - 1, near) if q > 0}  # `d_qoy < 4` as well
     moys = moys or set(random.sample(range(1, 12), 2))
     doms = [d for d in hints.get("d_dom", []) if isinstance(d, int)] or [2, 16]
     found = [

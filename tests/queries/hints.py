@@ -20,11 +20,18 @@ _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp
 
 def hints(text: str) -> dict[str, list[Value]]:
     """Of each column's name, lower case, the values next to it, in the order of the text."""
+    tree = sqlglot.parse_one(text, dialect="spark")
+    called = {
+        a.alias.lower(): a.this.name.lower()
+        for a in tree.find_all(exp.Alias)
+        if isinstance(a.this, exp.Column)
+    }
     found: dict[str, list[Value]] = defaultdict(list)
-    for compared in sqlglot.parse_one(text, dialect="spark").find_all(*_COMPARED):
+    for compared in tree.find_all(*_COMPARED):
         for column, value in _near(compared):
-            if value not in found[column]:
-                found[column].append(value)
+            for name in {column, called.get(column, column)}:
+                if value not in found[name]:
+                    found[name].append(value)
     return dict(found)
 
 

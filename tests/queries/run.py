@@ -36,8 +36,7 @@ def wrong(asked: Query, seed: int = 0, tuning: Tuning = SMALL) -> Iterator[str]:
         seen = Changelog(folder / "out")
         for batch in run.batches():
             seen.batch(batch, units_apart=False)
-            told = differences(expected(asked, _read(run, rows)), seen.answer)
-            if told:
+            if told := differences(expected(asked, _read(run, rows)), seen.answer):
                 yield f"batch {batch}: {told}"
         if run.batch < TENTHS:
             yield f"{run.batch} batches for {TENTHS}"

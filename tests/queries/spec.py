@@ -22,17 +22,21 @@ def write(data: Data, folder: Path) -> None:
             pq.write_table(rows, folder / name / f"{number:03d}.parquet")
 
 
-def document(query: Query, folder: Path, units: int = 2, mode: str = "changelog") -> StreamJoin:
-    """One file of each table a batch; results as changes."""
+def content(query: Query, units: int = 2) -> dict[str, Any]:
+    """The spec as a file has it: one file of each table a batch; results as changes."""
     spec = {
         "sql": query.streamed,
         "inputs": {name: _input(query.benchmark, name) for name in query.tables},
-        "output": {"mode": mode, "files": {"path": "out"}},
+        "output": {"mode": "changelog", "files": {"path": "out"}},
         "checkpoint": {"path": "checkpoint", "sync": False},
         "join": {"units": units},
     }
-    head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "query"}}
-    return parse(orjson.dumps({**head, "spec": spec}).decode(), f"{query.title}.yaml", folder)
+    return {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "query"}, "spec": spec}
+
+
+def document(query: Query, folder: Path) -> StreamJoin:
+    """The same, read."""
+    return parse(orjson.dumps(content(query)).decode(), f"{query.title}.yaml", folder)
 
 
 def _input(benchmark: str, name: str) -> dict[str, Any]:

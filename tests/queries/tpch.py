@@ -46,12 +46,18 @@ def rows(hints: dict[str, list[Value]], shape: Shape) -> dict[str, list[Row]]:
 
 def _dates(draw: Draw, row: Row) -> Row:
     """An order comes, is shipped and received within weeks; some late."""
-    shipped = row["l_shipdate"]
-    if not isinstance(shipped, dt.date):
+    known = "l_receiptdate" if "l_receiptdate" in draw.hints else "l_shipdate"
+    day = row[known]
+    if not isinstance(day, dt.date):
         return {}
-    days = [dt.timedelta(days=draw.random.randint(-15, 30)) for _ in range(2)]
-    received = row["l_receiptdate"] if draw.random.random() < 0.5 else shipped + days[1]
-    return {"l_commitdate": shipped + days[0], "l_receiptdate": received}
+    near = {name: day + dt.timedelta(days=draw.random.randint(*span)) for name, span in _NEAR[known].items()}
+    return near | ({"l_receiptdate": row["l_receiptdate"]} if draw.random.random() < 0.1 else {})
+
+
+_NEAR = {  # days from one date to the others
+    "l_shipdate": {"l_commitdate": (-15, 30), "l_receiptdate": (-3, 30)},
+    "l_receiptdate": {"l_commitdate": (-25, 5), "l_shipdate": (-30, 0)},
+}
 
 
 def _row(draw: Draw, table: str, number: int, counts: dict[str, int]) -> Row:

@@ -113,7 +113,7 @@ public final class ChangesTables implements DynamicTableSourceFactory, DynamicTa
         }
     }
 
-    private static final class LastFirst implements FileEnumerator {
+    static final class LastFirst implements FileEnumerator {
         @Override
         public Collection<FileSourceSplit> enumerateSplits(Path[] paths, int desired) throws IOException {
             List<FileSourceSplit> splits =
@@ -123,7 +123,7 @@ public final class ChangesTables implements DynamicTableSourceFactory, DynamicTa
         }
     }
 
-    private record Counted() implements DynamicTableSink {
+    record Counted() implements DynamicTableSink {
         @Override
         public ChangelogMode getChangelogMode(ChangelogMode requested) {
             return requested;

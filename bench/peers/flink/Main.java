@@ -34,7 +34,7 @@ public final class Main {
 
     /**
      * Arguments: data folder, query, configuration file (key: value lines), rows per mark, limit in seconds, what rows are (none,
-     * retract or upsert), inputs.
+     * retract, upsert, or events), inputs.
      */
     public static void main(String[] args) throws Exception {
         Path data = Path.of(args[0]);
@@ -44,6 +44,10 @@ public final class Main {
         StreamTableEnvironment tables =
                 StreamTableEnvironment.create(flow, EnvironmentSettings.inStreamingMode());
         List<String> inputs = Arrays.asList(args).subList(6, args.length);
+        if (args[5].equals("events")) {
+            events(tables, args, inputs);
+            return;
+        }
         if (!args[5].equals("none")) {
             changes(tables, args, inputs);
             return;
@@ -87,6 +91,26 @@ public final class Main {
         long began = System.nanoTime();
         stopAfter(Long.parseLong(args[4]), began, Long.parseLong(args[3]));
         joined.insertInto(TableDescriptor.forConnector("bench").build()).execute().await();
+        System.out.println(outcome(began, System.nanoTime(), Long.parseLong(args[3]), false));
+    }
+
+    /** The inputs are events with times; what comes out may change. */
+    private static void events(StreamTableEnvironment tables, String[] args, List<String> inputs) throws Exception {
+        for (String name : inputs) {
+            Path folder = Path.of(args[0]).resolve(name);
+            tables.createTemporaryTable(
+                    name,
+                    TableDescriptor.forConnector("events")
+                            .schema(EventTables.schema(folder, "dateTime", "`dateTime` - INTERVAL '4' SECOND"))
+                            .option(ChangesTables.PATH, folder.toString())
+                            .option(ChangesTables.MARK, Long.valueOf(args[3]))
+                            .build());
+        }
+        Table asked = tables.sqlQuery(Files.readString(Path.of(args[1])));
+        System.err.println(asked.explain(ExplainDetail.CHANGELOG_MODE));
+        long began = System.nanoTime();
+        stopAfter(Long.parseLong(args[4]), began, Long.parseLong(args[3]));
+        asked.insertInto(TableDescriptor.forConnector("bench").build()).execute().await();
         System.out.println(outcome(began, System.nanoTime(), Long.parseLong(args[3]), false));
     }
 

@@ -1,6 +1,7 @@
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
@@ -11,9 +12,11 @@ import org.apache.flink.connector.file.src.util.ArrayResultIterator;
 import org.apache.flink.table.data.GenericRowData;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.data.StringData;
+import org.apache.flink.table.data.TimestampData;
 import org.apache.flink.table.runtime.typeutils.InternalTypeInfo;
 import org.apache.flink.table.types.logical.BigIntType;
 import org.apache.flink.table.types.logical.LogicalType;
+import org.apache.flink.table.types.logical.TimestampType;
 import org.apache.flink.table.types.logical.VarCharType;
 import org.apache.flink.types.RowKind;
 import org.apache.parquet.column.ColumnDescriptor;
@@ -25,11 +28,13 @@ import org.apache.parquet.io.LocalInputFile;
 import org.apache.parquet.io.api.Converter;
 import org.apache.parquet.io.api.GroupConverter;
 import org.apache.parquet.io.api.PrimitiveConverter;
+import org.apache.parquet.schema.LogicalTypeAnnotation.TimestampLogicalTypeAnnotation;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
+import org.apache.parquet.schema.Type;
 
 /**
- * Reads columns of BIGINT and STRING from the same parquet files as everybody, column by column, into Flink's own
+ * Reads columns of BIGINT, STRING and TIMESTAMP from the same parquet files as everybody, column by column, into Flink's own
  * internal rows: no conversion follows. The wheel brings no parquet format, so the jars that pyspark brings decode.
  *
  * <p>Where rows have kinds, the last column says which (`+I`, `-U`, ...) and is not part of the row.
@@ -51,15 +56,31 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
     private final Kinds kinds;
     private final LogicalType[] types;
     private final String[] names;
+    private final int[] wanted; // null: all
 
     /** Rows as `example`, one of the files, has them. */
     ParquetRows(Path example, long rowsPerMark, Kinds kinds) throws IOException {
         this.rowsPerMark = rowsPerMark;
         this.kinds = kinds;
+        List<ColumnDescriptor> columns = shown(columns(example), kinds);
+        this.types = columns.stream().map(ParquetRows::type).toArray(LogicalType[]::new);
+        this.names = columns.stream().map(column -> column.getPath()[0]).toArray(String[]::new);
+        this.wanted = null;
+    }
+
+    /** Inserts of these columns only, in that order: others are not decoded. */
+    ParquetRows(Path example, long rowsPerMark, int[] wanted) throws IOException {
+        this.rowsPerMark = rowsPerMark;
+        this.kinds = Kinds.NONE;
+        List<ColumnDescriptor> columns = columns(example);
+        this.types = Arrays.stream(wanted).mapToObj(at -> type(columns.get(at))).toArray(LogicalType[]::new);
+        this.names = Arrays.stream(wanted).mapToObj(at -> columns.get(at).getPath()[0]).toArray(String[]::new);
+        this.wanted = wanted;
+    }
+
+    static List<ColumnDescriptor> columns(Path example) throws IOException {
         try (ParquetFileReader file = ParquetFileReader.open(new LocalInputFile(example))) {
-            List<ColumnDescriptor> columns = shown(file.getFileMetaData().getSchema().getColumns(), kinds);
-            this.types = columns.stream().map(ParquetRows::type).toArray(LogicalType[]::new);
-            this.names = columns.stream().map(column -> column.getPath()[0]).toArray(String[]::new);
+            return file.getFileMetaData().getSchema().getColumns();
         }
     }
 
@@ -71,14 +92,21 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
         return kinds == Kinds.NONE ? columns : columns.subList(0, columns.size() - 1);
     }
 
-    private static LogicalType type(ColumnDescriptor column) {
+    static LogicalType type(ColumnDescriptor column) {
+        if (timed(column)) {
+            return new TimestampType(3);
+        }
         boolean text = column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BINARY;
         return text ? new VarCharType(VarCharType.MAX_LENGTH) : new BigIntType();
     }
 
+    private static boolean timed(ColumnDescriptor column) {
+        return column.getPrimitiveType().getLogicalTypeAnnotation() instanceof TimestampLogicalTypeAnnotation;
+    }
+
     @Override
     public Reader<RowData> createReader(Configuration config, FileSourceSplit split) throws IOException {
-        return new FileReader(new File(split.path().getPath()), rowsPerMark, kinds);
+        return new FileReader(new File(split.path().getPath()), rowsPerMark, kinds, wanted);
     }
 
     @Override
@@ -100,16 +128,29 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
         private final ParquetFileReader file;
         private final long rowsPerMark;
         private final List<ColumnDescriptor> columns;
+        private final MessageType schema;
         private final ColumnReader[] readers;
         private final Kinds kinds;
         private long rowsLeft; // of the row group at hand
 
-        FileReader(File path, long rowsPerMark, Kinds kinds) throws IOException {
+        FileReader(File path, long rowsPerMark, Kinds kinds, int[] wanted) throws IOException {
             this.file = ParquetFileReader.open(new LocalInputFile(path.toPath()));
             this.rowsPerMark = rowsPerMark;
             this.kinds = kinds;
-            this.columns = file.getFileMetaData().getSchema().getColumns();
+            MessageType whole = file.getFileMetaData().getSchema();
+            this.columns = wanted == null ? whole.getColumns() : chosen(whole.getColumns(), wanted);
+            this.schema = wanted == null ? whole : some(whole, wanted);
+            file.setRequestedSchema(schema);
             this.readers = new ColumnReader[columns.size()];
+        }
+
+        private static MessageType some(MessageType whole, int[] wanted) {
+            Type[] fields = Arrays.stream(wanted).mapToObj(whole::getType).toArray(Type[]::new);
+            return new MessageType(whole.getName(), fields);
+        }
+
+        private static List<ColumnDescriptor> chosen(List<ColumnDescriptor> all, int[] wanted) {
+            return Arrays.stream(wanted).mapToObj(all::get).toList();
         }
 
         @Override
@@ -163,6 +204,9 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
             if (reader.getCurrentDefinitionLevel() < column.getMaxDefinitionLevel()) {
                 return null;
             }
+            if (timed(column)) {
+                return TimestampData.fromEpochMillis(reader.getLong() / 1000);
+            }
             return column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BINARY
                     ? StringData.fromBytes(reader.getBinary().getBytes())
                     : (Object) reader.getLong();
@@ -173,7 +217,6 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
             if (pages == null) {
                 return false;
             }
-            MessageType schema = file.getFileMetaData().getSchema();
             String writer = file.getFileMetaData().getCreatedBy();
             ColumnReadStoreImpl store = new ColumnReadStoreImpl(pages, new NoConverter(), schema, writer);
             for (int field = 0; field < readers.length; field++) {

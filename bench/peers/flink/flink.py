@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
@@ -121,15 +122,40 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         str(given.batch_rows),
         str(args.limit),
         args.changes,
-        *given.inputs,
+        *(args.inputs or given.inputs),
     ]
+    largest = Largest(args.work / "checkpoints") if args.measure_state else None
     ended = subprocess.run(program, stdout=subprocess.PIPE, text=True, check=False)
     if ended.returncode:
         raise SystemExit(f"flink: java ended with exit code {ended.returncode}; what it said is above")
     measured = json.loads(ended.stdout.splitlines()[-1])
     first = measured.pop("first_result_millis") / 1000 - launched
     notes = f"Flink {VERSION}, heap {args.memory}, checkpoints {args.checkpoint or 'none'}"
-    return {"system": f"flink-{args.state}", **measured, "seconds_first_result": first, "notes": notes}
+    told = {"system": f"flink-{args.state}", **measured, "seconds_first_result": first, "notes": notes}
+    return told | ({"checkpoint_mb": largest.stop() / 1e6} if largest else {})
+
+
+class Largest:
+    """The most bytes that a folder has held: what Flink's checkpoints take, which it removes at the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._bytes, self._stop = folder, 0, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> int:
+        """Those bytes."""
+        self._stop.set()
+        self._thread.join()
+        return self._bytes
+
+    def _look(self) -> None:
+        while not self._stop.wait(1.0):
+            try:
+                sizes = [file.stat().st_size for file in self._folder.rglob("*") if file.is_file()]
+            except OSError:  # removed meanwhile
+                continue
+            self._bytes = max(self._bytes, sum(sizes))
 
 
 def main() -> None:
@@ -143,10 +169,11 @@ def main() -> None:
     )
     parser.add_argument(
         "--changes",
-        choices=("none", "retract", "upsert"),
+        choices=("none", "retract", "upsert", "events"),
         default="none",
-        help="what rows are: the last column says it, or all are inserts; upsert: of the key v",
+        help="what rows are: the last column says it, or all are inserts; upsert: of the key v; events: inserts with a time",
     )
+    parser.add_argument("--inputs", nargs="*", help="those that the query reads; default: all")
     parser.add_argument("--limit", type=int, default=86400, help="seconds until the query is stopped")
     parser.add_argument("--out", type=Path, help="write the outcome here as well")
     parser.add_argument(
@@ -156,6 +183,9 @@ def main() -> None:
     parser.add_argument("--managed", default="2g", help="memory that RocksDB may use beside the heap")
     parser.add_argument("--mini-batch", type=int, default=0, help="rows of Flink's mini batches; 0: none")
     parser.add_argument("--checkpoint", default="", help="interval of checkpoints, as '5 s'; empty: none")
+    parser.add_argument(
+        "--measure-state", action="store_true", help="tell the size of the largest checkpoints"
+    )
     args = parser.parse_args()
     try:
         line = json.dumps(run(args))

@@ -2,7 +2,7 @@
 
     SELECT a.x, b.y FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.at >= b.at
     SELECT d.x, d.y FROM (
-        SELECT u.x AS x, last_value(u.y) FILTER (WHERE u.right) OVER (PARTITION BY u.k ORDER BY u.at, u.right DESC ROWS ...) AS y
+        SELECT u.x AS x, last_value(u.y) FILTER (WHERE u.right) OVER (PARTITION BY u.k ORDER BY u.at, u.right DESC) AS y
         FROM (SELECT a.x AS x, NULL AS y, a.k AS k, a.at AS at, FALSE AS right FROM a
               UNION ALL SELECT NULL, b.y, b.k, b.at, TRUE FROM b WHERE b.k IS NOT NULL AND b.at IS NOT NULL) u
         QUALIFY NOT u.right) d
@@ -14,12 +14,12 @@ one time it is the last by all their columns.
 
 from dataclasses import dataclass, field
 
-from joinlib.sql.rewrite.names import Names
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.asof_syntax import LAST_OF_USING, MARK, MATCH
-from joinlib.sql.rewrite.below import above, columns, left_of, read_of, taken
+from joinlib.sql.rewrite.below import Values, above, columns, left_of, read_of, taken
+from joinlib.sql.rewrite.names import Names
 from joinlib.sql.supported import written
 
 _MIRROR = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.LT: exp.GT}
@@ -66,7 +66,7 @@ def _join(select: exp.Select, join: exp.Join, at: int, names: Names) -> None:
     both = _union(ones, join.this, found, named, len(mine))
     alias, below = names.fresh("d"), names.fresh("u")
     over = _over(both, below, found, named, len(mine), outer)
-    values = {old: trees.column(alias, named[old]) for old in (*mine, *theirs)}
+    values: Values = {old: trees.column(alias, named[old]) for old in (*mine, *theirs)}
     conditions = [*found.after, *(found.left if outer else [])]
     conditions = [trees.with_columns(exp.Paren(this=c.copy()), values) for c in conditions]
     if outer and conditions:

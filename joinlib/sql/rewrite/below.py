@@ -1,16 +1,17 @@
 """Moves what a query reads into a derived table below it.
 
-    SELECT f(a.x) FROM a JOIN b ON ... JOIN c ON ...    SELECT f(d.x) FROM (SELECT a.x AS x FROM a JOIN b ON ...) d JOIN c ON ...
+    SELECT f(a.x) FROM a JOIN b ON ... JOIN c ON ...
+    SELECT f(d.x) FROM (SELECT a.x AS x FROM a JOIN b ON ...) d JOIN c ON ...
 
 Only columns that are read above are handed on. Queries are resolved.
 """
 
 from collections.abc import Iterable
 
-from joinlib.sql.rewrite.names import unique
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.names import unique
 
 Values = dict[tuple[str, str], exp.Expr]  # what columns (alias, name) have become
 

@@ -8,12 +8,14 @@ from joinlib.sql.rewrite.common import factored
 from joinlib.sql.rewrite.grouping_sets import one_group
 from joinlib.sql.rewrite.inline import inlined
 from joinlib.sql.rewrite.laterals import joined_laterals, views_below
-from joinlib.sql.rewrite.layers import distinct_above, groups_below, windows_below
+from joinlib.sql.rewrite.layers import distinct_above, groups_below
 from joinlib.sql.rewrite.limits import limited
 from joinlib.sql.rewrite.names import Names
 from joinlib.sql.rewrite.numbered import numbered
+from joinlib.sql.rewrite.prune import pruned
 from joinlib.sql.rewrite.sets import as_groups, flat
 from joinlib.sql.rewrite.subqueries import without_subqueries
+from joinlib.sql.rewrite.windows import windows_below
 
 
 class Cutter:
@@ -29,7 +31,7 @@ class Cutter:
         name = self.rows(query, "", final=True)
         if not self.made or self.made[-1].name != name:
             raise AssertionError("the last block is the result")
-        return tuple(self.made)
+        return pruned(tuple(self.made))
 
     def rows(self, query: trees.Query, title: str, final: bool = False) -> str:
         """Make the blocks of a query; return the name of the table that has its rows."""
@@ -54,11 +56,10 @@ class Cutter:
             raise names.error("there is no FROM: a query of constants alone is not supported", select)
         select = limited(select, names)
         self._definitions_once(select)
-        select = distinct_above(select, names)
+        select = one_group(distinct_above(select, names), names)
         select = numbered(factored(inlined(select)), names)
         select = joined_laterals(select, names)
         select = inlined(select)
-        select = one_group(select, names)
         select = views_below(select, names)
         if trees.is_grouped(select) and (trees.has_windows(select) or _late_subqueries(select)):
             return self.rewritten(groups_below(select, names))

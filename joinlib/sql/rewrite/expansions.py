@@ -7,11 +7,11 @@
 Law: the same rows, as a bag.
 """
 
-from joinlib.sql.rewrite.names import Names
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.below import above, columns, items, left_of, read_of, taken, values
+from joinlib.sql.rewrite.names import Names
 
 
 def expansions(select: exp.Select, names: Names) -> exp.Select:

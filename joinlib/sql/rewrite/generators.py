@@ -22,8 +22,8 @@ def generators(select: exp.Select, text: Text) -> exp.Select:
     """Rewrite the generators of one SELECT, without its subqueries, in place; return it."""
     for join in select.args.get("joins") or []:
         _joined(join, text)
-    for lateral in select.args.get("laterals") or []:
-        _view(lateral, text)
+    for number, lateral in enumerate(select.args.get("laterals") or []):
+        _view(lateral, number, text)
     _selected(select, text)
     return select
 
@@ -122,7 +122,7 @@ def _lateral(
     return made
 
 
-def _view(lateral: exp.Lateral, text: Text) -> None:
+def _view(lateral: exp.Lateral, number: int, text: Text) -> None:
     """Check a LATERAL VIEW; write `_outer` as OUTER, and name its columns."""
     name = _name(lateral.this)
     if name not in NAMES:
@@ -136,11 +136,11 @@ def _view(lateral: exp.Lateral, text: Text) -> None:
         lateral.set("outer", True)
     alias = lateral.args.get("alias")
     if alias is not None and not alias.name:
-        alias.set("this", exp.to_identifier("$view", quoted=True))
+        alias.set("this", exp.to_identifier(f"$view{number}", quoted=True))
     if alias is None or not alias.args.get("columns"):
         if plain not in _DEFAULT:
             text.refuse(f"write the names of the columns: LATERAL VIEW {plain}(...) t AS a, b", lateral.this)
-        name_ = alias.name if alias is not None else "$view"
+        name_ = alias.name if alias is not None else f"$view{number}"
         columns = [exp.to_identifier(c) for c in _DEFAULT[plain]]
         lateral.set("alias", exp.TableAlias(this=exp.to_identifier(name_, quoted=True), columns=columns))
 
@@ -150,7 +150,7 @@ def _selected(select: exp.Select, text: Text) -> None:
     found = [i for i in select.expressions if _name(_unnamed(i)) in NAMES]
     for item in found:
         call = _unnamed(item)
-        if select.args.get("group") or select.args.get("distinct") or select.args.get("having"):
+        if select.args.get("group") or select.args.get("having"):
             text.refuse(
                 f"{call.name} stands beside groups; write it in a query around them: SELECT {call.name}(x) FROM (...)",
                 call,

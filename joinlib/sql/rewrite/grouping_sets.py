@@ -40,7 +40,7 @@ def group_keys(group: exp.Group) -> list[Keys]:
 
 def _sets(group: exp.Group) -> list[Keys]:
     parts = [_of(e) for e in group.expressions]
-    plain = [e for e in group.expressions]
+    plain = list(group.expressions)
     for name in ("rollup", "cube", "grouping_sets"):
         for node in group.args.get(name) or []:
             if node.expressions:
@@ -87,7 +87,9 @@ class _Expanded:
         bits = [sum(1 << i for i, k in enumerate(reversed(keys)) if trees.text(k) not in t) for t in texts]
         self.gids = bits
         self.marks = bits if len(set(bits)) == len(bits) else list(range(len(bits)))
-        self.within = {trees.text(k): [m for m, t in zip(self.marks, texts) if trees.text(k) in t] for k in keys}
+        self.within = {
+            trees.text(k): [m for m, t in zip(self.marks, texts) if trees.text(k) in t] for k in keys
+        }
         self.taken: set[str] = set()
         self.exported: dict[str, str] = {}
         self.base = exp.Select()

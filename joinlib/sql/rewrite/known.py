@@ -69,6 +69,9 @@ class Known:
         """Resolve what FROM or JOIN names; return it with an alias of its own."""
         if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
             return self._lateral(node)
+        if isinstance(node, exp.Lateral):
+            self.lateral_view(node)
+            return node
         if isinstance(node, exp.Values):
             from joinlib.sql.rewrite.names import values
 
@@ -128,9 +131,8 @@ class Known:
 
     def _subquery(self, node: exp.Subquery) -> exp.Expr:
         inner = node.this
-        if isinstance(inner, exp.Table):
-            if not node.alias:
-                return self.source(inner)
+        if isinstance(inner, exp.Table) and not node.alias:
+            return self.source(inner)
         context = Known(self.names, self.outer, dict(self.ctes))  # its siblings cannot be named
         query = self.names.query(inner, context)
         columns = node.alias_column_names
@@ -173,7 +175,7 @@ class Known:
             if len(columns) != len(rows.columns):
                 raise self.names.error(f"{name}: {len(columns)} names for {len(rows.columns)} columns", at)
             rows = Rows(tuple(columns))
-        wanted = name[1:] if name.startswith("$") else name
+        wanted = name.removeprefix("$")
         alias = self.names.fresh(wanted)
         self.names.titles[alias] = name
         self.sources[name.lower()] = Source(alias, rows)
@@ -200,7 +202,9 @@ class Known:
     # JOIN
 
     def _join(self, join: exp.Join) -> None:
-        left = Known(self.names, self.outer, self.ctes, dict(self.sources), dict(self.hidden), dict(self.merged))
+        left = Known(
+            self.names, self.outer, self.ctes, dict(self.sources), dict(self.hidden), dict(self.merged)
+        )
         before = set(self.sources)
         node = self.source(join.this)
         join.set("this", node)
@@ -336,9 +340,7 @@ class Known:
             return self.names.error(self.hidden[first.lower()], at)
         if len(names) > 1 and first.lower() in self.sources:
             source = self.sources[first.lower()]
-            return self.names.error(
-                f"{first} has no column {name}{nearest(name, source.rows.columns)}", at
-            )
+            return self.names.error(f"{first} has no column {name}{nearest(name, source.rows.columns)}", at)
         if len(names) > 1:
             return self.names.error(
                 f"{first} is not an input of this query{nearest(first, self._all_sources())}", at

@@ -64,10 +64,10 @@ def _around(select: exp.Select, keys: list[exp.Expr], names: Names) -> tuple[exp
     """Put a query below one that can count its rows; the keys become columns of it."""
     alias = names.fresh("q")
     outer = [i.alias for i in select.expressions]
-    known = {trees.text(i.this): i.alias for i in select.expressions}
+    known = {trees.text(trees.bare(i.this)): i.alias for i in select.expressions}
     made = []
     for key in keys:
-        words = trees.text(key.this.unnest())
+        words = trees.text(trees.bare(key.this))
         if words not in known and select.args.get("distinct"):
             raise names.error("ORDER BY of SELECT DISTINCT takes columns of its select list", key)
         if words not in known:

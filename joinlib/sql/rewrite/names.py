@@ -20,10 +20,20 @@ from joinlib.sql.rewrite.known import Known, Rows, nearest
 from joinlib.sql.supported import written
 
 NO_PARENTHESES = frozenset(
-    ("current_date", "current_timestamp", "current_time", "localtimestamp", "current_user", "current_timezone")
+    (
+        "current_date",
+        "current_timestamp",
+        "current_time",
+        "localtimestamp",
+        "current_user",
+        "current_timezone",
+    )
 )
 UNITS = frozenset(
-    "microsecond millisecond second minute hour day dayofyear week month quarter year".split()
+    (
+        *("microsecond", "millisecond", "second", "minute", "hour", "day", "dayofyear"),
+        *("week", "month", "quarter", "year"),
+    )
 )
 
 
@@ -44,7 +54,7 @@ class Names:
 
     sql: str
     tables: Mapping[str, tuple[str, ...]]  # names of columns by name of the table
-    views: Mapping[str, trees.Query]
+    views: Mapping[str, exp.Expr]
     aliases: set[str] = field(default_factory=set)
     definitions: dict[str, Definition] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)  # what the text calls an alias
@@ -90,7 +100,8 @@ class Names:
             above.set(name, node.args.get(name))
             node.set(name, None)
         below = node.this if isinstance(node, exp.Subquery) and not node.alias else node
-        above.set("from_", exp.From(this=trees.derived(below, self.fresh("u"))))
+        source = exp.Subquery(this=below, alias=exp.TableAlias(this=trees.identifier(self.fresh("u"))))
+        above.set("from_", exp.From(this=source))
         return above
 
     def _both(self, node: exp.SetOperation, outer: Known | None) -> trees.Query:
@@ -99,6 +110,8 @@ class Names:
         if one != two:
             word = node.key.upper()
             raise self.error(f"{word} takes queries of equally many columns: {one} and {two}", right)
+        for side in (left, right):
+            _void(side)
         node.set("this", left)
         node.set("expression", right)
         return node
@@ -181,7 +194,9 @@ class Names:
             if part := select.args.get(clause):
                 self._positions(part, select)
                 known.resolve(part, outputs, first=clause != "qualify")
-        return select
+        from joinlib.sql.rewrite.timed import timed
+
+        return timed(select, self)
 
     def _outputs(self, select: exp.Select, known: Known) -> None:
         """Expand stars, resolve the select list, and name its columns."""
@@ -191,8 +206,8 @@ class Names:
             if (columns := known.star(item)) is not None:
                 items += columns
                 continue
-            name = item.alias or (item.name if isinstance(item, exp.Column | exp.Dot) else "")
-            value = item.unalias()
+            value = trees.bare(item.unalias())
+            name = item.alias or (value.name if isinstance(value, exp.Column | exp.Dot) else "")
             name = name or (written(value) if select is self.top else f"_c{len(items) + 1}")
             box = exp.Paren(this=value.copy())
             known.resolve(box, earlier)
@@ -234,6 +249,14 @@ class Names:
             box = exp.Paren(this=select.expressions[at - 1].this.copy())
             box.meta["resolved"] = True
             literal.replace(box)
+
+
+def _void(side: trees.Query) -> None:
+    """Mark the NULLs that have their type from the other side."""
+    if isinstance(side, exp.Select):
+        for item in side.expressions:
+            if isinstance(trees.bare(item.this), exp.Null):
+                item.this.meta["void"] = True
 
 
 def unique(names: list[str]) -> list[str]:

@@ -55,7 +55,8 @@ def _moved(condition: exp.Expr | None, node: exp.Expr, query: exp.Select) -> exp
     """Move what can be moved; return the rest."""
     alias = trees.alias_of(node)
     numbers = {(alias, i.alias): i.this for i in query.expressions if trees.windows(i)}
-    kept, moved = [], []
+    kept: list[exp.Expr] = []
+    moved: list[exp.Expr] = []
     for part in trees.ands(condition):
         read = [(trees.owner(c), trees.name_of(c)) for c in trees.columns_in(part)]
         mine = bool(read) and all(c in numbers for c in read) and not trees.subqueries(part)

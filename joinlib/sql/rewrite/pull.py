@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.common import factored
 from joinlib.sql.rewrite.limits import limited
 from joinlib.sql.rewrite.names import Names
 
@@ -60,7 +61,7 @@ def _single(query: trees.Query) -> bool:
 
 class _Pull:
     def __init__(self, query: exp.Select, names: Names) -> None:
-        self.query, self.names = query, names
+        self.query, self.names = factored(query), names
         self.alias = names.fresh("s")
         self.own = set(trees.sources(query))
         self.exported: dict[str, str] = {}
@@ -86,7 +87,7 @@ class _Pull:
         keys = [self.exported[trees.text(p[0])] for p in pairs if p and trees.text(p[0]) in self.exported]
         self.query.set("order", None)
         self._select()
-        equal = all(p is not None for p in pairs)
+        equal, keys = all(p is not None for p in pairs), list(dict.fromkeys(keys))
         return Pulled(self.query, self.alias, on, values, keys, equal=equal)
 
     def _by_equalities(self, outside: list[exp.Expr], grouped: bool) -> Pulled:
@@ -112,12 +113,14 @@ class _Pull:
         if grouped:
             group = query.args.get("group")
             more = list(group.expressions) if group else []
-            query.set("group", exp.Group(expressions=[k.copy() for k in keys] + more) if keys or more else None)
+            query.set(
+                "group", exp.Group(expressions=[k.copy() for k in keys] + more) if keys or more else None
+            )
         self._select()
         one = one or _number_one(query)
         limited(query, self.names)
         self._partition(keys)
-        names = [self.exported[trees.text(k)] for k in keys]
+        names = list(dict.fromkeys(self.exported[trees.text(k)] for k in keys))
         return Pulled(query, self.alias, on, values, names, one, self.counts, having)
 
     def _grouped_values(self, one: bool) -> tuple[list[exp.Expr], exp.Expr | None]:

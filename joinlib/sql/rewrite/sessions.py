@@ -1,17 +1,18 @@
 """Gives rows their sessions below the groups that ask for them.
 
     SELECT t.k, $session_start(t.at, gap), count(*) FROM t GROUP BY t.k, $session_start(t.at, gap)
-    SELECT d.k, d.start, count(*) FROM (SELECT t.k AS k, $session_start(t.at, gap) OVER (PARTITION BY t.k ORDER BY t.at) AS start
-                                        FROM t) d GROUP BY d.k, d.start
+    SELECT d.k, d.start, count(*) FROM (
+        SELECT t.k AS k, $session_start(t.at, gap) OVER (PARTITION BY t.k ORDER BY t.at) AS start FROM t) d
+    GROUP BY d.k, d.start
 
 Law: the sessions of a group are those of the rows with its other keys.
 """
 
-from joinlib.sql.rewrite.names import Names
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.below import above, columns, items, left_of, read_of, values
+from joinlib.sql.rewrite.names import Names
 
 _NAMES = ("$session_start", "$session_end")
 

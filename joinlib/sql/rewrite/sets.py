@@ -82,7 +82,11 @@ def _kept(query: exp.SetOperation, counts: list[exp.Anonymous]) -> exp.Expr:
 
 
 def _repeated(
-    grouped: exp.Select, query: exp.SetOperation, counts: list[exp.Anonymous], columns: list[str], names: Names
+    grouped: exp.Select,
+    query: exp.SetOperation,
+    counts: list[exp.Anonymous],
+    columns: list[str],
+    names: Names,
 ) -> exp.Select:
     """Return each group as often as it counts."""
     left, right = counts

@@ -1,6 +1,7 @@
 """The rewrites of time and lists that need no more than the syntax: they come before names are resolved."""
 
 from collections.abc import Collection, Mapping
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -10,10 +11,10 @@ from joinlib.sql.rewrite.lengths import Text
 from joinlib.sql.rewrite.window_calls import window_calls
 from joinlib.sql.rewrite.window_tables import window_table
 
+Tree = TypeVar("Tree", bound=exp.Expr)
 
-def spoken(
-    statement: exp.Expr, sql: str, times: Mapping[str, str | None], lookups: Collection[str] = ()
-) -> exp.Expr:
+
+def spoken(statement: Tree, sql: str, times: Mapping[str, str | None], lookups: Collection[str] = ()) -> Tree:
     """Rewrite all SELECTs of a statement in place; return it.
 
     times: the event-time column of each input; lookups: names of inputs that are tables.

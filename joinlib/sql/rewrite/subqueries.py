@@ -29,9 +29,10 @@ class _Subqueries:
 
     def done(self) -> exp.Select:
         self._on_to_where()
-        kept, tests = [], []
+        kept: list[exp.Expr] = []
+        tests: list[exp.Expr] = []
         for part in trees.where_of(self.select):
-            test = subquery_test(part) if trees.subqueries(part) else _set_test(part)
+            test = subquery_test(part) if trees.subqueries(part) else None
             if test is not None:
                 tests += self._test(test, part)
             else:
@@ -39,8 +40,8 @@ class _Subqueries:
         for item in self.select.expressions:
             item.set("this", self._value(item.this))
         for clause in ("group", "having", "qualify"):
-            if part := self.select.args.get(clause):
-                self._inside(part)
+            if (clauses := self.select.args.get(clause)) is not None:
+                self._inside(clauses)
         trees.set_where(self.select, [*kept, *tests])
         if self.joins:
             self.select.set("joins", [*(self.select.args.get("joins") or []), *self.joins])
@@ -64,19 +65,18 @@ class _Subqueries:
     # tests among the ANDs
 
     def _test(self, test: Test, part: exp.Expr) -> list[exp.Expr]:
-        query = test.query
+        query: trees.Query = test.query
         if test.value is None:
-            query = _no_list(query)
-            if query is None:
+            reduced = _no_list(query)
+            if reduced is None:
                 return [exp.Boolean(this=not test.negated)]
+            query = reduced
         elif _single_row(query):
             value = exp.Subquery(this=query)
             equal = exp.EQ(this=test.value.copy(), expression=value)
             return trees.ands(self._condition(exp.Not(this=equal) if test.negated else equal))
         if not _simple(query):
             query = self._simplified(query, test)
-            if query is None:
-                return []
         if test.value is None:
             made: exp.Expr = exp.Exists(this=query)
         else:
@@ -84,7 +84,7 @@ class _Subqueries:
         trees.placed(made, test.at)
         return [exp.Not(this=made) if test.negated else made]
 
-    def _simplified(self, query: trees.Query, test: Test) -> exp.Select | None:
+    def _simplified(self, query: trees.Query, test: Test) -> exp.Select:
         """The subquery as a SELECT of one derived table."""
         found = pulled(query, self.names)
         items: list[exp.Expr] = [trees.named(v, f"_v{i}") for i, v in enumerate(found.values)]
@@ -149,7 +149,9 @@ class _Subqueries:
         alias = self.names.fresh("s")
         name = trees.name_of(found.values[0])  # type: ignore[arg-type]
         items = [trees.named(trees.column(alias, k), k) for k in found.keys]
-        items.append(trees.named(trees.call("any_value", trees.column(alias, name)), self._free(name, found.keys)))
+        items.append(
+            trees.named(trees.call("any_value", trees.column(alias, name)), self._free(name, found.keys))
+        )
         query = exp.Select(expressions=items).from_(trees.derived(found.query, alias), copy=False)
         if found.keys:
             query.set("group", exp.Group(expressions=[trees.column(alias, k) for k in found.keys]))
@@ -271,11 +273,15 @@ class _Subqueries:
         alias = self.names.fresh("q")
         name = trees.output_names(query)[0]
         if trees.outer_columns(query):
-            raise self.names.error("ALL and ANY of a subquery that reads the query around it are not supported", node)
+            raise self.names.error(
+                "ALL and ANY of a subquery that reads the query around it are not supported", node
+            )
         values = [trees.call("count", exp.Star()), trees.call("count", trees.column(alias, name))]
         values.append(trees.call(extreme, trees.column(alias, name)))
         items = [trees.named(v, f"_n{i}") for i, v in enumerate(values)]
-        found = pulled(exp.Select(expressions=items).from_(trees.derived(query, alias), copy=False), self.names)
+        found = pulled(
+            exp.Select(expressions=items).from_(trees.derived(query, alias), copy=False), self.names
+        )
         self._join(found, False)
         rows, known, value = found.values
         zero = trees.number(0)
@@ -316,10 +322,6 @@ def _moved(found: Pulled, alias: str) -> dict[tuple[str, str], exp.Expr]:
 def _tight(value: exp.Expr) -> exp.Expr:
     value = value.unnest().copy()
     return value if isinstance(value, exp.Column | exp.Literal | exp.Anonymous) else exp.Paren(this=value)
-
-
-def _set_test(part: exp.Expr) -> Test | None:
-    return None
 
 
 def _single_row(query: exp.Expr) -> bool:

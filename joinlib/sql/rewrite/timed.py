@@ -1,11 +1,11 @@
 """The rewrites of time and lists that need names resolved: of one SELECT, whose sources have been rewritten."""
 
-from joinlib.sql.rewrite.names import Names
 from sqlglot import exp
 
 from joinlib.sql.rewrite.asof import asof
 from joinlib.sql.rewrite.asof_syntax import MARK
 from joinlib.sql.rewrite.expansions import expansions, is_expansion
+from joinlib.sql.rewrite.names import Names
 from joinlib.sql.rewrite.sessions import sessions
 
 

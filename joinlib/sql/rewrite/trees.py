@@ -66,7 +66,7 @@ def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
 
 
 def number(value: int) -> exp.Literal:
-    return exp.Literal.number(value)
+    return exp.Literal(this=str(value), is_string=False)
 
 
 def true() -> exp.Boolean:
@@ -219,8 +219,8 @@ def aggregates(node: exp.Expr) -> list[exp.Expr]:
             continue
         over = isinstance(part, exp.Window)
         passing = windowed and isinstance(part, exp.IgnoreNulls | exp.RespectNulls | exp.Filter)
-        for child in reversed(list(part.iter_expressions())):
-            todo.append((child, (over or passing) and child is part.this))
+        below = reversed(list(part.iter_expressions()))
+        todo += [(child, (over or passing) and child is part.this) for child in below]
     return found
 
 
@@ -266,7 +266,11 @@ def with_columns(node: exp.Expr, values: Mapping[tuple[str, str], exp.Expr]) -> 
     """Replace columns by values, also within subqueries; fields stay taken from them."""
 
     def change(part: exp.Expr) -> exp.Expr | None:
-        if not isinstance(part, exp.Column) or len(part.parts) < 2 or not isinstance(part.this, exp.Identifier):
+        if (
+            not isinstance(part, exp.Column)
+            or len(part.parts) < 2
+            or not isinstance(part.this, exp.Identifier)
+        ):
             return None
         value = values.get((owner(part), name_of(part)))
         if value is None:
@@ -287,7 +291,10 @@ def _with_fields(value: exp.Expr, fields: list[exp.Expr], like: exp.Expr) -> exp
     return made
 
 
-_TIGHT = (exp.Window, exp.Column, exp.Literal, exp.Anonymous, exp.Paren, exp.Null, exp.Boolean, exp.Cast, exp.Case, exp.Subquery)
+_TIGHT = (
+    *(exp.Window, exp.Column, exp.Literal, exp.Anonymous, exp.Paren, exp.Null, exp.Boolean),
+    *(exp.Cast, exp.Case, exp.Subquery),
+)
 
 
 def column_of(parts: list[exp.Expr]) -> exp.Column:
@@ -319,6 +326,13 @@ def plain_column(node: exp.Expr) -> exp.Column | None:
 def text(node: exp.Expr) -> str:
     """A text that is equal for equal expressions."""
     return node.sql(dialect="spark", normalize_functions=False, comments=False)
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """A value without the parentheses around it; a subquery keeps its own."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def is_value(node: exp.Expr) -> bool:

@@ -144,8 +144,10 @@ def _replace(node: exp.Expr, window: _Window, fields: list[str], text: Text) -> 
     is_item = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) and is_item:
         items = [exp.alias_(values[p].copy(), p) for p in ("start", "end")]
-        node.replace(items[0])
-        items[0].parent.set("expressions", items[1], index=items[0].index + 1, overwrite=False)
+        select = node.parent
+        assert select is not None
+        at = next(i for i, item in enumerate(select.expressions) if item is node)
+        select.set("expressions", [*select.expressions[:at], *items, *select.expressions[at + 1 :]])
         return
     if part and part not in values:
         text.refuse(f"{written(node)}: a window has the fields start and end", node)

@@ -42,7 +42,7 @@ def window_table(node: exp.Expr, text: Text) -> exp.Subquery | None:
         SqlError: if its arguments are not those of the function.
     """
     call = node.this if isinstance(node, exp.Table) else None
-    if _is(call, "TABLE") and len(call.expressions) == 1:
+    if call is not None and _is(call, "TABLE") and len(call.expressions) == 1:
         call = call.expressions[0]
     if not isinstance(call, exp.Anonymous) or str(call.name).upper() not in _ARGUMENTS:
         return None
@@ -176,7 +176,7 @@ def expanded(
     return select
 
 
-def _is(node: exp.Expr | None, name: str) -> bool:
+def _is(node: exp.Expr, name: str) -> bool:
     return isinstance(node, exp.Anonymous) and str(node.name).upper() == name.upper()
 
 

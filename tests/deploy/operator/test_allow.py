@@ -90,3 +90,13 @@ def test_lists_come_from_the_environment() -> None:
 
     assert config.allow == Allow(secrets=("a-*",))
     assert config.scrapers == ({"podSelector": {}},)
+
+
+def test_functions_are_those_that_are_listed() -> None:
+    """Their code runs in the pods, so there are none by default; a folder could be written by anybody."""
+    given = {"score": {"python": "scoring:score", "returns": "DOUBLE"}}
+    (said,) = problems(Allow(), functions=given)
+    assert said.startswith("spec.functions.score.python: module scoring is not allowed here (none)")
+    assert problems(Allow(functions=("scor*",)), functions=given) == []
+    (said,) = problems(Allow(functions=("*",)), functions={"score": {**given["score"], "path": "/data"}})
+    assert said == "spec.functions.score.path: modules of a job are those of its image; leave path out"

@@ -31,7 +31,7 @@ def _hashable(value: object) -> object:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-def rewritten(sql: str, tables: dict[str, pa.Table], time: str = "at") -> str:
+def rewritten(sql: str, tables: dict[str, pa.Table], time: str = "ts") -> str:
     """The blocks of a text as one text in DuckDB's dialect."""
     known = {n: Table(n, t.schema, time if time in t.schema.names else None) for n, t in tables.items()}
     return as_duckdb(blocks(sql, known))

@@ -9,11 +9,11 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from joinlib.expr import ref
-from joinlib.model.watermark import Tick
 from joinlib.model.grouping import AggregateCall, Function, Grouping, GroupKey
 from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import GroupStage
 from joinlib.model.time import ALWAYS, NEVER
+from joinlib.model.watermark import Tick
 from joinlib.sql.calls import result_type
 
 MONEY = pa.decimal128(6, 2)

@@ -225,7 +225,9 @@ def test_a_task_sends_the_rows_of_its_units_together(tmp_path: Path, monkeypatch
     """One frame and one block for each unit behind it, as long as it is no larger; else each unit would send its own."""
     bench, frames = Bench(tmp_path, PLAIN, False, SQL), Counter[int]()
     split, pipeline = Sender.split, bench.plan.pipeline
-    reads = {stage: plan.number for n in range(2) for stage, plan in pipeline.readers(n)}  # of the stage before
+    reads = {
+        stage: plan.number for n in range(2) for stage, plan in pipeline.readers(n)
+    }  # of the stage before
 
     def counting(self: Sender, number: int, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         if reads.get(self.number) == number:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from joinlib.model.watermark import Tick, advance, horizon
 from joinlib.model.time import ALWAYS, NEVER
+from joinlib.model.watermark import Tick, advance, horizon
 
 BOTH = [True, True]
 

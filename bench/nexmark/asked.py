@@ -1,0 +1,71 @@
+"""The queries that are compared, and how many rows are in their answers.
+
+Both systems are given the texts of `tests/queries/nexmark`; Flink wants two words in backticks.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import sqlglot
+
+TEXTS = Path(__file__).parents[2] / "tests" / "queries" / "nexmark"
+RESERVED = re.compile(r"\b(dateTime|final)\b")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One query."""
+
+    name: str
+    inputs: tuple[str, ...]
+    changing: bool  # is what was told taken back? Then results are told as a changelog
+    joins: bool = False
+
+    @property
+    def text(self) -> str:
+        """As a stream is asked."""
+        return re.sub("--.*\n", "", (TEXTS / f"{self.name}.sql").read_text())
+
+    @property
+    def for_flink(self) -> str:
+        """With its keywords quoted."""
+        return RESERVED.sub(r"`\1`", self.text)
+
+    @property
+    def for_duckdb(self) -> str:
+        """As DuckDB is asked for the answer."""
+        own = TEXTS / "duckdb" / f"{self.name}.sql"
+        return (
+            own.read_text() if own.exists() else sqlglot.transpile(self.text, read="spark", write="duckdb")[0]
+        )
+
+
+QUERIES = {
+    q.name: q
+    for q in (
+        Asked("q3", ("person", "auction"), changing=False, joins=True),
+        Asked("q4", ("auction", "bid"), changing=True, joins=True),
+        Asked("q5", ("bid",), changing=True),
+        Asked("q7", ("bid",), changing=True),
+        Asked("q8", ("person", "auction"), changing=False, joins=True),
+        Asked("q9", ("auction", "bid"), changing=True, joins=True),
+        Asked("q18", ("bid",), changing=True),
+        Asked("q20", ("auction", "bid"), changing=False, joins=True),
+    )
+}
+
+
+def answers(folder: Path, asked: Asked) -> int:
+    """Rows of the answer over the events of a folder, kept beside them."""
+    kept = folder / f"{asked.name}.json"
+    if not kept.exists():
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            for name in asked.inputs:
+                connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{folder}/{name}/*.parquet')")
+            rows = connection.sql(f"SELECT count(*) FROM ({asked.for_duckdb})").fetchall()
+        kept.write_text(json.dumps(rows[0][0]))
+    return int(json.loads(kept.read_text()))

@@ -1,0 +1,90 @@
+"""try_add, try_divide and the like: NULL where the computation has no value.
+
+Law: only the computation is tried; an argument that has no value is an error as ever.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from joinlib.errors import SpecError
+from joinlib.expr import Columns, Expr, Node, ref
+from joinlib.expr import types as t
+from joinlib.expr.arithmetic import arithmetic
+from joinlib.expr.nodes import Literal, Value, combine, constant, no_columns
+from joinlib.expr.time import is_interval, shift
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A computation over the columns "?0", "?1", ..., which are its arguments."""
+
+    arguments: tuple[Node, ...]
+    body: Expr
+
+    def evaluate(self, columns: Columns, rows: int) -> Value:
+        values = [_whole(node.evaluate(columns, rows), rows) for node in self.arguments]
+        return pa.chunked_array(self._tried(values, rows), self.body.type).combine_chunks()
+
+    def _tried(self, values: list[pa.Array], rows: int) -> list[pa.Array]:
+        """Compute; where that fails, compute each half, until the rows that fail are alone."""
+        try:
+            found = self.body.evaluate(lambda name: values[int(name[1:])], rows)
+            return [_whole(found, rows)]
+        except SpecError:
+            if rows == 1:
+                return [pa.nulls(1, self.body.type)]
+        half = rows // 2
+        first = self._tried([v.slice(0, half) for v in values], half)
+        return first + self._tried([v.slice(half) for v in values], rows - half)
+
+
+def _whole(value: Value, rows: int) -> pa.Array:
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value, rows)
+    return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+
+
+def attempt(name: str, build: Callable[..., Expr], *given: Expr) -> Expr:
+    """Build a call that gives NULL where `build` would raise."""
+    if any(is_interval(value) and not value.columns for value in given):
+        body = build(*given)  # an INTERVAL constant is part of the computation
+        node = Attempt(tuple(ref(c, t.NULL).node for c in body.columns), _renamed(body))
+        return combine(node, given, body.type, f"{name}({', '.join(v.sql for v in given)})")
+    places = [ref(f"?{number}", value.type) for number, value in enumerate(given)]
+    body = build(*places)
+    sql = f"{name}({', '.join(v.sql for v in given)})"
+    node = Attempt(tuple(v.node for v in given), body)
+    if all(isinstance(v.node, Literal) for v in given):
+        return constant(node.evaluate(no_columns, 1)[0], sql)
+    return combine(node, given, body.type, sql)
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A computation whose columns are arguments of another."""
+
+    body: Node
+    names: tuple[str, ...]
+
+    def evaluate(self, columns: Columns, rows: int) -> Value:
+        return self.body.evaluate(lambda name: columns(f"?{self.names.index(name)}"), rows)
+
+
+def _renamed(body: Expr) -> Expr:
+    return Expr(body.sql, body.columns, body.type, _Named(body.node, body.columns))
+
+
+def _sum(sign: str, left: Expr, right: Expr) -> Expr:
+    if any(t.is_time(e.type) or is_interval(e) for e in (left, right)):
+        return shift(sign, left, right)
+    return arithmetic(sign, left, right)
+
+
+_SIGNS = {"try_add": "+", "try_subtract": "-", "try_multiply": "*", "try_divide": "/", "try_mod": "%"}
+BUILT = {
+    name: partial(attempt, name, partial(_sum if sign in "+-" else arithmetic, sign))
+    for name, sign in _SIGNS.items()
+}

@@ -1,0 +1,52 @@
+"""Drops columns of blocks that no later block reads.
+
+Law: the last block returns the same rows, as a bag. Keys of groups stay, and what DISTINCT compares.
+"""
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.block import Block
+
+
+def pruned(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Return the blocks with the columns that are read; their queries are changed in place."""
+    read: dict[str, set[str]] = {b.name: set() for b in blocks}
+    *earlier, last = blocks
+    _collect(last, read)
+    found = [last]
+    for block in reversed(earlier):
+        found.append(_kept(block, read[block.name]))
+        _collect(found[-1], read)
+    return tuple(reversed(found))
+
+
+def _collect(block: Block, read: dict[str, set[str]]) -> None:
+    """Add the columns that a block reads of earlier ones."""
+    tables = {trees.alias_of(t): t.name for t in block.query.find_all(exp.Table)}
+    for column in trees.columns_in(block.query):
+        table = tables.get(trees.owner(column))
+        if table in read:
+            read[table].add(trees.name_of(column))
+
+
+def _kept(block: Block, read: set[str]) -> Block:
+    query = block.query
+    if query.args.get("distinct"):
+        return block
+    sides = list(query.find_all(exp.Select)) if block.kind == "union" else [query]
+    wanted = set(read)
+    if block.kind == "select" and (group := query.args.get("group")):
+        keys = {trees.text(trees.bare(k)) for k in group.expressions}
+        wanted |= {i.alias for i in query.expressions if trees.text(trees.bare(i.this)) in keys}
+    if qualify := query.args.get("qualify"):
+        wanted |= {c.name for c in qualify.find_all(exp.Column)}
+    first = trees.output_names(query)
+    places = [at for at, name in enumerate(first) if name in wanted] or [0]
+    for side in sides:
+        side.set("expressions", [side.expressions[at] for at in places])
+    if block.kind == "over" and not list(query.find_all(exp.Window)):
+        return replace(block, kind="map")
+    return block

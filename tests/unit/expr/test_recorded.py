@@ -1,0 +1,76 @@
+"""Every function has the values that Spark gave for edge values, NULLs and errors (see spark/record.py)."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from joinlib.errors import SpecError
+from joinlib.expr import types as t
+from tests.unit.expr.evaluate import expression
+from tests.unit.expr.spark.edges import ROWS, SCHEMA, table
+from tests.unit.expr.spark.values import plain_values
+
+CASES = Path(__file__).parent / "spark" / "cases"
+RECORDED = {
+    text: found
+    for path in sorted(CASES.glob("*.json"))
+    if path.stem != "examples"
+    for text, found in json.loads(path.read_text()).items()
+}
+ERROR = {"error": True}
+# expressions that are refused or differ, and why
+KNOWN: dict[str, str] = (
+    json.loads((CASES / "known.json").read_text()) if (CASES / "known.json").exists() else {}
+)
+
+
+def outcome(text: str, recorded: dict[str, Any]) -> tuple[str, list[Any]]:
+    """Evaluate an expression for the edges, all at once where no row fails; else row by row."""
+    found = expression(text, SCHEMA)
+    whole = ERROR not in recorded["values"]
+    if whole:
+        return t.spelled(found.type), _of(found, table())
+    values: list[Any] = []
+    for row in ROWS:
+        try:
+            values += _of(found, table([row]))
+        except SpecError:
+            values.append(ERROR)
+    return t.spelled(found.type), values
+
+
+def _of(found: Any, rows: pa.Table) -> list[Any]:
+    column = found.evaluate(lambda name: rows[name.removeprefix("o.")], rows.num_rows)
+    assert column.type == found.type
+    return plain_values(column)
+
+
+def alike(ours: Any, spark: Any) -> bool:
+    """Return whether two values are equal; doubles may differ in their last bits, as libraries do."""
+    if isinstance(ours, float) and isinstance(spark, float):
+        return ours == spark or math.isclose(ours, spark, rel_tol=4e-15) or (ours != ours and spark != spark)
+    if isinstance(ours, list) and isinstance(spark, list):
+        return len(ours) == len(spark) and all(map(alike, ours, spark))
+    if isinstance(ours, dict) and isinstance(spark, dict):
+        return list(ours) == list(spark) and all(map(alike, ours.values(), spark.values()))
+    return type(ours) is type(spark) and ours == spark
+
+
+@pytest.mark.parametrize("text", sorted(set(RECORDED) - set(KNOWN)))
+def test_as_spark(text: str) -> None:
+    """Type, values and errors are Spark's."""
+    recorded = RECORDED[text]
+
+    kind, values = outcome(text, recorded)
+
+    assert kind == recorded["type"]
+    different = [
+        (n, ours, spark)
+        for n, (ours, spark) in enumerate(zip(values, recorded["values"]))
+        if not alike(ours, spark)
+    ]
+    assert not different

@@ -73,8 +73,10 @@ def link(tree: Tree, unusable: list[str]) -> list[Linked]:
 
 def _constant(tree: Joined) -> Linked:
     """Return a class whose members are one constant, so that all rows meet."""
-    parts = [Linked({c.alias: ONE}, frozenset((ONE.sql,))) for c in tree.children if isinstance(c, Scan)]
-    assert len(parts) == len(tree.children), "joins below are stages of their own"
+    parts = [
+        Linked({c.alias: ONE}, frozenset((ONE.sql,))) if isinstance(c, Scan) else _constant(c)
+        for c in tree.children
+    ]
     members = {alias: e for part in parts for alias, e in part.members.items()}
     return Linked(members, frozenset((ONE.sql,)), tuple(parts))
 

@@ -66,14 +66,14 @@ class _Stages:
             found = tuple(self._finished(c) if i in ends else c for i, c in enumerate(children))
             if _classes(whole := replace(tree, children=found)):
                 return whole
-            if not all(isinstance(c, Scan) for c in found):
-                del self.done[before:]
-        return replace(tree, children=found, right="keyed", apart=None, single=True)
+            del self.done[before:]
+        met = tuple(c if _meets(c) else self._finished(c) for c in children)
+        return replace(tree, children=met, right="keyed", apart=None, single=True)
 
     def _inner(self, tree: Joined, parts: list[Tree]) -> Joined:
         clauses = tree.on
         while (group := _group(parts, clauses)) is None or len(group) < len(parts):
-            if group is None and all(isinstance(part, Scan) for part in parts):
+            if group is None and all(map(_meets, parts)):
                 return replace(tree, children=tuple(parts), on=clauses, single=True)
             if group is None:
                 parts = self._one_finished(parts)
@@ -89,7 +89,7 @@ class _Stages:
 
         More is known of a stage's rows than of an outer join's within a stage, so a key may then be found.
         """
-        at = next(i for i, p in enumerate(parts) if isinstance(p, Joined))
+        at = next(i for i, p in enumerate(parts) if not _meets(p))
         return [self._finished(p) if i == at else p for i, p in enumerate(parts)]
 
     def _finished(self, tree: Tree) -> Result:
@@ -97,6 +97,11 @@ class _Stages:
         number = len(self.done)
         self.done.append(tree)
         return Result(f"${number}", Table(f"$stage{number}", pa.schema([]), None), below=tree, stage=number)
+
+
+def _meets(tree: Tree) -> bool:
+    """Whether all rows of a tree can meet in one unit, without a stage of its own."""
+    return isinstance(tree, Scan) or tree.single
 
 
 def _group(parts: Sequence[Tree], clauses: Sequence[Clause]) -> list[int] | None:

@@ -155,7 +155,7 @@ TEXTS = {
 def test_same_rows(rewrite: str) -> None:
     judge = Judge()
     for sql in TEXTS[rewrite]:
-        assert differences(sql, judge, 12) == ""
+        assert differences(sql, judge, 8) == ""
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,13 @@ from joinlib.plan.changes import Mode, check_changes, static, upserted, with_key
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
-from joinlib.plan.source import Feed, SourceInput
+from joinlib.plan.source import Inflow, SourceInput
 from joinlib.plan.stages import joins
 from joinlib.sql import Query, Scan, analyse_stages
 from joinlib.sql.aggregate import check_append
 from joinlib.sql.blocks import Block, blocks
 from joinlib.sql.maps import map_of
+from joinlib.sql.notes import notes
 from joinlib.sql.over import over_of
 from joinlib.sql.parse import place
 
@@ -69,7 +70,7 @@ def pipeline(
     for part in parts[:-1]:
         made.known[part.name] = made.part(part)
     made.result(parts[-1])
-    found = Pipeline(tuple(made.stages))
+    found = Pipeline(tuple(made.stages), notes=notes(sql))
     check_changes(found, inputs, mode)
     return with_key(with_upserts(static(found), inputs), tuple(key), mode)
 
@@ -215,7 +216,7 @@ class _Planner:
         times: the columns that follow an event time; time: the one that is to be its event time, if that is known.
         """
         last, number = self.stages[-1], len(self.stages) - 1
-        feed = Feed(f"$stage{number}", last.schema, number, changes=last.changes, settled=settled)
+        feed = Inflow(f"$stage{number}", last.schema, number, changes=last.changes, settled=settled)
         own = () if last.changes else tuple(replace(r, family=f"s{number} {r.family}") for r in times)
         found = SourceInput(last.schema, changes=last.changes, rising=own, feeds=(feed,))
         return rising.with_time(found, time) if time is not None and own else rising.timed(found)

@@ -14,6 +14,7 @@ from joinlib.model.tuning import Tuning
 from tests.laws.product import Product
 from tests.laws.test_windows import COURSE, contents, document, events, expected
 
+NEVER = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 QUERIES = [
     "SELECT k, v, ts FROM a WHERE ts > {a} - INTERVAL 30 SECONDS",
     "SELECT k, count(*) AS n FROM a WHERE ts >= {a} - INTERVAL 30 SECONDS AND v > 1 GROUP BY k",
@@ -37,10 +38,8 @@ def test_rows_come_and_go(sql: str, tmp_path: Path) -> None:
         for name, files in given.items():
             rows = [row for part in files for row in part]
             read[name] = rows[: run.read(name)] if name in run.composer.inputs else []
-            highest = max(
-                (row[2] for row in read[name] if isinstance(row[2], dt.datetime)), default=dt.datetime.min
-            )
-            moment = highest.replace(tzinfo=None) - dt.timedelta(seconds=60) if read[name] else highest
+            highest = max((row[2] for row in read[name] if isinstance(row[2], dt.datetime)), default=NEVER)
+            moment = highest.replace(tzinfo=None) - dt.timedelta(seconds=60)
             now[name] = f"TIMESTAMP '{moment}'"
         assert contents(tmp_path) == expected(sql.format(**now), read)
 

@@ -10,6 +10,10 @@ import sqlglot
 from sqlglot import exp
 
 HERE = Path(__file__).parent
+DIVISOR = "cast(pmc AS DECIMAL(15, 4))"
+ADAPTED = {  # as long as no evening sale has come, the quotient is an error in Spark too
+    "tpcds-q90": (DIVISOR, f"nullif({DIVISOR}, 0)"),
+}
 BENCHMARKS = ("tpch", "tpcds", "nexmark", "patterns")
 
 
@@ -19,7 +23,14 @@ class Query:
 
     benchmark: str
     name: str  # q1, q14a, ...
-    text: str
+    official: str
+
+    @property
+    def text(self) -> str:
+        """The official text, but for what `ADAPTED` says."""
+        old, new = ADAPTED.get(self.title, ("", ""))
+        assert old in self.official
+        return self.official.replace(old, new) if old else self.official
 
     @property
     def title(self) -> str:

@@ -1,5 +1,7 @@
 """The queries, as texts: which there are, and which tables they are over."""
 
+import os
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -101,3 +103,13 @@ def _tables(benchmark: str, text: str) -> tuple[str, ...]:
     else:
         words = {t.name.lower() for t in sqlglot.parse_one(text, dialect="spark").find_all(exp.Table)}
     return tuple(name for name in schemas(benchmark) if name in words)
+
+
+def chosen(benchmark: str, count: int) -> list[Query]:
+    """So many of a benchmark, drawn by STREAMJOIN_QUERIES_SEED; all of them if STREAMJOIN_QUERIES=all."""
+    known = queries(benchmark)
+    if os.environ.get("STREAMJOIN_QUERIES") == "all":
+        return list(known)
+    seed = f"{os.environ.get('STREAMJOIN_QUERIES_SEED', '19')} {benchmark}"
+    picked = random.Random(seed).sample(known, count)
+    return [query for query in known if query in picked]

@@ -25,7 +25,7 @@ def test_every_example_is_valid_and_has_a_plan(manifest: Path) -> None:
     assert call("validate", manifest) == (0, f"{manifest}: valid\n", "")
     code, out, _ = call("plan", manifest)
     assert code == 0
-    assert "JOIN of" in out or " lookup" in out
+    assert "JOIN of" in out or " lookup" in out or "groups of" in out
     assert "Why" in out
 
 

@@ -7,11 +7,13 @@ So lists are sorted, and where several rows have the least y, min_by(x, y) is th
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.aggregate import statistics
 from joinlib.aggregate.bag import doubles, starts
 from joinlib.aggregate.exact import Sum
 from joinlib.arrays import I64
@@ -83,7 +85,30 @@ def computed(call: AggregateCall, of: Members) -> pa.Array:
         return _decoded(of.at(name, of.first + of.count - 1), call.type)
     if call.function in ("collect_list", "collect_set"):
         return _list(call, of)
-    return _percentiles(call, of)
+    if call.function == "percentile":
+        return _percentiles(call, of)
+    return _each(call, of)
+
+
+def _each(call: AggregateCall, of: Members) -> pa.Array:
+    """Compute from the values of each group, one after the other; NULL without values."""
+    columns = [_decoded(of.rows.column(name), kind).to_pylist() for name, kind in call.arguments]
+    found, weights = [], of.weights.tolist()
+    for first, count in zip(of.first.tolist(), of.count.tolist(), strict=True):
+        part = slice(first, first + count)
+        given = [*(values[part] for values in columns), weights[part]]
+        found.append(_of_group(call, given) if count else None)
+    return pa.array(found, call.type)
+
+
+def _of_group(call: AggregateCall, given: list[Any]) -> Any:
+    if not call.fractions:
+        return {**statistics.ONE, **statistics.PAIRS}[call.function](*given)
+    sorted_, weights = given
+    values = [statistics.nth(sorted_, weights, fraction) for fraction in call.fractions]
+    if call.function == "percentile_disc":
+        values = [float(value) for value in values]
+    return values if t.is_nested(call.type) else values[0]
 
 
 def _sums(of: Members) -> list[Sum]:

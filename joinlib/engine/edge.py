@@ -1,7 +1,7 @@
 """The way of rows to a stage that reads them, in a map task or in a task of an earlier stage.
 
-Edge        rows ─► prepared ─► split by unit ─► blocks            joins, window functions
-GroupEdge   rows ─► partials, one for each group, at the end ─► blocks
+Way        rows ─► prepared ─► split by unit ─► blocks            joins, window functions
+GroupWay   rows ─► partials, one for each group, at the end ─► blocks
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from joinlib.route.routers import Router
 from joinlib.route.split import prepare, projected
 
 
-class Edge:
+class Way:
     """Sends rows to a stage as they come. `plan` is the input as which the stage reads them."""
 
     def __init__(self, plan: InputPlan, sender: Sender, hash_bits: int) -> None:
@@ -35,7 +35,7 @@ class Edge:
         return iter(())
 
 
-class GroupEdge(Edge):
+class GroupWay(Way):
     """Sends one partial for each group of all rows, when there are no more."""
 
     def __init__(self, plan: InputPlan, sender: Sender, stage: GroupStage) -> None:
@@ -66,7 +66,7 @@ def senders(
     )
 
 
-def edge(pipeline: Pipeline, number: int, plan: InputPlan, sender: Sender, hash_bits: int) -> Edge:
+def edge(pipeline: Pipeline, number: int, plan: InputPlan, sender: Sender, hash_bits: int) -> Way:
     """Return the way to stage `number`."""
     stage = pipeline.stages[number]
-    return GroupEdge(plan, sender, stage) if isinstance(stage, GroupStage) else Edge(plan, sender, hash_bits)
+    return GroupWay(plan, sender, stage) if isinstance(stage, GroupStage) else Way(plan, sender, hash_bits)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.engine.edge import Edge
+from joinlib.engine.edge import Way
 from joinlib.model.inputs import ORDINAL
 from joinlib.model.time import NEVER
 from joinlib.model.watermark import Tick
@@ -14,7 +14,7 @@ from joinlib.model.watermark import Tick
 
 def exchange_rows(
     batches: Iterable[tuple[int, pa.RecordBatch]],
-    edges: Sequence[Edge],
+    edges: Sequence[Way],
     origin: int,
     bad: Callable[[], int] = lambda: 0,
 ) -> Iterator[pa.RecordBatch]:

@@ -62,7 +62,8 @@ def remainder(left: pa.Array, right: pa.Array) -> pa.Array:
     nulls = np.asarray(pc.or_(pc.is_null(left), pc.is_null(right)))
     dividend = np.where(nulls, 0, left.fill_null(0).to_numpy(zero_copy_only=False))
     divisor = np.where(nulls, 1, right.fill_null(1).to_numpy(zero_copy_only=False))
-    return pa.array(np.fmod(dividend, divisor), left.type, mask=nulls)
+    with np.errstate(invalid="ignore"):
+        return pa.array(np.fmod(dividend, divisor), left.type, mask=nulls)
 
 
 def minus(value: Expr) -> Expr:

@@ -8,21 +8,21 @@ MONTHS = (
     "December",
 )  # fmt: skip
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_CYCLE = 146_097  # 400 years have the same number of days, always
+CYCLE = 146_097  # 400 years have the same number of days, always
 _EPOCH, _START = date(1970, 1, 1), date(2000, 1, 1)
 
 
 def days_of(year: int, month: int, day: int) -> int | None:
     """Return the days since 1970; None for a date that is none."""
     try:  # Python's dates cover 1 to 9999, so the year is moved by cycles of 400
-        return (date(2000 + year % 400, month, day) - _EPOCH).days + (year // 400 - 5) * _CYCLE
+        return (date(2000 + year % 400, month, day) - _EPOCH).days + (year // 400 - 5) * CYCLE
     except ValueError:
         return None
 
 
 def civil(days: int) -> tuple[int, int, int]:
     """Return year, month and day."""
-    cycles, rest = divmod(days + (_EPOCH - _START).days, _CYCLE)
+    cycles, rest = divmod(days + (_EPOCH - _START).days, CYCLE)
     found = _START + timedelta(rest)
     return found.year + cycles * 400, found.month, found.day
 

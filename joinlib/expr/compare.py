@@ -12,8 +12,10 @@ from joinlib.errors import SpecError
 from joinlib.expr import Columns, Expr, Node
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
+from joinlib.expr.equality import compared
 from joinlib.expr.logic import Case, Junction, both, either
 from joinlib.expr.nodes import Call, Literal, Value, call, combine, constant, no_columns
+from joinlib.expr.rows import Rule, by_rows
 
 MIRROR = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
 _PLAIN = {
@@ -67,13 +69,27 @@ def compare(sign: str, left: Expr, right: Expr) -> Expr:
     if kind is None:
         raise SpecError(f"{sign} cannot compare {t.name(left.type)} with {t.name(right.type)}; add a CAST")
     if t.is_nested(kind):
-        raise SpecError(f"{sign} cannot compare values of type {t.name(kind)}; compare their fields")
+        return _nested(sign, left, right, kind, sql)
     kind = t.BOOLEAN if kind == t.NULL else kind
     operands = cast(left, kind).node, cast(right, kind).node
     node = Comparison(sign, left, right, operands)
     if all(isinstance(operand, Literal) for operand in operands):
         return constant(node.evaluate(no_columns, 1), sql)
     return combine(node, (left, right), t.BOOLEAN, sql)
+
+
+def _nested(sign: str, left: Expr, right: Expr, kind: pa.DataType, sql: str) -> Expr:
+    """Compare ARRAYs or STRUCTs. This is no `Comparison`: they are no keys."""
+    if t.is_map(kind):
+        raise SpecError(f"{sign} cannot compare values of type MAP; compare map_entries of them")
+    both_ = cast(left, kind), cast(right, kind)
+    if sign == "<=>":
+        return call(by_rows, both_, t.BOOLEAN, sql, Rule(_same_or_null, t.BOOLEAN, True))
+    return call(by_rows, both_, t.BOOLEAN, sql, Rule(compared, t.BOOLEAN, more=(sign,)))
+
+
+def _same_or_null(left: object, right: object) -> bool:
+    return compared(left, right, "<=>")
 
 
 def check(node: Node) -> None:
@@ -108,7 +124,7 @@ def one_of(value: Expr, options: list[Expr]) -> Expr:
     for option in options:
         kind = t.common(kind, option.type) or t.NULL
     constants = [o for o in options if isinstance(o.node, Literal)]
-    if len(constants) < len(options) or t.is_float(kind) or kind == t.NULL:
+    if len(constants) < len(options) or t.is_float(kind) or t.is_nested(kind) or kind == t.NULL:
         return _any([compare("=", value, option) for option in options])
     found = [cast(o, kind).node.evaluate(no_columns, 1) for o in constants]
     sql = f"({value.sql} IN ({', '.join(o.sql for o in options)}))"

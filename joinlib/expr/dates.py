@@ -5,6 +5,7 @@ Law: Spark's, in UTC; a DATE is a number of days, a TIMESTAMP one of microsecond
 
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from math import isfinite
 from zoneinfo import ZoneInfoNotFoundError
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from joinlib.expr.rows import NoValueError
 from joinlib.expr.signatures import Signature, row, row_call
 from joinlib.expr.text_values import shift
 from joinlib.expr.time import Interval
-from joinlib.expr.zones import zone_of
+from joinlib.expr.zones import near, zone_of
 
 _SECOND, _LIMIT = 1_000_000, 2**63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -130,7 +131,8 @@ def _ahead(micros: int, zone: str) -> int:
     if (found := shift(name, 0, 0)) is not None and not _is_region(name):
         return found
     try:
-        moment = (_EPOCH + timedelta(microseconds=micros)).astimezone(zone_of(name))
+        days, rest = divmod(micros, DAY_US)
+        moment = (_EPOCH + timedelta(near(days), microseconds=rest)).astimezone(zone_of(name))
     except (OverflowError, ValueError, OSError, ZoneInfoNotFoundError) as error:
         raise NoValueError(
             "there is no such time zone, or the time is outside the years 1 to 9999"
@@ -144,7 +146,7 @@ def to_utc(micros: int, zone: str) -> int:
     """Return when the clocks of a zone show this (to_utc_timestamp)."""
     found = shift(_named(zone), micros // DAY_US, micros % DAY_US // _SECOND)
     if found is None:
-        raise NoValueError("there is no such time zone, or the time is outside the years 1 to 9999")
+        raise NoValueError("there is no such time zone")
     return micros - found * _SECOND
 
 
@@ -200,8 +202,13 @@ def read_seconds(text: str, pattern: str = "yyyy-MM-dd HH:mm:ss") -> int:
     return read_moment(text, pattern) // _SECOND
 
 
-def seconds_of(micros: int, pattern: str = "") -> int:
+def seconds_of(micros: int) -> int:
     return micros // _SECOND
+
+
+def cut_seconds(micros: int) -> int:
+    """Return whole seconds, towards zero (unix_timestamp)."""
+    return micros // _SECOND if micros >= 0 else -(-micros // _SECOND)
 
 
 def millis_of(micros: int) -> int:
@@ -212,7 +219,11 @@ def same(number: int) -> int:
     return number
 
 
-def from_seconds(number: Decimal | float) -> int:
+def from_seconds(number: Decimal | float) -> int | None:
+    if isinstance(number, float):
+        if not isfinite(number):
+            return None
+        return min(max(int(number * _SECOND), -_LIMIT), _LIMIT - 1)
     micros = int(number * _SECOND)
     if not -_LIMIT <= micros < _LIMIT:
         raise NoValueError("overflow: a TIMESTAMP holds 290000 years")
@@ -294,7 +305,7 @@ def read_by(name: str, value: Expr, pattern: Expr | None = None) -> Expr:
 def unix_timestamp(name: str, value: Expr, pattern: Expr | None = None) -> Expr:
     """Build the whole seconds since 1970 of a time, or of text by a pattern."""
     if t.is_time(value.type):
-        return row(seconds_of, t.BIGINT, s.TIMESTAMP).build(name, value)
+        return row(cut_seconds, t.BIGINT, s.TIMESTAMP).build(name, value)
     takes = (s.STRING,) if pattern is None else (s.STRING, template)
     return row(read_seconds, t.BIGINT, *takes).build(name, value, *([] if pattern is None else [pattern]))
 

@@ -185,7 +185,6 @@ _READ: dict[str, Callable[[int], str]] = {
     "L": lambda n: _numeric(n) if n <= 2 else _NAMES[1] if n == 3 else _NAMES[0],
     "d": _numeric,
     "D": lambda n: rf"\d{{{n},3}}",
-    "E": lambda n: "|".join(w if n == 4 else w[:3] for w in WEEKDAYS),
     "a": lambda n: "AM|PM",
     "h": _numeric,
     "K": _numeric,
@@ -214,8 +213,9 @@ def _reader(pattern: str) -> re.Pattern[str]:
         elif piece.letter not in _READ:
             raise NoValueError(f"the letter {piece.letter} is not supported where a time is read")
         else:
-            number = seen[piece.letter] = seen.get(piece.letter, 0) + 1
-            out.append(f"(?P<{piece.letter}{number}>{_READ[piece.letter](piece.count)})")
+            key = "Y" if piece.letter == "y" and piece.count == 2 else piece.letter
+            number = seen[key] = seen.get(key, 0) + 1
+            out.append(f"(?P<{key}{number}>{_READ[piece.letter](piece.count)})")
     try:
         return re.compile("".join(out), re.IGNORECASE | re.ASCII)
     except re.error as error:
@@ -241,9 +241,7 @@ def _zone(name: str | None) -> str | None:
 
 
 def _date(got: dict[str, str]) -> int | None:
-    year = int(got.get("y", "1970"))
-    if len(got.get("y", "1970")) == 2:
-        year += 2000
+    year = 2000 + int(got["Y"]) if "Y" in got else int(got.get("y", "1970"))
     if "D" in got and "M" not in got:
         day = int(got["D"])
         first, after = days_of(year, 1, 1), days_of(year + 1, 1, 1)
@@ -253,10 +251,7 @@ def _date(got: dict[str, str]) -> int | None:
     month = got.get("M") or got.get("L") or "1"
     if not month.isdigit():
         month = str(1 + next(i for i, m in enumerate(MONTHS) if m[:3].lower() == month[:3].lower()))
-    days = days_of(year, int(month), int(got.get("d", "1")))
-    if days is not None and "E" in got and WEEKDAYS[(days + 3) % 7][:3].lower() != got["E"][:3].lower():
-        return None
-    return days
+    return days_of(year, int(month), int(got.get("d", "1")))
 
 
 def _time(got: dict[str, str]) -> int | None:

@@ -51,7 +51,8 @@ AGGREGATES = (
     "count_if", "any_value", "approx_count_distinct", "percentile", "median", "max_by", "min_by", "every", "some", "std",
     "stddev_samp", "stddev_pop", "var_samp", "var_pop", "bool_or", "bool_and", "first_value", "last_value", "array_agg",
     "listagg", "string_agg", "percentile_approx", "approx_percentile", "percentile_cont", "percentile_disc", "mode", "corr",
-    "covar_samp", "covar_pop", "skewness", "kurtosis", "bit_and", "bit_or", "bit_xor",
+    "covar_samp", "covar_pop", "skewness", "kurtosis", "bit_and", "bit_or", "bit_xor", "regr_avgx",
+    "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
 )  # fmt: skip
 VOLATILE = (
     "rand", "random", "randn", "uuid", "now", "current_timestamp", "current_date", "curdate", "localtimestamp",
@@ -133,7 +134,7 @@ def _table() -> dict[str, Function]:
         "greatest": Function(partial(numbers.extreme, "greatest"), 2, many),
         "concat": Function(concat, 1, many),
         "length": Function(text.length, 1, 1),
-        "char_length": Function(text.length, 1, 1),
+        **dict.fromkeys(("len", "char_length", "character_length"), Function(text.length, 1, 1)),
         "substring": Function(substring, 2, 3),
         "substr": Function(substring, 2, 3),
         "replace": Function(replace, 2, 3),
@@ -252,9 +253,11 @@ def replace(value: Expr, old: Expr, new: Expr | None = None) -> Expr:
     return row(strings.replace, t.STRING, STRING, STRING, STRING).build("replace", value, old, new)
 
 
-def trim(name: str, value: Expr, characters: Expr | None = None) -> Expr:
-    if characters is None:
-        return text.trim(name, value)
+def trim(name: str, first: Expr, second: Expr | None = None) -> Expr:
+    """Build trim and the like: of spaces, or of characters, which come first but for btrim."""
+    if second is None:
+        return text.trim(name, first)
+    value, characters = (first, second) if name == "btrim" else (second, first)
     of = {"ltrim": strings.trim_left, "rtrim": strings.trim_right}.get(name, strings.trim_both)
     return row(of, t.STRING, STRING, STRING).build(name, value, characters)
 

@@ -15,7 +15,7 @@ from joinlib.expr import types as t
 from joinlib.expr.formats import written
 from joinlib.expr.nodes import Literal
 from joinlib.expr.signatures import Signature, row, row_call
-from joinlib.expr.text_values import read_text, write_text
+from joinlib.expr.text_values import java_float, read_text, write_text
 from joinlib.spec import ddl
 
 
@@ -67,11 +67,8 @@ def get_json_object(text: str, path: str) -> str | None:
         return None
     if None in steps and len(found) > 1:
         return _json(found)
-    return (
-        found[0]
-        if isinstance(found[0], str) and not (None in steps and not isinstance(found[0], _Number))
-        else _json(found[0])
-    )
+    plain = isinstance(found[0], str) and not isinstance(found[0], _Number) and None not in steps
+    return found[0] if plain else _json(found[0])
 
 
 def _found(value: Any, steps: tuple[str | int | None, ...]) -> list[Any]:
@@ -89,7 +86,7 @@ def _found(value: Any, steps: tuple[str | int | None, ...]) -> list[Any]:
 
 def _json(value: Any) -> str:
     if isinstance(value, _Number):
-        return value
+        return java_float(float(value)) if set(value) & set(".eE") else str(value)
     if isinstance(value, dict):
         return "{" + ",".join(f"{_string(k)}:{_json(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
@@ -147,7 +144,7 @@ def _typed(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if t.is_string(kind):
-        return str(value) if isinstance(value, str) else _json(value)
+        return str(value) if isinstance(value, str) and not isinstance(value, _Number) else _json(value)
     if t.is_struct(kind) and isinstance(value, dict):
         return _fields(value, kind)
     if pa.types.is_list(kind) and isinstance(value, list):

@@ -1,6 +1,5 @@
 """Functions of ARRAYs and MAPs, one row at a time. Law: Spark's; NaN equals NaN, and NULL is found where it is asked for."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,34 +10,13 @@ from joinlib.expr import Expr
 from joinlib.expr import signatures as s
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
+from joinlib.expr.equality import key, rank
 from joinlib.expr.nested import checked, common_type
 from joinlib.expr.patterns import split
 from joinlib.expr.rows import NoValueError
 from joinlib.expr.signatures import Signature, row, row_call
 
 _MOST = 1 << 27  # elements of a list that a function makes
-
-
-def key(value: Any) -> Any:
-    """Return what is equal for equal values: NaN has none of its own."""
-    if isinstance(value, float):
-        return "NaN" if math.isnan(value) else value + 0.0
-    if isinstance(value, list | tuple):
-        return tuple(map(key, value))
-    return tuple((k, key(v)) for k, v in value.items()) if isinstance(value, dict) else value
-
-
-def rank(value: Any) -> Any:
-    """Return what sorts as Spark does: NULL first, NaN last."""
-    if value is None:
-        return (0,)
-    if isinstance(value, float):
-        return (1, math.isnan(value), 0.0 if math.isnan(value) else value)
-    if isinstance(value, list | tuple):
-        return (1, *map(rank, value))
-    if isinstance(value, dict):
-        return (1, *map(rank, value.values()))
-    return (1, value)
 
 
 def distinct(values: list[Any]) -> list[Any]:

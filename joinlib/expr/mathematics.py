@@ -75,7 +75,8 @@ def power_of_java(base: float, exponent: float) -> float:
     """Java's pow: of 1 or to NaN it is NaN where C has 1."""
     if math.isnan(exponent) or (abs(base) == 1 and math.isinf(exponent)):
         return math.nan
-    return float(np.power(np.float64(base), np.float64(exponent)))
+    with np.errstate(all="ignore"):
+        return float(np.power(np.float64(base), np.float64(exponent)))
 
 
 def factorial(number: int) -> int | None:

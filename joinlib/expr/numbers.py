@@ -79,9 +79,15 @@ def whole(name: str, value: Expr) -> Expr:
     if t.is_integer(value.type):
         return cast(value, t.BIGINT)
     if t.is_float(value.type):
-        return cast(call(compute, (value,), value.type, sql, name), t.BIGINT)
+        return cast(call(whole_float, (value,), value.type, sql, name), t.BIGINT)
     kind = t.decimal(value.type.precision - value.type.scale + 1, 0)
     return call(whole_decimal, (value,), kind, sql, name, kind)
+
+
+def whole_float(value: Value, name: str) -> Value:
+    """Compute floor or ceil; NaN is 0, as where Java makes it a whole number."""
+    found = pc.call_function(name, [value])
+    return pc.if_else(pc.is_nan(found), pa.scalar(0.0, found.type), found)
 
 
 def whole_decimal(value: Value, name: str, kind: pa.DataType) -> Value:

@@ -17,9 +17,11 @@ def instr(text: str, part: str) -> int:
     return text.find(part) + 1
 
 
-def locate(part: str, text: str, start: int = 1) -> int:
-    if start < 1:
+def locate(part: str | None, text: str | None, start: int | None = 1) -> int | None:
+    if start is None or start < 1:
         return 0
+    if part is None or text is None:
+        return None
     return text.find(part, start - 1) + 1 if part else 1
 
 
@@ -44,9 +46,9 @@ def right(text: str, count: int) -> str:
     return text[-count:] if count > 0 else ""
 
 
-def substring(text: str, start: int, count: int | None = None) -> str:
+def substring(text: Any, start: int, count: int = 2**31 - 1) -> Any:
     first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
-    last = len(text) if count is None else first + count
+    last = first + count
     return text[max(first, 0) : max(last, 0)]
 
 
@@ -116,7 +118,7 @@ def find_in_set(text: str, many: str) -> int:
 
 def overlay(text: Any, new: Any, start: int, count: int = -1) -> Any:
     size = count if count >= 0 else len(new)
-    return text[: max(start - 1, 0)] + new + text[max(start - 1 + size, 0) :]
+    return substring(text, 1, start - 1) + new + substring(text, start + size)
 
 
 def starts_with(text: Any, part: Any) -> bool:
@@ -209,7 +211,7 @@ def is_utf8(value: bytes) -> bool:
 
 
 def quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return "'" + text.replace("'", "\\'") + "'"
 
 
 def levenshtein(left: str, right: str, most: int | None = None) -> int:
@@ -317,8 +319,8 @@ def _pair(of: Callable[..., Any], result: pa.DataType) -> Signature:
 DECODE = row(decode, t.STRING, s.binary, s.STRING)
 FUNCTIONS: dict[str, Signature] = {
     "instr": row(instr, t.INT, s.STRING, s.STRING),
-    "locate": row(locate, t.INT, s.STRING, s.STRING, s.INT, least=2),
-    "position": row(locate, t.INT, s.STRING, s.STRING, s.INT, least=2),
+    "locate": row(locate, t.INT, s.STRING, s.STRING, s.INT, least=2, lenient=True),
+    "position": row(locate, t.INT, s.STRING, s.STRING, s.INT, least=2, lenient=True),
     "lpad": row(pad_left, t.STRING, s.STRING, s.INT, s.STRING, least=2),
     "rpad": row(pad_right, t.STRING, s.STRING, s.INT, s.STRING, least=2),
     "left": row(left, t.STRING, s.STRING, s.INT),

@@ -43,6 +43,8 @@ def trim_spaces(value: Value, name: str) -> Value:
 
 
 def length(value: Expr) -> Expr:
+    if value.type == t.BINARY:
+        return call(compute, (value,), t.INT, f"length({value.sql})", "binary_length")
     return call(compute, (text("length", value),), t.INT, f"length({value.sql})", "utf8_length")
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from joinlib.expr import types as t
 from joinlib.expr.calendar import DAY_US, civil, days_of
-from joinlib.expr.zones import zone_of
+from joinlib.expr.zones import near, zone_of
 
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL | re.ASCII)
 _MOMENT = re.compile(
@@ -183,7 +183,7 @@ def shift(zone: str | None, days: int, seconds: int) -> int | None:
         shift = hours * 3600 + minutes * 60 + rest
         return None if shift > 18 * 3600 else -shift if sign == "-" else shift
     try:
-        moment = datetime.combine(_EPOCH, time(), zone_of(zone)) + timedelta(days, seconds)
+        moment = datetime.combine(_EPOCH, time(), zone_of(zone)) + timedelta(near(days), seconds)
         shifted = moment.utcoffset()
     except (ValueError, OverflowError, OSError, ZoneInfoNotFoundError):
         return None

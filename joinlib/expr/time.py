@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 from joinlib.errors import SpecError
 from joinlib.expr import Columns, Expr
 from joinlib.expr import types as t
+from joinlib.expr.calendar import moved
 from joinlib.expr.cast import DAY, cast
 from joinlib.expr.nodes import Literal, Value, call, columnar, compute
+from joinlib.expr.rows import Rule, by_rows
 
 MONTHS = pa.month_day_nano_interval()
 
@@ -121,11 +123,12 @@ def shift_days(sign: str, value: Expr, days: Expr) -> Expr:
 
 
 def shift_months(value: Expr, months: Expr) -> Expr:
-    """Build add_months(date, constant)."""
+    """Build add_months."""
+    value, months = cast(value, t.DATE), cast(months, t.INT)
     count = months.node.value.as_py() if isinstance(months.node, Literal) else None
-    if not isinstance(count, int):
-        raise SpecError(f"add_months takes a constant whole number, not {months.sql}")
-    value = cast(value, t.DATE)
+    if count is None:
+        sql = f"add_months({value.sql}, {months.sql})"
+        return call(by_rows, (value, months), t.DATE, sql, Rule(moved, t.DATE))
     return call(add_months, (value,), t.DATE, f"add_months({value.sql}, {months.sql})", count)
 
 

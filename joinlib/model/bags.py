@@ -62,7 +62,7 @@ def bag_of(call: AggregateCall, changes: bool) -> Bag | None:
         return Bag("values", columns[::-1], 1, end="all" if changes else end)
     if function == "count" or (function in ("min", "max") and not changes):
         return None
-    return Bag("values", columns, 1)
+    return Bag("values", columns, len(columns))
 
 
 @cache

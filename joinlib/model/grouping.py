@@ -20,7 +20,9 @@ from joinlib.expr import Expr
 
 Function = Literal[
     "count", "sum", "min", "max", "avg", "min_by", "max_by", "collect_list", "collect_set", "percentile",
-    "var_pop", "var_samp", "stddev_pop", "stddev_samp",
+    "var_pop", "var_samp", "stddev_pop", "stddev_samp", "percentile_approx", "percentile_disc", "mode", "bit_and", "bit_or",
+    "bit_xor", "skewness", "kurtosis", "corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept",
+    "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
 ]  # fmt: skip
 
 
@@ -80,7 +82,8 @@ class Grouping:
     having: Expr | None
     select: tuple[tuple[str, Expr], ...]
     changelog: bool = False  # the result's rows end with a weight: -1 takes a group's row back, +1 gives it
-    release: Release | None = None  # None: groups are final when the inputs are closed
+    # None: groups are final when the inputs are closed; groups that come out at once are kept for ever.
+    release: Release | None = None
     changes: bool = False  # joined rows end with a weight, which may be negative
 
     @property

@@ -145,26 +145,27 @@ def _mark(new: Mask, values: U64, order: I64) -> None:
 
 @nb.njit(cache=True, nogil=True)
 def _radix(order: I64, values: U64, bits: int) -> I64:
-    """Sort `order` stably by the values of its rows."""
-    size = order.shape[0]
-    other = np.empty(size, np.int64)
-    places = np.empty((1 << 11) + 1, np.int64)
-    shift = 0
-    while shift < bits:
-        down = np.uint64(shift)
-        places[:] = 0
-        for i in range(size):
-            places[((values[i] >> down) & np.uint64(2047)) + np.uint64(1)] += 1
-        most = 0
+    """Sort `order` stably by the values of its rows, 11 bits at a time."""
+    size, passes = order.shape[0], (bits + 10) // 11
+    keys, moved, other = np.empty(size, np.uint64), np.empty(size, np.uint64), np.empty(size, np.int64)
+    places = np.zeros((passes, 2049), np.int64)
+    for i in range(size):
+        value = values[order[i]]
+        keys[i] = value
+        for turn in range(passes):
+            places[turn, (value & np.uint64(2047)) + np.uint64(1)] += 1
+            value >>= np.uint64(11)
+    for turn in range(passes):
+        place, down = places[turn], np.uint64(11 * turn)
+        if place.max() == size:
+            continue
         for i in range(1, 2049):
-            most = max(most, places[i])
-            places[i] += places[i - 1]
-        if most < size:
-            for i in range(size):
-                row = order[i]
-                digit = (values[row] >> down) & np.uint64(2047)
-                other[places[digit]] = row
-                places[digit] += 1
-            order, other = other, order
-        shift += 11
+            place[i] += place[i - 1]
+        for i in range(size):
+            digit = (keys[i] >> down) & np.uint64(2047)
+            at = place[digit]
+            moved[at], other[at] = keys[i], order[i]
+            place[digit] = at + 1
+        keys, moved = moved, keys
+        order, other = other, order
     return order

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.aggregate.groups import Family
+from joinlib.aggregate.groups import Family, Groups, with_hashes
 from joinlib.errors import InputError
 from joinlib.expr import ref
 from joinlib.model.grouping import Release
@@ -21,7 +21,9 @@ from joinlib.model.inputs import HASH, WEIGHT
 from joinlib.model.over import Over
 from joinlib.over.calls import carried
 from joinlib.over.codes import Code, sort
-from joinlib.route.content import consolidated, weights
+from joinlib.route.content import Mask, consolidated, content_hash, groups, values, weights
+
+_LOST = "a partition has lost more rows than it had: an input holds deletions of rows that never came; mend the input"
 
 
 def rows_schema(over: Over) -> pa.Schema:
@@ -62,6 +64,16 @@ def _by_hash(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.take(pa.array(sort([Code(hashes, 64)], len(hashes)).rows))
 
 
+def stored(groups: Groups, sought: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the sum of what is stored of the partitions of `sought`, and possibly of others with equal hashes."""
+    found = []
+    if groups.segments and sought.num_rows:
+        hashes = np.sort(sought.column(HASH).to_numpy())
+        hashes = hashes[np.append(True, hashes[1:] != hashes[:-1])]
+        found = [with_hashes(groups.read(segment), hashes) for segment in groups.segments]
+    return summed(found, groups.family.schema)
+
+
 def summed(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     """Return the sum of changes. O(rows), and more for those that equal a deleted row."""
     some = [part for part in parts if part.num_rows]
@@ -85,11 +97,43 @@ def living(rows: pa.RecordBatch) -> pa.RecordBatch:
     if (amounts == 1).all():
         return plain
     if (amounts < 0).any():
-        raise InputError(
-            "a partition has lost more rows than it had: an input holds deletions of rows that never came; mend the"
-            " input"
-        )
+        raise InputError(_LOST)
     return plain.take(pa.array(np.repeat(np.arange(len(amounts)), amounts)))
+
+
+def inserted(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the changes that are insertions."""
+    amounts = weights(rows)
+    return rows if (amounts > 0).all() else rows.filter(pa.array(amounts > 0))
+
+
+def remaining(rows: pa.RecordBatch, changes: pa.RecordBatch) -> Mask:
+    """Return which rows deletions leave: each takes one row that is equal to it.
+
+    Raises:
+        InputError: if more rows go than there are.
+    """
+    stays, amounts = np.ones(rows.num_rows, np.bool_), weights(changes)
+    if not (amounts < 0).any():
+        return stays
+    going = changes.filter(pa.array(amounts < 0))
+    spots = np.flatnonzero(np.isin(rows.column(HASH).to_numpy(), going.column(HASH).to_numpy()))
+    both = pa.concat_batches([going.drop_columns([WEIGHT]), rows.take(pa.array(spots))])
+    columns = values(both)
+    hashes = content_hash(columns, both.num_rows)
+    order = np.argsort(hashes, kind="stable")  # deletions come first
+    starts = groups(columns, hashes, order)
+    given = np.zeros(both.num_rows, np.int64)
+    given[: going.num_rows] = -weights(going)
+    wanted = np.add.reduceat(given[order], starts)
+    sizes = np.diff(np.append(starts, len(order)))
+    ahead = np.add.reduceat((order < going.num_rows).astype(np.int64), starts)  # deletions among them
+    if (wanted > sizes - ahead).any():
+        raise InputError(_LOST)
+    place = np.arange(len(order)) - np.repeat(starts + ahead, sizes)
+    taken = (place >= 0) & (place < np.repeat(wanted, sizes))
+    stays[spots[order[taken] - going.num_rows]] = False
+    return stays
 
 
 def changed(old: pa.RecordBatch, new: pa.RecordBatch, ordered: bool = True) -> pa.RecordBatch:

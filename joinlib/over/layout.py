@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib.arrays import I64
+from joinlib.expr import types as t
 from joinlib.model.inputs import HASH
 from joinlib.model.over import OrderKey, Over
-from joinlib.over.codes import Code, code, number, sort
-from joinlib.route.content import Mask, groups
+from joinlib.over.codes import code, number, sort
+from joinlib.route.content import Mask, groups, same
 
 
 @dataclass(frozen=True)
@@ -46,16 +47,31 @@ class Layout:
 
 
 def partitions(rows: pa.RecordBatch, over: Over) -> I64:
-    """Return the number of each row's partition, from 0 in the order of hashes."""
-    hashes = rows.column(HASH).to_numpy()
-    found = np.zeros(rows.num_rows, np.int64)
+    """Return the number of each row's partition, from 0 in the order in which they appear. O(rows)."""
     if not over.partition or not rows.num_rows:
+        return np.zeros(rows.num_rows, np.int64)
+    hashes = rows.column(HASH)
+    found = hashes.dictionary_encode().indices.to_numpy().astype(np.int64)
+    columns = [rows.column(name) for name in over.partition]
+    if distinct(columns):
         return found
-    order = sort([Code(hashes, 64)], rows.num_rows).rows
-    starts = groups([rows.column(name) for name in over.partition], hashes, order)
+    first = np.empty(int(found.max()) + 1, np.int64)
+    first[found[::-1]] = np.arange(len(found))[::-1]
+    heads = pa.array(first[found])
+    if same(columns, [column.take(heads) for column in columns], rows.num_rows).all():
+        return found
+    order = np.argsort(hashes.to_numpy(), kind="stable")  # keys that differ have equal hashes
+    starts = groups(columns, hashes.to_numpy(), order)
+    found[:] = 0
     found[order[starts[1:]]] = 1
     found[order] = np.cumsum(found[order])
     return found
+
+
+def distinct(columns: list[pa.Array]) -> bool:
+    """Return whether keys of these columns have equal hashes only if they are equal (`route.hash`)."""
+    kind = columns[0].type
+    return len(columns) == 1 and not columns[0].null_count and (t.is_integer(kind) or t.is_time(kind))
 
 
 def laid(rows: pa.RecordBatch, over: Over, parts: I64, by: tuple[OrderKey, ...]) -> Layout:

@@ -20,7 +20,7 @@ from joinlib.model.over import Over, OverCall
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.over.calls import RANKS, Work, carried, readable, source
 from joinlib.over.compute import Computed, computed
-from joinlib.over.kept import changed, living, rows_schema, summed, sums_schema
+from joinlib.over.kept import changed, living, stored, summed, sums_schema
 from joinlib.over.layout import Layout, partitions
 from joinlib.over.places import session_heads
 from joinlib.route.content import Mask, weighted
@@ -51,9 +51,8 @@ class Settling:
             return None
         if self.over.sessions:
             return self._sessions(living(due), limit)
-        schema = rows_schema(self.over)
-        old = living(summed(self.near.stored(due), schema))
-        sums = living(summed(self.sums.stored(due), sums_schema(self.over)))
+        old = living(stored(self.near, due))
+        sums = living(stored(self.sums, due))
         new = living(due)
         rows = pa.concat_batches([old, new])
         fresh = np.arange(rows.num_rows) >= old.num_rows
@@ -67,8 +66,8 @@ class Settling:
             self._replace(self.sums, sums.filter(pa.array(np.isin(owners, parts))), _totals(found, self.over))
         return found.result(self.over, np.flatnonzero(fresh[found.layout.rows]))
 
-    def _replace(self, stored: Groups, old: pa.RecordBatch, new: pa.RecordBatch) -> None:
-        stored.add(changed(old, new))
+    def _replace(self, own: Groups, old: pa.RecordBatch, new: pa.RecordBatch) -> None:
+        own.add(changed(old, new))
 
     def _sessions(self, rows: pa.RecordBatch, limit: int) -> pa.RecordBatch:
         """Return the rows whose sessions are over; others wait on."""

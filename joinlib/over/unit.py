@@ -17,15 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.aggregate.groups import Groups
+from joinlib.aggregate.keys import differ
+from joinlib.arrays import I64
 from joinlib.model.inputs import InputPlan
 from joinlib.model.over import Over
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick, advance
 from joinlib.over.compute import Computed, computed
-from joinlib.over.kept import changed, families, living, rows_schema, summed
+from joinlib.over.kept import changed, families, inserted, living, remaining, rows_schema, stored, summed
 from joinlib.over.settled import Settling, bound
-from joinlib.route.content import weighted, weights
+from joinlib.route.content import weights
 from joinlib.state.manifest import Manifest, Run, SideManifest
 from joinlib.state.run import time_values
 from joinlib.state.unit import retire, sweep
@@ -69,7 +71,6 @@ class OverUnit:
         rows, counts, late = self._arrived(sorted(blocks, key=lambda b: b[:2]))
         known = [p.upstream is not None or p.source_time is not None for p in self.inputs]
         delays = [p.delay_us for p in self.inputs]
-        ticks = [t if self.over.final_close else replace(t, closed=False) for t in ticks]
         after, highest = advance(before.watermark, before.highest, delays, ticks, known)
         self.closed = after == ALWAYS
         if self.over.changelog:
@@ -79,8 +80,8 @@ class OverUnit:
             self.stored[0].add(rows)
             if (found := self._settled(before.watermark, after)) is not None:
                 yield found
-        for stored in self.stored:
-            stored.write(batch, self.tuning.file_bytes)
+        for own in self.stored:
+            own.write(batch, self.tuning.file_bytes)
         self.manifest = replace(
             self._committed(before, batch, after),
             highest=highest,
@@ -117,15 +118,15 @@ class OverUnit:
 
     def _changed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return how the results of the partitions of these changes change."""
-        over, stored = self.over, self.stored[0]
-        schema = rows_schema(over)
-        old = living(summed(stored.stored(rows), schema))
-        new = living(summed([_weighing(old), rows], schema))
+        over, own = self.over, self.stored[0]
+        old = living(stored(own, rows))
+        stays = remaining(old, rows)
+        new = pa.concat_batches([old.filter(pa.array(stays)), living(inserted(rows))])
         was, now = computed(over, old), computed(over, new)
         if over.top is not None and not over.changes:
             rows = changed(old, _kept(now, over.top))
-        stored.add(rows)
-        return changed(was.result(over), now.result(over))
+        own.add(rows)
+        return _difference(over, was, now, np.flatnonzero(stays))
 
     def _settled(self, before: int, after: int) -> pa.RecordBatch | None:
         """Return the rows that are final after the batch and were not before; None if that is none."""
@@ -139,7 +140,7 @@ class OverUnit:
         return settling.run(due, limit)
 
     def _committed(self, before: Manifest, batch: int, watermark: int) -> Manifest:
-        every = [stored.segments for stored in self.stored]
+        every = [own.segments for own in self.stored]
         live = {s.name for segments in every for s in segments}
         gone = [s for side in before.sides for s in side.segments if s.name not in live]
         kept = retire(self.folder, before.retired, batch - self.tuning.retain_batches)
@@ -152,8 +153,22 @@ def _added(before: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(before, more, strict=True))
 
 
-def _weighing(rows: pa.RecordBatch) -> pa.RecordBatch:
-    return weighted(rows, np.ones(rows.num_rows, np.int64))
+def _difference(over: Over, was: Computed, now: Computed, stays: I64) -> pa.RecordBatch:
+    """Return how the result changes. `stays`: rows of before that are the first rows of now, in this order.
+
+    Of rows that stay, only those are looked at of which a function has changed.
+    """
+    before = was.layout.at[stays]
+    after = now.layout.at
+    other = np.zeros(len(stays), np.bool_)
+    for name, values in was.values.items():
+        pair = values.take(pa.array(before)), now.values[name].take(pa.array(after[: len(stays)]))
+        other |= differ(*pair).to_numpy(zero_copy_only=False)
+    gone = np.ones(was.rows.num_rows, np.bool_)
+    gone[before[~other]] = False
+    come = np.ones(now.rows.num_rows, np.bool_)
+    come[after[: len(stays)][~other]] = False
+    return changed(was.result(over, np.flatnonzero(gone)), now.result(over, np.flatnonzero(come)))
 
 
 def _kept(found: Computed, top: tuple[str, int]) -> pa.RecordBatch:

@@ -32,7 +32,7 @@ from joinlib.plan.changes import Mode, check_changes, static, upserted, with_key
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
-from joinlib.plan.source import Feed, SourceInput
+from joinlib.plan.source import Inflow, SourceInput
 from joinlib.plan.stages import joins
 from joinlib.sql import Query, Scan, analyse_stages
 from joinlib.sql.aggregate import check_append
@@ -219,7 +219,7 @@ class _Planner:
         times: the columns that follow an event time; time: the one that is to be its event time, if that is known.
         """
         last, number = self.stages[-1], len(self.stages) - 1
-        feed = Feed(f"$stage{number}", last.schema, number, changes=last.changes, settled=settled)
+        feed = Inflow(f"$stage{number}", last.schema, number, changes=last.changes, settled=settled)
         own = () if last.changes else tuple(replace(r, family=f"s{number} {r.family}") for r in times)
         found = SourceInput(last.schema, changes=last.changes, rising=own, feeds=(feed,))
         return rising.with_time(found, time) if time is not None and own else rising.timed(found)

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from joinlib.errors import SpecError
 from joinlib.expr import ref
-from joinlib.expr.types import name as type_name
 from joinlib.model.inputs import HASH, UNCHANGED, InputPlan, StoredColumn
 from joinlib.model.joins import Join, Leaf
 from joinlib.model.keys import hash_is_key
@@ -50,7 +49,6 @@ def check_changes(plan: Pipeline, inputs: Mapping[str, SourceInput], mode: Mode)
             " output.mode: changelog, or upsert with output.key"
         )
     for planned in reasons:
-        _check_columns(planned)
         if planned.numbered:
             raise SpecError(
                 f"join.window.rows needs rows that only come, and rows of {planned.source} may be deleted"
@@ -84,8 +82,6 @@ def _check_stage(stage: AnyStage, inputs: Mapping[str, SourceInput], reasons: Se
         )
     if not isinstance(stage, Stage):
         return
-    if stage.changes:
-        _check_result(stage)
     if stage.route is not None and any(_skips(p, inputs) for p in stage.inputs):
         raise SpecError(
             "changes.onUnknownDelete: skip is for joins by the hash of a key: here, the units that a deletion"
@@ -122,28 +118,6 @@ def static(plan: Pipeline) -> Pipeline:
         return replace(stage, lookups=tuple(lookups))
 
     return replace(plan, stages=tuple(map(kept, plan.stages)))
-
-
-def _check_columns(plan: InputPlan) -> None:
-    nested = [c for c in plan.columns if pa.types.is_nested(c.value.type)]
-    if nested:
-        raise SpecError(
-            f"{nested[0].name} is {type_name(nested[0].value.type)}, and rows of {plan.source} may be deleted: a"
-            " deletion finds its row by comparing columns, which cannot be done with this one; leave it out, or"
-            " declare it as STRING"
-        )
-
-
-def _check_result(stage: Stage) -> None:
-    """Refuse columns that cannot be compared where changes are summed: those of partners and tables too."""
-    children = [c for op in stage.operators for c in op.children if isinstance(c, Operator) and c.changes]
-    columns = [(c.name, c.value.type) for c in stage.select]
-    columns += [(field.name, field.type) for child in children for field in child.schema]
-    if nested := [(name, kind) for name, kind in columns if pa.types.is_nested(kind)]:
-        raise SpecError(
-            f"{nested[0][0]} is {type_name(nested[0][1])}, and rows of the result may be taken back, which"
-            " is done by comparing columns; this one cannot be compared: leave it out, or declare it as STRING"
-        )
 
 
 def _skips(plan: InputPlan, inputs: Mapping[str, SourceInput]) -> bool:

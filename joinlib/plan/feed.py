@@ -12,16 +12,16 @@ from dataclasses import replace
 
 from joinlib.model.inputs import InputPlan
 from joinlib.model.maps import Map
-from joinlib.plan.source import Feed, SourceInput
+from joinlib.plan.source import Inflow, SourceInput
 
 
-def feeds_of(name: str, given: SourceInput) -> tuple[Feed, ...]:
+def feeds_of(name: str, given: SourceInput) -> tuple[Inflow, ...]:
     """Return what feeds an input, or a part of the query."""
     if given.feeds:
         return given.feeds
     changes = given.changes
     return (
-        Feed(
+        Inflow(
             name,
             given.schema,
             clock=given.time,
@@ -32,7 +32,7 @@ def feeds_of(name: str, given: SourceInput) -> tuple[Feed, ...]:
     )
 
 
-def fed(plan: InputPlan, feed: Feed, *, clocked: bool = False) -> InputPlan:
+def fed(plan: InputPlan, feed: Inflow, *, clocked: bool = False) -> InputPlan:
     """Return the plan of an input over a part of the query as one over its feed.
 
     clocked: the watermark counts although no event time is stored.
@@ -56,7 +56,7 @@ def fed(plan: InputPlan, feed: Feed, *, clocked: bool = False) -> InputPlan:
     )
 
 
-def _needed(feed: Feed, wanted: Iterable[str]) -> tuple[tuple[Map, ...], set[str]]:
+def _needed(feed: Inflow, wanted: Iterable[str]) -> tuple[tuple[Map, ...], set[str]]:
     """Return the maps with the columns that are wanted of the last one, and the columns that they read."""
     needed, found = set(wanted), list[Map]()
     for step in reversed(feed.maps):

@@ -13,7 +13,7 @@ from joinlib.spec.inputs import Role
 
 
 @dataclass(frozen=True)
-class Feed:
+class Inflow:
     """Where rows of a named part of the query come from: an input of the spec, or a stage; and what becomes of them."""
 
     source: str  # name of the input; "$stage3" for the rows of stage 3
@@ -53,7 +53,7 @@ class SourceInput:
     rising: tuple[
         Rising, ...
     ] = ()  # of a part of the query: columns that follow an event time, `time` among them
-    feeds: tuple[Feed, ...] = ()  # of a part of the query; several are united
+    feeds: tuple[Inflow, ...] = ()  # of a part of the query; several are united
     title: str = ""  # of a part of the query, for messages
 
     @property

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from joinlib.arrays import I64, U64
 from joinlib.model.inputs import HASH, WEIGHT
+from joinlib.route import nested
 from joinlib.route.hash import key_hash
 
 Mask = npt.NDArray[np.bool_]
@@ -23,7 +24,7 @@ def content_hash(columns: Sequence[pa.Array], rows: int) -> U64:
     """Return the hash of each row over all columns, shape (rows,). Equal rows have equal hashes."""
     if not columns:
         return np.zeros(rows, np.uint64)
-    return key_hash([_filled(column) for column in columns])
+    return key_hash([nested.hashed(c, content_hash) if pa.types.is_nested(c.type) else _filled(c) for c in columns])
 
 
 def values(rows: pa.RecordBatch) -> list[pa.Array]:
@@ -35,6 +36,9 @@ def same(left: Sequence[pa.Array], right: Sequence[pa.Array], rows: int) -> Mask
     """Return where row i of `left` equals row i of `right`, shape (rows,)."""
     mask = np.ones(rows, np.bool_)
     for a, b in zip(left, right, strict=True):
+        if pa.types.is_nested(a.type):
+            mask &= nested.same(a, b, same)
+            continue
         equal = pc.fill_null(pc.equal(a, b), False)
         if pa.types.is_floating(a.type):
             equal = pc.or_(equal, pc.fill_null(pc.and_(pc.is_nan(a), pc.is_nan(b)), False))

@@ -153,7 +153,8 @@ class _Groups(Scope):
         if found.sql not in self.calls:
             self.calls[found.sql] = self._made(found)
         call = self.calls[found.sql]
-        return _column(call.name, call.type, call.sql)
+        made = _column(call.name, call.type, call.sql)
+        return made if found.finish is None else found.finish(made)
 
     def _made(self, found: Asked) -> AggregateCall:
         arguments = [(self._column(value), value.type) for value in found.arguments]

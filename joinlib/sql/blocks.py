@@ -12,12 +12,12 @@ from sqlglot import exp
 from joinlib.sql.depth import with_room
 from joinlib.sql.graph import Table
 from joinlib.sql.parse import parse_query
-from joinlib.sql.rewrite.block import Block, Kind, Note
+from joinlib.sql.rewrite.block import Block, Kind
 from joinlib.sql.rewrite.cut import Cutter
 from joinlib.sql.rewrite.names import Names
 from joinlib.sql.rewrite.spoken import spoken
 
-__all__ = ["Block", "Kind", "Note", "as_text", "blocks"]
+__all__ = ["Block", "Kind", "as_text", "blocks"]
 
 _NO_VIEWS: Mapping[str, str] = {}
 

@@ -6,7 +6,7 @@ FILTER (WHERE c) becomes part of the argument, as CASE WHEN c THEN x END: aggreg
 count_if(c) is count(CASE WHEN c THEN TRUE END); bool_and is the least of some truth values, bool_or the greatest.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -15,14 +15,21 @@ from sqlglot import exp
 from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
-from joinlib.expr.functions import AGGREGATES
-from joinlib.expr.logic import choose
-from joinlib.expr.nodes import constant
+from joinlib.expr.cast import cast
+from joinlib.expr.compare import compare
+from joinlib.expr.functions import AGGREGATES, function
+from joinlib.expr.logic import both, choose, is_null, negate
+from joinlib.expr.nodes import Literal, constant
 from joinlib.model.grouping import Function
 from joinlib.sql.compile import compile
 from joinlib.sql.scope import Scope
 from joinlib.sql.supported import written
 
+_ONE: tuple[Function, ...] = ("mode", "bit_and", "bit_or", "bit_xor", "skewness", "kurtosis")
+_PAIRS: tuple[Function, ...] = (
+    "corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx",
+    "regr_sxy", "regr_syy",
+)  # fmt: skip
 _NAMES: dict[str, tuple[str, Function]] = {  # how it is called: its name in the plan, what computes it
     "count": ("count", "count"),
     "sum": ("sum", "sum"),
@@ -50,21 +57,27 @@ _NAMES: dict[str, tuple[str, Function]] = {  # how it is called: its name in the
     "var_pop": ("var_pop", "var_pop"),
     "var_samp": ("var_samp", "var_samp"),
     "variance": ("var_samp", "var_samp"),
+    "approx_count_distinct": ("approx_count_distinct", "count"),
+    "approx_percentile": ("percentile_approx", "percentile_approx"),
+    "percentile_approx": ("percentile_approx", "percentile_approx"),
+    "percentile_cont": ("percentile_cont", "percentile"),
+    "percentile_disc": ("percentile_disc", "percentile_disc"),
+    "listagg": ("listagg", "collect_list"),
+    "string_agg": ("listagg", "collect_list"),
+    "regr_count": ("regr_count", "count"),
+    **{name: (name, name) for name in (*_ONE, *_PAIRS)},
 }
 SUPPORTED = tuple(_NAMES)
 _ORDERLESS = "depends on the order of rows, and a stream has none; write {}(value, time)"
 _INSTEAD = {
     **dict.fromkeys(("first", "first_value"), _ORDERLESS.format("min_by")),
     **dict.fromkeys(("last", "last_value"), _ORDERLESS.format("max_by")),
-    **dict.fromkeys(
-        ("percentile_approx", "approx_percentile", "percentile_cont", "percentile_disc"),
-        "is not supported; write percentile(value, fraction)",
-    ),
-    "approx_count_distinct": "is not supported; write count(DISTINCT value)",
 }
 _TRUTH = ("bool_and", "bool_or", "count_if")
 _BY = ("min_by", "max_by")
 _LISTS = ("collect_list", "collect_set")
+_FRACTIONS = ("percentile", "percentile_approx", "percentile_cont", "percentile_disc")
+_TWO = (*_BY, *_PAIRS, *_FRACTIONS, "regr_count")
 _ONCE = ("min", "max", *_LISTS)  # each value counts once anyway, or as often as it is there
 
 
@@ -78,6 +91,7 @@ class Asked:
     sql: str
     distinct: bool = False
     fractions: tuple[float, ...] = ()
+    finish: Callable[[Expr], Expr] | None = None  # what is made of it, for each group
 
 
 def aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -95,6 +109,8 @@ def is_call(node: exp.Expr) -> bool:
     """Return whether the node is a call of an aggregate function, with or without a FILTER."""
     if isinstance(node, exp.Filter):
         return is_call(node.this)
+    if isinstance(node, exp.WithinGroup):
+        return is_call(node.this)
     return isinstance(node, exp.Anonymous) and str(node.name).lower() in AGGREGATES
 
 
@@ -104,14 +120,14 @@ def asked(node: exp.Expr, scope: Scope) -> Asked:
     Raises:
         SqlError: if it is not supported, or not in this form.
     """
-    call = node.this if isinstance(node, exp.Filter) else node
+    call = _ordered(node.this if isinstance(node, exp.Filter) else node, scope)
     name = str(call.name).lower()
     known = _NAMES.get(name)
     if known is None:
         why = _INSTEAD.get(name) or f"is not supported; use one of {', '.join(_NAMES)}"
         raise scope.error(f"{name} {why}", node)
     found = _plain(*known, call, scope)
-    if found.distinct and found.function in (*_BY, "percentile"):
+    if found.distinct and found.function not in _DISTINCT:
         raise scope.error(f"DISTINCT in {name} is not supported", node)
     if isinstance(node, exp.Filter):
         found = _filtered(found, node.expression.this, scope)
@@ -121,29 +137,78 @@ def asked(node: exp.Expr, scope: Scope) -> Asked:
         raise scope.error(f"{found.sql}: {error}", node) from error
 
 
+_DISTINCT = ("count", "sum", "avg", "min", "max", *_LISTS, "var_pop", "var_samp", "stddev_pop", "stddev_samp")
+
+
+def _ordered(call: exp.Expr, scope: Scope) -> exp.Expr:
+    """Write f(p) WITHIN GROUP (ORDER BY x) as f(x, p)."""
+    if not isinstance(call, exp.WithinGroup):
+        return call
+    inner, order = call.this, call.expression.expressions
+    name = str(inner.name).lower()
+    if name not in ("percentile_cont", "percentile_disc", "listagg", "string_agg", "mode") or len(order) != 1:
+        raise scope.error(f"WITHIN GROUP is not supported for {name}; leave it out", call)
+    by, down = order[0].this, bool(order[0].args.get("desc"))
+    if name in ("listagg", "string_agg"):
+        same = bool(inner.expressions) and inner.expressions[0].unnest() == by
+        if down or not same:
+            raise scope.error(
+                f"{name} is in the order of its values; write WITHIN GROUP (ORDER BY the same value)", call
+            )
+        return inner
+    if down:
+        raise scope.error(
+            f"WITHIN GROUP (ORDER BY ... DESC) is not supported; write 1 - the fraction of {name}", call
+        )
+    made = exp.Anonymous(this=inner.name, expressions=[by, *inner.expressions])
+    made.meta.update(inner.meta)
+    made.parent = call.parent
+    return made
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The arguments of a call: those that have a value for each row, and the constants beside them."""
+
+    nodes: tuple[exp.Expr, ...]
+    once: bool  # DISTINCT
+    fractions: tuple[float, ...] = ()
+    several: bool = False  # fractions were an array
+    finish: Callable[[Expr], Expr] | None = None
+
+
+def _given(name: str, call: exp.Expr, scope: Scope) -> _Given:
+    nodes = tuple(call.expressions)
+    once = len(nodes) == 1 and isinstance(nodes[0], exp.Distinct)
+    nodes = tuple(nodes[0].expressions) if once else nodes
+    if name == "median":
+        return _Given(nodes, once, (0.5,))
+    if name in _FRACTIONS and len(nodes) in (2, 2 + (name == "percentile_approx")):
+        return _Given(nodes[:1], once, *_fractions(nodes[1], scope))
+    if name == "listagg" and nodes:
+        return _Given(nodes[:1], once, finish=_joined(nodes, scope))
+    if name == "mode":
+        return _Given(nodes[:1], once)  # whether ties are decided: they are, for the least value
+    return _Given(nodes[:1], True) if name == "approx_count_distinct" else _Given(nodes, once)
+
+
 def _plain(name: str, function: Function, call: exp.Expr, scope: Scope) -> Asked:
     """Compile a call without its FILTER and its type."""
-    nodes = list(call.expressions)
-    once = len(nodes) == 1 and isinstance(nodes[0], exp.Distinct)
-    nodes = list(nodes[0].expressions) if once else nodes
-    fractions: tuple[float, ...] = (0.5,) if name == "median" else ()
-    several = False
-    if name == "percentile" and len(nodes) == 2:
-        fractions, several = _fractions(nodes.pop(), scope)
-    wanted = 2 if name in _BY or name == "percentile" else 1
-    given = len(nodes) + (name == "percentile" and bool(fractions))
-    if given != wanted and not (once and function == "count" and name == "count" and nodes):
-        raise scope.error(f"{call.name} takes {wanted} argument{'s'[: wanted > 1]}, not {given}", call)
+    given = _given(name, call, scope)
+    nodes, once = given.nodes, given.once
+    wanted = 2 if name in _TWO else 1
+    count = len(nodes) + (name in _FRACTIONS and bool(given.fractions))
+    if count != wanted and not (once and name == "count" and nodes):
+        raise scope.error(f"{call.name} takes {wanted} argument{'s'[: wanted > 1]}, not {count}", call)
     if any(isinstance(n, exp.Star) for n in nodes):
         return _star(name, nodes[0], once, call, scope)
     for node in nodes:
         if inner := next(aggregates(node), None):
             raise scope.error("an aggregate of an aggregate is not supported", inner)
-    values = tuple(compile(node, scope) for node in nodes)
-    last = ", ".join(map(str, fractions))
-    texts = [v.sql for v in values] + [f"array({last})" if several else last] * (name == "percentile")
-    word = "DISTINCT " if once else ""
-    sql = f"{name}({word}{', '.join(texts)})"
+    values = tuple(_argument(name, compile(node, scope), scope, node) for node in nodes)
+    last = ", ".join(map(str, given.fractions))
+    texts = [v.sql for v in values] + [f"array({last})" if given.several else last] * (name in _FRACTIONS)
+    sql = f"{name}({'DISTINCT ' if once else ''}{', '.join(texts)})"
     if name in _BY and values[0].sql == values[1].sql:
         values, function = values[:1], "min" if name == "min_by" else "max"
     if once:
@@ -151,8 +216,45 @@ def _plain(name: str, function: Function, call: exp.Expr, scope: Scope) -> Asked
         function = "collect_set" if function == "collect_list" else function
     if name == "count_if":
         values = (_only(values[0], constant(pa.scalar(True), "TRUE"), name, scope, call),)
-    kind = pa.list_(t.DOUBLE) if several else pa.null()
-    return Asked(function, values, kind, sql, once and function not in _ONCE, fractions)
+    if name == "regr_count":
+        values = (_both(*values),)
+    kind = pa.list_(t.DOUBLE) if given.several else pa.null()
+    distinct = once and function not in _ONCE
+    return Asked(function, values, kind, sql, distinct, given.fractions, given.finish)
+
+
+def _argument(name: str, value: Expr, scope: Scope, node: exp.Expr) -> Expr:
+    """Convert an argument to what the aggregate is computed from."""
+    if name == "listagg":
+        return cast(value, t.STRING)
+    if name in (*_PAIRS, "skewness", "kurtosis"):
+        if not (t.is_number(value.type) or value.type == t.NULL):
+            raise scope.error(f"{name} takes numbers, {value.excerpt} is {t.name(value.type)}", node)
+        return cast(value, t.DOUBLE)
+    return value
+
+
+def _both(left: Expr, right: Expr) -> Expr:
+    """TRUE where neither is NULL, else NULL."""
+    known = both(negate(is_null(left)), negate(is_null(right)))
+    sql = f"CASE WHEN {known.sql} THEN TRUE END"
+    return choose([known], [constant(pa.scalar(True), "TRUE"), constant(pa.scalar(None), "NULL")], sql)
+
+
+def _joined(nodes: Sequence[exp.Expr], scope: Scope) -> Callable[[Expr], Expr]:
+    """Return what joins the values of listagg(x, separator)."""
+    mark = compile(nodes[1], scope) if len(nodes) > 1 else constant(pa.scalar(""), "''")
+    if not isinstance(mark.node, Literal) or mark.type != t.STRING:
+        raise scope.error("listagg takes a constant separator", nodes[1])
+
+    def finish(values: Expr) -> Expr:
+        text = function("array_join", [values, mark])
+        filled = compare(">", function("size", [values]), constant(pa.scalar(0, t.INT), "0"))
+        return choose(
+            [filled], [text, constant(pa.scalar(None), "NULL")], f"listagg({values.sql}, {mark.sql})"
+        )
+
+    return finish
 
 
 def _star(name: str, star: exp.Expr, once: bool, call: exp.Expr, scope: Scope) -> Asked:
@@ -227,6 +329,15 @@ def result_type(function: Function, kind: pa.DataType) -> pa.DataType:
     if function in ("min", "max", *_BY, *_LISTS):
         _check_order(kind)
         return pa.list_(kind) if function in _LISTS else kind
+    if function == "mode":
+        _check_order(kind)
+        return kind
+    if function in ("bit_and", "bit_or", "bit_xor"):
+        if not t.is_integer(kind):
+            raise SpecError(f"it takes a whole number, not {t.name(kind)}")
+        return kind
+    if function == "percentile_approx" and (t.is_number(kind) or t.is_time(kind)):
+        return kind
     if not t.is_number(kind):
         raise SpecError(f"it takes a number, not {t.name(kind)}; write CAST(... AS DOUBLE)")
     if function not in ("sum", "avg") or not t.is_decimal(kind):

@@ -198,7 +198,7 @@ def _call(node: exp.Expr, scope: Scope) -> Expr:
 def _trim(node: exp.Expr, scope: Scope) -> Expr:
     names = {"LEADING": "ltrim", "TRAILING": "rtrim"}
     name = names.get(str(node.args.get("position")), "trim")
-    return function(name, [_compiled(n, scope) for n in (node.this, node.expression) if n is not None])
+    return function(name, [_compiled(n, scope) for n in (node.expression, node.this) if n is not None])
 
 
 def _extract(node: exp.Expr, scope: Scope) -> Expr:

@@ -52,6 +52,7 @@ READ: dict[type[exp.Expr], frozenset[str]] = {
             exp.Like: "this expression negate",
             exp.ILike: "this expression negate",
             exp.Bracket: "this expressions",
+            exp.Slice: "this expression step",
             exp.Array: "expressions",
             exp.Lambda: "this expressions",
             exp.ColumnDef: "this kind",
@@ -59,6 +60,9 @@ READ: dict[type[exp.Expr], frozenset[str]] = {
             exp.If: "this true false",
             exp.Anonymous: "this expressions",
             exp.Filter: "this expression",
+            exp.WithinGroup: "this expression",
+            exp.Order: "expressions",
+            exp.Ordered: "this desc nulls_first",
             exp.Trim: "this expression position",
         }.items()
     },

@@ -20,12 +20,13 @@ from joinlib.model.over import Over
 from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick
 from joinlib.over.unit import OverUnit
+from joinlib.route.content import weights
 from joinlib.route.split import prepare
 from joinlib.sql.graph import Table
 from joinlib.sql.over import over_of
 from joinlib.sql.parse import parse
 from joinlib.state.manifest import decode, empty
-from tests.laws.windows import MINUTE, SCHEMA, START, Row, batch, case, counted, row, told
+from tests.laws.windows import MINUTE, SCHEMA, START, Case, Row, batch, case, counted, row, told
 
 SEEDS = st.integers(0, 2**32)
 
@@ -144,3 +145,66 @@ def test_rows_come_out_once_when_the_watermark_has_passed_them(seed: int) -> Non
 
 def _before(answer: dict[Row, int], before: object) -> dict[Row, int]:
     return {r: n for r, n in answer.items() if r[1] < before}
+
+
+@settings(max_examples=40)
+@given(SEEDS)
+def test_of_rows_that_only_come_those_behind_the_top_are_not_kept(seed: int) -> None:
+    """The answer is that over all rows; without equals, state is what the ranks allow."""
+    dice = random.Random(seed)
+    name, limit = dice.choice(["row_number", "rank", "dense_rank"]), dice.choice([1, 2, 3])
+    by = f"v {dice.choice(['ASC', 'DESC'])} NULLS LAST"
+    total = by + "".join(f", {n} NULLS FIRST" for n in SCHEMA.names) * (name == "row_number")
+    text = "SELECT k, t, v, x, m, s, b, {}() OVER (PARTITION BY k ORDER BY {}) AS r FROM s QUALIFY r <= {}"
+    asked = Case(text.format(name, by, limit), text.format(name, total, limit))
+    seen: list[Row] = []
+    with TemporaryDirectory() as folder:
+        plan_ = over(asked.ours, changelog=True)
+        assert plan_.top == ("$w0", limit)
+        unit, out = Unit(Path(folder), plan_), counted([])
+        for _ in range(5):
+            rows = [row(dice) for _ in range(9)]
+            seen += rows
+            out.update(counted(unit.batch(rows)))
+            answer = told(asked, seen)
+            assert {r: n for r, n in out.items() if n} == dict(answer)
+        assert _weight(unit) == answer.total()
+
+
+def _weight(unit: Unit) -> int:
+    """How many rows the segments hold, less those that they take back."""
+    rows = OverUnit(unit.asked, (unit.plan,), 0, unit.folder, unit.tuning, unit.manifest).stored[0]
+    return sum(int(weights(rows.read(s)).sum()) for s in rows.segments)
+
+
+SESSION = (
+    "SELECT k, t, v, `$session_start`(t, INTERVAL 2 MINUTES) OVER (PARTITION BY k ORDER BY t) AS a,"
+    " `$session_end`(t, INTERVAL 2 MINUTES) OVER (PARTITION BY k ORDER BY t) AS z FROM s"
+)
+SESSION_DUCK = """
+    SELECT k, t, v, min(t) OVER w AS a, max(t) OVER w + INTERVAL 2 MINUTE AS z FROM (
+        SELECT *, count(*) FILTER (WHERE far) OVER (PARTITION BY k ORDER BY t) AS n FROM (
+            SELECT *, t - lag(t) OVER (PARTITION BY k ORDER BY t) > INTERVAL 2 MINUTE AS far FROM s))
+    WINDOW w AS (PARTITION BY k, n)"""
+
+
+@settings(max_examples=40)
+@given(SEEDS, st.booleans())
+def test_sessions_end_when_nothing_comes_for_longer_than_their_gap(seed: int, changelog: bool) -> None:
+    """As a changelog they grow, merge and fall apart; by time they come out once no row can lengthen them."""
+    dice, asked = random.Random(seed), Case(SESSION, SESSION_DUCK)
+    seen: list[Row] = []
+    clock = -1
+    with TemporaryDirectory() as folder:
+        unit, out = Unit(Path(folder), over(SESSION, changelog=changelog)), counted([])
+        for _ in range(5):
+            rows = [row(dice, time=dice.randint(0, 25)) for _ in range(dice.choice([0, 2, 6]))]
+            seen += rows if changelog else [r for r in rows if r[1] >= START + clock * MINUTE]
+            clock = max(clock, dice.randint(0, 20))
+            now = int((START + clock * MINUTE).timestamp() * 1_000_000)
+            out.update(counted(unit.batch(rows, highest=now)))
+            answer = dict(told(asked, seen))
+            final = {r: n for r, n in answer.items() if changelog or r[4] < START + clock * MINUTE}
+            assert {r: n for r, n in out.items() if n} == final
+        out.update(counted(unit.batch([], closed=True)))
+        assert {r: n for r, n in out.items() if n} == answer

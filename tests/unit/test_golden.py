@@ -331,13 +331,33 @@ PLAN = {
             },
             "route": None,
         },
+        {
+            "version": 1,
+            "units": 8,
+            "inputs": [
+                {
+                    "alias": "$2",
+                    "source": "$stage1",
+                    "columns": {
+                        "$g0": ["$g0", "TIMESTAMP", "timestamp[us, tz=UTC]"],
+                        "$g1": ["$g1", "STRING", "string"],
+                        "$x2": ["$x2", "DECIMAL(12,2)", "decimal128(12, 2)"],
+                        "$x3": ["$x3", "DOUBLE", "double"],
+                    },
+                    "keys": [],
+                    "filter": None,
+                    "time": None,
+                    "null_keys": True,
+                },
+            ],
+            "groups": {
+                "by": ["date_trunc('hour', o.at)", "upper(c.name)"],
+                "of": ["count(*)", "sum((o.amount * 2))", "avg(p.paid)"],
+                "mode": "append",
+                "having": "(count(*) > 1)",
+            },
+        },
     ],
-    "groups": {
-        "by": ["date_trunc('hour', o.at)", "upper(c.name)"],
-        "of": ["count(*)", "sum((o.amount * 2))", "avg(p.paid)"],
-        "mode": "append",
-        "having": "(count(*) > 1)",
-    },
 }
 
 

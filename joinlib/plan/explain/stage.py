@@ -4,6 +4,7 @@ joined how, how long rows are kept, and why.
 
 from collections.abc import Iterator
 
+from joinlib.expr import Expr
 from joinlib.expr.types import name
 from joinlib.model.bounds import describe, signed
 from joinlib.model.inputs import ORDINAL, InputPlan
@@ -184,7 +185,11 @@ def spoken(stage: Stage, tree: Operator | Leaf) -> str:
 
 def key(stage: Stage, column: str) -> str:
     """A key as the query has it: a column, or the expression that it is computed from."""
-    return next(c.value.sql for i in stage.inputs for c in i.columns if c.name == column)
+    return _value(stage, column).sql
+
+
+def _value(stage: Stage, column: str) -> Expr:
+    return next(c.value for i in stage.inputs for c in i.columns if c.name == column)
 
 
 def classes(stage: Stage, join: Operator) -> str:
@@ -254,6 +259,12 @@ def cautions(stage: Stage) -> Iterator[str]:
 def _cautions(stage: Stage) -> Iterator[str]:
     for join in reversed(stage.operators):
         yield from warnings(stage, join)
+        if join.sides[0].keys and all(not _value(stage, side.keys[0]).columns for side in join.sides):
+            first, *others = (spoken(stage, child) for child in join.children)
+            yield (
+                f"no equality relates {first} to {', '.join(others)}: all their rows meet in one unit, and each is"
+                " compared with each"
+            )
         alone = join.sides if join.kind == "full" else join.sides[:1]
         if join.kind in ("left", "full", "anti") and any(map(unbounded, alone)) and not join.eager:
             yield "rows without a partner are emitted only when the inputs are closed: no bound on the time"

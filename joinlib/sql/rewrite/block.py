@@ -9,14 +9,6 @@ Kind = Literal["select", "map", "union", "over"]
 
 
 @dataclass(frozen=True)
-class Note:
-    """Something about the text that its writer should know, and the part of it that this is about."""
-
-    text: str
-    at: exp.Expr | None = None
-
-
-@dataclass(frozen=True)
 class Block:
     """A query that one operator computes.
 
@@ -31,4 +23,3 @@ class Block:
     query: exp.Select | exp.SetOperation
     title: str = ""  # how the text calls it
     view: str = ""  # the view in whose text the places of the query are; "" for the main text
-    notes: tuple[Note, ...] = ()

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Offered:
     """What can be named of a source."""
 
     columns: tuple[str, ...]
 
     @staticmethod
-    def of(query: exp.Expr) -> "Rows":
-        return Rows(tuple(trees.output_names(query)))
+    def of(query: exp.Expr) -> "Offered":
+        return Offered(tuple(trees.output_names(query)))
 
     def find(self, name: str) -> str | None:
         """The column of that name in any case, preferring an exact match."""
@@ -40,7 +40,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 @dataclass
 class Source:
     alias: str  # unique in the whole text
-    rows: Rows
+    rows: Offered
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Known:
                 full = ".".join(p.name for p in node.parts)
                 raise names.error(f"there is no input {full}{nearest(name, self._every_input())}", node)
             found = name if name in names.tables else by_case[name.lower()]
-            rows = Rows(tuple(names.tables[found]))
+            rows = Offered(tuple(names.tables[found]))
         columns = node.alias_column_names
         alias = self.add(node.alias or name, rows, node, columns)
         made = trees.table(found, alias, node)
@@ -138,7 +138,7 @@ class Known:
         columns = node.alias_column_names
         if columns:
             self.names.rename(query, columns, node)
-        alias = self.add(node.alias or self.names.fresh("q"), Rows.of(query), node)
+        alias = self.add(node.alias or self.names.fresh("q"), Offered.of(query), node)
         return trees.derived(query, alias)
 
     def _lateral(self, node: exp.Lateral) -> exp.Expr:
@@ -146,7 +146,7 @@ class Known:
         columns = node.args["alias"].columns if node.args.get("alias") else []
         if columns:
             self.names.rename(query, [c.name for c in columns], node)
-        alias = self.add(node.alias or self.names.fresh("q"), Rows.of(query), node)
+        alias = self.add(node.alias or self.names.fresh("q"), Offered.of(query), node)
         return exp.Lateral(this=exp.Subquery(this=query), alias=exp.TableAlias(this=trees.identifier(alias)))
 
     def _group_of_joins(self, node: exp.Table) -> exp.Expr:
@@ -163,7 +163,7 @@ class Known:
             node,
         )
 
-    def add(self, name: str, rows: Rows, at: exp.Expr, columns: list[str] | None = None) -> str:
+    def add(self, name: str, rows: Offered, at: exp.Expr, columns: list[str] | None = None) -> str:
         """Make a source known; return its alias."""
         if "." in name:
             raise self.names.error(f"the alias {name} has a dot; use another", at)
@@ -174,7 +174,7 @@ class Known:
         if columns:
             if len(columns) != len(rows.columns):
                 raise self.names.error(f"{name}: {len(columns)} names for {len(rows.columns)} columns", at)
-            rows = Rows(tuple(columns))
+            rows = Offered(tuple(columns))
         wanted = name.removeprefix("$")
         alias = self.names.fresh(wanted)
         self.names.titles[alias] = name
@@ -193,7 +193,7 @@ class Known:
         if not given and function.startswith("inline"):
             raise self.names.error("write the names of the columns: LATERAL VIEW inline(...) t AS a, b", node)
         columns = given or default
-        name = self.add(alias.name or "v" if alias else "v", Rows(tuple(columns)), node)
+        name = self.add(alias.name or "v" if alias else "v", Offered(tuple(columns)), node)
         node.set(
             "alias",
             exp.TableAlias(this=trees.identifier(name), columns=[trees.identifier(c) for c in columns]),

@@ -16,7 +16,7 @@ from sqlglot import exp
 from joinlib.errors import SqlError
 from joinlib.sql.parse import place
 from joinlib.sql.rewrite import trees
-from joinlib.sql.rewrite.known import Known, Rows, nearest
+from joinlib.sql.rewrite.known import Known, Offered, nearest
 from joinlib.sql.supported import written
 
 NO_PARENTHESES = frozenset(
@@ -42,7 +42,7 @@ class Definition:
     """A CTE or a view."""
 
     query: trees.Query
-    rows: Rows
+    rows: Offered
     title: str
     view: str = ""  # its name if it is a view, whose places are those of its own text
     uses: int = 0
@@ -133,7 +133,7 @@ class Names:
 
     def define(self, query: trees.Query, title: str, view: str = "") -> str:
         name = f"${title}_{len(self.definitions)}"
-        self.definitions[name] = Definition(query, Rows.of(query), title, view)
+        self.definitions[name] = Definition(query, Offered.of(query), title, view)
         return name
 
     def view(self, name: str) -> str:

@@ -42,10 +42,12 @@ def pulled(query: trees.Query, names: Names) -> Pulled:
         SqlError: if it reads them where that cannot be done.
     """
     outer = trees.outer_columns(query)
+    if not outer and isinstance(query, exp.Select) and _single(query):
+        return _Pull(query, names).done()  # there is no group of no rows
     if not outer:
         alias = names.fresh("s")
         values = [trees.column(alias, name) for name in trees.output_names(query)]
-        return Pulled(query, alias, [], list(values), one=_single(query))
+        return Pulled(query, alias, [], list(values))
     if not isinstance(query, exp.Select):
         raise names.error(
             f"{query.key.upper()} in a subquery that reads {trees.text(outer[0])} of the query around it is"

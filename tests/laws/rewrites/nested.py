@@ -103,7 +103,9 @@ class Nested:
     def scalar(self, columns: list[str], depth: int) -> str:
         """An aggregate over another query, which may depend on a row of this one."""
         text, inner = self.source(depth)
-        call = self.random.choice(("max({})", "min({})", "sum({})", "count({})", "count(*)", "count(DISTINCT {}) + 1"))
+        call = self.random.choice(
+            ("max({})", "min({})", "sum({})", "count({})", "count(*)", "count(DISTINCT {}) + 1")
+        )
         where = self.where(self.related(columns, inner), inner)
         return f"(SELECT {call.format(self.random.choice(inner))} FROM {text}{where})"
 
@@ -197,7 +199,9 @@ class Nested:
             items[-1] = f"grouping({keys[0]})"
         named = [f"{item} AS c{i}" for i, item in enumerate(items)]
         word = self.random.choice(("ROLLUP", "CUBE"))
-        return f"SELECT {', '.join(named)} FROM {text} GROUP BY {word} ({', '.join(keys)}) HAVING count(*) > 0"
+        return (
+            f"SELECT {', '.join(named)} FROM {text} GROUP BY {word} ({', '.join(keys)}) HAVING count(*) > 0"
+        )
 
     def united(self, depth: int, width: int) -> str:
         word = self.random.choice(

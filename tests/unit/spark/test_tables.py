@@ -162,7 +162,7 @@ def test_a_new_version_alone_starts_no_batch(tmp_path: Path) -> None:
     assert bench.composer.after(bench.offset) == bench.offset
     assert bench.offset["tables"] == {"c": 1}
     again = Composer(bench.plan.source)
-    assert [p.versions for p in again.parts(start, bench.offset) if p.versions] == [((0, 1),)]
+    assert [p.versions for p in again.parts(start, bench.offset) if p.versions] == [((0, ((0, 1),)),)]
     folders = tmp_path / "ck" / "tables" / "c"
     assert [f.name for f in folders.iterdir()] == ["00000001"]
 

@@ -30,7 +30,6 @@ TEXTS = {
     "SELECT CAST(o.id AS INT DEFAULT 1 ON CONVERSION ERROR) AS n FROM orders o": "DEFAULT in CAST",
     "SELECT o.id FROM orders(5) o": "orders(5) in FROM",
     "SELECT o.id FROM orders o WHERE o.id IN ships": "IN takes a list",
-    "SELECT o.id FROM orders o WHERE o.customer LIKE ANY ('a', 'b')": "is not supported",
     "SELECT o.id FROM orders o WHERE o.customer LIKE 'a' ESCAPE '!!'": "ESCAPE takes one character",
     "SELECT o.id FROM orders o WHERE o.id BETWEEN SYMMETRIC 1 AND 2": "SYMMETRIC",
     "SELECT DISTINCT ON (o.id) o.id FROM orders o": "DISTINCT ON",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -43,7 +44,8 @@ class Recorder:
             self.frame(table(ROWS[number : number + 1])).coalesce(1).createOrReplaceTempView(f"o{number}")
 
     def frame(self, part: pa.Table) -> DataFrame:
-        return self.spark.createDataFrame(part)
+        found = self.spark.createDataFrame(part)
+        return found.withColumn("n", found["n"].cast("timestamp_ntz"))
 
     def asked(self, texts: list[str], source: str = " FROM o") -> dict[str, Any]:
         """Return type and values of expressions; halves them where one fails."""
@@ -52,15 +54,12 @@ class Recorder:
             frame = self.spark.sql(f"SELECT {names}{source}")
             kinds = [f.dataType.simpleString() for f in frame.schema]
             found = [values(column) for column in frame.toArrow().columns]
-        except (PySparkException, pa.ArrowException, TypeError, ValueError) as error:
+        except (PySparkException, Py4JJavaError, pa.ArrowException, TypeError, ValueError) as error:
             if len(texts) == 1:
                 return {texts[0]: self.alone(texts[0], source, error)}
             half = len(texts) // 2
             return self.asked(texts[:half], source) | self.asked(texts[half:], source)
-        return {
-            text: {"type": kind, "values": column}
-            for text, kind, column in zip(texts, kinds, found)
-        }
+        return {text: {"type": kind, "values": column} for text, kind, column in zip(texts, kinds, found)}
 
     def alone(self, text: str, source: str, error: Exception) -> Any:
         """Return the values of an expression that fails for some rows: {"error": true} there."""
@@ -77,19 +76,22 @@ class Recorder:
                 frame = self.spark.sql(f"SELECT ({text}) AS c FROM o{number}")
                 kind = frame.schema[0].dataType.simpleString()
                 found += values(frame.toArrow().column(0))
-            except (PySparkException, pa.ArrowException, ValueError):
+            except (PySparkException, Py4JJavaError, pa.ArrowException, ValueError):
                 found.append({"error": True})
         return {"type": kind, "values": found}
 
-    def examples(self) -> dict[str, Any]:
-        """Return the examples of all functions: those without FROM, by function."""
-        found = {}
+    def examples(self, path: Path) -> None:
+        """Write the examples of all functions: those without FROM, by function."""
+        found = known(path)
         for (name,) in self.spark.sql("SHOW SYSTEM FUNCTIONS").collect():
+            if name in found:
+                continue
             lines = "\n".join(r[0] for r in self.spark.sql(f"DESCRIBE FUNCTION EXTENDED `{name}`").collect())
             texts = [m[1].strip() for m in re.finditer(r"> SELECT (.*?);\s*$", lines, re.MULTILINE)]
             texts = [t for t in texts if not re.search(r"\bFROM\s+(VALUES|\()|\bOVER\b", t)]
-            found[name] = {t: self.asked([t], "")[t] for t in texts}
-        return found
+            asked = self.asked(texts, "") if texts else {}
+            found[name] = {t: r for t, r in asked.items() if r != REFUSED}
+        write(path, {name: of for name, of in found.items() if of})
 
 
 def main() -> None:
@@ -97,15 +99,18 @@ def main() -> None:
     wanted = [CASES / name for name in sys.argv[1:]] or sorted(CASES.glob("*.txt"))
     for path in wanted:
         texts = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
-        found: dict[str, Any] = {}
-        for start in range(0, len(texts), 16):
-            found |= recorder.asked(texts[start : start + 16])
-        write(path.with_suffix(".json"), {t: found[t] for t in texts if found[t] != REFUSED})
+        found = known(path.with_suffix(".json"))
+        todo = [text for text in texts if text not in found]
+        for start in range(0, len(todo), 8):
+            found |= recorder.asked(todo[start : start + 8])
+            write(path.with_suffix(".json"), {t: found[t] for t in texts if found.get(t, REFUSED) != REFUSED})
     if not sys.argv[1:]:
-        found = {
-            name: {t: r for t, r in of.items() if r != REFUSED} for name, of in recorder.examples().items()
-        }
-        write(CASES / "examples.json", {name: of for name, of in found.items() if of})
+        recorder.examples(CASES / "examples.json")
+
+
+def known(path: Path) -> dict[str, Any]:
+    """Return what has been recorded; delete the file to ask again."""
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def write(path: Path, found: dict[str, Any]) -> None:

@@ -1,0 +1,169 @@
+"""Each rewrite: the blocks return what the text returns, over random rows with NULLs and duplicates, and look as they should."""
+
+import pytest
+
+from joinlib.sql.blocks import as_text, blocks
+from tests.laws.rewrites.same import INPUTS, Judge, differences
+
+TEXTS = {
+    "names": (
+        "SELECT * FROM t",
+        "SELECT t.*, y FROM t JOIN u USING (k)",
+        "SELECT k, x, a FROM t FULL JOIN u USING (k)",
+        "SELECT k, x, y, a FROM t NATURAL JOIN u",
+        "SELECT a, z FROM t NATURAL LEFT JOIN v",
+        "SELECT t.* EXCEPT (b) FROM t",
+        "SELECT a + 1 AS c, c * 2 AS d FROM t",
+        "SELECT b AS a, count(*) AS n FROM t GROUP BY 1",
+        "SELECT k AS g, sum(a) AS a FROM t GROUP BY g HAVING a > 1",
+        "SELECT q.m, q.n FROM (SELECT a, b FROM t) AS q(m, n)",
+        "WITH c(m, n) AS (SELECT a, b FROM t), d AS (SELECT m FROM c WHERE n > 0) SELECT d.m FROM d",
+        "SELECT sum(a) OVER w AS s, count(*) OVER (w ORDER BY b) AS n FROM t WINDOW w AS (PARTITION BY k)",
+        "SELECT T.A FROM t WHERE T.K > 0",
+        "SELECT (a) FROM t",
+    ),
+    "inline": (
+        "SELECT x.a FROM (SELECT t.a, t.k FROM t JOIN u ON t.k = u.k WHERE u.x > 1) x JOIN v ON v.a = x.a",
+        "SELECT v.z, x.a FROM v JOIN (SELECT t.a, u.y FROM t, u WHERE t.k = u.k) x ON v.a = x.a AND x.y > 0",
+        "SELECT v.z, x.a FROM v LEFT JOIN (SELECT t.a, t.b FROM t WHERE t.k > 1) x ON v.a = x.a",
+        "SELECT v.z, x.a FROM v LEFT JOIN (SELECT t.a, coalesce(t.b, 0) b FROM t) x ON v.a = x.b",
+        "SELECT x.a, v.z FROM (SELECT a, b FROM t WHERE k > 1) x FULL JOIN v ON v.a = x.a",
+        "SELECT c, count(*) n FROM (SELECT 1 AS c FROM t) GROUP BY c",
+        "SELECT v.z FROM v LEFT ANTI JOIN (SELECT a FROM t WHERE k > 1) x ON v.a = x.a",
+        "SELECT x.a, v.z FROM v RIGHT JOIN (SELECT a FROM t WHERE k > 1) x ON v.a = x.a",
+    ),
+    "common": (
+        "SELECT t.a FROM t, u WHERE (t.k = u.k AND t.a = 1) OR (t.k = u.k AND u.x = 2)",
+        "SELECT t.a FROM t, u WHERE (t.k = u.k AND t.a = 1) OR (t.k = u.k)",
+        "SELECT t.a FROM t JOIN u ON (t.k = u.k AND (t.a = 1 OR t.b = 2)) OR (t.k = u.k AND (u.x = 2 OR t.b = 1))",
+    ),
+    "limits": (
+        "SELECT k, sum(a) s FROM t GROUP BY k ORDER BY s DESC, k LIMIT 2",
+        "SELECT a, b, k FROM t ORDER BY b NULLS LAST, a, k LIMIT 3",
+        "SELECT a, b, k FROM t ORDER BY 2, 1, k LIMIT 3 OFFSET 1",
+        "SELECT DISTINCT a FROM t ORDER BY a DESC LIMIT 2",
+        "SELECT a, rank() OVER (ORDER BY b) r FROM t QUALIFY r < 3 ORDER BY a, b, k LIMIT 2",
+        "SELECT a FROM t UNION ALL SELECT x FROM u ORDER BY a LIMIT 3",
+        "SELECT count(*) n FROM t LIMIT 5",
+        "SELECT a FROM t ORDER BY k + b, a",
+    ),
+    "sets": (
+        "SELECT a FROM t UNION SELECT x FROM u",
+        "SELECT a FROM t UNION ALL SELECT x FROM u WHERE k > 1 UNION ALL SELECT z FROM v",
+        "SELECT a FROM t INTERSECT SELECT x FROM u",
+        "SELECT a, b FROM t EXCEPT SELECT x, y FROM u",
+        "SELECT a FROM t EXCEPT ALL SELECT x FROM u",
+        "SELECT a FROM t INTERSECT ALL SELECT x FROM u",
+        "(SELECT a FROM t UNION ALL SELECT x FROM u) EXCEPT SELECT z FROM v",
+        "SELECT a FROM t UNION SELECT x FROM u UNION ALL SELECT z FROM v",
+    ),
+    "layers": (
+        "SELECT DISTINCT k, rank() OVER (ORDER BY sum(a)) r FROM t GROUP BY k",
+        "SELECT DISTINCT count(*) n FROM t GROUP BY k, b",
+        "SELECT k, sum(a) s FROM t GROUP BY k HAVING sum(a) > (SELECT avg(x) FROM u)",
+        "SELECT k, sum(a) * 2 + (SELECT max(x) FROM u WHERE u.k = t.k) s FROM t GROUP BY k",
+        "SELECT k + 1 AS g, sum(sum(a)) OVER (ORDER BY k + 1) s FROM t GROUP BY k + 1",
+    ),
+    "windows": (
+        "SELECT k, a, sum(a) OVER (PARTITION BY k) s, count(*) OVER (PARTITION BY b) c FROM t",
+        "SELECT a - avg(a) OVER (PARTITION BY k + 1) AS d FROM t JOIN v USING (a)",
+        "SELECT a, sum(a) FILTER (WHERE b > 1) OVER (PARTITION BY k) s FROM t",
+        "SELECT a, count(*) FILTER (WHERE b > 1) OVER () s FROM t",
+        "SELECT a, lag(a + b, 1, 7) OVER (PARTITION BY k ORDER BY a, b) l FROM t",
+        "SELECT a, b FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY a, b) = 1",
+        "SELECT a, sum(b) OVER (ORDER BY a ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) * 0 AS s FROM t",
+        "SELECT a FROM t QUALIFY count(*) OVER (PARTITION BY k) > 1 AND rank() OVER (PARTITION BY b ORDER BY a) < 3",
+    ),
+    "numbered": (
+        "SELECT * FROM (SELECT t.*, row_number() OVER (PARTITION BY k ORDER BY a, b) rn FROM t) WHERE rn <= 1",
+        "SELECT u.x, q.a FROM u LEFT JOIN (SELECT k, a, row_number() OVER (PARTITION BY k ORDER BY a, b) rn FROM t) q ON u.k = q.k AND q.rn = 1",
+        "SELECT u.x, q.a FROM u JOIN (SELECT k, a, row_number() OVER (PARTITION BY k ORDER BY a, b) rn FROM t) q ON u.k = q.k WHERE q.rn = 1 AND q.a > 0",
+        "SELECT u.x, q.a FROM (SELECT k, a, rank() OVER (PARTITION BY k ORDER BY a) r FROM t) q FULL JOIN u ON u.k = q.k WHERE q.r = 1",
+    ),
+    "grouping_sets": (
+        "SELECT k, b, sum(a) s, grouping(k) g FROM t GROUP BY ROLLUP (k, b) HAVING count(*) > 1",
+        "SELECT k, b, count(*) n FROM t GROUP BY CUBE (k, b) HAVING count(*) > 0",
+        "SELECT k, b, sum(k) n FROM t GROUP BY GROUPING SETS ((k), (k, b)) HAVING sum(k) > 1",
+        "SELECT k, a, max(b) n FROM t GROUP BY k, ROLLUP (a)",
+        "SELECT t.k, x, count(*) n FROM t JOIN u ON t.k = u.k WHERE u.y > 0 GROUP BY ROLLUP (t.k, x) HAVING count(*) > 0",
+        "SELECT k, rank() OVER (PARTITION BY grouping(k) ORDER BY sum(a)) r FROM t GROUP BY CUBE (k) HAVING count(*) > 0",
+    ),
+    "subqueries": (
+        "SELECT a FROM t WHERE b > (SELECT avg(x) FROM u)",
+        "SELECT a FROM t WHERE b > (SELECT avg(x) FROM u WHERE u.k = t.k)",
+        "SELECT a FROM t WHERE b = (SELECT count(*) FROM u WHERE u.k = t.k)",
+        "SELECT a, (SELECT count(*) FROM u WHERE u.k = t.k) AS n FROM t",
+        "SELECT a, (SELECT count(*) + max(x) FROM u WHERE u.k = t.k HAVING count(*) < 2) AS n FROM t",
+        "SELECT a FROM t WHERE a = 1 OR EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.x > 1)",
+        "SELECT a FROM t WHERE a = 1 OR NOT EXISTS (SELECT 1 FROM u WHERE u.x > 2)",
+        "SELECT a FROM t WHERE a = 1 OR b IN (SELECT x FROM u WHERE u.k = t.k)",
+        "SELECT a, b NOT IN (SELECT x FROM u WHERE u.k = t.k) AS m FROM t",
+        "SELECT a, b IN (SELECT x FROM u) AS m FROM t",
+        "SELECT a FROM t WHERE b NOT IN (SELECT u.x FROM u JOIN v ON u.x = v.x)",
+        "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u JOIN v ON u.x = v.x WHERE u.k = t.k AND v.z <> t.a)",
+        "SELECT a FROM t WHERE k IN (SELECT k FROM u GROUP BY k HAVING count(*) > 1)",
+        "SELECT a FROM t WHERE k NOT IN (SELECT k FROM u UNION SELECT a FROM v)",
+        "SELECT a FROM t WHERE b > ALL (SELECT x FROM u)",
+        "SELECT a FROM t WHERE b <= ALL (SELECT x FROM u)",
+        "SELECT a FROM t WHERE b >= ANY (SELECT x FROM u) OR a = 0",
+        "SELECT a FROM t WHERE b < ANY (SELECT x FROM u)",
+        "SELECT a FROM t WHERE EXISTS (SELECT count(*) FROM u WHERE u.k = t.k)",
+        "SELECT a FROM t WHERE NOT EXISTS (SELECT count(*) FROM u WHERE u.k = t.k)",
+        "SELECT a FROM t WHERE EXISTS (SELECT u.x FROM u WHERE u.k = t.k GROUP BY u.x HAVING count(*) > 1)",
+        "SELECT k, count(*) n FROM t WHERE a IN (SELECT x FROM u WHERE x IN (SELECT z FROM v)) GROUP BY k",
+        "SELECT sum(CASE WHEN EXISTS (SELECT 1 FROM u WHERE u.k = t.k) THEN 1 ELSE 0 END) AS n FROM t",
+        "SELECT a FROM t WHERE CASE WHEN b IN (SELECT x FROM u) THEN a > 0 ELSE a = 0 END",
+        "SELECT a FROM t WHERE (a, b) IN (SELECT x, y FROM u) OR k = 1",
+        "SELECT t.a FROM t JOIN u ON t.k = u.k AND t.a IN (SELECT z FROM v)",
+        "SELECT a FROM t WHERE b BETWEEN (SELECT min(x) FROM u) AND (SELECT max(x) FROM u WHERE u.k = t.k)",
+        "SELECT a FROM t WHERE b = (SELECT max(x) FROM u WHERE (u.k = t.k AND u.x > 1) OR (u.k = t.k AND u.y = 1))",
+        "SELECT a FROM t WHERE a = (SELECT DISTINCT 2 * z - z FROM v WHERE v.a = t.a AND v.z = 1)",
+    ),
+    "laterals": (
+        "SELECT t.a, q.x FROM t, LATERAL (SELECT u.x FROM u WHERE u.k = t.k ORDER BY u.x, u.y LIMIT 2) q",
+        "SELECT t.a, q.n FROM t LEFT JOIN LATERAL (SELECT count(*) n FROM u WHERE u.k = t.k) q ON TRUE",
+        "SELECT t.a, q.x FROM t LEFT JOIN LATERAL (SELECT u.x FROM u WHERE u.k = t.k AND u.x <> t.b) q ON TRUE",
+        "SELECT t.a, e FROM t LATERAL VIEW explode(array(k, b)) x AS e WHERE e > 0",
+        "SELECT e, count(*) n FROM t JOIN u ON t.k = u.k LATERAL VIEW explode(array(t.a, u.x)) v AS e GROUP BY e",
+    ),
+    "cut": (
+        "WITH c AS (SELECT k, count(*) n FROM u GROUP BY k) SELECT t.a, c.n FROM t JOIN c ON t.k = c.k WHERE c.n > 1",
+        "WITH c AS (SELECT k, count(*) n FROM u GROUP BY k) SELECT c1.k, c2.n FROM c c1 JOIN c c2 ON c1.n = c2.n",
+        "SELECT n, count(*) m FROM (SELECT k, count(*) n FROM t GROUP BY k) GROUP BY n",
+        "SELECT avg(n) * 2 AS m FROM (SELECT count(DISTINCT a) n, sum(b) s FROM t GROUP BY k)",
+        "WITH c AS (SELECT a FROM t) SELECT a FROM c WHERE a IN (SELECT a FROM c WHERE a > 1)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rewrite", TEXTS)
+def test_same_rows(rewrite: str) -> None:
+    judge = Judge()
+    for sql in TEXTS[rewrite]:
+        assert differences(sql, judge, 12) == ""
+
+
+@pytest.mark.parametrize(
+    ("sql", "kinds"),
+    [
+        ("SELECT x.a FROM (SELECT t.a, t.k FROM t JOIN u ON t.k = u.k) x JOIN v ON v.a = x.a", "select"),
+        ("WITH c AS (SELECT k, count(*) n FROM u GROUP BY k) SELECT c1.k FROM c c1 JOIN c c2 ON c1.n = c2.n", "select select"),
+        ("SELECT t.a FROM t JOIN u ON t.k = u.k WHERE EXISTS (SELECT 1 FROM v WHERE v.a = t.a)", "select"),
+        ("SELECT q.a FROM (SELECT a, row_number() OVER (PARTITION BY k ORDER BY b) n FROM t) q WHERE q.n = 1", "map over map"),
+        ("SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY b) = 1", "over map"),
+        ("SELECT k FROM t UNION ALL SELECT k FROM u", "union"),
+        ("SELECT k FROM t UNION SELECT k FROM u", "union select"),
+        ("SELECT a FROM t WHERE b > (SELECT max(x) FROM u WHERE u.k = t.k)", "select select"),
+    ],
+)  # fmt: skip
+def test_shapes(sql: str, kinds: str) -> None:
+    """One join stays one, and nothing is computed twice."""
+    assert " ".join(block.kind for block in blocks(sql, INPUTS)) == kinds
+
+
+def test_with_rollup() -> None:
+    """Spark's older form is the same."""
+    form = "SELECT k, b, count(*) n FROM t GROUP BY {} HAVING count(*) > 0"
+    older, newer = (blocks(form.format(g), INPUTS) for g in ("k, b WITH ROLLUP", "ROLLUP (k, b)"))
+    assert as_text(older) == as_text(newer)

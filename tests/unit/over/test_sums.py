@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from joinlib.over import exact
 from joinlib.over.codes import code, sort
-from joinlib.over.frames import Frames
+from joinlib.over.frames import FrameEnds
 
 
 @settings(max_examples=50)
@@ -28,7 +28,7 @@ def test_sums_and_means_of_decimals_are_those_of_python(numbers: list[int], seed
     known = np.array([v is not None for v in values])
 
     found = exact.sums(
-        pa.array(values, kind), known, Frames(np.array(low), np.array(high)), pa.array(before, kind)
+        pa.array(values, kind), known, FrameEnds(np.array(low), np.array(high)), pa.array(before, kind)
     )
 
     parts = [[v for v in values[a:b] if v is not None] for a, b in zip(low, high, strict=True)]
@@ -52,7 +52,7 @@ def _sum(numbers: list[Decimal]) -> Decimal:
 def test_a_sum_of_more_than_38_digits_is_an_error() -> None:
     """And not a number that has wrapped around."""
     most = pa.array([Decimal(10**38 - 1)] * 3, pa.decimal128(38, 0))
-    ends = Frames(np.zeros(3, np.int64), np.array([1, 2, 3]))
+    ends = FrameEnds(np.zeros(3, np.int64), np.array([1, 2, 3]))
     with pytest.raises(OverflowError):
         exact.sums(most, np.ones(3, bool), ends)
 

@@ -53,7 +53,9 @@ spec:
     files: {path: out}
   checkpoint: {path: checkpoint}
 """
-_CHANGING = _SPEC.replace("  output:\n    files: {path: out}\n", "  output: {mode: changelog, files: {path: out}}\n")
+_CHANGING = _SPEC.replace(
+    "  output:\n    files: {path: out}\n", "  output: {mode: changelog, files: {path: out}}\n"
+)
 _HEAD = Path(__file__).with_name("sql.md.in")
 
 

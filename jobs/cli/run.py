@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from jobs.cli.screen import Live, Plain, Scene, Shown, View
 from jobs.cli.summary import near, summary
-from jobs.figures import beginning
+from jobs.figures import Figures, beginning
 from jobs.flow import Flow, default_cores
-from jobs.probes import Chooser, choosers
+from jobs.probes import choosers
 from joinlib.compiled import compiled
 from joinlib.errors import StreamJoinError, Unforeseen, exit_code
 from joinlib.plan import Pipeline
@@ -28,6 +28,8 @@ from joinlib.plan.explain import cautions
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from rich.console import Console
 
 _REFRESH_S = 0.2
@@ -59,8 +61,6 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     document = document.model_copy(update={"spec": spec})
     plan = compiled(document, options.cores or default_cores())
     pipeline = plan.pipeline
-    inputs, tables = _shown(document, pipeline), tuple(lookup.table.alias for _, lookup in pipeline.lookups)
-    probes = choosers(pipeline)
     console = Console(file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160)
     for caution in cautions(pipeline):
         console.print(f"warning: {caution}", style="yellow", highlight=False, soft_wrap=True)
@@ -68,7 +68,7 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     flow = Flow(plan, until_done=options.until_done, conf=options.conf or {})
     try:
         view = Plain(console) if plain else Live(console)
-        scene = _watch(flow, document, inputs, tables, probes, view)
+        scene = _watch(Watch(flow, document, pipeline, time.monotonic()), view)
     except KeyboardInterrupt:
         _end_at_once(console, flow.flowing.is_set())
     if flow.error is not None:
@@ -76,48 +76,64 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     console.print(summary(scene, document), highlight=False, soft_wrap=True)
 
 
-def _watch(
-    flow: Flow,
-    document: StreamJoin,
-    inputs: tuple[Shown, ...],
-    tables: tuple[str, ...],
-    probes: tuple[Chooser, ...],
-    view: View,
-) -> Scene:
+@dataclass
+class Watch:
+    """A run as it is shown: its flow, and the figures so far."""
+
+    flow: Flow
+    document: StreamJoin
+    pipeline: Pipeline
+    began: float
+    figures: Figures | None = None
+
+    def look(self, view: View, wait_s: float, *, stopping: bool) -> Scene:
+        """Wait for reports, show what they say, and return the scene."""
+        inputs = _shown(self.document, self.pipeline)
+        reports = self.flow.reports(wait_s)
+        if self.figures is None and (reports or self.flow.flowing.is_set()):
+            self.figures = beginning(len(inputs), time.monotonic())
+        for report in reports:
+            assert self.figures is not None
+            self.figures = self.figures.after(report, time.monotonic())
+            if report.sample is not None:
+                view.sample(report.batch, report.sample, report.rows_out)
+        scene = Scene(
+            self.document.metadata.name,
+            inputs,
+            self.figures,
+            self.flow.lag,
+            self.flow.took,
+            self.flow.busy,
+            self.began,
+            stopping,
+            tuple(lookup.table.alias for _, lookup in self.pipeline.lookups),
+            choosers(self.pipeline),
+        )
+        view.update(scene)
+        return scene
+
+
+def _watch(watch: Watch, view: View) -> Scene:
     """Show the flow until it is over."""
-    began = time.monotonic()
-    figures = None
-    with view, _signals(flow) as asked:
-        flow.start()
+    with view, _signals(watch.flow) as asked:
+        watch.flow.start()
         while True:
-            alive = flow.is_alive()
-            reports = flow.reports(_REFRESH_S if alive else 0)
-            if figures is None and (reports or flow.flowing.is_set()):
-                figures = beginning(len(inputs), time.monotonic())
-            for report in reports:
-                assert figures is not None
-                figures = figures.after(report, time.monotonic())
-                if report.sample is not None:
-                    view.sample(report.batch, report.sample, report.rows_out)
-            scene = Scene(
-                document.metadata.name,
-                inputs,
-                figures,
-                flow.lag,
-                flow.took,
-                flow.busy,
-                began,
-                bool(asked),
-                tables,
-                probes,
-            )
-            view.update(scene)
+            alive = watch.flow.is_alive()
+            scene = watch.look(view, _REFRESH_S if alive else 0, stopping=bool(asked))
             if not alive:
                 return scene
 
 
+class Stoppable(Protocol):
+    """A flow, or several."""
+
+    @property
+    def flowing(self) -> "Event": ...
+    def stop(self) -> None: ...
+
+
 @contextlib.contextmanager
-def _signals(flow: Flow, clock: Callable[[], float] = time.monotonic) -> Iterator[list[float]]:
+def _signals(flow: Stoppable, clock: Callable[[], float] = time.monotonic) -> Iterator[list[float]]:
     """Stop the flow on a signal; yield the list of times at which signals came.
 
     Repetitions within half a second count as one: `timeout` sends each signal twice.

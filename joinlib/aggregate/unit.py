@@ -75,7 +75,6 @@ class GroupUnit:
         part, more = self._in_time(part, more)
         known = [p.upstream is not None or p.source_time is not None for p in self.inputs]
         delays = [p.delay_us for p in self.inputs]
-        ticks = [t if self.grouping.final_close else replace(t, closed=False) for t in ticks]
         after, highest = advance(before.watermark, before.highest, delays, ticks, known)
         self.closed = after == ALWAYS
         if self.grouping.final_close:
@@ -84,6 +83,8 @@ class GroupUnit:
                 yield self._released(bound)
         elif part.num_rows:
             yield self._changed(part, more, first=before.batch < 0)
+        if self.grouping.eager and after > before.watermark and (bound := self._bound(after)) != NEVER:
+            self.groups.release(bound)  # they are out, and no row of theirs can come
         for stored in (self.groups, *self.bags.values()):
             stored.write(batch, self.tuning.file_bytes)
         self.manifest = replace(
@@ -105,7 +106,7 @@ class GroupUnit:
         """Drop what is for groups that have been emitted for good, and count its rows."""
         self._late = 0
         release, bound = self.grouping.release, self._bound(self.manifest.watermark)
-        if release is None or not self.grouping.final_close or bound == NEVER:
+        if release is None or self.grouping.changelog or bound == NEVER:
             return part, more
         kept = pc.greater_equal(number(part.column(release.key)), bound).fill_null(True)
         late = part.filter(pc.invert(kept))

@@ -200,6 +200,7 @@ class Pipeline:
 
     stages: tuple[AnyStage, ...]
     budget: Budget | None = None  # None: no limit
+    notes: tuple[str, ...] = ()  # what is to be said of the text
 
     @property
     def last(self) -> AnyStage:

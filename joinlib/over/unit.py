@@ -71,7 +71,6 @@ class OverUnit:
         rows, counts, late = self._arrived(sorted(blocks, key=lambda b: b[:2]))
         known = [p.upstream is not None or p.source_time is not None for p in self.inputs]
         delays = [p.delay_us for p in self.inputs]
-        ticks = [t if self.over.final_close else replace(t, closed=False) for t in ticks]
         after, highest = advance(before.watermark, before.highest, delays, ticks, known)
         self.closed = after == ALWAYS
         if self.over.changelog:

@@ -38,6 +38,7 @@ from joinlib.sql import Query, Scan, analyse_stages
 from joinlib.sql.aggregate import check_append
 from joinlib.sql.blocks import Block, blocks
 from joinlib.sql.maps import map_of
+from joinlib.sql.notes import notes
 from joinlib.sql.over import over_of
 from joinlib.sql.parse import place
 
@@ -69,7 +70,7 @@ def pipeline(
     for part in parts[:-1]:
         made.known[part.name] = made.part(part)
     made.result(parts[-1])
-    found = Pipeline(tuple(made.stages))
+    found = Pipeline(tuple(made.stages), notes=notes(sql))
     check_changes(found, inputs, mode)
     return with_key(with_upserts(static(found), inputs), tuple(key), mode)
 

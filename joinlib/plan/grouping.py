@@ -14,6 +14,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from joinlib.expr import Expr, Node, Ref
+from joinlib.expr.behind import Rising
 from joinlib.expr.cast import convert
 from joinlib.expr.nodes import Call, Literal
 from joinlib.expr.time import add_days, add_micros, add_months, floor_time
@@ -26,22 +27,30 @@ from joinlib.sql.graph import inputs
 _RISING = (floor_time, add_micros, add_days, add_months, convert, tumble_start)
 
 
-def grouping_of(queries: Sequence[Query], late: Mapping[str, int]) -> Grouping | None:
+def grouping_of(queries: Sequence[Query], times: Mapping[str, Rising]) -> Grouping | None:
     """Return the query's grouping, with the event time that makes a group final where there is one.
 
-    `late`: µs that the columns that follow event times may be behind the watermark.
+    `times`: the columns that follow event times. Groups that come out at once are forgotten when they are final, if
+    their key is that of a window; others are not, since late rows would then be lost without need.
     """
     query = queries[-1]
     grouping = query.grouping
-    if grouping is None or not grouping.final_close or any(q.waits for q in queries):
+    if grouping is None or grouping.changelog or any(q.waits for q in queries):
         return grouping
     for name, value in query.select:
         column = _rises_with(value.node) if is_time(value.type) else None
-        if column is not None and column in late and name in {k.name for k in grouping.keys}:
+        if column is None or column not in times or name not in {k.name for k in grouping.keys}:
+            continue
+        if grouping.final_close or _of_window(value.node, times[column]):
             return replace(
-                grouping, release=Release(name, column, _type(value, query, column), value, late[column])
+                grouping,
+                release=Release(name, column, _type(value, query, column), value, times[column].behind_us),
             )
     return grouping
+
+
+def _of_window(node: Node, rising: Rising) -> bool:
+    return "$" in rising.family or (isinstance(node, Call) and node.kernel is tumble_start)
 
 
 def _rises_with(node: Node) -> str | None:

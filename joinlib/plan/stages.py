@@ -59,7 +59,7 @@ def joins(queries: Sequence[Query], request: Request, first: int, *, alone: bool
     numbered = request.options.window_rows is not None  # the stage's time is then its row numbers
     below = [s for scan in scans(trees[-1]) for s in inputs_below(scan)]
     times = {} if numbered else of_scans(below, _of_result(trees), isinstance(trees[-1], Scan))
-    grouping = grouping_of(queries, {name: rising.behind_us for name, rising in times.items()})
+    grouping = grouping_of(queries, times)
     if alone:
         return Joins((), grouping, times)
     single = isinstance(trees[-1], Scan) and grouping and grouping.release

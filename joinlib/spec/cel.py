@@ -121,6 +121,12 @@ def _names() -> list[CelRule]:
             "self.all(name, name.size() <= 63 && name.matches('^[A-Za-z_][A-Za-z0-9_]*$'))",
             "SQL uses the name of an input; write letters, digits and '_', at most 63",
         ),
+        CelRule(
+            "spec",
+            "!has(self.outputs)",
+            "outputs are for a run on one machine; write a StreamJoin for each, with sql and output",
+            ".outputs",
+        ),
         *(
             CelRule(
                 place,

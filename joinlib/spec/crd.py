@@ -15,7 +15,7 @@ import yaml
 
 from joinlib.deploy import GROUP, KIND, PLURAL, VERSION
 from joinlib.spec.cel import CelRule, exactly_one, fitting, rules
-from joinlib.spec.schema import Node, json_schema
+from joinlib.spec.schema import Node, of_models
 from joinlib.spec.status import Status
 
 MAX_LENGTH, MAX_TEXT, MAX_ENTRIES = 1024, 65_536, 16
@@ -88,7 +88,7 @@ def _version() -> Node:
 
 
 def _kind() -> Node:
-    schema = json_schema()
+    schema = of_models()
     fields = {name: field for name, field in schema["properties"].items() if name != "metadata"}
     root = _structural({**schema, "properties": fields}, schema["$defs"], "")
     status = Status.model_json_schema(by_alias=True)

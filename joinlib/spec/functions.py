@@ -20,7 +20,7 @@ ReturnType = Annotated[
 ]
 
 
-class Function(Model):
+class UserFunction(Model):
     """A function of a Python module, over Arrow arrays: it gets columns and returns one."""
 
     python: str = Field(

@@ -6,15 +6,15 @@ to the fields they read; those over the whole spec are in `rules`.
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
 from joinlib import deploy
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
-from joinlib.spec.functions import Function
+from joinlib.spec.functions import UserFunction
 from joinlib.spec.inputs import Input, Positive
-from joinlib.spec.output import Output
+from joinlib.spec.output import NamedOutput, Output
 from joinlib.spec.parameters import ParameterName, ParameterValue
 from joinlib.spec.pods import Cpu, Pods
 from joinlib.spec.rules import next_power_of_two, problems
@@ -54,6 +54,16 @@ def _identifier(value: str) -> str:
 
 
 InputName = Annotated[str, AfterValidator(_identifier)]
+
+
+def _label(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", value):
+        msg = f"{value!r} is not a name for an output; write lower-case letters, digits and '-', at most 32"
+        raise ValueError(msg)
+    return value
+
+
+OutputName = Annotated[str, AfterValidator(_label)]
 
 
 def _variable(value: str) -> str:
@@ -323,10 +333,15 @@ class Spec(Model):
         description="Values that the SQL and the views name as ${name}: text, numbers, truth values, lists of them for "
         "IN, or {type: DATE, value: 2026-01-01}.",
     )
-    functions: dict[InputName, Function] = Field(
+    functions: dict[InputName, UserFunction] = Field(
         default_factory=dict, description="Functions in Python that the SQL and the views call by name."
     )
     output: Output = Field(description="Where results go.")
+    outputs: dict[OutputName, NamedOutput] = Field(
+        default_factory=dict,
+        description="Several results of one file instead of sql and output, by name: each has its sql and the fields of an "
+        "output. Not in a cluster.",
+    )
     join: JoinSettings = Field(
         default_factory=JoinSettings, description="How the state is laid out and how long it is kept."
     )
@@ -363,6 +378,26 @@ class Spec(Model):
         description="Suspend the job: it has no pods and keeps all state. Ignored by a local run.",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _first(cls, given: Any) -> Any:
+        """Where there are outputs, sql and output are those of the first one."""
+        outputs = given.get("outputs") if isinstance(given, dict) else None
+        if not isinstance(outputs, dict) or not outputs:
+            return given
+        if both := [name for name in ("sql", "output") if name in given]:
+            refuse(
+                [Problem((both[0],), "stands beside outputs; move it there, with a name, or remove outputs")]
+            )
+        first = next(iter(outputs.values()))
+        if not isinstance(first, dict):
+            return given
+        return {
+            **given,
+            "sql": first.get("sql", "-"),
+            "output": {k: v for k, v in first.items() if k != "sql"},
+        }
+
     @property
     def pace_us(self) -> int:
         """The shortest time between the starts of two batches, in µs."""
@@ -383,3 +418,20 @@ class StreamJoin(Model):
     kind: Literal["StreamJoin"] = Field(description="The kind of this document.")
     metadata: Metadata = Field(description="What the job is called.")
     spec: Spec = Field(description="What to join, from which inputs, into which output.")
+
+    def parts(self) -> "dict[str, StreamJoin]":
+        """Return the job of each output, by its name, with a checkpoint of its own; one without a name if there is one."""
+        if not self.spec.outputs:
+            return {"": self}
+        return {name: self._part(name, output) for name, output in self.spec.outputs.items()}
+
+    def _part(self, name: str, output: NamedOutput) -> "StreamJoin":
+        folder = self.spec.checkpoint
+        update = {
+            "sql": output.sql,
+            "output": Output.model_construct(**{n: getattr(output, n) for n in Output.model_fields}),
+            "outputs": {},
+            "checkpoint": folder.model_copy(update={"path": folder.path / name}),
+        }
+        metadata = self.metadata.model_copy(update={"name": f"{self.metadata.name}-{name}"})
+        return self.model_copy(update={"metadata": metadata, "spec": self.spec.model_copy(update=update)})

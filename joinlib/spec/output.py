@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.inputs import Format, Positive
@@ -177,3 +177,11 @@ class Output(Model):
                 "is debezium, which says what happened to a row; write mode: changelog, or mode: upsert, or"
                 " format: json",
             )
+
+
+class NamedOutput(Output):
+    """One of several results, with its query and exactly one destination."""
+
+    sql: Annotated[str, StringConstraints(pattern=r"\S")] = Field(
+        description="One SELECT over the inputs and views."
+    )

@@ -10,6 +10,7 @@ from joinlib.spec.base import Problem
 
 if TYPE_CHECKING:
     from joinlib.spec.model import Spec
+    from joinlib.spec.output import Output
 
 Place = tuple[str | int, ...]
 
@@ -21,6 +22,7 @@ def problems(spec: "Spec") -> Iterator[Problem]:
     yield from _units(spec)
     yield from _paths(spec)
     yield from _done(spec)
+    yield from _readers(spec)
 
 
 def _names(spec: "Spec") -> Iterator[Problem]:
@@ -65,8 +67,10 @@ def _paths(spec: "Spec") -> Iterator[Problem]:
         if source.files is not None
     ]
     places = [*inputs, (("checkpoint", "path"), _normal(spec.checkpoint.folder))]
-    if spec.output.files is not None:
-        places.append((("output", "files", "path"), _normal(spec.output.files.path)))
+    outputs: dict[Place, Output] = {("outputs", name): output for name, output in spec.outputs.items()} or {
+        ("output",): spec.output
+    }
+    places += [((*place, "files", "path"), _normal(o.files.path)) for place, o in outputs.items() if o.files]
     letters = {
         _normal(source.kafka.dead_letters.path): ("inputs", name, "kafka", "deadLetters", "path")
         for name, source in spec.inputs.items()
@@ -95,6 +99,29 @@ def _done(spec: "Spec") -> Iterator[Problem]:
             yield Problem(
                 ("inputs", left, "files", "done"),
                 f"must be keep: {right} reads the same folder; use keep, or a folder for each of them",
+            )
+
+
+def _readers(spec: "Spec") -> Iterator[Problem]:
+    """Refuse inputs that one query alone can read where each output has a query."""
+    if len(spec.outputs) < 2:
+        return
+    for name, source in spec.inputs.items():
+        place: Place = ("inputs", name)
+        if source.files is not None and source.files.done != "keep":
+            yield Problem(
+                (*place, "files", "done"),
+                "must be keep: each of the outputs reads the folder for itself; write keep",
+            )
+        if source.kafka is not None and source.kafka.dead_letters is not None:
+            yield Problem(
+                (*place, "kafka", "deadLetters"),
+                "belongs to one query, and each of the outputs has its own; write onBadMessage: skip or fail",
+            )
+        if source.postgres is not None and source.postgres.changes is not None:
+            yield Problem(
+                (*place, "postgres", "changes"),
+                "has a slot, which one query reads, and each of the outputs has its own; write a spec for each",
             )
 
 

@@ -1,16 +1,27 @@
 """Generates the JSON schema of the kind from the models, for editors and Kubernetes."""
 
+import copy
 from functools import cache
 from typing import Any
 
 from joinlib.spec.model import StreamJoin
 
 Node = dict[str, Any]
+_OR_OUTPUTS = ("sql", "output")
 
 
 def json_schema() -> Node:
     """Return the JSON schema (2020-12) of the kind StreamJoin, with a description of every field."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_generated()}
+    made = copy.deepcopy(_generated())
+    spec = made["$defs"]["Spec"]
+    spec["required"] = [name for name in spec["required"] if name not in _OR_OUTPUTS]
+    spec["oneOf"] = [{"required": list(_OR_OUTPUTS)}, {"required": ["outputs"]}]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+
+
+def of_models() -> Node:
+    """Return the JSON schema without outputs as another form of sql and output, as a cluster has it."""
+    return copy.deepcopy(_generated())
 
 
 def fields(place: tuple[str | int, ...]) -> list[str]:
@@ -26,6 +37,7 @@ def describe(place: tuple[str | int, ...]) -> str:
 
 @cache
 def _generated() -> Node:
+    """Return the JSON schema as the models have it, in which sql and output are always there."""
     return StreamJoin.model_json_schema(by_alias=True)
 
 

@@ -20,8 +20,10 @@ _FIELD = re.compile(r"(?:spec\.)?([a-z]\w*(?:\.\w+)*)(: )?")
 
 
 @contextmanager
-def telling_of(path: str | Path) -> Iterator[None]:
+def telling_of(path: str | Path, output: str = "") -> Iterator[None]:
     """Turn mistakes in the block that have no place in a file into those of this file.
+
+    `output`: the name of the one among several outputs that the block is about.
 
     Raises:
         SpecError: FILE:LINE:COLUMN: spec.sql: what, or FILE:LINE: FIELD: what.
@@ -29,19 +31,23 @@ def telling_of(path: str | Path) -> Iterator[None]:
     try:
         yield
     except SqlError as error:
-        raise SpecError(_of_sql(path, _document(path), error)) from error
+        raise SpecError(_of_sql(path, _document(path), error, output)) from error
     except SpecError as error:
         if str(error).startswith(f"{path}:"):
             raise
-        raise SpecError(_of_field(path, _document(path), str(error))) from error
+        raise SpecError(_of_field(path, _document(path), str(error), output)) from error
 
 
 def _document(path: str | Path) -> Document:
     return Document(Path(path).read_text(encoding="utf-8"))
 
 
-def _of_sql(path: str | Path, document: Document, error: SqlError) -> str:
-    place: Place = ("spec", "views", error.view) if error.view else SQL
+def _sql(output: str) -> Place:
+    return ("spec", "outputs", output, "sql") if output else SQL
+
+
+def _of_sql(path: str | Path, document: Document, error: SqlError, output: str) -> str:
+    place: Place = ("spec", "views", error.view) if error.view else _sql(output)
     name = ".".join(map(str, place))
     found = document.within(place, error.line, error.column) if error.line else None
     if found is None:
@@ -51,12 +57,15 @@ def _of_sql(path: str | Path, document: Document, error: SqlError) -> str:
     return f"{path}:{line}:{column}: {name}: {error.message}"
 
 
-def _of_field(path: str | Path, document: Document, message: str) -> str:
+def _of_field(path: str | Path, document: Document, message: str, output: str) -> str:
     """Tell a mistake of the planner: at the field that it begins with, else at the SQL."""
     found = _FIELD.match(message)
     steps: Place = tuple(found[1].split(".")) if found else ()
     if found is None or steps[0] not in fields(("spec",)) or (len(steps) == 1 and not found[2]):
-        return f"{path}:{document.line(SQL)}: spec.sql: {message}"
+        place = _sql(output)
+        return f"{path}:{document.line(place)}: {'.'.join(map(str, place))}: {message}"
+    if output and steps[0] == "output":
+        steps = ("outputs", output, *steps[1:])
     place = ("spec", *steps)
     text = f"{'.'.join(map(str, place))}: {message[found.end() :]}" if found[2] else message
     return f"{path}:{document.line(place)}: {text}"

@@ -25,7 +25,7 @@ from joinlib.sql.parse import Dialect, parse, place_of
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextPiece:
     """A part of a composed text, as far as the next one begins."""
 
     start: int  # in the composed text
@@ -36,11 +36,11 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Text:
+class Composed:
     """A text and where its pieces come from."""
 
     sql: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
 
     @contextmanager
     def telling(self) -> Iterator[None]:
@@ -58,7 +58,7 @@ class Text:
             raise SqlError(error.message, line, column, piece.view) from error
 
 
-def composed(sql: str, views: Mapping[str, str], parameters: Mapping[str, Parameter]) -> Text:
+def composed(sql: str, views: Mapping[str, str], parameters: Mapping[str, Parameter]) -> Composed:
     """Return the query with its parameters filled in, and behind the views that it reads.
 
     Raises:
@@ -82,8 +82,8 @@ def quoted(name: str) -> str:
 # --- parameters ---------------------------------------------------------------------------------------
 
 
-def _filled(sql: str, view: str, parameters: Mapping[str, Parameter]) -> Text:
-    plain = Text(sql, (Piece(0, view, sql, 0),))
+def _filled(sql: str, view: str, parameters: Mapping[str, Parameter]) -> Composed:
+    plain = Composed(sql, (TextPiece(0, view, sql, 0),))
     if "$" not in sql:
         return plain
     try:
@@ -101,11 +101,11 @@ def _filled(sql: str, view: str, parameters: Mapping[str, Parameter]) -> Text:
         parts += [before, value]
         at = length + len(before)
         pieces += [
-            Piece(at, view, sql, token.start, fixed=True),
-            Piece(at + len(value), view, sql, end),
+            TextPiece(at, view, sql, token.start, fixed=True),
+            TextPiece(at + len(value), view, sql, end),
         ]
         length, done = at + len(value), end
-    return Text("".join([*parts, sql[done:]]), tuple(pieces))
+    return Composed("".join([*parts, sql[done:]]), tuple(pieces))
 
 
 def _value(
@@ -148,12 +148,12 @@ def _not_quoted(token: Token, view: str, sql: str, parameters: Mapping[str, Para
 # --- views --------------------------------------------------------------------------------------------
 
 
-def _ended(text: Text) -> Text:
+def _ended(text: Composed) -> Composed:
     """The text without the semicolon that may end it."""
     return replace(text, sql=text.sql.rstrip().removesuffix(";"))
 
 
-def _reads(text: Text, names: Mapping[str, str]) -> list[str]:
+def _reads(text: Composed, names: Mapping[str, str]) -> list[str]:
     """Return the views that a query names as tables, each once, in the order of the text."""
     with text.telling():
         tree = with_room(lambda: parse(text.sql))
@@ -180,11 +180,11 @@ def _in_order(wanted: list[str], read: Mapping[str, list[str]]) -> list[str]:
     return done
 
 
-def _behind(query: Text, views: list[tuple[str, Text]]) -> Text:
+def _behind(query: Composed, views: list[tuple[str, Composed]]) -> Composed:
     """Write the views as WITH before the query, or before the WITH that it has."""
     with_ = next(iter(Dialect().tokenize(query.sql)))
     own = with_.token_type is TokenType.WITH
-    parts, pieces, length = ["WITH "], list[Piece](), 5
+    parts, pieces, length = ["WITH "], list[TextPiece](), 5
     for number, (name, text) in enumerate(views):
         head = f"{', ' if number else ''}{quoted(name)} AS (\n"
         pieces += [replace(p, start=p.start + length + len(head)) for p in text.pieces]
@@ -194,10 +194,10 @@ def _behind(query: Text, views: list[tuple[str, Text]]) -> Text:
     parts += [",\n" if own else "\n", query.sql[cut:]]
     length += len(parts[-2])
     pieces += [_moved(p, length, cut) for p in query.pieces]
-    return Text("".join(parts), tuple(pieces))
+    return Composed("".join(parts), tuple(pieces))
 
 
-def _moved(piece: Piece, by: int, cut: int) -> Piece:
+def _moved(piece: TextPiece, by: int, cut: int) -> TextPiece:
     """The piece of a text whose beginning was cut, behind another text."""
     if piece.start >= cut:
         return replace(piece, start=piece.start + by - cut)

@@ -87,6 +87,12 @@ def _validate(text: str) -> Admitted | Rejected:
         model = parse(text, "spec", Path("/"))  # JSON is YAML
     except SpecError as error:
         return Rejected(tuple(line.removeprefix("spec:1: ") for line in str(error).splitlines()))
+    if model.spec.outputs:
+        return Rejected(
+            (
+                "spec.outputs: they are for a run on one machine; write a StreamJoin for each, with sql and output",
+            )
+        )
     try:
         stages = pipeline_of(model)
         plan, marks = explain(stages), fingerprint(stages)

@@ -1,6 +1,7 @@
 """The queries, as texts: which there are, and which tables they are over."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -9,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("tpch", "tpcds", "nexmark")
+BENCHMARKS = ("tpch", "tpcds", "nexmark", "patterns")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Query:
 @cache
 def schemas(benchmark: str) -> dict[str, tuple[tuple[str, str], ...]]:
     """Of each table its columns and their types, in Spark's words."""
-    lines = (HERE / benchmark / "tables.txt").read_text().splitlines()
+    folder = "nexmark" if benchmark == "patterns" else benchmark
+    lines = (HERE / folder / "tables.txt").read_text().splitlines()
     return {name: _columns(columns) for name, columns in (line.split(": ", 1) for line in lines)}
 
 
@@ -57,11 +59,19 @@ def _columns(told: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def queries(benchmark: str) -> tuple[Query, ...]:
-    """All of a benchmark, in the order of their numbers."""
+    """All of a benchmark, in the order of their numbers; the patterns as their file has them."""
+    if benchmark == "patterns":
+        return tuple(_patterns((HERE / benchmark / "queries.sql").read_text()))
     files = sorted(
         (HERE / benchmark).glob("q*.sql"), key=lambda file: (len(file.stem.rstrip("ab")), file.stem)
     )
     return tuple(Query(benchmark, file.stem, file.read_text()) for file in files)
+
+
+def _patterns(text: str) -> Iterator[Query]:
+    for part in text.split("-- @ ")[1:]:
+        head, _, body = part.partition("\n")
+        yield Query("patterns", head.split(":")[0].strip(), body.strip() + "\n")
 
 
 def query(title: str) -> Query:
@@ -72,7 +82,7 @@ def query(title: str) -> Query:
 
 @cache
 def _tables(benchmark: str, text: str) -> tuple[str, ...]:
-    if benchmark == "nexmark":  # sqlglot does not read TABLE(HOP(TABLE bid, ...)) as it is
+    if benchmark in ("nexmark", "patterns"):  # sqlglot does not read TABLE(HOP(TABLE bid, ...)) as it is
         listed = re.findall(
             r"\b(?:FROM|JOIN|TABLE)\s+(\w+)(?: (?:AS )?[A-Z], (\w+))?", re.sub("--.*", "", text)
         )

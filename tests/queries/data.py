@@ -31,10 +31,10 @@ class Data:
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
         """All rows, as they arrive."""
-        made = {"tpch": tpch, "tpcds": tpcds, "nexmark": nexmark}[self.query.benchmark]
+        made = {"tpch": tpch, "tpcds": tpcds, "nexmark": nexmark, "patterns": nexmark}[self.query.benchmark]
         known = {} if made is nexmark else hints(self.query.text)
         found, random = made.rows(known, self.shape), Random(self.shape.seed)
-        timed = self.query.benchmark == "nexmark"  # these arrive in their order, all others in any
+        timed = made is nexmark  # these arrive in their order, all others in any
         return {
             name: self._table(name, found[name] if timed else random.sample(found[name], len(found[name])))
             for name in self.query.tables

@@ -42,7 +42,15 @@ def text(query: Query) -> str:
 
 @cache
 def _tree(query: Query) -> exp.Expression:
-    return sqlglot.parse_one(query.text, dialect="spark")
+    """Of no rows, Spark's ROLLUP, CUBE and GROUPING SETS make none; DuckDB's make the total. As INT, Spark cuts, DuckDB rounds."""
+    tree = sqlglot.parse_one(query.text, dialect="spark")
+    for group in tree.find_all(exp.Group):
+        if group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+            group.parent_select.having("count(*) > 0", copy=False)
+    for cast in list(tree.find_all(exp.Cast)):
+        if cast.is_type("int", "bigint") and cast.find(exp.Div):
+            cast.set("this", exp.func("trunc", cast.this.copy()))
+    return tree
 
 
 @cache

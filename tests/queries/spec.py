@@ -31,7 +31,12 @@ def content(query: Query, units: int = 2) -> dict[str, Any]:
         "checkpoint": {"path": "checkpoint", "sync": False},
         "join": {"units": units},
     }
-    return {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "query"}, "spec": spec}
+    return {
+        "apiVersion": "streamjoin.dev/v1alpha1",
+        "kind": "StreamJoin",
+        "metadata": {"name": "query"},
+        "spec": spec,
+    }
 
 
 def document(query: Query, folder: Path) -> StreamJoin:
@@ -47,6 +52,6 @@ def _input(benchmark: str, name: str) -> dict[str, Any]:
         "schema": schema,
         "files": {"path": name, "maxFilesPerBatch": 1, "orderBy": "name"},
     }
-    if benchmark == "nexmark":
+    if benchmark in ("nexmark", "patterns"):
         told["eventTime"] = {"column": "dateTime", "delay": DELAY}
     return told

@@ -44,7 +44,9 @@ class Job(Flowing):
             assert not differences(expected(self.asked, told), seen.answer), f"after batch {batch}"
 
 
-@pytest.mark.parametrize("title", ["tpch-q18", "tpch-q21", "tpcds-q14b", "nexmark-q4", "nexmark-q6", "nexmark-q5"])
+@pytest.mark.parametrize(
+    "title", ["tpch-q18", "tpch-q21", "tpcds-q14b", "nexmark-q4", "nexmark-q6", "nexmark-q5"]
+)
 def test_any_process_at_any_moment(title: str, tmp_path: Path) -> None:
     print(f"STREAMJOIN_FAULT_SEED={SEED}")
     draw = random.Random(f"{SEED} {title}")

@@ -42,7 +42,7 @@ def cautions(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
             " time that the watermark passes; group by date_trunc of one and bound the time between the"
             " inputs, or write output.mode: changelog"
         )
-    elif not grouping.final_close and grouping.keys:
+    elif not grouping.final_close and grouping.keys and grouping.release is None:
         yield (
             "every group is kept forever, since it may change or come again; state grows with the number of"
             " groups"
@@ -74,6 +74,8 @@ def _moment(grouping: Grouping) -> str:
 
 
 def _kept(grouping: Grouping) -> str:
-    if grouping.eager:
+    if grouping.eager and grouping.release is None:
         return "which groups have been emitted"
+    if grouping.eager:
+        return "which groups have been emitted, until the watermark has passed their windows"
     return "groups until they are emitted" if grouping.release is not None else "all groups"

@@ -24,7 +24,7 @@ _NAMES = {*_SPARK, *(name + part for name in _FLINK for part in _PARTS)}
 
 
 @dataclass(frozen=True)
-class _Window:
+class _CalledWindow:
     """The window that a call asks for; its start and end are columns or computed of them."""
 
     time: exp.Expr
@@ -44,7 +44,7 @@ def window_calls(select: exp.Select, text: Text) -> exp.Select:
     calls = [n for n in _own(select) if _name(n) in _NAMES]
     if not calls:
         return select
-    made: dict[str, _Window] = {}
+    made: dict[str, _CalledWindow] = {}
     for call in calls:
         made.setdefault(_key(call), _window(call, text, len(made)))
     default = {_name(c): made[_key(c)] for c in calls if _name(c) in _SPARK}
@@ -84,7 +84,7 @@ def _key(call: exp.Expr) -> str:
     return f"{kind} {[e.sql(dialect='spark') for e in call.expressions]}"
 
 
-def _window(call: exp.Expr, text: Text, number: int) -> _Window:
+def _window(call: exp.Expr, text: Text, number: int) -> _CalledWindow:
     name, arguments = _name(call), call.expressions
     kind = name if name in _SPARK else name.partition("_")[0]
     least, most = {"window": (2, 4), "hop": (3, 4), "tumble": (2, 3)}.get(kind, (2, 2))
@@ -110,24 +110,24 @@ def _window(call: exp.Expr, text: Text, number: int) -> _Window:
         )
     if size == slide:
         start: exp.Expr = called("$tumble", time.copy(), size, offset)
-        return _Window(time, start, moved(start.copy(), size))
+        return _CalledWindow(time, start, moved(start.copy(), size))
     alias = f"$window{number}"
     start = exp.column("start", alias, quoted=True)
     starts = called("$hop", time.copy(), size, slide, offset)
-    return _Window(time, start, moved(start.copy(), size), starts, alias)
+    return _CalledWindow(time, start, moved(start.copy(), size), starts, alias)
 
 
-def _session(time: exp.Expr, gap: int, exact: bool) -> _Window:
+def _session(time: exp.Expr, gap: int, exact: bool) -> _CalledWindow:
     """Return a session's window. exact: times exactly one gap apart are in one session, as in Flink, not in Spark."""
     less = 0 if exact else 1
     start, end = (
         exp.Anonymous(this=f"$session_{which}", expressions=[time.copy(), micros(gap - less)])
         for which in ("start", "end")
     )
-    return _Window(time, start, moved(end, less))
+    return _CalledWindow(time, start, moved(end, less))
 
 
-def _is_default(column: exp.Column, default: dict[str, _Window], select: exp.Select) -> bool:
+def _is_default(column: exp.Column, default: dict[str, _CalledWindow], select: exp.Select) -> bool:
     """Whether a name is that of the column that window(...) makes."""
     first = column.parts[0]
     if not isinstance(first, exp.Identifier) or first.name.lower() not in default or len(column.parts) > 2:
@@ -137,7 +137,7 @@ def _is_default(column: exp.Column, default: dict[str, _Window], select: exp.Sel
     return all(s.alias_or_name.lower() != first.name.lower() for s in sources)
 
 
-def _replace(node: exp.Expr, window: _Window, fields: list[str], text: Text) -> None:
+def _replace(node: exp.Expr, window: _CalledWindow, fields: list[str], text: Text) -> None:
     part = fields[0].lower() if fields else ""
     values = {"start": window.start, "end": window.end, "rowtime": moved(window.end.copy(), -1_000)}
     grouped = isinstance(node.parent, exp.Group | exp.Tuple | exp.Ordered | exp.Rollup | exp.Cube)
@@ -161,7 +161,7 @@ def _replace(node: exp.Expr, window: _Window, fields: list[str], text: Text) -> 
     node.replace(exp.alias_(new, name) if is_item else new)
 
 
-def _ends_apart(window: _Window) -> bool:
+def _ends_apart(window: _CalledWindow) -> bool:
     """Whether the end of a window does not follow from its start: that of a session."""
     return not {n.sql() for n in window.start.find_all(exp.Column)} or _name(window.start) == "$session_start"
 

@@ -7,14 +7,14 @@ import pytest
 
 from joinlib.errors import SpecError, SqlError
 from joinlib.spec.parameters import Parameter
-from joinlib.sql.text import Text, composed
+from joinlib.sql.text import Composed, composed
 
 DAY = Parameter(("2026-01-01",), "DATE")
 CITIES = Parameter(("Oslo", "Rome"), many=True)
 PARAMETERS: Mapping[str, Parameter] = {"day": DAY, "n": Parameter((5,)), "cities": CITIES}
 
 
-def place(text: Text, where: str) -> tuple[str, int, int]:
+def place(text: Composed, where: str) -> tuple[str, int, int]:
     """Where a mistake at a part of the composed text is told."""
     at = text.sql.index(where)
     line, column = text.sql.count("\n", 0, at) + 1, at - text.sql.rfind("\n", 0, at)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import GroupStage, Pipeline, Stage
+from joinlib.plan.explain.stage import called
 
 
 def cautions(plan: Pipeline) -> Iterator[str]:
@@ -13,7 +14,7 @@ def cautions(plan: Pipeline) -> Iterator[str]:
             continue
         if any(_single(plan, i) for i in stage.inputs):
             continue
-        names = " and ".join(i.alias for i in stage.inputs)
+        names = " and ".join(called(i) for i in stage.inputs)
         yield (
             f"{names} are joined without an equality: all their rows meet in one of the units, and every row looks at all"
             " rows of the other side; join by an equality, or bound the time"

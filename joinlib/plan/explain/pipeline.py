@@ -108,7 +108,8 @@ def _stages(plan: Pipeline) -> Iterator[str]:
             continue
         for join in stage.operators:
             inputs = ", ".join(spoken(stage, child) for child in join.children)
-            yield f"  {number}  {title(join)} of {inputs} by {classes(stage, join)}"
+            by = classes(stage, join)
+            yield f"  {number}  {title(join)} of {inputs} {f'by {by}' if by else 'in one unit'}"
         if not stage.operators:
             what = (
                 "lookups for"

@@ -80,3 +80,13 @@ def test_codes_sort_as_values_do(column: pa.Array, descending: bool, nulls_first
     )
     missing = [None] * column.null_count
     assert str(found) == str([*missing, *values] if nulls_first else [*values, *missing])
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([[1, 2], [1], None, [1, 2], []]), pa.array([{"a": 1}, None, {"a": 2}, {"a": 1}])]
+)
+def test_codes_of_lists_are_equal_where_they_are(column: pa.Array) -> None:
+    """They break ties only."""
+    found = code(column).values.tolist()
+    values = [str(v) for v in column.to_pylist()]
+    assert [a == b for a in found for b in found] == [a == b for a in values for b in values]

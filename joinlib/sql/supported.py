@@ -18,7 +18,7 @@ _TWO = (
 )  # fmt: skip
 _ONE = (
     exp.From, exp.Where, exp.Having, exp.Paren, exp.Neg, exp.Not, exp.Exists, exp.All, exp.Any, exp.Var, exp.Boolean,
-    exp.DataTypeParam, exp.BitwiseNot, exp.HexString,
+    exp.DataTypeParam, exp.BitwiseNot, exp.HexString, exp.RawString,
 )  # fmt: skip
 READ: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys(_TWO, frozenset(("this", "expression"))),
@@ -60,6 +60,8 @@ READ: dict[type[exp.Expr], frozenset[str]] = {
             exp.If: "this true false",
             exp.Anonymous: "this expressions",
             exp.Filter: "this expression",
+            exp.Overlay: "this expression from_ for_",
+            exp.Substring: "this start length",
             exp.WithinGroup: "this expression",
             exp.Order: "expressions",
             exp.Ordered: "this desc nulls_first",

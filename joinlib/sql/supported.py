@@ -117,8 +117,8 @@ _SET = {
 }
 _KINDS: dict[type[exp.Expr], str] = {
     exp.Window: (
-        "window functions (OVER) are not supported; to keep the last row of a key, write NOT EXISTS (SELECT"
-        " 1 FROM ...) of a later one"
+        "window functions (OVER) are only allowed in the select list, QUALIFY and ORDER BY; to filter by one,"
+        " write QUALIFY, or WHERE around a derived table"
     ),
     exp.Star: "* is only allowed in the select list",
     exp.Filter: "FILTER is only allowed after an aggregate",
@@ -145,9 +145,28 @@ _KINDS: dict[type[exp.Expr], str] = {
 }
 
 
+_REWRITTEN = {  # before a part of the query is read here
+    *(
+        "with_",
+        "order",
+        "limit",
+        "offset",
+        "windows",
+        "qualify",
+        "laterals",
+        "grouping_sets",
+        "cube",
+        "rollup",
+    ),
+    *(exp.Rollup, exp.Cube, exp.GroupingSets, exp.Lateral, exp.Union, exp.Intersect, exp.Except),
+    *(exp.IgnoreNulls, exp.RespectNulls, exp.All, exp.Any, exp.Subquery, exp.Select, exp.Exists),
+}
+
+
 def refusals() -> list[str]:
     """Return the messages of all parts and kinds of nodes that are known and rejected, each once."""
-    return sorted({*_SET.values(), *_KINDS.values()})
+    read = {text for part, text in _SET.items() if part not in _REWRITTEN}
+    return sorted(read | {text for kind, text in _KINDS.items() if kind not in _REWRITTEN})
 
 
 def check(sql: str, select: exp.Select) -> None:

@@ -21,6 +21,7 @@ from joinlib.checkpoint import batches
 from joinlib.engine.sources import MapInput, SourceTask
 from joinlib.errors import SpecError
 from joinlib.formats import OFFSET
+from joinlib.model.stage import GroupStage
 from joinlib.model.watermark import Tick
 from joinlib.source import Slice, StreamInput, admit, opened
 from joinlib.source.files import FileInput
@@ -105,11 +106,12 @@ class Composer:
             self._open()
         todo = self._between(start["inputs"], end["inputs"])
         groups = _cut(todo, self.task.tasks)
+        told = self._begins(start)
         ticks = tuple(
             tuple(
                 Tick(p.number, idle=p.source in end["idle"], closed=end["closed"])
                 for p in stage.inputs
-                if p.upstream is None and (end["closed"] or p.source in end["idle"])
+                if p.upstream is None and (told or end["closed"] or p.source in end["idle"])
             )
             for stage in self.task.pipeline.stages
         )
@@ -127,6 +129,11 @@ class Composer:
             MapInput(_by_source(group), *(first if at == 0 else ((), ())), self._numbers(group), route)
             for at, group in enumerate(groups)
         ]
+
+    def _begins(self, start: Offset) -> bool:
+        """Whether all units must know that the first batch has begun: the group of all rows is there without any."""
+        stages = self.task.pipeline.stages
+        return not start["read"] and any(isinstance(s, GroupStage) and not s.grouping.keys for s in stages)
 
     def _check(self, offset: Offset) -> None:
         """Refuse an offset with an unknown version or field, since every field steers a batch."""

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from joinlib.sql.depth import with_room
-from joinlib.sql.parse import parse
+from joinlib.sql.parse import parse_query
 
 
 def notes(sql: str) -> tuple[str, ...]:
     """Return what is to be said of a query that can be run, each once."""
-    tree = with_room(lambda: parse(sql))
+    tree = with_room(lambda: parse_query(sql))
     return tuple(dict.fromkeys([*_natural(tree), *_ordered(tree)]))
 
 

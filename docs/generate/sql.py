@@ -216,7 +216,8 @@ def _refusals() -> Iterator[str]:
     yield "\n### Also refused\n"
     yield from (f"- {_escaped(text)}" for text in refusals() if not any(text in other for other in shown))
     yield "\n### Functions whose value changes\n"
-    yield "A batch that is run again after a failure must give the same rows, so these functions are refused: "
+    yield "A batch that is run again after a failure must give the same rows, so these functions are refused (`now()` and"
+    yield "`current_timestamp` stand only in [comparisons](#rows-of-the-last-hour) of `WHERE`): "
     yield ", ".join(code(name) for name in sorted(VOLATILE)) + "."
 
 

@@ -22,9 +22,12 @@ Mask = npt.NDArray[np.bool_]
 
 def content_hash(columns: Sequence[pa.Array], rows: int) -> U64:
     """Return the hash of each row over all columns, shape (rows,). Equal rows have equal hashes."""
+    columns = [column for column in columns if not pa.types.is_null(column.type)]
     if not columns:
         return np.zeros(rows, np.uint64)
-    return key_hash([nested.hashed(c, content_hash) if pa.types.is_nested(c.type) else _filled(c) for c in columns])
+    return key_hash(
+        [nested.hashed(c, content_hash) if pa.types.is_nested(c.type) else _filled(c) for c in columns]
+    )
 
 
 def values(rows: pa.RecordBatch) -> list[pa.Array]:

@@ -69,7 +69,7 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     flow = Flow(plan, until_done=options.until_done, conf=options.conf or {})
     try:
         view = Plain(console) if plain else Live(console)
-        scene = _watch(Watch(flow, document, pipeline, time.monotonic()), view)
+        scene = _watch(WatchedRun(flow, document, pipeline, time.monotonic()), view)
     except KeyboardInterrupt:
         _end_at_once(console, flow.flowing.is_set())
     if flow.error is not None:
@@ -78,7 +78,7 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
 
 
 @dataclass
-class Watch:
+class WatchedRun:
     """A run as it is shown: its flow, and the figures so far."""
 
     flow: Flow
@@ -114,7 +114,7 @@ class Watch:
         return scene
 
 
-def _watch(watch: Watch, view: View) -> Scene:
+def _watch(watch: WatchedRun, view: View) -> Scene:
     """Show the flow until it is over."""
     with view, _signals(watch.flow) as asked:
         watch.flow.start()

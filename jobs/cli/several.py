@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from jobs.cli.run import Options, Watch, _end_at_once, _signals, _user_error
+from jobs.cli.run import Options, WatchedRun, _end_at_once, _signals, _user_error
 from jobs.cli.screen import Plain, Scene
 from jobs.cli.summary import summary
 from jobs.flow import Flow, default_cores
@@ -36,7 +36,7 @@ class Named(Plain):
 class Flows:
     """Several flows as one: they flow once all do."""
 
-    def __init__(self, watches: Mapping[str, Watch]) -> None:
+    def __init__(self, watches: Mapping[str, WatchedRun]) -> None:
         self._flows = [watch.flow for watch in watches.values()]
 
     @property
@@ -72,7 +72,7 @@ def run(parts: Mapping[str, StreamJoin], options: Options, terminal: TextIO, log
     spark = start(cores, options.conf or {}, synced=any(plan.join.tuning.sync for plan in plans.values()))
     try:
         watches = {
-            name: Watch(
+            name: WatchedRun(
                 Flow(plan, until_done=options.until_done, conf={}, spark=spark.newSession),
                 plan.document,
                 plan.pipeline,
@@ -95,7 +95,7 @@ def _here(part: StreamJoin) -> StreamJoin:
     return part.model_copy(update={"spec": part.spec.model_copy(update={"executors": None})})
 
 
-def _watched(watches: Mapping[str, Watch], console: "Console", flows: Flows) -> dict[str, Scene]:
+def _watched(watches: Mapping[str, WatchedRun], console: "Console", flows: Flows) -> dict[str, Scene]:
     """Show all flows until they are over."""
     views = {name: Named(console) for name in watches}
     for name, view in views.items():

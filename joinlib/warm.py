@@ -78,6 +78,28 @@ def warm_inequalities() -> None:
         list(run.probe([asked, asked]))
 
 
+def warm_windows() -> None:
+    """Compile the kernels of window functions."""
+    from joinlib.model.over import RUNNING, Frame, OrderKey, Over, OverCall
+    from joinlib.over.compute import computed
+    from joinlib.over.kept import families
+
+    columns = (("k", pa.int64()), ("t", pa.int64()), ("x", pa.float64()))
+    rows = pa.record_batch([pa.array([1, 2], pa.uint64()), *(pa.array([1, 2]).cast(kind) for _, kind in columns)],
+                           names=["$hash", "k", "t", "x"])  # fmt: skip
+    by, near = (OrderKey("t"),), Frame("range", -1, 0)
+    framed = [(name, frame) for name in ("sum", "max", "var_pop") for frame in (RUNNING, near)]
+    calls = [
+        OverCall(f"$w{at}", name, columns[2:], pa.float64(), name, by, frame)  # type: ignore[arg-type]
+        for at, (name, frame) in enumerate(framed)
+    ]
+    calls.append(OverCall("$w", "session_start", columns[1:2], pa.int64(), "session_start", by))
+    over = Over(columns, ("k",), tuple(calls), None, ())
+    computed(over, rows)
+    families(over)[0].kept(rows.append_column("$weight", pa.array([1, 1])))
+
+
 if __name__ == "__main__":
     warm()
     warm_inequalities()
+    warm_windows()

@@ -35,6 +35,7 @@ from joinlib.expr import types as t
 from joinlib.expr.cast import cast
 from joinlib.expr.declared import declared
 from joinlib.expr.nodes import constant
+from joinlib.expr.quick import quicker
 from joinlib.expr.signatures import (
     number,
 )
@@ -102,7 +103,7 @@ def function(name: str, arguments: list[Expr]) -> Expr:
     check_call(name, len(arguments))
     if (own := declared(name)) is not None:
         return own.called(arguments)
-    return FUNCTIONS[name.lower()].build(*arguments)
+    return quicker(name.lower(), arguments, FUNCTIONS[name.lower()].build(*arguments))
 
 
 _READ = ("to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz", "try_to_timestamp", "to_date", "try_to_date")

@@ -22,7 +22,7 @@ from joinlib.index.order import ordered
 from joinlib.model.over import OverCall
 from joinlib.over import exact, moments, places
 from joinlib.over.codes import code, nulls
-from joinlib.over.frames import Frames, frames
+from joinlib.over.frames import FrameEnds, frames
 from joinlib.over.layout import Layout
 from joinlib.route.content import Mask
 
@@ -66,7 +66,7 @@ class Work:
         return self.rows.column(self.call.arguments[at][0]).take(pa.array(self.layout.rows))
 
     @cached_property
-    def frames(self) -> Frames:
+    def frames(self) -> FrameEnds:
         """The frames of the call."""
         return frames(self.call.frame, self.layout, self.rows, self.call.order)
 

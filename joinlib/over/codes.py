@@ -1,7 +1,8 @@
 """Columns as words in the same order, and rows sorted by words.
 
 Law: a < b, a = b implies code(a) < code(b), code(a) = code(b) within one call; NULL is where it was asked to be.
-NaN is the greatest value and equals itself; -0.0 equals 0.0.
+NaN is the greatest value and equals itself; -0.0 equals 0.0. Lists, structs and maps, which only break ties, are in
+the order of their hashes.
 
 Words are as narrow as the values at hand allow, and several columns share a word, so that a radix sort has few
 passes: partition and time of a million rows are one word of 50 bits.
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from joinlib.arrays import I64, U64
 from joinlib.expr import types as t
 from joinlib.index.order import ordered
-from joinlib.route.content import Mask
+from joinlib.route.content import Mask, content_hash
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def _words(column: pa.Array) -> U64:
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
         width = kind.bit_width
         return _flipped(_plain(column.view(f"int{width}"), 0).astype(np.int64))
-    return _ranks(column)
+    return content_hash([column], len(column)) if t.is_nested(kind) else _ranks(column)
 
 
 def _plain(column: pa.Array, zero: object) -> npt.NDArray[Any]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from joinlib.arrays import I64
 from joinlib.expr import types as t
 from joinlib.over.codes import nulls
-from joinlib.over.frames import Frames
+from joinlib.over.frames import FrameEnds
 from joinlib.route.content import Mask
 
 _MASK = np.int64(2**32 - 1)
@@ -28,7 +28,7 @@ def wide(kind: pa.DataType) -> pa.DataType:
     return pa.decimal128(38, kind.scale if t.is_decimal(kind) else 0)
 
 
-def sums(values: pa.Array, known: Mask, frames: Frames, before: pa.Array | None = None) -> pa.Array:
+def sums(values: pa.Array, known: Mask, frames: FrameEnds, before: pa.Array | None = None) -> pa.Array:
     """Return the sum of known values in each frame, in the type `wide`; 0 for none.
 
     before: what is added to each, in that type.

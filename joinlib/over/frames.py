@@ -21,29 +21,31 @@ from joinlib.route.content import Mask
 Numbers = npt.NDArray[Any]  # int64 or float64
 
 
-class Frames(NamedTuple):
+class FrameEnds(NamedTuple):
     """The frame of the row at each position."""
 
     low: I64
     high: I64
 
 
-def frames(frame: Frame, layout: Layout, rows: pa.RecordBatch, by: tuple[OrderKey, ...]) -> Frames:
+def frames(frame: Frame, layout: Layout, rows: pa.RecordBatch, by: tuple[OrderKey, ...]) -> FrameEnds:
     """Return the frame of each position. O(rows)."""
     at = np.arange(len(layout.rows))
     head, end = layout.head, layout.end
     if frame.unit == "rows":
         low = head if frame.low is None else np.clip(at + int(frame.low), head, end)
         high = end if frame.high is None else np.clip(at + int(frame.high) + 1, head, end)
-        return Frames(low, high)
+        return FrameEnds(low, high)
     if frame.unit == "groups":
         starts = np.flatnonzero(np.append(True, layout.group[1:] != layout.group[:-1])[: len(at)])
         starts = np.append(starts, len(at))
         low = head if frame.low is None else _group(starts, layout, int(frame.low))
         high = end if frame.high is None else _group(starts, layout, int(frame.high) + 1)
-        return Frames(low, high)
+        return FrameEnds(low, high)
     if frame.low in (None, 0) and frame.high in (None, 0):
-        return Frames(head if frame.low is None else layout.peer, end if frame.high is None else layout.last)
+        return FrameEnds(
+            head if frame.low is None else layout.peer, end if frame.high is None else layout.last
+        )
     return _ranged(frame, layout, rows, by[0])
 
 
@@ -53,7 +55,7 @@ def _group(starts: I64, layout: Layout, far: int) -> I64:
     return np.clip(starts[there], layout.head, layout.end)
 
 
-def _ranged(frame: Frame, layout: Layout, rows: pa.RecordBatch, by: OrderKey) -> Frames:
+def _ranged(frame: Frame, layout: Layout, rows: pa.RecordBatch, by: OrderKey) -> FrameEnds:
     column = rows.column(by.column).take(pa.array(layout.rows))
     known, values = ~nulls(column), _numbers(column)
     if values.dtype == np.float64:
@@ -75,7 +77,7 @@ def _ranged(frame: Frame, layout: Layout, rows: pa.RecordBatch, by: OrderKey) ->
         low = np.where(known, low, layout.peer)
     if frame.high is not None:
         high = np.where(known, high, layout.last)
-    return Frames(low, high)
+    return FrameEnds(low, high)
 
 
 def _far(far: float, exact: bool) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from joinlib.arrays import I64
-from joinlib.over.frames import Frames
+from joinlib.over.frames import FrameEnds
 from joinlib.over.layout import Layout
 from joinlib.route.content import Mask
 
@@ -35,7 +35,7 @@ class Moments(NamedTuple):
     squares: F64
 
 
-def sums(values: F64, known: Mask, frames: Frames, layout: Layout, begin: Sums) -> Sums:
+def sums(values: F64, known: Mask, frames: FrameEnds, layout: Layout, begin: Sums) -> Sums:
     """Return the sum of each frame. `begin`: what sums begin with, for each partition. O(rows log rows)."""
     if (frames.low == layout.head).all():
         return Sums(*_running_sums(values, known, frames.high, layout.head, layout.part, *begin))
@@ -43,7 +43,7 @@ def sums(values: F64, known: Mask, frames: Frames, layout: Layout, begin: Sums) 
     return Sums(found, np.zeros_like(found))
 
 
-def moments(values: F64, known: Mask, frames: Frames, layout: Layout, begin: Moments) -> Moments:
+def moments(values: F64, known: Mask, frames: FrameEnds, layout: Layout, begin: Moments) -> Moments:
     """Return the moments of each frame. `begin`: what they begin with, for each partition. O(rows log rows)."""
     if (frames.low == layout.head).all():
         return Moments(*_running_moments(values, known, frames.high, layout.head, layout.part, *begin))

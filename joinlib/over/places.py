@@ -7,7 +7,7 @@ import numba as nb
 import numpy as np
 
 from joinlib.arrays import I64
-from joinlib.over.frames import Frames
+from joinlib.over.frames import FrameEnds
 from joinlib.over.layout import Layout
 from joinlib.route.content import Mask
 
@@ -23,7 +23,7 @@ def shifted(layout: Layout, far: int, known: Mask | None) -> I64:
     return np.where((there >= layout.head) & (there < layout.end), there, -1)
 
 
-def nth(frames: Frames, number: int, known: Mask | None) -> I64:
+def nth(frames: FrameEnds, number: int, known: Mask | None) -> I64:
     """Return the n-th position of each frame, from 1; from the end if negative, from -1."""
     low, high = frames
     if known is None:

@@ -22,6 +22,7 @@ Mask = npt.NDArray[np.bool_]
 
 def content_hash(columns: Sequence[pa.Array], rows: int) -> U64:
     """Return the hash of each row over all columns, shape (rows,). Equal rows have equal hashes."""
+    columns = [column for column in columns if not pa.types.is_null(column.type)]
     if not columns:
         return np.zeros(rows, np.uint64)
     return key_hash(

@@ -59,9 +59,9 @@ def _expand(lateral: exp.Lateral, scope: Scope, number: int) -> Expand:
     if not (t.is_nested(value.type) and (pa.types.is_list(value.type) or pa.types.is_map(value.type))):
         raise scope.error(f"{value.excerpt} is {t.name(value.type)}; {name} takes an ARRAY or a MAP", call)
     position, outer = name.startswith("pos"), bool(lateral.args.get("outer")) or name.endswith("outer")
-    kinds = _kinds(value.type, name)
     alias = lateral.args["alias"]
     given = [column.name for column in alias.args.get("columns") or []]
+    kinds = _kinds(value.type, name, len(given) - position)
     names = given or [*(["pos"] if position else []), *(n for n, _ in kinds)]
     if len(names) != len(kinds) + position:
         raise scope.error(
@@ -77,11 +77,14 @@ def _expand(lateral: exp.Lateral, scope: Scope, number: int) -> Expand:
     return expand
 
 
-def _kinds(kind: pa.DataType, name: str) -> list[tuple[str, pa.DataType]]:
-    """Return the default names and the types of what a generator makes."""
+def _kinds(kind: pa.DataType, name: str, wanted: int) -> list[tuple[str, pa.DataType]]:
+    """Return the default names and the types of what a generator makes.
+
+    wanted: so many columns are named; with several, structs are taken apart, as UNNEST does.
+    """
     if pa.types.is_map(kind):
         return [("key", kind.key_type), ("value", kind.item_type)]
-    if name.startswith("inline"):
+    if name.startswith("inline") or (wanted > 1 and t.is_struct(kind.value_type)):
         return [(field.name, field.type) for field in kind.value_type]
     return [("col", kind.value_type)]
 

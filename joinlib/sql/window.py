@@ -16,6 +16,7 @@ from joinlib.expr.cast import cast
 from joinlib.expr.nodes import Literal, no_columns
 from joinlib.model.over import RUNNING, WHOLE, Frame, Framed, OrderKey, OverCall, Ranking
 from joinlib.sql.calls import result_type
+from joinlib.sql.canonical import with_text
 from joinlib.sql.compile import compile
 from joinlib.sql.frame import frame_of
 from joinlib.sql.scope import Scope
@@ -65,15 +66,15 @@ def call_of(node: exp.Window, named: Named, name: str, scope: Scope) -> tuple[Ov
     made = _made(function, arguments, call, name, by, frame, scope)
     if condition is not None and function not in _FILTERED:
         raise scope.error(f"FILTER is only allowed after an aggregate, not after {call.name}", condition)
-    return (
-        OverCall(
-            **made,
-            sql=written(node),
-            ignore_nulls=nulls or ignoring,
-            condition=None if condition is None else column(condition, scope)[0],
-        ),
-        tuple(column(item, scope)[0] for item in partition),
+    found = OverCall(
+        **made,
+        sql="",
+        ignore_nulls=nulls or ignoring,
+        condition=None if condition is None else column(condition, scope)[0],
     )
+    parts = tuple(column(item, scope)[0] for item in partition)
+    first = _kind(by[0].column, scope) if by else None
+    return with_text(found, parts, first), parts
 
 
 def _parts(
@@ -190,6 +191,12 @@ def _key(item: exp.Expr, scope: Scope) -> OrderKey:
     descending = bool(item.args.get("desc"))
     first = item.args.get("nulls_first")
     return OrderKey(name, descending, not descending if first is None else bool(first))
+
+
+def _kind(name: str, scope: Scope) -> pa.DataType:
+    """Return the type of a column."""
+    every = ((scan, f) for scan in scope.visible.values() for f in scan.table.schema)
+    return next(f.type for scan, f in every if scan.column(f).column == name)
 
 
 def column(node: exp.Expr, scope: Scope) -> tuple[str, pa.DataType]:

@@ -63,8 +63,8 @@ def case(dice: random.Random, settling: bool = False) -> Case:
     ours, duck, ranks = [], [], []
     for at in range(dice.randint(1, 3)):
         keys = ["t ASC"] if settling else []
-        for name in dice.sample(["v", "x", "m", "s", "b", *([] if settling else ["t"])], dice.randint(0, 2)):
-            keys.append(f"{name} {dice.choice(['ASC', 'DESC'])}")
+        names = dice.sample(["v", "x", "m", "s", "b", *([] if settling else ["t"])], dice.randint(0, 2))
+        keys += [f"{name} {dice.choice(['ASC', 'DESC'])}" for name in names]
         # DuckDB's default differs
         keys = [f"{key} NULLS {dice.choice(['FIRST', 'LAST'])}" for key in keys]
         both, rank = _function(dice, partition, keys, settling)
@@ -72,12 +72,12 @@ def case(dice: random.Random, settling: bool = False) -> Case:
         duck.append(f"{both[1]} AS f{at}")
         if rank:
             ranks.append(f"f{at}")
-    names = ", ".join(SCHEMA.names)
+    every = ", ".join(SCHEMA.names)
     tail = ""
     if ranks and dice.random() < 0.6:
         tail = f" QUALIFY {dice.choice(ranks)} {dice.choice(['<= 1', '<= 2', '= 2', '< 4', '> 1'])}"
     return Case(
-        f"SELECT {names}, {', '.join(ours)} FROM s{tail}", f"SELECT {names}, {', '.join(duck)} FROM s{tail}"
+        f"SELECT {every}, {', '.join(ours)} FROM s{tail}", f"SELECT {every}, {', '.join(duck)} FROM s{tail}"
     )
 
 

@@ -8,7 +8,11 @@ from joinlib.plan.explain.stage import called, spoken, title
 
 
 def edges(plan: Pipeline) -> Iterator[str]:
-    """Yield a line for each edge; none where all edges are append-only."""
+    """Yield a line for each edge, each once; none where all edges are append-only."""
+    yield from dict.fromkeys(_edges(plan))
+
+
+def _edges(plan: Pipeline) -> Iterator[str]:
     if not any(stage.changes for stage in plan.stages) and not plan.changes:
         return
     for number, stage in enumerate(plan.stages):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from joinlib.expr.types import name
 from joinlib.model.bags import bag_of, bags_of, distinct_of
 from joinlib.model.grouping import Grouping
-from joinlib.model.stage import Pipeline
+from joinlib.model.stage import GroupStage, Pipeline, Stage
 from joinlib.spec.duration import text as duration
 
 
@@ -24,7 +24,7 @@ def _groups(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
         yield f"of      {call.sql} {name(call.type)}"
     if grouping.having is not None:
         yield f"having  {grouping.having.sql}"
-    yield "phase 1 each unit of the join makes one partial for each group and batch"
+    yield f"phase 1 {_makers(pipeline, grouping)} one partial for each group and batch"
     yield f"phase 2 {pipeline.units} units of groups, hashed by group, merge partials and keep them"
     yield f"out     {_moment(grouping)}"
     yield f"keeps   {_kept(grouping)}"
@@ -79,3 +79,13 @@ def _kept(grouping: Grouping) -> str:
     if grouping.eager:
         return "which groups have been emitted, until the watermark has passed their windows"
     return "groups until they are emitted" if grouping.release is not None else "all groups"
+
+
+def _makers(pipeline: Pipeline, grouping: Grouping) -> str:
+    """Say who makes partials."""
+    stage = next(s for s in pipeline.stages if isinstance(s, GroupStage) and s.grouping == grouping)
+    below = {None if plan.upstream is None else plan.upstream for plan in stage.inputs}
+    if below == {None}:
+        return "each task that reads the input makes"
+    joins = all(n is not None and isinstance(pipeline.stages[n], Stage) for n in below)
+    return "each unit of the join makes" if joins else "each unit of the stage before makes"

@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 
 from joinlib.expr.types import name
+from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, Stage
 from joinlib.plan.explain.changes import edges
-from joinlib.plan.explain.cross import cautions as cross_cautions
 from joinlib.plan.explain.groups import cautions as group_cautions
 from joinlib.plan.explain.groups import grouped
 from joinlib.plan.explain.maps import cautions as map_cautions
-from joinlib.plan.explain.over import ranked
+from joinlib.plan.explain.over import by_partition, ranked, summary
+from joinlib.plan.explain.over import cautions as over_cautions
 from joinlib.plan.explain.retention import retention, unbounded
 from joinlib.plan.explain.stage import called, classes, spoken, title
 from joinlib.plan.explain.stage import cautions as stage_cautions
@@ -36,8 +37,6 @@ def explain(plan: Stage | Pipeline) -> str:
         parts.append(_memory(plan))
     if plan.notes:
         parts.append("\n".join(["Notes", *(f"  - {note}" for note in plan.notes)]))
-    if crossed := list(cross_cautions(plan)):
-        parts.append("\n".join(["Without an equality", *(f"  - {caution}" for caution in crossed)]))
     parts += [f"Memory maps\n  - {caution}" for caution in map_cautions(plan)]
     return "\n\n".join(parts)
 
@@ -55,12 +54,13 @@ def _memory(plan: Pipeline) -> str:
 def cautions(plan: Pipeline) -> Iterator[str]:
     """Collect all warnings of a plan."""
     yield from plan.notes
-    yield from cross_cautions(plan)
     for stage in plan.stages:
         if isinstance(stage, Stage):
             yield from stage_cautions(stage)
         elif isinstance(stage, GroupStage):
             yield from group_cautions(plan, stage.grouping)
+        else:
+            yield from over_cautions(stage)
     yield from memory_cautions(plan)
     yield from map_cautions(plan)
 
@@ -92,18 +92,20 @@ def _one(plan: Pipeline, number: int, stage: AnyStage) -> str:
 def _stages(plan: Pipeline) -> Iterator[str]:
     """Say what each stage does, of what, and why it is not done in one."""
     for number, stage in enumerate(plan.stages):
-        of = ", ".join(dict.fromkeys(called(i) for i in stage.inputs))
+        of = ", ".join(
+            dict.fromkeys(called(i) if isinstance(stage, Stage) else _fed(i) for i in stage.inputs)
+        )
         if isinstance(stage, GroupStage):
             by = ", ".join(k.sql for k in stage.grouping.keys) or "nothing"
             yield f"  {number}  groups of {of} by {by}"
             continue
         if isinstance(stage, OverStage):
-            calls = ", ".join(dict.fromkeys(c.function for c in stage.over.calls))
-            yield f"  {number}  {calls} of {of} over {', '.join(stage.over.partition) or 'all rows'}"
+            yield f"  {number}  {summary(stage)} of {of} {by_partition(stage)}"
             continue
         for join in stage.operators:
             inputs = ", ".join(spoken(stage, child) for child in join.children)
-            yield f"  {number}  {title(join)} of {inputs} by {classes(stage, join)}"
+            by = classes(stage, join)
+            yield f"  {number}  {title(join)} of {inputs} {f'by {by}' if by else 'in one unit'}"
         if not stage.operators:
             what = (
                 "lookups for"
@@ -113,7 +115,14 @@ def _stages(plan: Pipeline) -> Iterator[str]:
                 else "by the result's key:"
             )
             yield f"  {number}  {what} {of}"
-    yield "  the rows of a key meet in one unit, so joins by another key are a stage of their own"
+    if sum(bool(stage.operators) for stage in plan.stages) > 1:
+        yield "  the rows of a key meet in one unit, so joins by another key are a stage of their own"
+
+
+def _fed(given: InputPlan) -> str:
+    """Name an input of a stage that joins nothing: its source, and how columns call it."""
+    name = given.source if given.upstream is None else called(given)
+    return name if given.upstream is not None or given.alias == given.source else f"{name} ({given.alias})"
 
 
 def _stored(plan: Pipeline) -> Iterator[str]:
@@ -125,6 +134,8 @@ def _stored(plan: Pipeline) -> Iterator[str]:
                 continue
             columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in given.columns)
             yield f"  the result of stage {number} is stored in stage {reader}: {columns}"
+            if not isinstance(plan.stages[number], Stage):
+                continue  # its rows are taken back when they change: no more of them than it keeps itself
             for join in stage.operators:
                 for child, side in zip(join.children, join.sides, strict=True):
                     if isinstance(child, Leaf) and stage.inputs[child.input] is given:

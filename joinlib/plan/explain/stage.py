@@ -193,9 +193,10 @@ def _value(stage: Stage, column: str) -> Expr:
 
 
 def classes(stage: Stage, join: Operator) -> str:
-    """The equalities of a join in words; empty where it has none."""
+    """The equalities of a join in words; empty where it has none, and all rows meet in one unit."""
     positions = zip(*(side.keys for side in join.sides), strict=True)
-    return " and ".join(" = ".join(key(stage, k) for k in ks) for ks in positions)
+    related = (ks for ks in positions if any(_value(stage, k).columns for k in ks))
+    return " and ".join(" = ".join(key(stage, k) for k in ks) for ks in related)
 
 
 def _type(stage: Stage, column: str) -> object:
@@ -259,12 +260,6 @@ def cautions(stage: Stage) -> Iterator[str]:
 def _cautions(stage: Stage) -> Iterator[str]:
     for join in reversed(stage.operators):
         yield from warnings(stage, join)
-        if join.sides[0].keys and all(not _value(stage, side.keys[0]).columns for side in join.sides):
-            first, *others = (spoken(stage, child) for child in join.children)
-            yield (
-                f"no equality relates {first} to {', '.join(others)}: all their rows meet in one unit, and each is"
-                " compared with each"
-            )
         alone = join.sides if join.kind == "full" else join.sides[:1]
         if join.kind in ("left", "full", "anti") and any(map(unbounded, alone)) and not join.eager:
             yield "rows without a partner are emitted only when the inputs are closed: no bound on the time"

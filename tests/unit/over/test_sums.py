@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from joinlib.over import exact
 from joinlib.over.codes import code, sort
-from joinlib.over.frames import Frames
+from joinlib.over.frames import FrameEnds
 
 
 @settings(max_examples=50)
@@ -28,7 +28,7 @@ def test_sums_and_means_of_decimals_are_those_of_python(numbers: list[int], seed
     known = np.array([v is not None for v in values])
 
     found = exact.sums(
-        pa.array(values, kind), known, Frames(np.array(low), np.array(high)), pa.array(before, kind)
+        pa.array(values, kind), known, FrameEnds(np.array(low), np.array(high)), pa.array(before, kind)
     )
 
     parts = [[v for v in values[a:b] if v is not None] for a, b in zip(low, high, strict=True)]
@@ -52,7 +52,7 @@ def _sum(numbers: list[Decimal]) -> Decimal:
 def test_a_sum_of_more_than_38_digits_is_an_error() -> None:
     """And not a number that has wrapped around."""
     most = pa.array([Decimal(10**38 - 1)] * 3, pa.decimal128(38, 0))
-    ends = Frames(np.zeros(3, np.int64), np.array([1, 2, 3]))
+    ends = FrameEnds(np.zeros(3, np.int64), np.array([1, 2, 3]))
     with pytest.raises(OverflowError):
         exact.sums(most, np.ones(3, bool), ends)
 
@@ -80,3 +80,13 @@ def test_codes_sort_as_values_do(column: pa.Array, descending: bool, nulls_first
     )
     missing = [None] * column.null_count
     assert str(found) == str([*missing, *values] if nulls_first else [*values, *missing])
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([[1, 2], [1], None, [1, 2], []]), pa.array([{"a": 1}, None, {"a": 2}, {"a": 1}])]
+)
+def test_codes_of_lists_are_equal_where_they_are(column: pa.Array) -> None:
+    """They break ties only."""
+    found = code(column).values.tolist()
+    values = [str(v) for v in column.to_pylist()]
+    assert [a == b for a in found for b in found] == [a == b for a in values for b in values]

@@ -1,0 +1,76 @@
+"""How a text is cut, what its blocks are called, and where a mistake in it is."""
+
+import pyarrow as pa
+import pytest
+
+from joinlib.errors import SqlError
+from joinlib.sql import Table
+from joinlib.sql.blocks import blocks
+from joinlib.sql.parse import place
+
+COLUMNS = {"t": ("k", "a", "b"), "u": ("k", "x", "y"), "v": ("a", "x", "z")}
+TABLES = {n: Table(n, pa.schema([(c, pa.int64()) for c in columns]), None) for n, columns in COLUMNS.items()}
+VIEWS = {"late": "SELECT k, a FROM t WHERE b > 1", "again": "SELECT late.a FROM late JOIN u ON late.k = u.k"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "where", "words"),
+    [
+        ("SELECT q.zz FROM (SELECT a FROM t) q", (1, 8), "q has no column zz; there is: a"),
+        ("SELECT a FROM tt", (1, 15), "there is no input tt; did you mean 't'?"),
+        ("SELECT a\nFROM t ORDER BY a LIMIT b", (2, 25), "LIMIT takes a whole number"),
+        ("SELECT a FROM t UNION SELECT a, b FROM t", (1, 30), "equally many columns: 1 and 2"),
+        ("SELECT k FROM t, u", (1, 8), "column k is ambiguous; write t.k or u.k"),
+        ("SELECT k FROM t GROUP BY 2", (1, 26), "GROUP BY 2: there are 1 output columns"),
+        ("SELECT t.a FROM t, t", (1, 20), "the name t is used twice"),
+        ("SELECT a FROM t WHERE a > (SELECT x, y FROM u)", (1, 35), "has one column"),
+        ("SELECT 1 AS a", (1, 8), "there is no FROM"),
+        ("SELECT DISTINCT a FROM t ORDER BY b LIMIT 1", (1, 35), "takes columns of its select list"),
+        ("SELECT sum(a) OVER w AS s FROM t WINDOW v AS (ORDER BY a)", (1, 8), "there is no WINDOW w"),
+        ("WITH RECURSIVE c AS (SELECT a FROM t) SELECT a FROM c", (1, 16), "WITH RECURSIVE is not supported"),
+    ],
+)
+def test_mistakes(sql: str, where: tuple[int, int], words: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        blocks(sql, TABLES)
+    assert words in caught.value.message
+    assert (caught.value.line, caught.value.column) == where
+
+
+def test_a_view_is_computed_once_and_keeps_its_name() -> None:
+    found = blocks("SELECT again.a, late.k FROM again JOIN late ON again.a = late.a", TABLES, VIEWS)
+    assert [(b.kind, b.title, b.view) for b in found] == [
+        ("map", "late", "late"),
+        ("select", "again", "again"),
+        ("select", "", ""),
+    ]
+
+
+def test_views_in_a_circle() -> None:
+    with pytest.raises(SqlError, match="view a reads itself: a reads b reads a"):
+        blocks("SELECT x FROM a", TABLES, {"a": "SELECT x FROM b", "b": "SELECT x FROM a"})
+
+
+def test_a_mistake_in_a_view_is_told_with_its_name() -> None:
+    with pytest.raises(
+        SqlError, match="in view a: line 1, column 8: column xx is in no input; did you mean 'x'"
+    ):
+        blocks("SELECT x FROM a", TABLES, {"a": "SELECT xx FROM u"})
+
+
+def test_parts_keep_their_places() -> None:
+    sql = "SELECT q.n\nFROM (SELECT k, a + b AS n\n      FROM t) q\nWHERE q.n > 2"
+    (block,) = blocks(sql, TABLES)
+    assert place(sql, block.query.args["where"]) == (2, 17)
+    assert place(sql, block.query.args["from_"]) == (3, 12)
+
+
+def test_columns_that_nobody_reads_are_dropped() -> None:
+    first, _ = blocks("SELECT n FROM (SELECT k, count(*) n, sum(a) s, max(b) m FROM t GROUP BY k) q", TABLES)
+    assert [item.alias for item in first.query.expressions] == ["k", "n"]
+
+
+def test_names_of_output_columns_are_unique() -> None:
+    (block,) = blocks("SELECT *, count(*) OVER () FROM t JOIN u ON t.k = u.k", TABLES)[-1:]
+    names = [item.alias for item in block.query.expressions]
+    assert names == ["k", "a", "b", "k_2", "x", "y", "count(*) OVER ()"]

@@ -13,6 +13,7 @@ _LONGEST_FIRST = (
     "tests/spark/",
     "tests/deploy/dashboards/",
     "tests/postgres/",
+    "tests/queries/",
     "tests/laws/",
 )
 

@@ -68,6 +68,7 @@ class Shape:
 
 
 QUICK = Shape(events=500_000, batches=10)
+TINY = Shape(events=20_000, rate=1_000, batches=4)
 
 
 def ensure(shape: Shape) -> Path:

@@ -14,9 +14,10 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))
 import duckdb
+import task
 import yaml
 from asked import QUERIES, Asked
-from events import INPUTS
+from events import INPUTS, OF_50
 from streamjoin_join import batches, megabytes, sizes
 from timed import run_to_end
 
@@ -65,9 +66,12 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     file.write_text(yaml.safe_dump(spec(args.data, args.work, asked, args.units, args.keep), sort_keys=False))
     ran = run_to_end(file)
     told = ran.results
+    rows = sum(task.read(args.data).rows * OF_50[name] // 50 for name in asked.inputs)
+    read = sum(r.rows_in for _, r in ran.reports)  # an input that a query names twice is counted twice
+    assert read % rows == 0, f"{read} rows read of {rows}"
     return {
         "system": "streamjoin",
-        "rows": sum(r.rows_in for _, r in ran.reports),
+        "rows": rows,
         # Of a changelog that is dropped nobody can say what is left in it: the run that keeps it does.
         "results": left(args.work / "out", asked.changing)
         if args.keep
@@ -76,7 +80,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         else args.answer,
         "seconds_total": ran.ended - ran.begun,
         "seconds_first_result": ran.reports[0][0] - launched,
-        "batches": batches(ran),
+        "batches": [{**one, "rows": one["rows"] * rows // read} for one in batches(ran)],
         **sizes(ran),
         "disk_mb": megabytes(args.work / "checkpoint"),
         "told": told,

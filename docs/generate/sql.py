@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from docs.generate.markdown import code, page, table
 from docs.generate.sql_calls import CALLS
-from docs.generate.sql_examples import AGGREGATED, OPERATORS, REFUSED
+from docs.generate.sql_examples import AGGREGATED, HIGHER, OPERATORS, REFUSED
 from joinlib.errors import SpecError, SqlError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
@@ -143,6 +143,8 @@ def _functions() -> Iterator[str]:
     yield "\n## Functions\n\nNames are not sensitive to case."
     rows = [(code(name), _arguments(name), *_computed(CALLS[name])) for name in sorted(known)]
     yield from table(("Function", "Arguments", "Example", "Result", "Type"), rows)
+    yield "\nWith functions of their own, or with a unit of time:\n"
+    yield from table(("Expression", "Result", "Type"), [_computed(text) for text in HIGHER])
 
 
 def _arguments(name: str) -> str:
@@ -161,7 +163,7 @@ def _aggregates() -> Iterator[str]:
     yield from table(("Aggregate", "Type here", "Meaning"), rows)
     yield (
         f"Not supported: {', '.join(code(name) for name in sorted(set(AGGREGATES) - set(SUPPORTED)))};"
-        " nor `DISTINCT` in `min_by`, `max_by`, `median` and `percentile`."
+        " nor `DISTINCT` in those that order values, such as `median`."
     )
 
 
@@ -214,7 +216,8 @@ def _refusals() -> Iterator[str]:
     yield "\n### Also refused\n"
     yield from (f"- {_escaped(text)}" for text in refusals() if not any(text in other for other in shown))
     yield "\n### Functions whose value changes\n"
-    yield "A batch that is run again after a failure must give the same rows, so these functions are refused: "
+    yield "A batch that is run again after a failure must give the same rows, so these functions are refused (`now()` and"
+    yield "`current_timestamp` stand only in [comparisons](#rows-of-the-last-hour) of `WHERE`): "
     yield ", ".join(code(name) for name in sorted(VOLATILE)) + "."
 
 

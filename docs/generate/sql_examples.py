@@ -1,5 +1,20 @@
 """The examples of docs/reference/sql.md: texts only; what they give is computed when the page is made."""
 
+HIGHER = (
+    "transform(array(1, 2), x -> x + 1)",
+    "filter(array(1, 2, 3), x -> x > 1)",
+    "exists(array(1, 2), x -> x > 1)",
+    "forall(array(1, 2), x -> x > 1)",
+    "aggregate(array(1, 2, 3), 0, (total, x) -> total + x)",
+    "reduce(array(1, 2, 3), 0, (total, x) -> total + x)",
+    "zip_with(array(1, 2), array(3, 4), (x, y) -> x * y)",
+    "map_filter(map('a', 1, 'b', 2), (k, v) -> v > 1)",
+    "transform_keys(map('a', 1), (k, v) -> upper(k))",
+    "transform_values(map('a', 1), (k, v) -> v + 1)",
+    "map_zip_with(map('a', 1), map('a', 2), (k, x, y) -> x + y)",
+    "timestampdiff(MINUTE, TIMESTAMP '2026-01-05 09:00:00', TIMESTAMP '2026-01-05 10:30:00')",
+    "timestampadd(HOUR, 2, TIMESTAMP '2026-01-05 09:00:00')",
+)
 OPERATORS = (
     "7 + 2",
     "7 - 2",
@@ -56,6 +71,20 @@ AGGREGATED = {
     "var_samp(p.amount)": "the variance of a sample; NULL of one value; also `variance`",
     "stddev_pop(p.amount)": "the square root of `var_pop`",
     "stddev_samp(p.amount)": "the square root of `var_samp`; also `stddev`, `std`",
+    "skewness(p.amount)": "how far the values lean to one side",
+    "kurtosis(p.amount)": "how heavy their tails are",
+    "corr(p.amount, o.price)": "the correlation of two values",
+    "covar_pop(p.amount, o.price)": "their covariance; `covar_samp` is that of a sample",
+    "regr_slope(p.amount, o.price)": (
+        "the slope of the line through them; also `regr_intercept`, `regr_r2`, `regr_count`, `regr_avgx`, `regr_avgy`,"
+        " `regr_sxx`, `regr_sxy`, `regr_syy`"
+    ),
+    "mode(p.method)": "the most frequent value; of several, the least",
+    "approx_count_distinct(p.method)": "as `count(DISTINCT ...)`: exact",
+    "percentile_approx(p.amount, 0.9)": "the value that this part of all values is not above, one of them; exact",
+    "percentile_cont(0.9) WITHIN GROUP (ORDER BY p.amount)": "as `percentile`; `percentile_disc` is one of the values",
+    "listagg(p.method, ', ')": "all texts, sorted, with a text between; also `string_agg`",
+    "bit_or(p.order_id)": "the bits that one value has; also `bit_and`, `bit_xor`",
 }
 _PAIR = "FROM orders o JOIN payments p ON o.order_id = p.order_id"
 _EXISTS = "SELECT o.city FROM orders o WHERE EXISTS (SELECT 1 FROM"

@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,10 +167,11 @@ def _end_at_once(console: "Console", flowing: bool) -> None:
 
 
 def _shown(document: StreamJoin, pipeline: Pipeline) -> tuple[Shown, ...]:
-    """Return a row per input; one that reads a source under another name shows both names."""
+    """Return a row per input; where several read one source, each shows its own name too."""
+    sources = Counter(p.source for p in pipeline.inputs)
     return tuple(
         Shown(
-            p.source if p.alias == p.source else f"{p.source} {p.alias}",
+            p.source if sources[p.source] == 1 else f"{p.source} {p.alias}",
             p.source,
             exact=(files := document.spec.inputs[p.source].files) is None or files.format == "parquet",
             filtered=p.filter is not None,

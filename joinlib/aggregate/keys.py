@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.expr import types as t
-from joinlib.route.content import content_hash
+from joinlib.route import nested
+from joinlib.route.content import content_hash, same
 
 
 def alike(key: pa.Array) -> pa.Array:
@@ -26,23 +26,10 @@ def hashes(keys: Sequence[pa.Array], rows: int) -> pa.Array:
 def differ(left: pa.Array, right: pa.Array) -> pa.BooleanArray:
     """Return a mask of the rows in which the two columns differ; never NULL."""
     if t.is_nested(left.type):
-        return _lists_differ(left, right)
+        return pa.array(~nested.same(left, right, same))
     different = pc.fill_null(pc.not_equal(left, right), False)
     if t.is_float(left.type):
         different = pc.and_(
             different, pc.invert(pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False))
         )
     return pc.or_(different, pc.xor(left.is_null(), right.is_null()))
-
-
-def _lists_differ(left: pa.Array, right: pa.Array) -> pa.BooleanArray:
-    """Compare lists, which may be NULL, element by element."""
-    lengths = [pc.fill_null(pc.list_value_length(side), -1) for side in (left, right)]
-    other = pc.not_equal(*lengths)
-    same = pc.indices_nonzero(pc.invert(other))
-    counts = np.maximum(lengths[0].take(same).to_numpy(), 0)
-    elements = [pc.list_flatten(side.take(same)) for side in (left, right)]
-    changed = differ(*elements).to_numpy(zero_copy_only=False)
-    found = other.to_numpy(zero_copy_only=False).copy()
-    found[np.repeat(same.to_numpy(), counts)[changed]] = True
-    return pa.array(found)

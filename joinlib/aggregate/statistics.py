@@ -82,14 +82,6 @@ def corr(ys: Values, xs: Values, weights: Weights) -> float | None:
     return xy / math.sqrt(xx * yy) if xx and yy else None
 
 
-def regr_avgx(ys: Values, xs: Values, weights: Weights) -> float:
-    return _sums(ys, xs, weights)[2]
-
-
-def regr_avgy(ys: Values, xs: Values, weights: Weights) -> float:
-    return _sums(ys, xs, weights)[1]
-
-
 def regr_sxx(ys: Values, xs: Values, weights: Weights) -> float:
     return _sums(ys, xs, weights)[4]
 
@@ -142,7 +134,7 @@ ONE: dict[str, Callable[..., Any]] = {
 PAIRS: dict[str, Callable[..., Any]] = {
     of.__name__: finite(of)
     for of in (
-        corr, covar_pop, covar_samp, regr_avgx, regr_avgy, regr_intercept, regr_r2, regr_slope, regr_sxx, regr_sxy,
+        corr, covar_pop, covar_samp, regr_intercept, regr_r2, regr_slope, regr_sxx, regr_sxy,
         regr_syy,
     )
 }  # fmt: skip

@@ -18,7 +18,7 @@ from joinlib.expr.time import is_interval, shift
 
 
 @dataclass(frozen=True)
-class Attempt:
+class Tried:
     """A computation over the columns "?0", "?1", ..., which are its arguments."""
 
     arguments: tuple[Node, ...]
@@ -51,19 +51,19 @@ def attempt(name: str, build: Callable[..., Expr], *given: Expr) -> Expr:
     """Build a call that gives NULL where `build` would raise."""
     if any(is_interval(value) and not value.columns for value in given):
         body = build(*given)  # an INTERVAL constant is part of the computation
-        node = Attempt(tuple(ref(c, t.NULL).node for c in body.columns), _renamed(body))
+        node = Tried(tuple(ref(c, t.NULL).node for c in body.columns), _renamed(body))
         return combine(node, given, body.type, f"{name}({', '.join(v.sql for v in given)})")
     places = [ref(f"?{number}", value.type) for number, value in enumerate(given)]
     body = build(*places)
     sql = f"{name}({', '.join(v.sql for v in given)})"
-    node = Attempt(tuple(v.node for v in given), body)
+    node = Tried(tuple(v.node for v in given), body)
     if all(isinstance(v.node, Literal) for v in given):
         return constant(node.evaluate(no_columns, 1)[0], sql)
     return combine(node, given, body.type, sql)
 
 
 @dataclass(frozen=True)
-class _Named:
+class _Arguments:
     """A computation whose columns are arguments of another."""
 
     body: Node
@@ -74,7 +74,7 @@ class _Named:
 
 
 def _renamed(body: Expr) -> Expr:
-    return Expr(body.sql, body.columns, body.type, _Named(body.node, body.columns))
+    return Expr(body.sql, body.columns, body.type, _Arguments(body.node, body.columns))
 
 
 def _sum(sign: str, left: Expr, right: Expr) -> Expr:

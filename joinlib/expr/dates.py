@@ -238,7 +238,22 @@ def from_millis(number: int) -> int:
     return number * 1000
 
 
+def time_bucket(size: Expr, value: Expr, origin: Expr | None = None) -> Expr:
+    """Build the beginning of the bucket that a time is in; buckets have one size, from an origin on."""
+    if size.type != t.INTERVAL:
+        raise SpecError(f"time_bucket takes an INTERVAL of days or less, not {size.excerpt}")
+    given = [value] if origin is None else [value, origin]
+    takes = (
+        s.anything,
+        *(s.to(t.TIMESTAMP_NTZ if value.type == t.TIMESTAMP_NTZ else t.TIMESTAMP) for _ in given),
+    )
+    kind = t.TIMESTAMP_NTZ if value.type == t.TIMESTAMP_NTZ else t.TIMESTAMP
+    return row(bucket, kind, *takes).build("time_bucket", size, *given)
+
+
 def bucket(size: int, micros: int, origin: int = 0) -> int:
+    if size <= 0:
+        raise NoValueError("time_bucket takes a size above 0")
     return micros - (micros - origin) % size
 
 

@@ -149,7 +149,7 @@ def _printed(
         text = str(value is not None and value is not False).lower()
         return text.upper() if letter == "B" else text
     if value is None:
-        return "null"
+        return ("NULL" if letter.isupper() else "null")[: int(digits) if digits else None]
     return _number(value, flags, width, digits, letter, kind)
 
 
@@ -157,16 +157,17 @@ def _number(
     value: Any, flags: str, width: str | None, digits: str | None, letter: str, kind: pa.DataType
 ) -> str:
     lower = letter.lower()
-    fits = {
+    fits: dict[str, type] = {
         "d": int,
         "x": int,
         "o": int,
         "c": int,
-        "f": (float, Decimal),
-        "e": (float, Decimal),
-        "g": (float, Decimal),
+        "f": float,
+        "e": float,
+        "g": float,
     }
-    if lower not in fits or not isinstance(value, fits[lower]):  # type: ignore[arg-type]
+    known = lower in fits and isinstance(value, fits[lower])
+    if not known:
         raise NoValueError(f"format_string: %{letter} does not fit its argument")
     if lower == "c":
         return chr(value)

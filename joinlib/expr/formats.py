@@ -24,7 +24,7 @@ _MOST = {  # letters, and how many of them may stand together
 
 
 @dataclass(frozen=True)
-class Piece:
+class Letters:
     """A run of one letter, or text between letters."""
 
     letter: str  # "" for text, "[" and "]" for what may be missing
@@ -33,13 +33,13 @@ class Piece:
 
 
 @lru_cache(maxsize=1000)
-def pieces(pattern: str) -> tuple[Piece, ...]:
+def pieces(pattern: str) -> tuple[Letters, ...]:
     """Read a pattern.
 
     Raises:
         NoValueError: if it has letters that mean nothing, or too many of one.
     """
-    found, at = list[Piece](), 0
+    found, at = list[Letters](), 0
     while at < len(pattern):
         c = pattern[at]
         if c == "'":
@@ -48,7 +48,7 @@ def pieces(pattern: str) -> tuple[Piece, ...]:
                 end += 2
             if end < 0:
                 raise NoValueError("the pattern of a time has a quote that is not closed")
-            found.append(Piece("", 0, pattern[at + 1 : end].replace("''", "'") or "'"))
+            found.append(Letters("", 0, pattern[at + 1 : end].replace("''", "'") or "'"))
             at = end + 1
         elif c.isascii() and c.isalpha():
             end = at
@@ -59,17 +59,17 @@ def pieces(pattern: str) -> tuple[Piece, ...]:
         elif c in "{}#":
             raise NoValueError(f"the pattern of a time has {c}, which means nothing")
         else:
-            found.append(Piece(c if c in "[]" else "", 0, c))
+            found.append(Letters(c if c in "[]" else "", 0, c))
             at += 1
     return tuple(found)
 
 
-def _letters(letter: str, count: int) -> Piece:
+def _letters(letter: str, count: int) -> Letters:
     if letter not in _MOST:
         raise NoValueError(f"the letter {letter} is not supported in the pattern of a time")
     if count > _MOST[letter] or (letter == "V" and count != 2) or (letter == "O" and count not in (1, 4)):
         raise NoValueError(f"the pattern of a time has {letter} {count} times, which means nothing")
-    return Piece(letter, count)
+    return Letters(letter, count)
 
 
 def written(micros: int, pattern: str) -> str:

@@ -40,12 +40,12 @@ def compiled(pattern: str) -> re.Pattern[str]:
         NoValueError: if it is not one, or Python has nothing like it.
     """
     try:
-        return re.compile(_Reader(pattern).translated(), re.ASCII)
+        return re.compile(_JavaPattern(pattern).translated(), re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
         raise NoValueError("the regular expression cannot be read") from error
 
 
-class _Reader:
+class _JavaPattern:
     """Translates a pattern from left to right."""
 
     def __init__(self, pattern: str) -> None:

@@ -25,25 +25,27 @@ def locate(part: str | None, text: str | None, start: int | None = 1) -> int | N
     return text.find(part, start - 1) + 1 if part else 1
 
 
-def pad_left(text: str, size: int, pad: str = " ") -> str:
+def pad_left(text: Any, size: int, pad: Any = None) -> Any:
     return _padding(text, size, pad) + text[: max(size, 0)]
 
 
-def pad_right(text: str, size: int, pad: str = " ") -> str:
+def pad_right(text: Any, size: int, pad: Any = None) -> Any:
     return text[: max(size, 0)] + _padding(text, size, pad)
 
 
-def _padding(text: str, size: int, pad: str) -> str:
+def _padding(text: Any, size: int, pad: Any) -> Any:
+    if pad is None:
+        pad = " " if isinstance(text, str) else b"\0"
     missing = max(size - len(text), 0) if pad else 0
     return (pad * (missing // max(len(pad), 1) + 1))[:missing]
 
 
-def left(text: str, count: int) -> str:
+def left(text: Any, count: int) -> Any:
     return text[: max(count, 0)]
 
 
-def right(text: str, count: int) -> str:
-    return text[-count:] if count > 0 else ""
+def right(text: Any, count: int) -> Any:
+    return text[-count:] if count > 0 else text[:0]
 
 
 def substring(text: Any, start: int, count: int = 2**31 - 1) -> Any:
@@ -321,10 +323,6 @@ FUNCTIONS: dict[str, Signature] = {
     "instr": row(instr, t.INT, s.STRING, s.STRING),
     "locate": row(locate, t.INT, s.STRING, s.STRING, s.INT, least=2, lenient=True),
     "position": row(locate, t.INT, s.STRING, s.STRING, s.INT, least=2, lenient=True),
-    "lpad": row(pad_left, t.STRING, s.STRING, s.INT, s.STRING, least=2),
-    "rpad": row(pad_right, t.STRING, s.STRING, s.INT, s.STRING, least=2),
-    "left": row(left, t.STRING, s.STRING, s.INT),
-    "right": row(right, t.STRING, s.STRING, s.INT),
     "translate": row(translate, t.STRING, s.STRING, s.STRING, s.STRING),
     "repeat": row(repeat, t.STRING, s.STRING, s.INT),
     "space": row(space, t.STRING, s.INT),

@@ -25,9 +25,12 @@ _libc = ctypes.CDLL(None)
 
 
 def ahead(parts: Sequence[tuple[pa.Array, Rows]]) -> None:
-    """Prefetch the pages that hold these rows of columns of one type. O(parts) if they are in memory."""
+    """Prefetch the pages that hold these rows of columns of one type. O(parts) if they are in memory.
+
+    Of nested values nothing is prefetched.
+    """
     parts = [(column, rows) for column, rows in parts if len(rows) and column.buffers()[-1] is not None]
-    if not parts:
+    if not parts or pa.types.is_nested(parts[0][0].type):
         return
     some = [(column, _few(rows, -(-_SAMPLE // len(parts)))) for column, rows in _few(parts, _SAMPLE)]
     texts = len(parts[0][0].buffers()) == 3

@@ -67,6 +67,7 @@ def _over(over: Over) -> dict[str, Any]:
         "of": [c.sql for c in over.calls],
         "mode": "changelog" if over.changelog else "append",
         "qualify": _sql(over.qualify),
+        **({"present": list(over.present)} if over.present is not None else {}),
     }
 
 

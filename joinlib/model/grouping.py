@@ -21,7 +21,7 @@ from joinlib.expr import Expr
 Function = Literal[
     "count", "sum", "min", "max", "avg", "min_by", "max_by", "collect_list", "collect_set", "percentile",
     "var_pop", "var_samp", "stddev_pop", "stddev_samp", "percentile_approx", "percentile_disc", "mode", "bit_and", "bit_or",
-    "bit_xor", "skewness", "kurtosis", "corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept",
+    "bit_xor", "skewness", "kurtosis", "corr", "covar_pop", "covar_samp", "regr_intercept",
     "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
 ]  # fmt: skip
 

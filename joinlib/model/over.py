@@ -105,6 +105,10 @@ class Over:
     # and nothing else depends on them (`QUALIFY row_number() ... <= 3`).
     top: tuple[str, int] | None = None
 
+    # Rows come when the watermark reaches the time in the first column, and go when it reaches that in the second;
+    # None: they are there from the beginning, or for ever. There are no calls then.
+    present: tuple[str | None, str | None] | None = None
+
     @property
     def settles_by(self) -> str | None:
         """The column whose event time tells which rows are final; None if rows do not come out by time."""

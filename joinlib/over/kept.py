@@ -41,6 +41,9 @@ def sums_schema(over: Over) -> pa.Schema:
 
 def families(over: Over) -> tuple[Family, ...]:
     """Return what is kept: rows; of a result that settles also near rows and sums."""
+    if over.present is not None:
+        begin, end = (_by(over, column) for column in over.present)
+        return _family("rows", rows_schema(over), end), _family("waiting", rows_schema(over), begin)
     rows = _family("rows", rows_schema(over), release(over))
     if over.settles_by is None:
         return (rows,)
@@ -49,10 +52,14 @@ def families(over: Over) -> tuple[Family, ...]:
 
 def release(over: Over) -> Release | None:
     """Return by which column rows settle."""
-    if over.settles_by is None:
+    return _by(over, over.settles_by)
+
+
+def _by(over: Over, column: str | None) -> Release | None:
+    if column is None:
         return None
-    kind = dict(over.columns)[over.settles_by]
-    return Release(over.settles_by, over.settles_by, kind, ref(over.settles_by, kind), over.behind_us)
+    kind = dict(over.columns)[column]
+    return Release(column, column, kind, ref(column, kind), over.behind_us)
 
 
 def _family(prefix: str, schema: pa.Schema, by: Release | None) -> Family:

@@ -26,6 +26,7 @@ from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick, advance
 from joinlib.over.compute import Computed, computed
 from joinlib.over.kept import changed, families, inserted, living, remaining, rows_schema, stored, summed
+from joinlib.over.present import passed
 from joinlib.over.settled import Settling, bound
 from joinlib.route.content import weighted, weights
 from joinlib.state.manifest import Manifest, Run, SideManifest
@@ -73,7 +74,9 @@ class OverUnit:
         delays = [p.delay_us for p in self.inputs]
         after, highest = advance(before.watermark, before.highest, delays, ticks, known)
         self.closed = after == ALWAYS
-        if self.over.changelog:
+        if self.over.present is not None:
+            yield passed(self.over, self.stored, rows, before.watermark if self.closed else after)
+        elif self.over.changelog:
             if rows.num_rows:
                 yield self._changed(rows)
         else:

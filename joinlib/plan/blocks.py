@@ -206,10 +206,7 @@ class _Planner:
             skip_unknown=given.skip_unknown,
             null_is_value=null_is_value,
         )
-        return tuple(
-            replace(fed(own, feed, clocked=timed and bool(given.times)), number=n)
-            for n, feed in enumerate(given.feeds)
-        )
+        return tuple(replace(fed(own, feed, clocked=timed), number=n) for n, feed in enumerate(given.feeds))
 
     def _rows(
         self, times: tuple[Rising, ...] = (), time: str | None = None, *, settled: bool = False
@@ -304,10 +301,10 @@ class _Planner:
         alias = part.query.args["from_"].this.alias_or_name
         asked = over_of(self.sql, part.query, table)
         for column in rising.choices(given):
-            timed = rising.with_time(given, column)
-            found = over_of(self.sql, part.query, replace(table, time=column, behind_us=timed.behind_us))
+            choice = rising.with_time(given, column)
+            found = over_of(self.sql, part.query, replace(table, time=column, behind_us=choice.behind_us))
             if found.time is not None:
-                asked, given = found, timed
+                asked, given = found, choice
                 break
         final = self.mode == "append" and asked.time is not None and not given.changes
         over = replace(
@@ -317,10 +314,16 @@ class _Planner:
             time=asked.time if final else None,
             behind_us=given.behind_us,
         )
+        clocked = all(feed.clock or feed.upstream is not None for feed in given.feeds)
+        if over.present is not None and not clocked:
+            raise SqlError(
+                "now() is how far the stream has been read in time, and this one has no event time; write eventTime in"
+                " its input",
+                *place(self.sql, part.query),
+            )
         columns = tuple(StoredColumn(n, ref(n, kind)) for n, kind in over.columns)
-        plans = self._plans(
-            given, alias, columns, None, keys=over.partition, timed=over.time is not None, null_is_value=True
-        )
+        timed = over.time is not None or over.present is not None
+        plans = self._plans(given, alias, columns, None, keys=over.partition, timed=timed, null_is_value=True)
         self.stages.append(OverStage(plans, over, self.request.options.units))
         return self._rows(rising.of_over(over, alias, given.times))
 

@@ -67,6 +67,8 @@ def _taken_back(plan: Pipeline) -> str:
                 if by
                 else ("the row of an aggregate is taken back when it changes")
             )
+        if isinstance(stage, OverStage) and stage.over.present is not None:
+            return "a row that is compared with now() goes when its time is over"
         if isinstance(stage, OverStage) and stage.changes:
             call = stage.over.calls[0].sql.partition(" OVER ")[0]
             return f"the value of {call} OVER (...) is taken back when it changes"

@@ -23,7 +23,8 @@ def hashed(column: pa.Array, hash_of: Hash) -> pa.Array:
     """Return a number for each value; equal values have equal numbers."""
     known = column.is_valid()
     if pa.types.is_struct(column.type):
-        return pa.array(hash_of([known, *column.flatten()], len(column)))
+        fields = column.flatten()
+        return pa.array(hash_of([known, *(f.is_valid() for f in fields), *fields], len(column)))
     sizes, parts = _elements(column)
     elements = hash_of([part.is_valid() for part in parts] + parts, len(parts[0]))
     starts = np.append(0, np.cumsum(sizes))

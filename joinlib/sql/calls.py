@@ -27,8 +27,7 @@ from joinlib.sql.supported import written
 
 _ONE: tuple[Function, ...] = ("mode", "bit_and", "bit_or", "bit_xor", "skewness", "kurtosis")
 _PAIRS: tuple[Function, ...] = (
-    "corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx",
-    "regr_sxy", "regr_syy",
+    "corr", "covar_pop", "covar_samp", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
 )  # fmt: skip
 _NAMES: dict[str, tuple[str, Function]] = {  # how it is called: its name in the plan, what computes it
     "count": ("count", "count"),
@@ -64,6 +63,8 @@ _NAMES: dict[str, tuple[str, Function]] = {  # how it is called: its name in the
     "percentile_disc": ("percentile_disc", "percentile_disc"),
     "listagg": ("listagg", "collect_list"),
     "string_agg": ("listagg", "collect_list"),
+    "regr_avgx": ("regr_avgx", "avg"),
+    "regr_avgy": ("regr_avgy", "avg"),
     "regr_count": ("regr_count", "count"),
     **{name: (name, name) for name in (*_ONE, *_PAIRS)},
 }
@@ -77,7 +78,8 @@ _TRUTH = ("bool_and", "bool_or", "count_if")
 _BY = ("min_by", "max_by")
 _LISTS = ("collect_list", "collect_set")
 _FRACTIONS = ("percentile", "percentile_approx", "percentile_cont", "percentile_disc")
-_TWO = (*_BY, *_PAIRS, *_FRACTIONS, "regr_count")
+_OF_PAIRS = {"regr_avgx": 1, "regr_avgy": 0, "regr_count": 0}  # which value counts where both are known
+_TWO = (*_BY, *_PAIRS, *_FRACTIONS, *_OF_PAIRS)
 _ONCE = ("min", "max", *_LISTS)  # each value counts once anyway, or as often as it is there
 
 
@@ -216,8 +218,8 @@ def _plain(name: str, function: Function, call: exp.Expr, scope: Scope) -> Asked
         function = "collect_set" if function == "collect_list" else function
     if name == "count_if":
         values = (_only(values[0], constant(pa.scalar(True), "TRUE"), name, scope, call),)
-    if name == "regr_count":
-        values = (_both(*values),)
+    if name in _OF_PAIRS:
+        values = (_both(values[0], values[1], _OF_PAIRS[name]),)
     kind = pa.list_(t.DOUBLE) if given.several else pa.null()
     distinct = once and function not in _ONCE
     return Asked(function, values, kind, sql, distinct, given.fractions, given.finish)
@@ -234,11 +236,13 @@ def _argument(name: str, value: Expr, scope: Scope, node: exp.Expr) -> Expr:
     return value
 
 
-def _both(left: Expr, right: Expr) -> Expr:
-    """TRUE where neither is NULL, else NULL."""
+def _both(left: Expr, right: Expr, then: int) -> Expr:
+    """The value of that number where neither is NULL, else NULL."""
     known = both(negate(is_null(left)), negate(is_null(right)))
-    sql = f"CASE WHEN {known.sql} THEN TRUE END"
-    return choose([known], [constant(pa.scalar(True), "TRUE"), constant(pa.scalar(None), "NULL")], sql)
+    value = (left, right)[then]
+    return choose(
+        [known], [value, constant(pa.scalar(None), "NULL")], f"CASE WHEN {known.sql} THEN {value.sql} END"
+    )
 
 
 def _joined(nodes: Sequence[exp.Expr], scope: Scope) -> Callable[[Expr], Expr]:

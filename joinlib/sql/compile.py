@@ -15,7 +15,8 @@ from joinlib.expr import types as t
 from joinlib.expr.arithmetic import arithmetic, minus
 from joinlib.expr.cast import cast
 from joinlib.expr.compare import between, check, compare, one_of
-from joinlib.expr.functions import VOLATILE, check_call, function, if_
+from joinlib.expr.forms import if_
+from joinlib.expr.functions import VOLATILE, check_call, function
 from joinlib.expr.logic import both, choose, either, is_null, negate
 from joinlib.expr.mathematics import SIGNS
 from joinlib.expr.nested import array_of, field, item_of
@@ -113,6 +114,21 @@ def _literal(node: exp.Expr, scope: Scope) -> Expr:
         text = node.name
         return constant(pa.scalar(text), "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'")
     return number_of(node.name)
+
+
+def _literal_text(node: exp.Expr, scope: Scope) -> Expr:
+    return _literal(exp.Literal.string(node.name), scope)
+
+
+def _parts(name: str, *arguments: str) -> Callable[[exp.Expr, Scope], Expr]:
+    """Compile calls with words between their arguments: SUBSTRING(s FROM 2 FOR 3)."""
+
+    def built(node: exp.Expr, scope: Scope) -> Expr:
+        given = [node.this, *(node.args[a] for a in arguments if node.args.get(a) is not None)]
+        check_call(name, len(given))
+        return function(name, [_compiled(part, scope) for part in given])
+
+    return built
 
 
 def _negative(node: exp.Expr, scope: Scope) -> Expr:
@@ -270,6 +286,9 @@ _TABLE: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
         f"X'{node.name}'",
     ),
     exp.Interval: _interval,
+    exp.Overlay: _parts("overlay", "expression", "from_", "for_"),
+    exp.RawString: _literal_text,
+    exp.Substring: _parts("substring", "start", "length"),
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Neg: _negative,

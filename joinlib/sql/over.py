@@ -16,6 +16,7 @@ from joinlib.model.over import Over, OverCall, settles
 from joinlib.sql.compile import compile
 from joinlib.sql.depth import check_depth, with_room
 from joinlib.sql.graph import Scan, Table
+from joinlib.sql.present import is_present, present_of
 from joinlib.sql.scope import Scope
 from joinlib.sql.select import select_list
 from joinlib.sql.tree import ands
@@ -38,6 +39,8 @@ def over_of(sql: str, select: exp.Select, table: Table) -> Over:
 
 def _over_of(sql: str, select: exp.Select, table: Table) -> Over:
     check_depth(sql, select)
+    if is_present(select):
+        return present_of(sql, select, table)
     alias = select.args["from_"].this.alias_or_name
     scan = Scan(alias, table)
     scope = _Functions(sql, {alias.lower(): scan}, rows=Scope(sql, {alias.lower(): scan}))

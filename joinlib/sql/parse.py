@@ -12,7 +12,7 @@ from sqlglot.errors import ParseError, TokenError
 from joinlib.errors import SqlError
 from joinlib.sql.grammar import KEYWORDS, ArgumentParser, plain
 
-_KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
+_KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY")
 
 
 class Dialect(Spark):

@@ -18,7 +18,7 @@ _TWO = (
 )  # fmt: skip
 _ONE = (
     exp.From, exp.Where, exp.Having, exp.Paren, exp.Neg, exp.Not, exp.Exists, exp.All, exp.Any, exp.Var, exp.Boolean,
-    exp.DataTypeParam, exp.BitwiseNot, exp.HexString,
+    exp.DataTypeParam, exp.BitwiseNot, exp.HexString, exp.RawString,
 )  # fmt: skip
 READ: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys(_TWO, frozenset(("this", "expression"))),
@@ -60,6 +60,8 @@ READ: dict[type[exp.Expr], frozenset[str]] = {
             exp.If: "this true false",
             exp.Anonymous: "this expressions",
             exp.Filter: "this expression",
+            exp.Overlay: "this expression from_ for_",
+            exp.Substring: "this start length",
             exp.WithinGroup: "this expression",
             exp.Order: "expressions",
             exp.Ordered: "this desc nulls_first",
@@ -115,8 +117,8 @@ _SET = {
 }
 _KINDS: dict[type[exp.Expr], str] = {
     exp.Window: (
-        "window functions (OVER) are not supported; to keep the last row of a key, write NOT EXISTS (SELECT"
-        " 1 FROM ...) of a later one"
+        "window functions (OVER) are only allowed in the select list, QUALIFY and ORDER BY; to filter by one,"
+        " write QUALIFY, or WHERE around a derived table"
     ),
     exp.Star: "* is only allowed in the select list",
     exp.Filter: "FILTER is only allowed after an aggregate",
@@ -143,9 +145,28 @@ _KINDS: dict[type[exp.Expr], str] = {
 }
 
 
+_REWRITTEN = {  # before a part of the query is read here
+    *(
+        "with_",
+        "order",
+        "limit",
+        "offset",
+        "windows",
+        "qualify",
+        "laterals",
+        "grouping_sets",
+        "cube",
+        "rollup",
+    ),
+    *(exp.Rollup, exp.Cube, exp.GroupingSets, exp.Lateral, exp.Union, exp.Intersect, exp.Except),
+    *(exp.IgnoreNulls, exp.RespectNulls, exp.All, exp.Any, exp.Subquery, exp.Select, exp.Exists),
+}
+
+
 def refusals() -> list[str]:
     """Return the messages of all parts and kinds of nodes that are known and rejected, each once."""
-    return sorted({*_SET.values(), *_KINDS.values()})
+    read = {text for part, text in _SET.items() if part not in _REWRITTEN}
+    return sorted(read | {text for kind, text in _KINDS.items() if kind not in _REWRITTEN})
 
 
 def check(sql: str, select: exp.Select) -> None:

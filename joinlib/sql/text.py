@@ -21,7 +21,7 @@ from joinlib.errors import SpecError, SqlError
 from joinlib.spec.nearest import hint
 from joinlib.spec.parameters import Parameter
 from joinlib.sql.depth import with_room
-from joinlib.sql.parse import Dialect, parse, place_of
+from joinlib.sql.parse import Dialect, parse_query, place_of
 
 
 @dataclass(frozen=True)
@@ -156,10 +156,17 @@ def _ended(text: Composed) -> Composed:
 def _reads(text: Composed, names: Mapping[str, str]) -> list[str]:
     """Return the views that a query names as tables, each once, in the order of the text."""
     with text.telling():
-        tree = with_room(lambda: parse(text.sql))
+        tree = with_room(lambda: parse_query(text.sql))
     own = {str(cte.alias).lower() for cte in tree.find_all(exp.CTE)}
-    found = (str(t.name).lower() for t in tree.find_all(exp.Table) if not t.db)
+    found = (name.lower() for table in tree.find_all(exp.Table) if not table.db for name in _named(table))
     return list(dict.fromkeys(names[name] for name in found if name in names and name not in own))
+
+
+def _named(table: exp.Table) -> list[str]:
+    """Return the names that may be those of tables: of a call such as TUMBLE(t, at, ...), all that are in it."""
+    if isinstance(table.this, exp.Identifier):
+        return [table.name]
+    return [str(node.this) for node in table.this.find_all(exp.Identifier, exp.Var)]
 
 
 def _in_order(wanted: list[str], read: Mapping[str, list[str]]) -> list[str]:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from joinlib.errors import SqlError
 from joinlib.expr import types as t
 from joinlib.expr.compare import compare
-from joinlib.expr.functions import coalesce
+from joinlib.expr.forms import coalesce
 from joinlib.expr.logic import conjuncts
 from joinlib.sql.compile import compile
 from joinlib.sql.graph import Clause, Joined, Kind, Scan, Table, Tree

@@ -1,10 +1,12 @@
 """What a result is now: the sum of what came out. Law: a row is there as often as it came and did not go."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.cli.shell.order import ordered
 from joinlib.model.changelog import BATCH, CHANGE_TYPE, DELETE, PREIMAGE
 
 _TIMES = "$times"
@@ -33,11 +35,11 @@ class Contents:
         both = changes if self.rows is None else pa.concat_tables([self.rows, changes])
         return Contents(_summed(both))
 
-    def first(self, most: int) -> pa.Table:
-        """Return up to so many rows, each as often as it is there."""
+    def first(self, most: int, order: Sequence[tuple[str, bool]] = ()) -> pa.Table:
+        """Return up to so many rows, each as often as it is there; `order`: names of columns, and whether they fall."""
         if self.rows is None:
             return pa.table({})
-        some = self.rows.slice(0, most)
+        some = ordered(self.rows, order).slice(0, most)
         at = [n for n, times in enumerate(some[_TIMES].to_pylist()) for _ in range(min(times, most))]
         return some.drop_columns([_TIMES]).take(pa.array(at[:most], pa.int64()))
 

@@ -16,6 +16,7 @@ from jobs.cli import words
 from jobs.cli.run import _user_error
 from jobs.cli.screen import table
 from jobs.cli.shell.contents import Contents
+from jobs.cli.shell.order import order_of
 from jobs.flow import Flow, default_cores
 from joinlib.compiled import compiled
 from joinlib.spec.model import StreamJoin
@@ -44,7 +45,7 @@ def run(
     out = Path(files.path)
     flow = Flow(compiled(document, default_cores()), until_done=not live, conf={}, spark=spark)
     contents, seen, began = Contents(), set[str](), time.monotonic()
-    shown = console.is_terminal
+    shown, order = console.is_terminal, order_of(document.spec.sql)
     with Live(console=console, transient=True, auto_refresh=False) as screen:
         flow.start()
         while flow.is_alive():
@@ -53,7 +54,7 @@ def run(
                 contents = added(contents, out, seen)
                 if shown:
                     screen.update(
-                        Group(table("", contents.first(ROWS)), _said(contents, began)), refresh=True
+                        Group(table("", contents.first(ROWS, order)), _said(contents, began)), refresh=True
                     )
             except KeyboardInterrupt:
                 flow.stop()
@@ -62,7 +63,7 @@ def run(
     if flow.error is not None:
         raise _user_error(flow.error, log) from flow.error
     if contents.rows is not None and contents.count:
-        console.print(table("", contents.first(ROWS)))
+        console.print(table("", contents.first(ROWS, order)))
     console.print(_said(contents, began), style="dim", highlight=False)
 
 

@@ -24,10 +24,24 @@ def by_partition(stage: OverStage) -> str:
 
 def ranked(stage: OverStage) -> str:
     """Describe the stage in several lines."""
+    if stage.over.present is not None:
+        return _present(stage)
     columns = ", ".join(f"{field.name} {name(field.type)}" for field in stage.over.schema)
     lines = ["Window functions", *(f"  {line}" for line in _lines(stage)), "", "Result", f"  {columns}"]
     warned = [f"  - {line}" for line in cautions(stage)]
     return "\n".join(lines + (["", "Warnings", *warned] if warned else []))
+
+
+def _present(stage: OverStage) -> str:
+    """Describe rows that come and go with the watermark."""
+    begin, end = stage.over.present or (None, None)
+    lines = ["Rows of a time"]
+    if begin is not None:
+        lines.append(f"  come    when the watermark reaches {begin}")
+    if end is not None:
+        lines.append(f"  go      when the watermark reaches {end}")
+    columns = ", ".join(f"{field.name} {name(field.type)}" for field in stage.over.schema)
+    return "\n".join([*lines, "", "Result", f"  {columns}"])
 
 
 def _lines(stage: OverStage) -> Iterator[str]:
@@ -67,6 +81,8 @@ def _kept(over: Over) -> str:
 def cautions(stage: OverStage) -> Iterator[str]:
     """Warn of state that grows without bound, and of work that one unit does alone."""
     over = stage.over
+    if over.present is not None:
+        return
     bounded = over.settles_by is not None or (over.top is not None and not over.changes)
     if over.top is not None and over.changes:
         yield (

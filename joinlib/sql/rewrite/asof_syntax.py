@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
-from joinlib.sql.rewrite.lengths import Text
+from joinlib.sql.rewrite.lengths import WindowText
 
 MARK = "asof"
 LAST_OF_USING = "using"  # the last column of USING is the inequality >=
@@ -19,7 +19,7 @@ NOW = frozenset(("proctime", "now", "current_timestamp", "processing_time"))
 
 
 def asof_syntax(
-    select: exp.Select, text: Text, times: Mapping[str, str | None], lookups: Collection[str]
+    select: exp.Select, text: WindowText, times: Mapping[str, str | None], lookups: Collection[str]
 ) -> exp.Select:
     """Rewrite the joins of one SELECT in place; return it.
 
@@ -45,7 +45,7 @@ def asof_syntax(
     return select
 
 
-def _asof(join: exp.Join, text: Text) -> None:
+def _asof(join: exp.Join, text: WindowText) -> None:
     if join.side.upper() not in ("", "LEFT") or join.kind.upper() not in ("", "INNER", "OUTER"):
         text.refuse(
             f"ASOF {join.side or join.kind} JOIN is not supported; write ASOF JOIN or ASOF LEFT JOIN",
@@ -65,7 +65,7 @@ def _asof(join: exp.Join, text: Text) -> None:
         )
 
 
-def _versioned(join: exp.Join, text: Text, times: Mapping[str, str | None], lookups: set[str]) -> None:
+def _versioned(join: exp.Join, text: WindowText, times: Mapping[str, str | None], lookups: set[str]) -> None:
     table, version = join.this, join.this.args["version"]
     table.set("version", None)
     if table.name.lower() in lookups:

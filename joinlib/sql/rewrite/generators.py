@@ -9,7 +9,7 @@ WITH ORDINALITY is `posexplode` whose position the marker `ordinal` makes count 
 
 from sqlglot import exp
 
-from joinlib.sql.rewrite.lengths import Text
+from joinlib.sql.rewrite.lengths import WindowText
 from joinlib.sql.supported import written
 
 GENERATORS = ("explode", "posexplode", "inline")
@@ -18,7 +18,7 @@ _OTHER = {"unnest": "explode", "flatten": "explode"}  # names of other dialects
 _DEFAULT = {"explode": ["col"], "posexplode": ["pos", "col"]}
 
 
-def generators(select: exp.Select, text: Text) -> exp.Select:
+def generators(select: exp.Select, text: WindowText) -> exp.Select:
     """Rewrite the generators of one SELECT, without its subqueries, in place; return it."""
     for join in select.args.get("joins") or []:
         _joined(join, text)
@@ -38,7 +38,7 @@ def _name(node: exp.Expr) -> str:
     return _OTHER.get(name, name)
 
 
-def _joined(join: exp.Join, text: Text) -> None:
+def _joined(join: exp.Join, text: WindowText) -> None:
     """Write UNNEST and LATERAL of a join as Lateral(explode(...))."""
     node = join.this
     outer = join.side.upper() == "LEFT"
@@ -79,7 +79,7 @@ def is_or_unnest(node: exp.Expr) -> bool:
     return isinstance(node, exp.Unnest) or _name(node) in NAMES
 
 
-def _on_true(join: exp.Join, text: Text) -> None:
+def _on_true(join: exp.Join, text: WindowText) -> None:
     """Let the join be INNER ON TRUE: whether a row without elements stays, the lateral says."""
     on = join.args.get("on")
     if join.side.upper() in ("RIGHT", "FULL") or join.kind.upper() in ("SEMI", "ANTI"):
@@ -101,7 +101,7 @@ def _called(alias: exp.Expr | None, default: str) -> tuple[str, list[str]]:
     return (alias.name or default), [c.name for c in alias.args.get("columns") or []]
 
 
-def _only(call: exp.Expr, text: Text) -> exp.Expr:
+def _only(call: exp.Expr, text: WindowText) -> exp.Expr:
     if len(call.expressions) != 1:
         text.refuse(f"{call.name} takes one list, not {len(call.expressions)} arguments", call)
     return call.expressions[0]
@@ -122,7 +122,7 @@ def _lateral(
     return made
 
 
-def _view(lateral: exp.Lateral, number: int, text: Text) -> None:
+def _view(lateral: exp.Lateral, number: int, text: WindowText) -> None:
     """Check a LATERAL VIEW; write `_outer` as OUTER, and name its columns."""
     name = _name(lateral.this)
     if name not in NAMES:
@@ -145,7 +145,7 @@ def _view(lateral: exp.Lateral, number: int, text: Text) -> None:
         lateral.set("alias", exp.TableAlias(this=exp.to_identifier(name_, quoted=True), columns=columns))
 
 
-def _selected(select: exp.Select, text: Text) -> None:
+def _selected(select: exp.Select, text: WindowText) -> None:
     """Write generators of the select list as LATERAL VIEW."""
     found = [i for i in select.expressions if _name(_unnamed(i)) in NAMES]
     for item in found:

@@ -20,8 +20,8 @@ def joined_laterals(select: exp.Select, names: Names) -> exp.Select:
         if not isinstance(node, exp.Lateral):
             continue
         outputs = trees.output_names(node.this.this)
-        found = pulled(node.this.this, names)
-        one = found.one and found.having is None
+        found = pulled(node.this.this, select, names)
+        one = found.always and found.having is None
         side = "LEFT" if join.side.upper() == "LEFT" or one else ""
         on = [*found.on, *trees.ands(join.args.get("on"))]
         if found.having is not None:

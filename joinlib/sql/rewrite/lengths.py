@@ -13,7 +13,7 @@ from joinlib.sql.supported import written
 
 
 @dataclass(frozen=True)
-class Text:
+class WindowText:
     """A text, whose places errors name."""
 
     sql: str

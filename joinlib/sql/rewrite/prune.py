@@ -47,6 +47,6 @@ def _kept(block: Block, read: set[str]) -> Block:
     places = [at for at, name in enumerate(first) if name in wanted] or [0]
     for side in sides:
         side.set("expressions", [side.expressions[at] for at in places])
-    if block.kind == "over" and not list(query.find_all(exp.Window)):
+    if block.kind == "over" and not query.args.get("qualify") and not list(query.find_all(exp.Window)):
         return replace(block, kind="map")
     return block

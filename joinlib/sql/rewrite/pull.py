@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.common import factored
+from joinlib.sql.rewrite.domain import needs_domain, with_domain
 from joinlib.sql.rewrite.limits import limited
 from joinlib.sql.rewrite.names import Names
 
@@ -33,17 +34,20 @@ class Pulled:
     counts: bool = False  # some value is not NULL where no row belongs
     having: exp.Expr | None = None  # decides, as the values do, whether the one row is there
     equal: bool = True  # `on` are equalities only
+    always: bool = False  # SQL has one row for each outer row, also where no row belongs
 
 
-def pulled(query: trees.Query, names: Names) -> Pulled:
+def pulled(query: trees.Query, around: exp.Select, names: Names, equal: bool = False) -> Pulled:
     """Return the subquery without columns of the query around it.
+
+    `equal`: it is to be related by equalities only.
 
     Raises:
         SqlError: if it reads them where that cannot be done.
     """
     outer = trees.outer_columns(query)
     if not outer and isinstance(query, exp.Select) and _single(query):
-        return _Pull(query, names).done()  # there is no group of no rows
+        return _Pull(query, around, names).done(equal)  # there is no group of no rows
     if not outer:
         alias = names.fresh("s")
         values = [trees.column(alias, name) for name in trees.output_names(query)]
@@ -54,7 +58,7 @@ def pulled(query: trees.Query, names: Names) -> Pulled:
             " not supported; write a subquery for each part",
             outer[0],
         )
-    return _Pull(query, names).done()
+    return _Pull(query, around, names).done(equal)
 
 
 def _single(query: trees.Query) -> bool:
@@ -62,22 +66,22 @@ def _single(query: trees.Query) -> bool:
 
 
 class _Pull:
-    def __init__(self, query: exp.Select, names: Names) -> None:
-        self.query, self.names = factored(query), names
+    def __init__(self, query: exp.Select, around: exp.Select, names: Names) -> None:
+        self.query, self.around, self.names = factored(query), around, names
         self.alias = names.fresh("s")
         self.own = set(trees.sources(query))
         self.exported: dict[str, str] = {}
         self.items: list[exp.Alias] = []
         self.counts = False
 
-    def done(self) -> Pulled:
+    def done(self, equal: bool) -> Pulled:
         self._conditions_to_where()
+        if needs_domain(self.query, self.own, self._pair, equal):
+            with_domain(self.query, self.around, self.names)
+            self.own = set(trees.sources(self.query))
         parts = trees.where_of(self.query)
         outside = [p for p in parts if self._outer(p)]
         trees.set_where(self.query, [p for p in parts if not self._outer(p)])
-        for part in outside:
-            if trees.subqueries(part):
-                raise self._deep(part)
         grouped = trees.is_grouped(self.query)
         framed = any(self.query.args.get(n) for n in ("limit", "offset", "qualify"))
         if grouped or framed or trees.has_windows(self.query):
@@ -119,11 +123,11 @@ class _Pull:
                 "group", exp.Group(expressions=[k.copy() for k in keys] + more) if keys or more else None
             )
         self._select()
-        one = one or _number_one(query)
+        always, one = one, one or _number_one(query)
         limited(query, self.names)
         self._partition(keys)
         names = list(dict.fromkeys(self.exported[trees.text(k)] for k in keys))
-        return Pulled(query, self.alias, on, values, names, one, self.counts, having)
+        return Pulled(query, self.alias, on, values, names, one, self.counts, having, always=always)
 
     def _grouped_values(self, one: bool) -> tuple[list[exp.Expr], exp.Expr | None]:
         if not one:
@@ -246,13 +250,6 @@ class _Pull:
                         " may compare it in its WHERE",
                         column,
                     )
-
-    def _deep(self, part: exp.Expr) -> Exception:
-        return self.names.error(
-            "a subquery within a subquery reads columns of the outermost query; write it as a join, or as"
-            " a test of the outer WHERE",
-            part,
-        )
 
 
 def _within(column: exp.Column, part: exp.Expr, own: set[str]) -> bool:

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from joinlib.sql.rewrite.asof_syntax import asof_syntax
 from joinlib.sql.rewrite.generators import generators
-from joinlib.sql.rewrite.lengths import Text
+from joinlib.sql.rewrite.lengths import WindowText
 from joinlib.sql.rewrite.window_calls import window_calls
 from joinlib.sql.rewrite.window_tables import window_table
 
@@ -22,7 +22,7 @@ def spoken(statement: Tree, sql: str, times: Mapping[str, str | None], lookups: 
     Raises:
         SqlError: at what cannot be read.
     """
-    text = Text(sql)
+    text = WindowText(sql)
     for table in reversed(list(statement.find_all(exp.Table))):
         if (derived := window_table(table, text)) is not None:
             table.replace(derived)

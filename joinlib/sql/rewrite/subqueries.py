@@ -86,7 +86,7 @@ class _Subqueries:
 
     def _simplified(self, query: trees.Query, test: Test) -> exp.Select:
         """The subquery as a SELECT of one derived table."""
-        found = pulled(query, self.names)
+        found = pulled(query, self.select, self.names)
         items: list[exp.Expr] = [trees.named(v, f"_v{i}") for i, v in enumerate(found.values)]
         if test.value is None:
             items = [trees.named(trees.number(1), "_v0")]
@@ -133,7 +133,7 @@ class _Subqueries:
         assert isinstance(query, trees.Query)
         if len(trees.output_names(query)) != 1:
             raise self.names.error("a subquery that is a value has one column", at)
-        found = self._one(pulled(_lone(query), self.names))
+        found = self._one(pulled(_lone(query), self.select, self.names, equal=True))
         self._join(found, inner and not found.counts)
         value = found.values[0]
         if found.having is not None:
@@ -175,7 +175,7 @@ class _Subqueries:
         reduced = _no_list(query)  # type: ignore[arg-type]
         if reduced is None:
             return trees.true()
-        found = pulled(reduced, self.names)
+        found = pulled(reduced, self.select, self.names, equal=True)
         if found.having is not None:
             self._join(found, False)
             return found.having
@@ -217,7 +217,7 @@ class _Subqueries:
 
     def _positive_in(self, test: Test) -> exp.Expr:
         """IN where UNKNOWN is as good as FALSE."""
-        found = pulled(test.query, self.names)
+        found = pulled(test.query, self.select, self.names, equal=True)
         if found.counts or found.one:
             return self._in(test)
         self._equalities(found)
@@ -239,7 +239,7 @@ class _Subqueries:
         again = test.query.copy()
         self._rename_sources(again)
         value = _tight(test.value)
-        one, two = pulled(test.query, self.names), pulled(again, self.names)
+        one, two = (pulled(q, self.select, self.names, equal=True) for q in (test.query, again))
         self._equalities(one)
         column = one.values[0]
         if not isinstance(column, exp.Column) or not isinstance(two.values[0], exp.Column):
@@ -280,7 +280,9 @@ class _Subqueries:
         values.append(trees.call(extreme, trees.column(alias, name)))
         items = [trees.named(v, f"_n{i}") for i, v in enumerate(values)]
         found = pulled(
-            exp.Select(expressions=items).from_(trees.derived(query, alias), copy=False), self.names
+            exp.Select(expressions=items).from_(trees.derived(query, alias), copy=False),
+            self.select,
+            self.names,
         )
         self._join(found, False)
         rows, known, value = found.values

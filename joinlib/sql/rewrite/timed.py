@@ -7,6 +7,7 @@ from joinlib.sql.rewrite.asof_syntax import MARK
 from joinlib.sql.rewrite.expansions import expansions, is_expansion
 from joinlib.sql.rewrite.names import Names
 from joinlib.sql.rewrite.sessions import sessions
+from joinlib.sql.rewrite.temporal import temporal
 
 
 def timed(select: exp.Select, names: Names) -> exp.Select:
@@ -25,4 +26,4 @@ def timed(select: exp.Select, names: Names) -> exp.Select:
     else:
         expansions(select, names)
         asof(select, names)
-    return sessions(select, names)
+    return sessions(temporal(select, names), names)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from joinlib.sql.rewrite.lengths import Text, micros, moved
+from joinlib.sql.rewrite.lengths import WindowText, micros, moved
 from joinlib.sql.rewrite.window_tables import called, expanded
 from joinlib.sql.supported import written
 
@@ -39,7 +39,7 @@ class _CalledWindow:
         return exp.Anonymous(this="named_struct", expressions=pairs)
 
 
-def window_calls(select: exp.Select, text: Text) -> exp.Select:
+def window_calls(select: exp.Select, text: WindowText) -> exp.Select:
     """Rewrite the calls of one SELECT, without its subqueries, in place; return it."""
     calls = [n for n in _own(select) if _name(n) in _NAMES]
     if not calls:
@@ -84,7 +84,7 @@ def _key(call: exp.Expr) -> str:
     return f"{kind} {[e.sql(dialect='spark') for e in call.expressions]}"
 
 
-def _window(call: exp.Expr, text: Text, number: int) -> _CalledWindow:
+def _window(call: exp.Expr, text: WindowText, number: int) -> _CalledWindow:
     name, arguments = _name(call), call.expressions
     kind = name if name in _SPARK else name.partition("_")[0]
     least, most = {"window": (2, 4), "hop": (3, 4), "tumble": (2, 3)}.get(kind, (2, 2))
@@ -137,7 +137,7 @@ def _is_default(column: exp.Column, default: dict[str, _CalledWindow], select: e
     return all(s.alias_or_name.lower() != first.name.lower() for s in sources)
 
 
-def _replace(node: exp.Expr, window: _CalledWindow, fields: list[str], text: Text) -> None:
+def _replace(node: exp.Expr, window: _CalledWindow, fields: list[str], text: WindowText) -> None:
     part = fields[0].lower() if fields else ""
     values = {"start": window.start, "end": window.end, "rowtime": moved(window.end.copy(), -1_000)}
     grouped = isinstance(node.parent, exp.Group | exp.Tuple | exp.Ordered | exp.Rollup | exp.Cube)

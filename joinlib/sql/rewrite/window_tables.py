@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from joinlib.sql.grammar import PARTITIONED
-from joinlib.sql.rewrite.lengths import Text, micros, moved
+from joinlib.sql.rewrite.lengths import WindowText, micros, moved
 from joinlib.sql.supported import written
 
 _ARGUMENTS = {
@@ -35,7 +35,7 @@ class _Asked:
     lengths: dict[str, int]
 
 
-def window_table(node: exp.Expr, text: Text) -> exp.Subquery | None:
+def window_table(node: exp.Expr, text: WindowText) -> exp.Subquery | None:
     """Return the derived table that a table function stands for; None for anything else in FROM.
 
     Raises:
@@ -60,7 +60,7 @@ def window_table(node: exp.Expr, text: Text) -> exp.Subquery | None:
     return found
 
 
-def _asked(name: str, call: exp.Anonymous, text: Text) -> _Asked:
+def _asked(name: str, call: exp.Anonymous, text: WindowText) -> _Asked:
     order = ("DATA", "TIMECOL", *_ARGUMENTS[name])
     given: dict[str, exp.Expr] = {}
     for at, one in enumerate(call.expressions):
@@ -89,7 +89,7 @@ def _usage(name: str) -> str:
     return f"({', '.join(('TABLE t', 'DESCRIPTOR(time)', *_ARGUMENTS[name][:-1], 'GAP' if name == 'SESSION' else '[OFFSET]'))})"
 
 
-def _source(node: exp.Expr, text: Text) -> tuple[exp.Expr, str]:
+def _source(node: exp.Expr, text: WindowText) -> tuple[exp.Expr, str]:
     """Return what a window function reads, as it stands in FROM, and its alias."""
     node = node.unnest() if isinstance(node, exp.Paren) else node
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and len(node.parts) == 1:
@@ -102,7 +102,7 @@ def _source(node: exp.Expr, text: Text) -> tuple[exp.Expr, str]:
     )
 
 
-def _time(node: exp.Expr, alias: str, text: Text) -> exp.Column:
+def _time(node: exp.Expr, alias: str, text: WindowText) -> exp.Column:
     column = node.expressions[0] if _is(node, "DESCRIPTOR") and len(node.expressions) == 1 else node
     if not isinstance(column, exp.Column):
         text.refuse(f"the time of a window is a column, as in DESCRIPTOR(at), not {written(node)}", node)

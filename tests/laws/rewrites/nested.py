@@ -114,7 +114,8 @@ class Nested:
             return []
         found = [f"{self.random.choice(inner)} = {self.random.choice(columns)}"]
         if self.random.random() < 0.2:
-            found.append(f"{self.random.choice(columns)} = {self.random.choice(inner)}")
+            sign = self.random.choice(("=", "<", "<>"))
+            found.append(f"{self.random.choice(columns)} {sign} {self.random.choice(inner)}")
         return found
 
     def where(self, parts: list[str], inner: list[str]) -> str:

@@ -200,7 +200,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", CASES)
 def test_rewritten_is_the_same(name: str, seed: int) -> None:
     ours, theirs = CASES[name]

@@ -10,6 +10,7 @@ import pytest
 
 from joinlib.errors import SpecError
 from joinlib.expr import types as t
+from tests.unit.expr.aggregates import aggregate
 from tests.unit.expr.evaluate import expression
 from tests.unit.expr.spark.edges import ROWS, SCHEMA, table
 from tests.unit.expr.spark.values import plain_values
@@ -18,7 +19,7 @@ CASES = Path(__file__).parent / "spark" / "cases"
 RECORDED = {
     text: found
     for path in sorted(CASES.glob("*.json"))
-    if path.stem != "examples"
+    if path.stem in ("strings", "numbers", "times", "nested")
     for text, found in json.loads(path.read_text()).items()
 }
 ERROR = {"error": True}
@@ -79,3 +80,55 @@ def test_as_spark(text: str) -> None:
         if not alike(ours, spark)
     ]
     assert not different
+
+
+AGGREGATED: dict[str, Any] = json.loads((CASES / "aggregates.json").read_text())
+ORDERED = {"max(named_struct('a', h, 'b', s)).b": "a STRUCT is not ordered"}
+
+
+@pytest.mark.parametrize("text", sorted(set(AGGREGATED) - set(ORDERED)))
+def test_aggregates_as_spark(text: str) -> None:
+    """Type and value over all rows are Spark's."""
+    kind, column = aggregate(text, table())
+
+    assert t.spelled(kind) == AGGREGATED[text]["type"]
+    (ours,), (spark,) = plain_values(column), AGGREGATED[text]["values"]
+    assert alike(ours, spark) or (isinstance(spark, float) and math.isclose(ours, spark, rel_tol=1e-12)), (
+        ours,
+        spark,
+    )
+
+
+EXAMPLES: dict[str, dict[str, Any]] = json.loads((CASES / "examples.json").read_text())
+UNSUPPORTED: dict[str, list[str]] = json.loads((CASES / "unsupported.json").read_text())
+SUPPORTED = [(n, text) for n, of in EXAMPLES.items() for text in of if text not in UNSUPPORTED.get(n, [])]
+
+
+@pytest.mark.parametrize(("name", "text"), SUPPORTED, ids=[f"{n}: {text}" for n, text in SUPPORTED])
+def test_examples_of_the_reference(name: str, text: str) -> None:
+    """What Spark's own reference shows of a function."""
+    recorded = EXAMPLES[name][text]
+    try:
+        found = expression(text, SCHEMA)
+        values = _of(found, table([ROWS[0]]))
+    except SpecError:
+        assert recorded["values"] == [ERROR]
+        return
+    assert t.spelled(found.type).split(" ")[0] == recorded["type"].split(" ")[0]
+    assert alike(values, recorded["values"])
+
+
+def test_what_is_unsupported_is_refused() -> None:
+    """The list of what is missing is not longer than it must be."""
+    taken = [
+        text for name, texts in UNSUPPORTED.items() for text in texts if _taken(text, EXAMPLES[name][text])
+    ]
+    assert taken == []
+
+
+def _taken(text: str, recorded: Any) -> bool:
+    try:
+        found = expression(text, SCHEMA)
+        return alike(_of(found, table([ROWS[0]])), recorded["values"])
+    except SpecError:
+        return False

@@ -16,6 +16,7 @@ from jobs.cli.shell.catalog import Catalog, of_inputs
 from jobs.cli.shell.complete import words
 from jobs.cli.shell.contents import Contents
 from jobs.cli.shell.loop import Prompt, piped, told
+from jobs.cli.shell.order import order_of
 from jobs.cli.shell.query import added
 from jobs.cli.shell.statements import Statement, complete, cut, read
 from joinlib.errors import InputError, SpecError, SqlError
@@ -125,6 +126,24 @@ def test_final_rows_are_added() -> None:
     rows = pa.table({"x": [[1], [1]]})
     contents = Contents().after(rows).after(rows)
     assert (contents.count, contents.first(3).num_rows) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("SELECT a, b FROM t", [(2, "x"), (None, "y"), (1, "x")]),
+        ("SELECT a, b FROM t ORDER BY a", [(None, "y"), (1, "x"), (2, "x")]),
+        ("SELECT a, b FROM t ORDER BY 2 DESC, A", [(None, "y"), (1, "x"), (2, "x")]),
+        ("SELECT a, b FROM t ORDER BY b, a DESC LIMIT 2", [(2, "x"), (1, "x"), (None, "y")]),
+        ("SELECT a, b FROM t ORDER BY a + 1, gone", [(2, "x"), (None, "y"), (1, "x")]),
+        ("SELECT (", [(2, "x"), (None, "y"), (1, "x")]),
+    ],
+)
+def test_a_result_is_shown_in_its_order(sql: str, shown: list[tuple[object, ...]]) -> None:
+    """As far as ORDER BY names its columns."""
+    contents = Contents().after(pa.table({"a": [2, None, 1], "b": ["x", "y", "x"]}))
+    found = contents.first(9, order_of(sql)).to_pylist()
+    assert [tuple(row.values()) for row in found] == shown
 
 
 def test_batches_are_read_once_in_order(tmp_path: Path) -> None:

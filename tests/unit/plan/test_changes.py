@@ -149,18 +149,6 @@ def test_a_table_is_looked_up_before_the_result_is_routed() -> None:
             "rows of an outer join are taken back, so the table p must stay",
         ),
         (
-            LEFT.replace("a.k, ", "a.l, "),
-            {"a": replace(GROWS, schema=SCHEMA.append(pa.field("l", pa.list_(pa.int64()))))},
-            "changelog",
-            "l is ARRAY, and rows of the result may be taken back",
-        ),
-        (
-            "SELECT a.id, a.l, b.id AS other FROM a JOIN b ON a.k = b.k",
-            {"a": replace(CHANGES, schema=SCHEMA.append(pa.field("l", pa.list_(pa.int64()))))},
-            "changelog",
-            "a.l is ARRAY.*declare it as STRING",
-        ),
-        (
             "SELECT a.k, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k, a.j",
             {"a": CHANGES},
             "upsert",

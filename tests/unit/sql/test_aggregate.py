@@ -10,6 +10,7 @@ from joinlib.expr import types as t
 from joinlib.sql import analyse
 from joinlib.sql.aggregate import check_append
 from joinlib.sql.calls import result_type
+from joinlib.sql.parse import parse
 from tests.unit.sql.tables import TABLES
 
 O_S = " FROM orders o JOIN ships s ON o.id = s.order_id"
@@ -120,11 +121,11 @@ def test_distinct_rows_of_changes_cannot_only_be_appended() -> None:
         ("SELECT DISTINCT o.id", "", (1, 17), "SELECT DISTINCT"),
         ("SELECT o.id", " GROUP BY o.id", (1, 70), "GROUP BY without aggregates"),
     ):
-        grouping = analyse(select + O_S + rest, TABLES).grouping
+        text = select + O_S + rest
+        grouping, asked = analyse(text, TABLES).grouping, parse(text)
         assert grouping is not None
-        check_append(grouping, select + O_S + rest)
-        check_append(replace(grouping, changes=True, changelog=True), select + O_S + rest)
+        check_append(grouping, text, asked)
+        check_append(replace(grouping, changes=True, changelog=True), text, asked)
         with pytest.raises(SqlError, match=f"append cannot take rows back, but a row of {clause}") as e:
-            check_append(replace(grouping, changes=True), select + O_S + rest)
+            check_append(replace(grouping, changes=True), text, asked)
         assert (e.value.line, e.value.column) == place
-    check_append(None, "")

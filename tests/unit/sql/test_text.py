@@ -63,6 +63,24 @@ def test_views_stand_before_the_query_in_order() -> None:
     assert place(text, "FROM twice") == ("", 2, 10)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM v",
+        "FROM V SELECT x",
+        "(SELECT x FROM v) UNION SELECT 1",
+        "SELECT 1 AS y WHERE 1 IN (SELECT x FROM v)",
+        "SELECT * FROM TUMBLE(v, at, INTERVAL 1 MINUTE)",
+        "SELECT * FROM TABLE(TUMBLE(TABLE v, DESCRIPTOR(at), INTERVAL 1 MINUTE))",
+        "SELECT * FROM a ASOF JOIN v ON a.x = v.x AND a.at >= v.at",
+    ],
+)
+def test_a_view_is_found_wherever_a_table_can_stand(sql: str) -> None:
+    """In subqueries, sets and table functions; it may be any query itself."""
+    view = "WITH w AS (SELECT 1 AS x) SELECT x FROM w UNION ALL SELECT 2"
+    assert composed(sql, {"v": view}, {}).sql.startswith(f"WITH `v` AS (\n{view}\n)\n")
+
+
 def test_a_query_may_name_its_own_tables_as_views_are() -> None:
     """Its WITH hides the view."""
     assert composed("WITH v AS (SELECT 1 AS x) SELECT x FROM v", {"v": "SELECT 2"}, {}).sql.count("AS (") == 1

@@ -28,7 +28,7 @@ from joinlib.over.compute import Computed, computed
 from joinlib.over.kept import changed, families, inserted, living, remaining, rows_schema, stored, summed
 from joinlib.over.present import passed
 from joinlib.over.settled import Settling, bound
-from joinlib.route.content import weights
+from joinlib.route.content import weighted, weights
 from joinlib.state.manifest import Manifest, Run, SideManifest
 from joinlib.state.run import time_values
 from joinlib.state.unit import retire, sweep
@@ -127,7 +127,7 @@ class OverUnit:
         new = pa.concat_batches([old.filter(pa.array(stays)), living(inserted(rows))])
         was, now = computed(over, old), computed(over, new)
         if over.top is not None and not over.changes:
-            rows = changed(old, _kept(now, over.top))
+            rows = _kept(now, over.top, old.num_rows)
         own.add(rows)
         return _difference(over, was, now, np.flatnonzero(stays))
 
@@ -174,8 +174,14 @@ def _difference(over: Over, was: Computed, now: Computed, stays: I64) -> pa.Reco
     return changed(was.result(over, np.flatnonzero(gone)), now.result(over, np.flatnonzero(come)))
 
 
-def _kept(found: Computed, top: tuple[str, int]) -> pa.RecordBatch:
-    """Return the rows that may still be in a result."""
+def _kept(found: Computed, top: tuple[str, int], old: int) -> pa.RecordBatch:
+    """Return how what is kept changes: of the first `old` rows those go that cannot be in a result any more, of the
+    others the rest comes.
+    """
     name, most = top
     few = pc.less_equal(found.values[name], most).to_numpy(zero_copy_only=False)
-    return found.rows.take(pa.array(found.layout.rows[few]))
+    stays = np.empty(len(few), np.bool_)
+    stays[found.layout.rows] = few
+    gone, come = np.flatnonzero(~stays[:old]), old + np.flatnonzero(stays[old:])
+    rows = found.rows.take(pa.array(np.concatenate([gone, come])))
+    return weighted(rows, np.repeat([-1, 1], [len(gone), len(come)]))

@@ -44,20 +44,26 @@ def finished(partials: pa.RecordBatch, grouping: Grouping, found: Found = _NOTHI
 
 def rows(
     partials: pa.RecordBatch, grouping: Grouping, found: Found = _NOTHING
-) -> tuple[pa.RecordBatch, pa.BooleanArray]:
-    """Return the select list's columns of every group, and a mask of the groups that pass HAVING."""
+) -> tuple[pa.RecordBatch, pa.Array]:
+    """Return the select list's columns of the groups that pass HAVING, and which groups these are.
+
+    Of others nothing is computed: in 10 / sum(v) ... HAVING sum(v) <> 0 that would fail.
+    """
     columns: dict[str, Column] = {k.name: partials.column(k.name) for k in grouping.keys}
     for call in grouping.calls:
         columns[call.name] = found[call.name] if call.name in found else _value(call, partials)
-    count = partials.num_rows
+    at = pa.array(np.arange(partials.num_rows))
+    if grouping.having is not None:
+        kept = grouping.having.evaluate(columns.__getitem__, len(at))
+        at = pc.indices_nonzero(kept.fill_null(False))
+        columns = {name: column.take(at) for name, column in columns.items()}
 
     def of(value: Expr) -> pa.Array:
-        found = value.evaluate(columns.__getitem__, count)
+        found = value.evaluate(columns.__getitem__, len(at))
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
-    kept = pa.repeat(True, count) if grouping.having is None else of(grouping.having).fill_null(False)
     made = [of(value) for _, value in grouping.select]
-    return pa.record_batch(made, pa.schema([pa.field(n, v.type) for n, v in grouping.select])), kept
+    return pa.record_batch(made, pa.schema([pa.field(n, v.type) for n, v in grouping.select])), at
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ def _visible(then: Then, grouping: Grouping) -> tuple[pa.RecordBatch, I64]:
     """
     at = pc.indices_nonzero(then.exists)
     values, kept = rows(then.partials.take(at), grouping, {n: v.take(at) for n, v in then.found.items()})
-    return values.filter(kept), at.filter(kept).to_numpy().astype(np.int64)
+    return values, at.take(kept).to_numpy().astype(np.int64)
 
 
 def existing(partials: pa.RecordBatch) -> pa.BooleanArray:

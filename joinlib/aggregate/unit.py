@@ -87,11 +87,12 @@ class GroupUnit:
             self.groups.release(bound)  # they are out, and no row of theirs can come
         for stored in (self.groups, *self.bags.values()):
             stored.write(batch, self.tuning.file_bytes)
+        first = next((n for n, p in enumerate(self.inputs) if p.upstream is None), 0)
         self.manifest = replace(
             self._committed(before, batch, after),
             highest=highest,
             rows=self._counted(before.rows, ticks, "rows"),
-            late=(before.late[0] + self._late, *before.late[1:]),
+            late=tuple(n + (self._late if at == first else 0) for at, n in enumerate(before.late)),
             bad=self._counted(before.bad, ticks, "bad"),
         )
 
@@ -112,7 +113,7 @@ class GroupUnit:
         late = part.filter(pc.invert(kept))
         if not late.num_rows:
             return part, more
-        self._late = int(pc.sum(late.column(ROWS)).as_py())
+        self._late = int(pc.sum(pc.abs(late.column(ROWS))).as_py())
         return part.filter(kept), {
             bag: rows.filter(pc.greater_equal(number(rows.column(release.key)), bound).fill_null(True))
             for bag, rows in more.items()

@@ -170,7 +170,7 @@ class Attempt(ABC, Generic[W]):
                 lost = after.late[n] - before.late[n], after.late[n]
                 found.append((rows, *lost, bad, after.highest[n], work.deleted[n], work.unknown[n]))
             elif stage in late:
-                n = late[stage]
+                n = late.pop(stage)  # told of the first input of a stage that unites several
                 found.append((0, after.late[n] - before.late[n], after.late[n], *_UNHEARD[3:]))
             else:
                 found.append(_UNHEARD)

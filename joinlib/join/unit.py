@@ -99,7 +99,7 @@ class UnitJoin:
             self.manifest.highest,
             [i.delay_us for i in self.inputs],
             ticks,
-            [i.time is not None for i in self.inputs],
+            [i.time is not None or i.clock is not None for i in self.inputs],
         )
         arrived, late = self._arrived(blocks, before)
         if isinstance(self.root, Leaf):
@@ -145,7 +145,7 @@ class UnitJoin:
         never_late = plan.upstream is not None and not plan.settled
         if not self.timed or plan.time is None or never_late or not part.rows.num_rows:
             return part
-        mask = time_values(part.rows.column(plan.time)) >= watermark
+        mask = time_values(part.rows.column(plan.time)) >= watermark - plan.lag_us
         if plan.changes and part.stored and part.probing and self._inner:
             mask |= (
                 weights(part.rows) < 0
@@ -222,9 +222,9 @@ class UnitJoin:
         def missing(rows: pa.RecordBatch, counts: I64) -> None:
             late = np.zeros(len(counts), np.bool_)
             if self.timed and plan.time is not None:
-                late = time_values(rows.column(plan.time)) < self.manifest.watermark
+                late = time_values(rows.column(plan.time)) < self.manifest.watermark - plan.lag_us
             self._too_late[plan.number] += int(counts[late].sum())
-            if plan.upstream is None:
+            if plan.upstream is None or plan.united:
                 self._unknown(plan, int(counts[~late].sum()))
 
         return Origin(missing, sourced=plan.upstream is None or plan.settled)

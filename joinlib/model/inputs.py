@@ -56,6 +56,9 @@ class InputPlan:
     maps: tuple[Map, ...] = ()  # what becomes of rows before they are filtered
     clock: str | None = None  # the source's column whose highest value says how far it has been read
     settled: bool = False  # of upstream rows: those behind the watermark are late, as those of a source are
+    united: bool = (
+        False  # of upstream rows: their stage only passes on what sources have, unknown deletions too
+    )
 
     @property
     def schema(self) -> pa.Schema:
@@ -66,6 +69,11 @@ class InputPlan:
     def numbered(self) -> bool:
         """Whether rows are stored with their numbers, by which they expire."""
         return self.time == f"{self.alias}.{ORDINAL}"
+
+    @property
+    def lag_us(self) -> int:
+        """How far behind the watermark its event time may be when rows are not late, µs."""
+        return dict(self.behind).get(self.time, 0) if self.time is not None else 0
 
     @property
     def source_time(self) -> str | None:

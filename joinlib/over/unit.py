@@ -109,9 +109,11 @@ class OverUnit:
             amounts = weights(block)
             columns = block.columns[: len(schema) - 1]
             rows = pa.record_batch([*columns, pa.array(amounts)], schema)
-            if limit != NEVER and self.over.settles_by is not None:
+            if self.over.settles_by is not None:  # a row without a time would be first, and come after others
                 times = rows.column(self.over.settles_by)
-                kept = (time_values(times) >= limit) & times.is_valid().to_numpy(zero_copy_only=False)
+                kept = times.is_valid().to_numpy(zero_copy_only=False)
+                if limit != NEVER:
+                    kept = kept & (time_values(times) >= limit)
                 late[number] += int(np.count_nonzero(~kept))
                 rows = rows.filter(pa.array(kept))
             counts[number] += rows.num_rows

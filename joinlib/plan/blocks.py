@@ -29,6 +29,7 @@ from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, P
 from joinlib.plan import rising
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, check_changes, static, upserted, with_key, with_upserts
+from joinlib.plan.clocks import clocked, with_clocks
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
@@ -70,7 +71,7 @@ def pipeline(
     for part in parts[:-1]:
         made.known[part.name] = made.part(part)
     made.result(parts[-1])
-    found = Pipeline(tuple(made.stages), notes=notes(sql))
+    found = Pipeline(with_clocks(made.stages, request.inputs), notes=notes(sql))
     check_changes(found, inputs, mode)
     return with_key(with_upserts(static(found), inputs), tuple(key), mode)
 
@@ -108,6 +109,12 @@ class _Planner:
         every = self._tables().inputs
         name = next((n for n in every if n == table.name), None)
         name = name or next(n for n in every if n.lower() == table.name.lower())
+        if every[name].role == "table":
+            raise SqlError(
+                f"{name} is a table, whose rows are only looked up for rows of a stream; begin with a stream, and"
+                f" write JOIN or LEFT JOIN {name}",
+                *place(self.sql, table),
+            )
         return name, every[name]
 
     # --- maps and unions ---------------------------------------------------------------------
@@ -115,12 +122,6 @@ class _Planner:
     def _map(self, part: Block, last: bool) -> SourceInput:
         assert isinstance(part.query, exp.Select)
         name, below = self._named(part.query.args["from_"].this)
-        if below.role == "table":
-            raise SqlError(
-                f"{name} is a table, whose rows are only looked up for rows of a stream; begin with a stream, and"
-                f" write JOIN or LEFT JOIN {name}",
-                *place(self.sql, part.query.args["from_"].this),
-            )
         table = replace(self._tables().tables[name], schema=below.schema)
         return _mapped(map_of(self.sql, part.query, table), name, below)
 
@@ -172,7 +173,7 @@ class _Planner:
                 changes=given.changes,
             )
         )
-        return self._rows(tuple(given.times.values()), given.time, settled=True)
+        return self._rows(tuple(given.times.values()), given.time, settled=True, united=True)
 
     def _plans(
         self,
@@ -209,14 +210,22 @@ class _Planner:
         return tuple(replace(fed(own, feed, clocked=timed), number=n) for n, feed in enumerate(given.feeds))
 
     def _rows(
-        self, times: tuple[Rising, ...] = (), time: str | None = None, *, settled: bool = False
+        self,
+        times: tuple[Rising, ...] = (),
+        time: str | None = None,
+        *,
+        settled: bool = False,
+        united: bool = False,
     ) -> SourceInput:
         """Return the rows of the last stage as a part of the query.
 
         times: the columns that follow an event time; time: the one that is to be its event time, if that is known.
+        settled: the stage drops no late rows; united: it only passes on what sources have.
         """
         last, number = self.stages[-1], len(self.stages) - 1
-        feed = Inflow(f"$stage{number}", last.schema, number, changes=last.changes, settled=settled)
+        feed = Inflow(
+            f"$stage{number}", last.schema, number, changes=last.changes, settled=settled, united=united
+        )
         own = () if last.changes else tuple(replace(r, family=f"s{number} {r.family}") for r in times)
         found = SourceInput(last.schema, changes=last.changes, rising=own, feeds=(feed,))
         return rising.with_time(found, time) if time is not None and own else rising.timed(found)
@@ -243,7 +252,7 @@ class _Planner:
         found = joins(queries, self._tables(), len(self.stages))
         self.stages += found.stages
         if found.grouping is None:
-            return self._rows(found.rising())
+            return self._rows(found.rising(), settled=isinstance(found.stages[-1].root, Leaf))
         rows = self._rows()
         grouping = self._settled(part, found.grouping, last, rows.changes)
         return self._groups(
@@ -289,7 +298,7 @@ class _Planner:
         alias = alias or f"${len(self.stages)}"
         plans = self._plans(given, alias, columns, filter, timed=grouping.release is not None)
         self.stages.append(GroupStage(plans, grouping, self.request.options.units))
-        return self._rows(times)
+        return self._rows(times, settled=grouping.eager)
 
     # --- window functions --------------------------------------------------------------------
 
@@ -314,8 +323,11 @@ class _Planner:
             time=asked.time if final else None,
             behind_us=given.behind_us,
         )
-        clocked = all(feed.clock or feed.upstream is not None for feed in given.feeds)
-        if over.present is not None and not clocked:
+        told = all(
+            feed.clock if feed.upstream is None else clocked(self.stages, feed.upstream, self.request.inputs)
+            for feed in given.feeds
+        )
+        if over.present is not None and not told:
             raise SqlError(
                 "now() is how far the stream has been read in time, and this one has no event time; write eventTime in"
                 " its input",

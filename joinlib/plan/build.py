@@ -210,6 +210,11 @@ def _times(tree: JoinNode | Scan) -> list[str]:
         return [t for s in inputs(tree) if s.alias in preserved(tree) for t in _times(s)]
     if isinstance(tree, Scan):
         if tree.table.time is None:
+            if tree.table.name.startswith("$"):
+                raise SpecError(
+                    "join.retention needs the time of every row, and this query joins rows that follow no event time"
+                    " (of groups, ranks or joins that may be taken back); bound the time in ON instead"
+                )
             raise SpecError(
                 f"join.retention needs the time of every row; give input {tree.table.name} an eventTime"
             )

@@ -20,6 +20,7 @@ from joinlib.model.keys import hash_is_key
 from joinlib.model.operator import Operator
 from joinlib.model.side import SideConfig
 from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, Pipeline, Stage
+from joinlib.plan.clocks import WATERMARK
 from joinlib.plan.source import SourceInput
 
 Mode = Literal["append", "changelog", "upsert"]
@@ -36,7 +37,7 @@ def check_changes(plan: Pipeline, inputs: Mapping[str, SourceInput], mode: Mode)
     Raises:
         SpecError: if the output can only append, or columns cannot be compared, or a table may change.
     """
-    reasons = [p for p in plan.inputs if p.changes]
+    reasons = [p for p in plan.inputs if p.changes and (inputs[p.source].changes or inputs[p.source].upsert)]
     if plan.changes and mode == "append" and not reasons:
         raise SpecError(
             f"output.mode: append takes rows that are final, but {_taken_back(plan)}; write output.mode: changelog,"
@@ -165,7 +166,7 @@ def _after(plan: InputPlan, upstream: int) -> InputPlan:
         upstream=upstream,
         delay_us=0,
         idle_us=None,
-        clock=None,
+        clock=plan.clock and WATERMARK,
         settled=True,
         behind=behind,
     )

@@ -28,6 +28,7 @@ def feeds_of(name: str, given: SourceInput) -> tuple[Inflow, ...]:
             delay_us=given.delay_us,
             idle_us=given.idle_us,
             changes=changes,
+            skip_unknown=given.skip_unknown,
         ),
     )
 
@@ -52,7 +53,9 @@ def fed(plan: InputPlan, feed: Inflow, *, clocked: bool = False) -> InputPlan:
         delay_us=feed.delay_us,
         idle_us=feed.idle_us if heeds else None,
         behind=behind,
+        skip_unknown=feed.skip_unknown,
         settled=feed.settled,
+        united=feed.united,
     )
 
 

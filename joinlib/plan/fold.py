@@ -11,7 +11,7 @@ from joinlib.expr import Expr
 from joinlib.expr.logic import all_of
 from joinlib.expr.nodes import composed
 from joinlib.model.maps import Map
-from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, Stage, selected
+from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, Stage, selected
 from joinlib.plan.source import SourceInput
 
 
@@ -28,7 +28,8 @@ def folded(stages: Sequence[AnyStage], result: SourceInput) -> AnyStage | None:
 
 
 def _mapped(stage: AnyStage, step: Map) -> AnyStage | None:
-    if step.expands or (step.filter is not None and isinstance(stage, Stage)):
+    filters = isinstance(stage, GroupStage) or (isinstance(stage, OverStage) and stage.over.present is None)
+    if step.expands or (step.filter is not None and not filters):
         return None
     below = dict(selected(stage))
     select = tuple((name, composed(value, below)) for name, value in step.columns)

@@ -25,7 +25,9 @@ class Inflow:
     idle_us: int | None = None
     behind_us: int = 0  # how far behind the stage's watermark the event time may be
     changes: bool = False
-    settled: bool = False  # rows of a stage that only passes them on: those behind the watermark are late
+    skip_unknown: bool = False
+    settled: bool = False  # rows of a stage that drops no late ones: those behind the watermark are late here
+    united: bool = False  # rows of a stage that only passes on what sources have
 
 
 @dataclass(frozen=True)

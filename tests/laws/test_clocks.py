@@ -22,8 +22,10 @@ FINAL = {
         "SELECT date_trunc('minute', ts), count(DISTINCT coalesce(k, -1)) FROM a GROUP BY 1",
     ),
     "distinct times below groups": (
-        "WITH d AS (SELECT DISTINCT k, ts FROM a) SELECT date_trunc('minute', ts) AS m, count(*) AS n FROM d"
-        " GROUP BY date_trunc('minute', ts)",
+        (
+            "WITH d AS (SELECT DISTINCT k, ts FROM a) SELECT date_trunc('minute', ts) AS m, count(*) AS n FROM d"
+            " GROUP BY date_trunc('minute', ts)"
+        ),
         "SELECT date_trunc('minute', ts), count(*) FROM (SELECT DISTINCT k, ts FROM a) GROUP BY 1",
     ),
 }

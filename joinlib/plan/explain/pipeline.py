@@ -7,6 +7,7 @@ from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, Stage
 from joinlib.plan.explain.changes import edges
+from joinlib.plan.explain.cross import cautions as cross_cautions
 from joinlib.plan.explain.groups import cautions as group_cautions
 from joinlib.plan.explain.groups import grouped
 from joinlib.plan.explain.maps import cautions as map_cautions
@@ -37,6 +38,8 @@ def explain(plan: Stage | Pipeline) -> str:
         parts.append(_memory(plan))
     if plan.notes:
         parts.append("\n".join(["Notes", *(f"  - {note}" for note in plan.notes)]))
+    if crossed := list(cross_cautions(plan)):
+        parts.append("\n".join(["Without an equality", *(f"  - {caution}" for caution in crossed)]))
     parts += [f"Memory maps\n  - {caution}" for caution in map_cautions(plan)]
     return "\n\n".join(parts)
 
@@ -61,6 +64,7 @@ def cautions(plan: Pipeline) -> Iterator[str]:
             yield from group_cautions(plan, stage.grouping)
         else:
             yield from over_cautions(stage)
+    yield from cross_cautions(plan)
     yield from memory_cautions(plan)
     yield from map_cautions(plan)
 

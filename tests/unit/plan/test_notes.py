@@ -21,7 +21,7 @@ spec:
   output: {mode: changelog, files: {path: out}}
   checkpoint: {path: checkpoint}
 """
-CROSSED = "no equality relates a to b"
+CROSSED = "a and b are joined without an equality"
 
 
 def said(sql: str) -> list[str]:

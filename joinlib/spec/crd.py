@@ -20,6 +20,7 @@ from joinlib.spec.status import Status
 
 MAX_LENGTH, MAX_TEXT, MAX_ENTRIES = 1024, 65_536, 16
 TEXTS = {"spec.sql", "spec.views.*", "spec.inputs.*.schema"}
+REFUSED = {"spec.outputs"}  # a rule refuses them whole, so that their fields need no rules, which have a price
 LIST_KEYS = {"spec.volumes": "mountPath", "status.conditions": "type"}
 COPIED_KEYS = (
     "description", "type", "format", "enum", "default", "minimum", "maximum",
@@ -104,6 +105,9 @@ def _kind() -> Node:
 def _structural(node: Node, known: Node, place: str) -> Node:
     """Return the node, and everything below it, without references and alternatives."""
     node = _plain(node, known)
+    if place in REFUSED:
+        kept = {"description": node["description"]}
+        return {**kept, "type": "object", "x-kubernetes-preserve-unknown-fields": True}
     below = {
         name: _structural(child, known, _join(place, name))
         for name, child in node.get("properties", {}).items()

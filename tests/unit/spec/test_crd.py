@@ -47,9 +47,9 @@ def mistakes(node: dict[str, Any], value: Any, place: str = "") -> Iterator[str]
         yield from (f"{place}.{name}: missing" for name in node.get("required", ()) if name not in value)
         for name, child in value.items():
             below = node.get("properties", {}).get(name) or node.get("additionalProperties")
-            if below is None:
+            if below is None and "x-kubernetes-preserve-unknown-fields" not in node:
                 yield f"{place}.{name}: unknown"
-            else:
+            elif below is not None:
                 yield from mistakes(below, child, f"{place}.{name}")
 
 

@@ -24,7 +24,7 @@ class Outcome:
 
     system: str
     rows: int
-    results: int
+    results: int | None  # None: of a changelog that is dropped, nobody counted what is left
     seconds_total: float  # from the start of the query (session up) to its end, commits included
     seconds_first_result: float  # from the launch of the command
     batches: tuple[Batch, ...]

@@ -13,7 +13,7 @@ from joinlib.errors import SpecError
 from joinlib.expr import Columns, Expr, Node, ref
 from joinlib.expr import types as t
 from joinlib.expr.arithmetic import arithmetic
-from joinlib.expr.nodes import Literal, Value, combine, constant, no_columns
+from joinlib.expr.nodes import Literal, Value, combine, constant, contiguous, no_columns
 from joinlib.expr.time import is_interval, shift
 
 
@@ -25,26 +25,20 @@ class Tried:
     body: Expr
 
     def evaluate(self, columns: Columns, rows: int) -> Value:
-        values = [_whole(node.evaluate(columns, rows), rows) for node in self.arguments]
+        values = [contiguous(node.evaluate(columns, rows), rows) for node in self.arguments]
         return pa.chunked_array(self._tried(values, rows), self.body.type).combine_chunks()
 
     def _tried(self, values: list[pa.Array], rows: int) -> list[pa.Array]:
         """Compute; where that fails, compute each half, until the rows that fail are alone."""
         try:
             found = self.body.evaluate(lambda name: values[int(name[1:])], rows)
-            return [_whole(found, rows)]
+            return [contiguous(found, rows)]
         except SpecError:
             if rows == 1:
                 return [pa.nulls(1, self.body.type)]
         half = rows // 2
         first = self._tried([v.slice(0, half) for v in values], half)
         return first + self._tried([v.slice(half) for v in values], rows - half)
-
-
-def _whole(value: Value, rows: int) -> pa.Array:
-    if isinstance(value, pa.Scalar):
-        return pa.repeat(value, rows)
-    return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
 
 
 def attempt(name: str, build: Callable[..., Expr], *given: Expr) -> Expr:

@@ -83,20 +83,6 @@ def mended_utf8(value: bytes) -> str:
     return value.decode(errors="replace")
 
 
-def nth_instr(text: str, part: str, start: int, number: int = 1) -> int:
-    """Find the n-th place of a part from a position on; a negative one counts and searches from the end."""
-    if number < 1:
-        raise NoValueError("instr counts occurrences from 1")
-    if start == 0 or not part:
-        return 0 if start == 0 else start
-    at = start - 2 if start > 0 else len(text) + start + 1
-    for _ in range(number):
-        at = text.find(part, at + 1) if start > 0 else text.rfind(part, 0, max(at - 1 + len(part), 0))
-        if at < 0:
-            return 0
-    return at + 1
-
-
 def inner_product(left: list[Any], right: list[Any]) -> float | None:
     pairs = _pairs(left, right)
     return None if pairs is None else _short(math.fsum(a * b for a, b in pairs))

@@ -19,7 +19,7 @@ from joinlib.expr import Column, Columns, Expr, Node, ref
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
 from joinlib.expr.nested import checked, common_type, flattened, lists_of
-from joinlib.expr.nodes import Value, call, columnar, combine
+from joinlib.expr.nodes import Value, call, columnar, combine, contiguous
 
 I64 = npt.NDArray[np.int64]
 
@@ -45,7 +45,7 @@ class Each:
     result: str  # transform, filter, exists or forall
 
     def evaluate(self, columns: Columns, rows: int) -> Value:
-        lists = [_whole(node.evaluate(columns, rows), rows) for node in self.lists]
+        lists = [contiguous(node.evaluate(columns, rows), rows) for node in self.lists]
         flat, owner, sizes = flattened(lists[0])
         elements = [flat, *(flattened(one)[0] for one in lists[1:])]
         if len(self.body.parameters) > len(elements):
@@ -79,13 +79,7 @@ def _computed(body: Lambda, elements: list[pa.Array], columns: Columns, owner: I
             return elements[body.parameters.index(name)]
         return columns(name).take(at)
 
-    return _whole(body.body.evaluate(column, len(owner)), len(owner))
-
-
-def _whole(value: Value, rows: int) -> pa.Array:
-    if isinstance(value, pa.Scalar):
-        return pa.repeat(value, rows)
-    return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+    return contiguous(body.body.evaluate(column, len(owner)), len(owner))
 
 
 @dataclass(frozen=True)
@@ -97,8 +91,8 @@ class Fold:
     body: Lambda
 
     def evaluate(self, columns: Columns, rows: int) -> Value:
-        lists = _whole(self.lists.evaluate(columns, rows), rows)
-        total = _whole(self.start.evaluate(columns, rows), rows)
+        lists = contiguous(self.lists.evaluate(columns, rows), rows)
+        total = contiguous(self.start.evaluate(columns, rows), rows)
         flat, _, sizes = flattened(lists)
         starts = np.cumsum(sizes) - sizes
         for place in range(int(sizes.max(initial=0))):

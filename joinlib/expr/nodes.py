@@ -139,13 +139,14 @@ def columnar(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
     @wraps(kernel)
     def whole(*values: Any) -> Value:
         rows = next((len(v) for v in values if isinstance(v, pa.Array | pa.ChunkedArray)), None)
-        result = kernel(*(_array(v, 1 if rows is None else rows) for v in values))
+        result = kernel(*(contiguous(v, 1 if rows is None else rows) for v in values))
         return result[0] if rows is None else result
 
     return whole
 
 
-def _array(value: Any, rows: int) -> Any:
+def contiguous(value: Any, rows: int) -> Any:
+    """Return a value as one array; a scalar is repeated."""
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, rows)
     return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value

@@ -148,11 +148,6 @@ def _group(found: re.Match[str], number: int) -> str:
     return found[number] or ""
 
 
-def _check_group(pattern: re.Pattern[str], number: int) -> None:
-    if not 0 <= number <= pattern.groups:
-        raise NoValueError("the regular expression has no group of that number")
-
-
 def regexp_like(text: str, pattern: str) -> bool:
     return compiled(pattern).search(text) is not None
 

@@ -306,10 +306,6 @@ def _same(*types: pa.DataType) -> pa.DataType:
     return types[0]
 
 
-def _like_second(number: pa.DataType, *values: pa.DataType) -> pa.DataType:
-    return values[0]
-
-
 def _text_or_list(name: str, value: Any) -> Any:
     return s.array(name, value) if pa.types.is_list(value.type) else s.STRING(name, value)
 

@@ -57,10 +57,6 @@ def moved_by(count: int, micros: int, months: int, size: int) -> int:
     return micros + count * size
 
 
-def moved_date(days: int, months: int) -> int:
-    return moved(days, months)
-
-
 def addition(unit: str, count: Expr, value: Expr) -> Expr:
     """Build timestampadd(unit, count, value)."""
     name = "timestampadd"

@@ -41,7 +41,7 @@ def _mapped(rows: pa.RecordBatch, step: Map) -> pa.RecordBatch:
     if step.filter is not None:
         count, found = _kept(count, found, step.filter)
     read = partial(_read, found)
-    arrays = [_flat(value.evaluate(read, count)) for _, value in step.columns]
+    arrays = [flat(value.evaluate(read, count)) for _, value in step.columns]
     schema = step.schema
     if weighted:
         arrays, schema = [*arrays, found[WEIGHT]], schema.append(pa.field(WEIGHT, pa.int64()))
@@ -69,7 +69,7 @@ def _only(found: Named, step: Map, early: Expr | None, weighted: bool) -> Named:
 
 def _kept(count: int, found: Named, condition: Expr) -> tuple[int, Named]:
     """Return the rows for which the condition is true: neither false nor NULL."""
-    keep = _flat(condition.evaluate(partial(_read, found), count))
+    keep = flat(condition.evaluate(partial(_read, found), count))
     true = pc.sum(keep, min_count=0).as_py()
     if true == count:
         return count, found
@@ -78,7 +78,7 @@ def _kept(count: int, found: Named, condition: Expr) -> tuple[int, Named]:
 
 def _expanded(count: int, found: Named, expand: Expand, rest: Map, weighted: bool) -> tuple[int, Named]:
     """Return the rows, one for each element, in the columns that `rest` reads."""
-    lists = _lists(_flat(expand.value.evaluate(partial(_read, found), count)))
+    lists = _lists(flat(expand.value.evaluate(partial(_read, found), count)))
     parents, places, elements = _elements(lists, expand.outer)
     new: list[tuple[str, pa.Array]] = []
     if expand.position:
@@ -126,5 +126,6 @@ def _read(found: Named, name: str) -> Column:
     return found[name]
 
 
-def _flat(column: Column) -> pa.Array:
+def flat(column: Column) -> pa.Array:
+    """Return the column as one array."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from joinlib.model.inputs import HASH, WEIGHT, InputPlan
 from joinlib.route.content import content_hash, values
 from joinlib.route.hash import key_hash, spread
-from joinlib.route.maps import mapped
+from joinlib.route.maps import flat, mapped
 
 _ORDER_BITS = 14  # more bits do not pay: a group's part of the index fits the first-level cache
 
@@ -72,16 +72,16 @@ def _passing(plan: InputPlan, rows: pa.RecordBatch) -> pa.RecordBatch:
         keep = plan.filter.evaluate(_of(plan, rows), rows.num_rows)
         # Rows for which the filter is NULL are dropped too, but min() skips NULL.
         if pc.min(keep).as_py() is not True or keep.null_count:
-            rows = rows.filter(_flat(keep))
+            rows = rows.filter(flat(keep))
     return rows
 
 
 def _stored(plan: InputPlan, rows: pa.RecordBatch) -> list[pa.Array]:
-    arrays = [_flat(c.value.evaluate(_of(plan, rows), rows.num_rows)) for c in plan.columns]
+    arrays = [flat(c.value.evaluate(_of(plan, rows), rows.num_rows)) for c in plan.columns]
     if not plan.changes:
         return arrays
     append = rows.schema.names[-1:] != [WEIGHT]  # rows that only come, beside others that change
-    return [*arrays, pa.array(np.ones(rows.num_rows, np.int64)) if append else _flat(rows.column(WEIGHT))]
+    return [*arrays, pa.array(np.ones(rows.num_rows, np.int64)) if append else flat(rows.column(WEIGHT))]
 
 
 def _of(plan: InputPlan, rows: pa.RecordBatch) -> Callable[[str], pa.Array]:
@@ -168,7 +168,7 @@ def _copied(arrays: list[pa.Array], rows: int, plan: InputPlan) -> pa.RecordBatc
 
 
 def _true(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    return _flat(pc.fill_null(column, False)).to_numpy(zero_copy_only=False)
+    return flat(pc.fill_null(column, False)).to_numpy(zero_copy_only=False)
 
 
 def _has_key(keys: list[pa.Array]) -> pa.BooleanArray:
@@ -176,7 +176,3 @@ def _has_key(keys: list[pa.Array]) -> pa.BooleanArray:
     for key in keys[1:]:
         valid = pc.and_(valid, key.is_valid())
     return valid
-
-
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -74,7 +74,6 @@ _INSTEAD = {
     **dict.fromkeys(("first", "first_value"), _ORDERLESS.format("min_by")),
     **dict.fromkeys(("last", "last_value"), _ORDERLESS.format("max_by")),
 }
-_TRUTH = ("bool_and", "bool_or", "count_if")
 _BY = ("min_by", "max_by")
 _LISTS = ("collect_list", "collect_set")
 _FRACTIONS = ("percentile", "percentile_approx", "percentile_cont", "percentile_disc")

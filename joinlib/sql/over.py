@@ -17,9 +17,9 @@ from joinlib.sql.compile import compile
 from joinlib.sql.depth import check_depth, with_room
 from joinlib.sql.graph import Scan, Table
 from joinlib.sql.present import is_present, present_of
+from joinlib.sql.rewrite.trees import ands
 from joinlib.sql.scope import Scope
 from joinlib.sql.select import select_list
-from joinlib.sql.tree import ands
 from joinlib.sql.window import call_of
 
 _RANKS = ("row_number", "rank", "dense_rank")

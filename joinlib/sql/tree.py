@@ -20,6 +20,7 @@ from joinlib.sql.compile import compile
 from joinlib.sql.graph import Clause, Joined, Kind, Scan, Table, Tree
 from joinlib.sql.not_in import excluded
 from joinlib.sql.parse import place
+from joinlib.sql.rewrite.trees import ands
 from joinlib.sql.scope import Scope, column_of, nearest
 from joinlib.sql.subquery import Reading, Test, check_list, included, subquery_test
 from joinlib.sql.supported import INNER, check_join, check_subquery, written
@@ -159,15 +160,3 @@ class Builder:
                 nested,
             )
         return Reading(inner, right, tuple(c for part in parts for c in self.clauses(part, inner)))
-
-
-def ands(node: exp.Expr | None) -> list[exp.Expr]:
-    """Split a condition at its ANDs, in order, without surrounding parentheses."""
-    found, todo = [], [] if node is None else [node]
-    while todo:
-        part = todo.pop().unnest()
-        if isinstance(part, exp.And):
-            todo += [part.expression, part.this]
-        else:
-            found.append(part)
-    return found

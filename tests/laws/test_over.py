@@ -10,7 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
@@ -80,7 +81,7 @@ class Unit:
         return out
 
 
-@settings(max_examples=25)
+@pytest.mark.slow
 @given(SEEDS)
 def test_a_changelog_is_the_query_after_every_batch(seed: int) -> None:
     """Rows come and go, with equals and NULLs."""
@@ -115,7 +116,7 @@ def _times(out: pa.RecordBatch) -> dict[Row, int]:
     return found
 
 
-@settings(max_examples=25)
+@pytest.mark.slow
 @given(SEEDS)
 def test_rows_come_out_once_when_the_watermark_has_passed_them(seed: int) -> None:
     """Whatever the watermarks and the cut into batches, values are those of all rows that were not late."""
@@ -147,7 +148,7 @@ def _before(answer: dict[Row, int], before: object) -> dict[Row, int]:
     return {r: n for r, n in answer.items() if r[1] < before}
 
 
-@settings(max_examples=15)
+@pytest.mark.slow
 @given(SEEDS)
 def test_of_rows_that_only_come_those_behind_the_top_are_not_kept(seed: int) -> None:
     """The answer is that over all rows; without equals, state is what the ranks allow."""
@@ -188,7 +189,7 @@ SESSION_DUCK = """
     WINDOW w AS (PARTITION BY k, n)"""
 
 
-@settings(max_examples=15)
+@pytest.mark.slow
 @given(SEEDS, st.booleans())
 def test_sessions_end_when_nothing_comes_for_longer_than_their_gap(seed: int, changelog: bool) -> None:
     """As a changelog they grow, merge and fall apart; by time they come out once no row can lengthen them."""

@@ -12,7 +12,7 @@ import pytest
 from joinlib.errors import SpecError, SqlError
 from joinlib.model.tuning import Tuning
 from tests.laws.product import Product
-from tests.laws.test_windows import COURSE, contents, document, events, expected
+from tests.laws.test_windows import COURSE, FILES, contents, document, events, expected
 
 NEVER = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 QUERIES = [
@@ -31,7 +31,7 @@ QUERIES = [
 
 @pytest.mark.parametrize("sql", QUERIES)
 def test_rows_come_and_go(sql: str, tmp_path: Path) -> None:
-    given = events(random.Random(sql), 5, nulls=True)
+    given = events(random.Random(sql), FILES, nulls=True)
     run = Product(document(tmp_path, sql.format(a="now()", b="now()"), "changelog", given), Tuning(), COURSE)
     for _ in run.batches():
         read, now = {}, {}
@@ -42,6 +42,7 @@ def test_rows_come_and_go(sql: str, tmp_path: Path) -> None:
             moment = highest.replace(tzinfo=None) - dt.timedelta(seconds=60)
             now[name] = f"TIMESTAMP '{moment}'"
         assert contents(tmp_path) == expected(sql.format(**now), read)
+    assert run.batch == FILES
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ BEGIN = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 KINDS = {"k": pa.int32(), "v": pa.int32(), "ts": pa.timestamp("us", "UTC"), "tags": pa.list_(pa.string())}
 Rows = list[tuple[object, ...]]
 Bag = Counter[tuple[str, ...]]
+FILES = 5  # of each input; each is a batch
 COURSE = Course((2, 1, 3), frozenset({2}), frozenset({3}), 1)
 
 # Those whose rows can be final before the inputs are closed; others join without a bound of time.
@@ -139,7 +140,7 @@ def contents(folder: Path) -> Bag:
 @pytest.mark.parametrize("name", [n for n in RUN if n not in FINAL])
 def test_right_after_each_batch(name: str, folder: Path) -> None:
     ours, theirs = CASES[name]
-    given = events(random.Random(name), 5, nulls=True)
+    given = events(random.Random(name), FILES, nulls=True)
     run = Product(document(folder, ours, "changelog", given), Tuning(), COURSE)
     for _ in run.batches():
         read = {
@@ -147,6 +148,7 @@ def test_right_after_each_batch(name: str, folder: Path) -> None:
             for n, files in given.items()
         }
         assert contents(folder) == expected(theirs, read)
+    assert run.batch == FILES
 
 
 @pytest.mark.parametrize("name", [*FINAL, "distinct", "twice"])

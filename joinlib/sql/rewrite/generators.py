@@ -28,11 +28,6 @@ def generators(select: exp.Select, text: WindowText) -> exp.Select:
     return select
 
 
-def is_generator(node: exp.Expr) -> bool:
-    """Whether a node is the call of a generator."""
-    return isinstance(node, exp.Anonymous) and _name(node) in NAMES
-
-
 def _name(node: exp.Expr) -> str:
     name = str(node.name).lower() if isinstance(node, exp.Anonymous) else ""
     return _OTHER.get(name, name)

@@ -1,13 +1,13 @@
 """Which names can be used at some point of a text, and what they mean."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from joinlib.spec.nearest import hint
 from joinlib.sql.rewrite import trees
+from joinlib.sql.scope import nearest
 from joinlib.sql.supported import written
 
 if TYPE_CHECKING:
@@ -30,11 +30,6 @@ class Offered:
             c for c in self.columns if c.lower() == name.lower()
         ]
         return exact[0] if exact else None
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an error message: the name that was probably meant, or the names there are."""
-    return "; " + hint(name, list(dict.fromkeys(known)), "there is")
 
 
 @dataclass

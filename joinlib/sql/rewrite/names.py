@@ -16,7 +16,8 @@ from sqlglot import exp
 from joinlib.errors import SqlError
 from joinlib.sql.parse import place
 from joinlib.sql.rewrite import trees
-from joinlib.sql.rewrite.known import Known, Offered, nearest
+from joinlib.sql.rewrite.known import Known, Offered
+from joinlib.sql.scope import nearest
 from joinlib.sql.supported import written
 
 NO_PARENTHESES = frozenset(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -21,7 +22,7 @@ FILES = 3
 
 def wrong(sql: str, judge: Judge, seed: int = 0) -> Iterator[str]:
     """Tell each batch after which the contents are not DuckDB's answer over the rows read so far."""
-    data = rows(Random(seed), 9)
+    data = _data(_used(sql), seed)
     with own_folder() as folder:
         for name, found in data.items():
             _write(folder / name, found, name)
@@ -38,9 +39,16 @@ def wrong(sql: str, judge: Judge, seed: int = 0) -> Iterator[str]:
                 {name: found[: run.read(name)] if name in known else [] for name, found in data.items()}
             )
             want = Counter(judge.rows(translated(sql)))
-            have = Counter({tuple(row): count for row, count in seen.answer.items()})
+            have = Counter({tuple(row): times for row, times in seen.answer.items()})
             if want != have:
                 yield f"{sql}\nbatch {batch} of seed {seed}: missing {want - have}, too many {have - want}"
+        assert run.batch == FILES
+
+
+def _data(used: list[str], seed: int) -> dict[str, list[Row]]:
+    """Draw rows until one of the tables that the text reads has some: without any, no batch would run."""
+    draws = (rows(Random(seed + 1_000_000 * again), 9) for again in count())
+    return next(data for data in draws if any(data[name] for name in used))
 
 
 def _used(sql: str) -> list[str]:

@@ -56,8 +56,7 @@ class Prompt:
                 self._console.print(told(error, statement.text), style="red", highlight=False, markup=False)
 
     def _query(self, statement: Statement, live: bool = False) -> None:
-        document, _ = self.catalog.planned(statement.text)
-        query.run(document, self._console, self._spark, self._log, live=live)
+        query.run(self.catalog.to_run(statement.text), self._console, self._spark, self._log, live=live)
 
     def _watch(self, statement: Statement) -> None:
         self._query(statement, live=True)

@@ -274,3 +274,44 @@ def test_columns_of_files_are_types_of_a_spec() -> None:
     ]
     found = pa.schema([pa.field(f"c{n}", tables._type(kind)) for n, kind in enumerate(kinds)])
     assert ddl.parse(ddl.to_ddl(found)) == found
+
+
+TOUCHING: dict[str, dict[str, object]] = {
+    "gone": {"files": {"path": "/in/gone", "done": "delete"}},
+    "moved": {"files": {"path": "/in/moved", "done": "archive", "archive": "/in/old"}},
+    "topic": {
+        "kafka": {
+            "bootstrapServers": "b:1",
+            "topic": "t",
+            "onBadMessage": "deadLetter",
+            "deadLetters": {"path": "/in/bad"},
+        }
+    },
+    "log": {
+        "postgres": {
+            "host": "h",
+            "database": "d",
+            "user": "u",
+            "table": "t",
+            "changes": {"slot": "s", "publication": "p"},
+        },
+        "upsert": {"key": ["id"]},
+    },
+}
+
+
+def test_a_query_leaves_the_inputs_as_they_are(tmp_path: Path) -> None:
+    """No file is deleted or moved, no bad message is written, and no replication slot is made."""
+    catalog = Catalog(
+        of_inputs({name: {"schema": "id BIGINT", **given} for name, given in TOUCHING.items()}), tmp_path
+    )
+    inputs = catalog.to_run("SELECT id FROM gone").spec.inputs
+    for name in ("gone", "moved"):
+        files = inputs[name].files
+        assert files is not None and (files.done, files.archive) == ("keep", None)
+    kafka = inputs["topic"].kafka
+    assert kafka is not None and (kafka.on_bad_message, kafka.dead_letters) == ("skip", None)
+    with pytest.raises(
+        SpecError, match=r"^inputs\.log\.postgres\.changes: the prompt makes no replication slot"
+    ):
+        catalog.to_run("SELECT g.id FROM gone g JOIN log l ON g.id = l.id")

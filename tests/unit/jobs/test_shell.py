@@ -129,6 +129,38 @@ def test_final_rows_are_added() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        (pa.list_(pa.float64()), [1.0, float("nan"), None], []),
+        (pa.struct([("x", pa.int64()), ("y", pa.list_(pa.string()))]), {"x": 1, "y": ["a"]}, None),
+        (pa.map_(pa.string(), pa.int64()), [("a", 1), ("b", None)], [("a", 1)]),
+    ],
+)
+def test_rows_with_nested_values_are_taken_back(kind: pa.DataType, one: object, other: object) -> None:
+    """As all others are, in the batch in which they came and in a later one."""
+
+    def changes(*rows: tuple[object, str]) -> pa.Table:
+        values, types = zip(*rows, strict=True)
+        return pa.table(
+            {
+                "id": [1] * len(rows),
+                "x": pa.array(values, kind),
+                "_change_type": types,
+                "_batch": [0] * len(rows),
+            }
+        )
+
+    contents = Contents().after(
+        changes((one, "insert"), (one, "insert"), (other, "insert"), (other, "delete"))
+    )
+    assert contents.count == 2
+    contents = contents.after(changes((one, "delete"), (other, "insert")))
+    assert contents.count == 2
+    assert contents.first(9)["x"].to_pylist()[1] == other
+    assert contents.after(changes((one, "delete"), (other, "delete"))).first(9).num_rows == 0
+
+
+@pytest.mark.parametrize(
     ("sql", "shown"),
     [
         ("SELECT a, b FROM t", [(2, "x"), (None, "y"), (1, "x")]),

@@ -187,6 +187,51 @@ def test_mistakes_are_told_at_their_line(folder: Path, old: str, new: str, said:
     assert str(error.value).removeprefix(str(file)).startswith(said)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "upper",
+        "SUM",
+        "now",
+        "row_number",
+        "lag",
+        "explode",
+        "inline_outer",
+        "unnest",
+        "transform",
+        "reduce",
+        "tumble",
+        "hop_start",
+        "session",
+        "cumulate",
+        "window",
+        "session_window",
+        "grouping_id",
+        "cast",
+        "extract",
+        "any",
+        "table",
+        "in",
+    ],
+)
+def test_names_of_sql_are_refused(folder: Path, name: str) -> None:
+    """Whatever kind of function it is: a call would be SQL's own."""
+    file = folder / "scored.yaml"
+    file.write_text(SPEC.replace("    score:", f'    "{name}":'))
+    with pytest.raises(SpecError, match=f"functions.{name}: SQL has a function of this name"):
+        pipeline_of(load(file))
+
+
+def test_names_that_differ_in_case_are_refused(folder: Path) -> None:
+    """SQL does not tell them apart."""
+    file = folder / "scored.yaml"
+    file.write_text(
+        SPEC.replace("  inputs:", '    Score: {python: "scoring:short", returns: DOUBLE}\n  inputs:')
+    )
+    with pytest.raises(SpecError, match=r":8: spec\.functions\.Score: is the same name as 'score' in SQL"):
+        load(file)
+
+
 def test_kernels_of_arrow_are_not_functions_of_users() -> None:
     """Only what its author has declared can be called."""
     with pytest.raises(SpecError, match="not declared deterministic"):

@@ -15,9 +15,10 @@ from jobs.cli.shell import tables
 from jobs.cli.shell.catalog import Catalog, of_inputs
 from jobs.cli.shell.complete import words
 from jobs.cli.shell.contents import Contents
-from jobs.cli.shell.loop import Prompt, piped, told
+from jobs.cli.shell.loop import Prompt, piped, private, told
 from jobs.cli.shell.order import order_of
 from jobs.cli.shell.query import added
+from jobs.cli.shell.start import prompt
 from jobs.cli.shell.statements import Statement, complete, cut, read
 from joinlib.errors import InputError, SpecError, SqlError
 from joinlib.spec import ddl
@@ -273,6 +274,43 @@ def test_a_mistake_is_told_below_its_line_and_the_prompt_goes_on(catalog: Catalo
     assert line[mark.index("^") :].startswith("p.idd")
     assert "p has no column idd" in reason
     assert other == "there is no input or view order; did you mean 'orders'?"
+
+
+def test_any_error_ends_its_statement_alone(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that no check foresaw too; the prompt remembers that one statement failed."""
+    out = io.StringIO()
+    prompt = Prompt(catalog, Console(file=out, width=200), lambda: 1 / 0, Path("log"))  # type: ignore[arg-type,return-value]
+    monkeypatch.setattr(Catalog, "described", lambda *_: {}["gone"])
+    prompt.run(["DESCRIBE orders", "SHOW TABLES"])
+    assert out.getvalue().splitlines()[0] == "KeyError: 'gone'; the traceback is in log"
+    assert "payments" in out.getvalue()
+    assert prompt.failed
+
+
+@pytest.mark.parametrize(
+    ("time", "said"),
+    [
+        ("order.at", "--time order.at: there is no --input order; did you mean 'orders'?"),
+        ("at", "--time at: write NAME.COLUMN, such as orders.ordered_at"),
+        ("orders.", "--time orders.: write NAME.COLUMN"),
+    ],
+)
+def test_an_event_time_of_no_input(time: str, said: str) -> None:
+    """Is refused before anything starts: it would be left out, and nothing would ever be late."""
+    with pytest.raises(SpecError) as error:
+        prompt(None, ["orders=nowhere"], [time], [])
+    assert str(error.value).startswith(said)
+
+
+def test_nobody_else_reads_what_was_typed(tmp_path: Path) -> None:
+    """Nor what was typed before."""
+    file = tmp_path / "state" / "history"
+    private(file)
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.write_text("SELECT 1")
+    file.chmod(0o644)
+    private(file)
+    assert (file.stat().st_mode & 0o777, file.read_text()) == (0o600, "SELECT 1")
 
 
 def test_explain_shows_the_plan(catalog: Catalog) -> None:

@@ -164,7 +164,9 @@ def _check(trial: Composed, view: str, sql: str, uses: list[ParameterUse]) -> No
     except SqlError as error:
         said = error.message
         for use in uses:
-            said = said.replace(_trial(use), f"${{{use.name}}}")
+            literal = _trial(use)
+            for text in (literal, *re.findall("'.*'", literal)):  # all of it, or the quotes in it
+                said = said.replace(text, f"${{{use.name}}}")
         raise SqlError(said, error.line, error.column, error.view) from error
     literals: dict[str, list[exp.Expr]] = {use.number: [] for use in uses}
     for node in tree.find_all(exp.Literal):
@@ -172,7 +174,7 @@ def _check(trial: Composed, view: str, sql: str, uses: list[ParameterUse]) -> No
             literals.get(found[0], []).append(node)
     for use in uses:
         found_ = literals[use.number]
-        if not found_ or any(_names(node) for node in found_):
+        if not found_ or any(_names(node) or _adds(node, use, sql) for node in found_):
             raise _name(use, sql, view)
         wholes = [_whole(node, use.given.type) for node in found_]
         if None in wholes:
@@ -185,6 +187,12 @@ def _names(node: exp.Expr) -> bool:
     return any(
         isinstance(node.parent, parent) and node.arg_key == argument for parent, argument in _NO_VALUES
     )
+
+
+def _adds(node: exp.Expr, use: ParameterUse, sql: str) -> bool:
+    """Whether it goes on with an interval before it, as the unit in INTERVAL 5 'DAY'."""
+    begun = sql[: use.start].rstrip().upper().endswith("INTERVAL")
+    return isinstance(node.parent, exp.Interval) and use.given.type is None and not begun
 
 
 def _whole(node: exp.Expr, kind: str | None) -> exp.Expr | None:

@@ -148,6 +148,7 @@ LIST = "is a list; write it as in x IN"
         ("SELECT 1 FROM a JOIN b USING (${city})", NAME),
         ("SELECT EXTRACT(${city} FROM x) FROM a", NAME),
         ("SELECT CAST(x AS DECIMAL(${n}, 2)) FROM a", NAME),
+        ("SELECT INTERVAL 5 ${city} FROM a", NAME),
         ("SELECT * EXCEPT (${city}) FROM a", NAME),
         ("WITH ${city} AS (SELECT 1) SELECT 1", NAME),
         ("SELECT col${n} FROM a", OWN),
@@ -162,6 +163,7 @@ LIST = "is a list; write it as in x IN"
         ("SELECT x IN (f(1, ${cities})) FROM a", LIST),
         ("SELECT sum ${below} FROM a", "near '${below}'"),
         ("SELECT 1 ${city} FROM a", 'near "${city}"'),
+        ("SELECT x ${day} FROM a", "near '('"),
     ],
 )
 def test_a_parameter_is_never_a_piece_of_sql(sql: str, said: str) -> None:

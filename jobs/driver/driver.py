@@ -293,6 +293,14 @@ def _stored(checkpoint: Path, units: int) -> frozenset[int]:
     return frozenset(int(f.parent.name) * units + int(f.name) for f in found)
 
 
+def of_image(document: StreamJoin) -> StreamJoin:
+    """Return a job whose functions are those of the image: volumes, and the folder of its file, hold none."""
+    functions = {
+        name: function.model_copy(update={"path": None}) for name, function in document.spec.functions.items()
+    }
+    return document.model_copy(update={"spec": document.spec.model_copy(update={"functions": functions})})
+
+
 def drive(file: Path, around: DriverEnvironment) -> int:
     """Run a driver and return its exit code.
 
@@ -300,7 +308,7 @@ def drive(file: Path, around: DriverEnvironment) -> int:
     """
     driver = None
     try:
-        driver = DriverProcess(file, load(file), around)
+        driver = DriverProcess(file, of_image(load(file)), around)
         with _serving(driver):
             driver.run()
     except Exception as error:  # noqa: BLE001 - the one place where an error becomes an exit code

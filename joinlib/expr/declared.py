@@ -2,9 +2,11 @@
 
     functions: {score: {python: "scoring:score", returns: DOUBLE}}        SELECT score(o.price) AS s ...
 
-Law: planning never loads them. A task does, and a function gets whole columns and returns one of the same length.
+Law: the planner never loads them, so an operator runs no code of a spec. `streamjoin validate`, `plan` and `run` do,
+and tasks. A function gets whole columns and returns one of the same length.
 """
 
+import hashlib
 import importlib
 import importlib.util
 import sys
@@ -86,14 +88,16 @@ def loaded(function: PythonFunction) -> Any:
     module, _, name = function.python.partition(":")
     place = f"functions.{function.name}.python"
     try:
-        found = getattr(_module(module, Path(function.folder)), name)
-    except AttributeError as error:
-        raise SpecError(f"{place}: module {module} has no function {name}") from error
+        there = _module(module, function.folder)
     except Exception as error:
+        places = f"in {function.folder}, and then on" if function.folder else "on"
         raise SpecError(
-            f"{place}: module {module} cannot be imported: {type(error).__name__}: {error}; it is looked for in"
-            f" {function.folder}, and then on Python's path"
+            f"{place}: module {module} cannot be imported: {type(error).__name__}: {error}; it is looked for"
+            f" {places} Python's path"
         ) from error
+    found = getattr(there, name, None)
+    if found is None:
+        raise SpecError(f"{place}: module {module} has no function {name}")
     if not is_deterministic(found):
         raise SpecError(
             f"{place}: {name} is not declared deterministic, and a batch that is run again must give the same"
@@ -102,17 +106,22 @@ def loaded(function: PythonFunction) -> Any:
     return found
 
 
-def _module(name: str, folder: Path) -> ModuleType:
-    file = folder.joinpath(*name.split(".")).with_suffix(".py")
-    if not file.is_file():
+def _module(name: str, folder: str) -> ModuleType:
+    """Import a module; from a folder, under a name that no other folder's module has. `folder`: "" is none."""
+    file = Path(folder).joinpath(*name.split(".")).with_suffix(".py")
+    if not folder or not file.is_file():
         return importlib.import_module(name)
-    own = f"streamjoin_functions.{folder.as_posix().strip('/').replace('/', '_').replace('.', '_')}.{name}"
+    own = f"streamjoin_functions_{hashlib.sha256(folder.encode()).hexdigest()[:16]}_{name.replace('.', '_')}"
     if own not in sys.modules:
         spec = importlib.util.spec_from_file_location(own, file)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        sys.modules[own] = module
+        sys.modules[own] = module  # before it runs: its dataclasses look themselves up there
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[own]
+            raise
     return sys.modules[own]
 
 

@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from joinlib.errors import SpecError
 from joinlib.expr.declared import PythonFunction, declaring
-from joinlib.expr.functions import AGGREGATES, FUNCTIONS, VOLATILE
 from joinlib.model.joins import Caching
 from joinlib.model.stage import Pipeline
 from joinlib.plan.blocks import pipeline
@@ -17,6 +16,7 @@ from joinlib.plan.source import SourceInput
 from joinlib.spec import ddl
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import JoinSettings, Spec, StreamJoin
+from joinlib.sql.reserved import RESERVED
 from joinlib.sql.text import composed
 
 
@@ -50,7 +50,7 @@ def functions(spec: Spec) -> dict[str, PythonFunction]:
         SpecError: SQL has a function of that name.
     """
     for name in spec.functions:
-        if name.lower() in {*FUNCTIONS, *AGGREGATES, *VOLATILE}:
+        if name.lower() in RESERVED:
             raise SpecError(f"functions.{name}: SQL has a function of this name; give yours another")
     return {
         name: PythonFunction(

@@ -58,6 +58,11 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def is_interval(text: str) -> bool:
+    """Whether INTERVAL and this text are an interval, units and all."""
+    return _AMOUNTS.fullmatch(text) is not None
+
+
 def _parameter(given: object) -> Parameter:
     if isinstance(given, Parameter):
         return given
@@ -97,7 +102,7 @@ def _scalar(value: object, kind: str | None) -> Scalar | None:
     if value is not None and not isinstance(value, str | int | float):
         msg = "is neither text, number nor truth value; write one, or a list of them"
         raise ValueError(msg)
-    if kind == INTERVAL and not _AMOUNTS.fullmatch(str(value)):
+    if kind == INTERVAL and not is_interval(str(value)):
         msg = f"{value!r} is no INTERVAL; write 90 minutes, or 1 hour 30 minutes"
         raise ValueError(msg)
     return value

@@ -30,6 +30,9 @@ def _names(spec: "Spec") -> Iterator[Problem]:
     for left, right in combinations(spec.inputs, 2):
         if left.casefold() == right.casefold():
             yield Problem(("inputs", right), f"is the same name as {left!r} in SQL; rename one")
+    for left, right in combinations(spec.functions, 2):
+        if left.casefold() == right.casefold():
+            yield Problem(("functions", right), f"is the same name as {left!r} in SQL; rename one")
     for number, view in enumerate(spec.views):
         for other in (*spec.inputs, *list(spec.views)[:number]):
             if view.casefold() == other.casefold():

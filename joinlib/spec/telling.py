@@ -28,18 +28,16 @@ def telling_of(path: str | Path, output: str = "") -> Iterator[None]:
     Raises:
         SpecError: FILE:LINE:COLUMN: spec.sql: what, or FILE:LINE: FIELD: what.
     """
+    file = Path(path)
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""  # now: later it may be another one
     try:
         yield
     except SqlError as error:
-        raise SpecError(_of_sql(path, _document(path), error, output)) from error
+        raise SpecError(_of_sql(path, Document(text), error, output)) from error
     except SpecError as error:
         if str(error).startswith(f"{path}:"):
             raise
-        raise SpecError(_of_field(path, _document(path), str(error), output)) from error
-
-
-def _document(path: str | Path) -> Document:
-    return Document(Path(path).read_text(encoding="utf-8"))
+        raise SpecError(_of_field(path, Document(text), str(error), output)) from error
 
 
 def _sql(output: str) -> Place:

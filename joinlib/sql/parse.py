@@ -12,7 +12,7 @@ from sqlglot.errors import ParseError, TokenError
 from joinlib.errors import SqlError
 from joinlib.sql.grammar import KEYWORDS, ArgumentParser, plain
 
-_KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY")
+KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY")
 
 
 class Dialect(Spark):
@@ -28,7 +28,7 @@ class Dialect(Spark):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            k: v for k, v in Spark.Parser.FUNCTION_PARSERS.items() if k in _KEPT
+            k: v for k, v in Spark.Parser.FUNCTION_PARSERS.items() if k in KEPT
         }
 
 

@@ -60,7 +60,7 @@ def _least(name: str, types: tuple[pa.DataType, ...]) -> int:
     return 1 if name in ("transform", "filter") else len(types)
 
 
-_HIGHER: dict[
+HIGHER: dict[
     str, tuple[Callable[..., Expr], int, int]
 ] = {  # what builds it; values before the functions; functions
     "transform": (lambdas.transform, 1, 1),
@@ -79,7 +79,7 @@ _HIGHER: dict[
 
 def takes_functions(name: str, arguments: list[exp.Expr]) -> bool:
     """Whether the function of this name takes functions."""
-    return name in _HIGHER or (name == "array_sort" and len(arguments) == 2)
+    return name in HIGHER or (name == "array_sort" and len(arguments) == 2)
 
 
 def higher(name: str, arguments: list[exp.Expr], scope: Scope, compiled: Compile, at: exp.Expr) -> Expr:
@@ -90,7 +90,7 @@ def higher(name: str, arguments: list[exp.Expr], scope: Scope, compiled: Compile
             " transform them",
             at,
         )
-    build, values, functions = _HIGHER[name]
+    build, values, functions = HIGHER[name]
     if not values + 1 <= len(arguments) <= values + functions:
         raise scope.error(f"{name} takes {values + 1} arguments, not {len(arguments)}", at)
     bodies = [_body(node, scope, compiled, name) for node in arguments[values:]]

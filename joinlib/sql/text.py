@@ -4,58 +4,21 @@
     sql: SELECT ... FROM late   ─►   SELECT ...
                                      ) SELECT ... FROM late
 
-Law: a parameter becomes one literal, wherever it stands, and a place in the composed text is told as the place
-in the text that was written.
+Law: a place in the composed text is told as the place in the text that was written.
 """
 
-import bisect
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
-from joinlib.errors import SpecError, SqlError
-from joinlib.spec.nearest import hint
+from joinlib.errors import SpecError
 from joinlib.spec.parameters import Parameter
 from joinlib.sql.depth import with_room
-from joinlib.sql.parse import Dialect, parse_query, place_of
-
-
-@dataclass(frozen=True)
-class TextPiece:
-    """A part of a composed text, as far as the next one begins."""
-
-    start: int  # in the composed text
-    view: str  # whose text it is of; "": the query's
-    text: str  # that text
-    offset: int  # in that text
-    fixed: bool = False  # all of it stands for what is at `offset`: a parameter
-
-
-@dataclass(frozen=True)
-class Composed:
-    """A text and where its pieces come from."""
-
-    sql: str
-    pieces: tuple[TextPiece, ...]
-
-    @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Turn places in the composed text, of mistakes in the block, into those of what was written."""
-        try:
-            yield
-        except SqlError as error:
-            if not error.line:
-                raise
-            rows = self.sql.split("\n")
-            at = sum(len(row) + 1 for row in rows[: error.line - 1]) + error.column - 1
-            piece = self.pieces[max(bisect.bisect_right([p.start for p in self.pieces], at) - 1, 0)]
-            found = piece.offset + (0 if piece.fixed else max(at - piece.start, 0))
-            line, column = place_of(piece.text, min(found, len(piece.text)))
-            raise SqlError(error.message, line, column, piece.view) from error
+from joinlib.sql.fill import filled
+from joinlib.sql.parse import Dialect, parse_query
+from joinlib.sql.pieces import Composed, TextPiece
 
 
 def composed(sql: str, views: Mapping[str, str], parameters: Mapping[str, Parameter]) -> Composed:
@@ -65,10 +28,10 @@ def composed(sql: str, views: Mapping[str, str], parameters: Mapping[str, Parame
         SqlError: A parameter is not known, or stands where no value can; or a view is no query.
         SpecError: Views read each other in a circle.
     """
-    query = _filled(sql, "", parameters)
+    query = filled(sql, "", parameters)
     if not views:
         return query
-    texts = {name: _ended(_filled(text, name, parameters)) for name, text in views.items()}
+    texts = {name: _ended(filled(text, name, parameters)) for name, text in views.items()}
     names = {name.lower(): name for name in views}
     read = {name: _reads(text, names) for name, text in texts.items()}
     used = _in_order(_reads(query, names), read)
@@ -77,72 +40,6 @@ def composed(sql: str, views: Mapping[str, str], parameters: Mapping[str, Parame
 
 def quoted(name: str) -> str:
     return f"`{name}`"
-
-
-# --- parameters ---------------------------------------------------------------------------------------
-
-
-def _filled(sql: str, view: str, parameters: Mapping[str, Parameter]) -> Composed:
-    plain = Composed(sql, (TextPiece(0, view, sql, 0),))
-    if "$" not in sql:
-        return plain
-    try:
-        tokens = list(Dialect().tokenize(sql))
-    except SqlglotError:
-        return plain  # the parser says more about it
-    parts, pieces, length, done = list[str](), list(plain.pieces), 0, 0
-    for number, token in enumerate(tokens):
-        if token.token_type is TokenType.STRING:
-            _not_quoted(token, view, sql, parameters)
-        if token.token_type is not TokenType.PARAMETER:
-            continue
-        end, value = _value(tokens, number, sql, view, parameters)
-        before = sql[done : token.start]
-        parts += [before, value]
-        at = length + len(before)
-        pieces += [
-            TextPiece(at, view, sql, token.start, fixed=True),
-            TextPiece(at + len(value), view, sql, end),
-        ]
-        length, done = at + len(value), end
-    return Composed("".join([*parts, sql[done:]]), tuple(pieces))
-
-
-def _value(
-    tokens: list[Token], at: int, sql: str, view: str, parameters: Mapping[str, Parameter]
-) -> tuple[int, str]:
-    """Return the end of a parameter in the text, and its literal."""
-    kinds = [token.token_type for token in tokens[at + 1 : at + 4]]
-    where = place_of(sql, tokens[at].start)
-    name = tokens[at + 2].text if len(kinds) == 3 else ""
-    if len(kinds) < 3 or kinds[0] is not TokenType.L_BRACE or kinds[2] is not TokenType.R_BRACE:
-        raise SqlError("a parameter is written as ${name}", *where, view)
-    if name not in parameters:
-        known = hint(name, parameters, "spec.parameters has") if parameters else "add it to spec.parameters"
-        raise SqlError(f"there is no parameter {name}; {known}", *where, view)
-    before = tokens[at - 1].token_type if at else None
-    if before in (TokenType.FROM, TokenType.JOIN, TokenType.ALIAS, TokenType.DOT, TokenType.TABLE):
-        raise SqlError(
-            f"${{{name}}} stands for a value, and here a name is needed; write it out", *where, view
-        )
-    after = tokens[at + 4].token_type if at + 4 < len(tokens) else None
-    given = parameters[name]
-    if given.many and not (before in _LISTED and after in (TokenType.COMMA, TokenType.R_PAREN)):
-        raise SqlError(f"${{{name}}} is a list; write it as in x IN (${{{name}}})", *where, view)
-    return tokens[at + 3].end + 1, given.sql
-
-
-_LISTED = (TokenType.L_PAREN, TokenType.COMMA)
-
-
-def _not_quoted(token: Token, view: str, sql: str, parameters: Mapping[str, Parameter]) -> None:
-    for name in parameters:
-        if f"${{{name}}}" in token.text:
-            raise SqlError(
-                f"within quotes, ${{{name}}} is text and not the parameter; write it without quotes",
-                *place_of(sql, token.start),
-                view,
-            )
 
 
 # --- views --------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from joinlib.sql.frame import frame_of
 from joinlib.sql.scope import Scope
 from joinlib.sql.supported import written
 
-_SAME = {
+SAME = {
     "mean": "avg",
     "first": "first_value",
     "last": "last_value",
@@ -54,7 +54,7 @@ def call_of(node: exp.Window, named: Named, name: str, scope: Scope) -> tuple[Ov
     partition, order, spec = _parts(node, named, scope)
     by = tuple(_key(item, scope) for item in order)
     call, condition, nulls = _bare(node.this, scope)
-    function = _SAME.get(str(call.name).lower(), str(call.name).lower())
+    function = SAME.get(str(call.name).lower(), str(call.name).lower())
     if function not in _RANKING and function not in _FRAMED:
         raise scope.error(f"{call.name} is not supported with OVER; use one of {', '.join(FUNCTIONS)}", call)
     if not by and function in _ORDERED and str(call.name).lower() != "any_value":

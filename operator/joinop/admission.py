@@ -81,7 +81,7 @@ def validate(given: Object) -> Admitted | Rejected:
 @memoized(2)  # the document as it is now, and the one that was accepted last
 def _validate(text: str) -> Admitted | Rejected:
     given = json.loads(text)
-    if problems := tuple(_relative(given)):
+    if problems := (*_relative(given), *_elsewhere(given)):
         return Rejected(problems)
     try:
         model = parse(text, "spec", Path("/"))  # JSON is YAML
@@ -142,6 +142,14 @@ def _relative(given: Object) -> Iterator[str]:
                 f"spec.{place}: {path!r} is relative; in a cluster write an absolute path under the"
                 " mountPath of a volume"
             )
+
+
+def _elsewhere(given: Object) -> Iterator[str]:
+    """Folders of functions, as they were written: below one, a listed name could be any file of a volume."""
+    functions = _get(given, "spec", "functions")
+    for name in functions if isinstance(functions, dict) else ():
+        if _get(functions[name], "path") is not None:
+            yield f"spec.functions.{name}.path: modules of a job are those of its image; leave path out"
 
 
 def _paths(spec: Any) -> Iterator[tuple[str, Any]]:

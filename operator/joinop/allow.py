@@ -8,7 +8,6 @@ them back. An entry is a name, or a pattern in which `*` stands for any characte
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 from joinlib.spec.kafka import KafkaConnection
@@ -46,10 +45,10 @@ class Allow:
         for place, secret in _secrets(spec):
             yield from _unlisted(place, "Secret", secret, self.secrets, "secrets")
         for name, function in spec.functions.items():
-            place, module = f"spec.functions.{name}", function.python.partition(":")[0]
-            yield from _unlisted(f"{place}.python", "module", module, self.functions, "functions")
-            if function.path not in (None, Path("/")):
-                yield f"{place}.path: modules of a job are those of its image; leave path out"
+            module = function.python.partition(":")[0]
+            yield from _unlisted(
+                f"spec.functions.{name}.python", "module", module, self.functions, "functions"
+            )
         if self.hosts != ANY:
             yield from self._hosts(spec)
 

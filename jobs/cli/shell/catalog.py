@@ -9,6 +9,7 @@ from typing import Any, Literal
 from joinlib.errors import SpecError
 from joinlib.expr.types import name as type_name
 from joinlib.plan import Pipeline, pipeline_of
+from joinlib.spec.inputs import Input
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
 from joinlib.spec.output import Output, OutputFiles
@@ -38,9 +39,22 @@ def of_inputs(inputs: Mapping[str, Any]) -> StreamJoin:
         raise SpecError(str(error)) from error
 
 
+def _untouched(given: Input) -> Input:
+    """The input, read without leaving anything: its files stay, and no bad message is written."""
+    update: dict[str, Any] = {}
+    if given.files is not None:
+        update["files"] = given.files.model_copy(update={"done": "keep", "archive": None})
+    if given.kafka is not None and given.kafka.dead_letters is not None:
+        update["kafka"] = given.kafka.model_copy(update={"on_bad_message": "skip", "dead_letters": None})
+    return given.model_copy(update=update)
+
+
 @dataclass(frozen=True)
 class Catalog:
-    """Inputs and views; `folder` takes what queries keep while they run."""
+    """Inputs and views; `folder` takes what queries keep while they run.
+
+    Law: a query changes nothing outside of that folder, whatever the spec says of its inputs.
+    """
 
     document: StreamJoin
     folder: Path
@@ -67,6 +81,7 @@ class Catalog:
         spec = self.document.spec
         update = {
             "sql": sql,
+            "inputs": {name: _untouched(given) for name, given in spec.inputs.items()},
             "views": {**spec.views, **self.views},
             "output": Output(mode=mode, files=OutputFiles(path=own / "out")),
             "checkpoint": spec.checkpoint.model_copy(
@@ -77,6 +92,22 @@ class Catalog:
         }
         document = self.document.model_copy(update={"spec": spec.model_copy(update=update)})
         return document, pipeline_of(document)
+
+    def to_run(self, sql: str) -> StreamJoin:
+        """Return the job that runs a query.
+
+        Raises:
+            SpecError: The query cannot be run, or reads an input that would keep something of the prompt.
+        """
+        document, plan = self.planned(sql)
+        for name in dict.fromkeys(given.source for given in plan.inputs):
+            postgres = document.spec.inputs[name].postgres
+            if postgres is not None and postgres.changes is not None:
+                raise SpecError(
+                    f"inputs.{name}.postgres.changes: the prompt makes no replication slot, which would keep the"
+                    " database's log; run the query as a job, or write the input without changes"
+                )
+        return document
 
     def columns(self) -> dict[str, list[str]]:
         """Return the columns of each input, for completion."""

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.cli.shell.order import ordered
+from joinlib.expr.equality import key
 from joinlib.model.changelog import BATCH, CHANGE_TYPE, DELETE, PREIMAGE
 
 _TIMES = "$times"
@@ -45,10 +46,10 @@ class Contents:
 
 
 def _summed(rows: pa.Table) -> pa.Table:
-    """Add up equal rows, and leave out those that are gone. Rows with nested values are only added."""
+    """Add up equal rows, and leave out those that are gone."""
     names = [name for name in rows.column_names if name != _TIMES]
     if any(pa.types.is_nested(rows.schema.field(name).type) for name in names):
-        return rows
+        return _summed_by_keys(rows, names)
     places = [f"{number}" for number in range(len(names))]  # names may be anything
     summed = (
         rows.rename_columns([*places, _TIMES])
@@ -57,3 +58,17 @@ def _summed(rows: pa.Table) -> pa.Table:
     )
     summed = summed.select([*places, f"{_TIMES}_sum"]).rename_columns([*names, _TIMES])
     return summed.filter(pc.not_equal(summed[_TIMES], 0))
+
+
+def _summed_by_keys(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The same where Arrow cannot group, by what is equal for equal values: lists, structs, maps."""
+    times: dict[tuple[object, ...], int] = {}
+    first: dict[tuple[object, ...], int] = {}
+    columns = [map(key, rows[name].to_pylist()) for name in names]
+    for at, (*values, more) in enumerate(zip(*columns, rows[_TIMES].to_pylist(), strict=True)):
+        row = tuple(values)
+        first.setdefault(row, at)
+        times[row] = times.get(row, 0) + more
+    there = [row for row, count in times.items() if count]
+    kept = rows.select(names).take(pa.array([first[row] for row in there], pa.int64()))
+    return kept.append_column(_TIMES, pa.array([times[row] for row in there], pa.int64()))

@@ -1,6 +1,7 @@
 """The prompt: statements in, results out. A statement that fails says why, and the prompt goes on."""
 
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -40,7 +41,7 @@ class Prompt:
         self, catalog: Catalog, console: "Console", spark: "Callable[[], SparkSession]", log: Path
     ) -> None:
         self.catalog, self._console, self._spark, self._log = catalog, console, spark, log
-        self.failed = False  # the last statement
+        self.failed = False  # any statement
 
     def run(self, texts: Iterable[str]) -> None:
         """Run statements until one says EXIT; a mistake is told, and the next is run."""
@@ -48,16 +49,20 @@ class Prompt:
             statement = statements.read(text)
             if statement.verb == "exit":
                 return
-            self.failed = False
             try:
                 getattr(self, f"_{statement.verb}")(statement)
             except StreamJoinError as error:
-                self.failed = True
-                self._console.print(told(error, statement.text), style="red", highlight=False, markup=False)
+                self._refused(told(error, statement.text))
+            except Exception as error:  # noqa: BLE001 - one statement must not end the prompt
+                traceback.print_exc()  # into the log
+                self._refused(f"{type(error).__name__}: {error}; the traceback is in {self._log}")
+
+    def _refused(self, why: str) -> None:
+        self.failed = True
+        self._console.print(why, style="red", highlight=False, markup=False)
 
     def _query(self, statement: Statement, live: bool = False) -> None:
-        document, _ = self.catalog.planned(statement.text)
-        query.run(document, self._console, self._spark, self._log, live=live)
+        query.run(self.catalog.to_run(statement.text), self._console, self._spark, self._log, live=live)
 
     def _watch(self, statement: Statement) -> None:
         self._query(statement, live=True)
@@ -124,7 +129,7 @@ def typed(prompt: Prompt, terminal: TextIO, history: Path) -> Iterator[str]:
         else:
             buffer.insert_text("\n")
 
-    history.parent.mkdir(parents=True, exist_ok=True)
+    private(history)
     session: PromptSession[str] = PromptSession(
         history=FileHistory(str(history)),
         lexer=PygmentsLexer(SqlLexer),
@@ -144,6 +149,13 @@ def typed(prompt: Prompt, terminal: TextIO, history: Path) -> Iterator[str]:
             return
         found, rest = statements.cut(text)
         yield from (*found, *([rest] if rest.strip() else []))
+
+
+def private(file: Path) -> None:
+    """Make a file that nobody else may read: what is typed may hold data."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    file.chmod(0o600)  # it may be older
 
 
 def _completer(prompt: Prompt) -> "Completer":

@@ -16,13 +16,16 @@ from jobs.flow import default_cores
 from joinlib.errors import SpecError
 from joinlib.spec import load
 from joinlib.spec.model import StreamJoin
+from joinlib.spec.nearest import hint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def prompt(file: Path | None, inputs: Sequence[str], times: Sequence[str], commands: Sequence[str]) -> bool:
-    """Run the commands, else what is piped in, else what is typed. Return whether the last statement succeeded.
+    """Run the commands, else what is piped in, else what is typed. Return whether all succeeded.
+
+    A mistake that somebody has typed is no failure of the prompt.
 
     Raises:
         StreamJoinError: There is nothing to query.
@@ -47,6 +50,7 @@ def prompt(file: Path | None, inputs: Sequence[str], times: Sequence[str], comma
                     f"{', '.join(catalog.columns())}\n{HELP}", style="dim", highlight=False, markup=False
                 )
                 prompted.run(typed(prompted, terminal, _state() / "sql-history"))
+                return True
         return not prompted.failed
 
 
@@ -57,6 +61,7 @@ def _cut(text: str) -> list[str]:
 
 
 def _document(file: Path | None, inputs: Sequence[str], times: Sequence[str], folder: Path) -> StreamJoin:
+    _known(times, [text.partition("=")[0] for text in inputs])
     given = dict(tables.given(text, list(times), folder) for text in inputs)
     if file is None:
         if not given:
@@ -67,6 +72,17 @@ def _document(file: Path | None, inputs: Sequence[str], times: Sequence[str], fo
         return document
     both = {**document.spec.inputs, **of_inputs(given).spec.inputs}
     return document.model_copy(update={"spec": document.spec.model_copy(update={"inputs": both})})
+
+
+def _known(times: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse event times of what is no --input."""
+    for time in times:
+        name, dot, column = time.partition(".")
+        if not dot or not column:
+            raise SpecError(f"--time {time}: write NAME.COLUMN, such as orders.ordered_at")
+        if name not in names:
+            near = f"; {hint(name, names, 'there is')}" if names else ""
+            raise SpecError(f"--time {time}: there is no --input {name}{near}")
 
 
 @contextlib.contextmanager

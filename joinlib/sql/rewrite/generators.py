@@ -14,7 +14,7 @@ from joinlib.sql.supported import written
 
 GENERATORS = ("explode", "posexplode", "inline")
 NAMES = frozenset((*GENERATORS, *(f"{name}_outer" for name in GENERATORS)))
-_OTHER = {"unnest": "explode", "flatten": "explode"}  # names of other dialects
+OTHER = {"unnest": "explode", "flatten": "explode"}  # names of other dialects
 _DEFAULT = {"explode": ["col"], "posexplode": ["pos", "col"]}
 
 
@@ -30,7 +30,7 @@ def generators(select: exp.Select, text: WindowText) -> exp.Select:
 
 def _name(node: exp.Expr) -> str:
     name = str(node.name).lower() if isinstance(node, exp.Anonymous) else ""
-    return _OTHER.get(name, name)
+    return OTHER.get(name, name)
 
 
 def _joined(join: exp.Join, text: WindowText) -> None:

@@ -20,7 +20,7 @@ from joinlib.sql.supported import written
 _SPARK = ("window", "session_window")
 _FLINK = ("tumble", "hop", "session")
 _PARTS = ("", "_start", "_end", "_rowtime")
-_NAMES = {*_SPARK, *(name + part for name in _FLINK for part in _PARTS)}
+NAMES = {*_SPARK, *(name + part for name in _FLINK for part in _PARTS)}
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class _CalledWindow:
 
 def window_calls(select: exp.Select, text: WindowText) -> exp.Select:
     """Rewrite the calls of one SELECT, without its subqueries, in place; return it."""
-    calls = [n for n in _own(select) if _name(n) in _NAMES]
+    calls = [n for n in _own(select) if _name(n) in NAMES]
     if not calls:
         return select
     made: dict[str, _CalledWindow] = {}

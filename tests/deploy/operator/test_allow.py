@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from joinop.admission import Rejected, document, validate
 from joinop.allow import Allow
 from joinop.config import Config
 from joinop.decide import ObservedState, decide
@@ -98,5 +99,13 @@ def test_functions_are_those_that_are_listed() -> None:
     (said,) = problems(Allow(), functions=given)
     assert said.startswith("spec.functions.score.python: module scoring is not allowed here (none)")
     assert problems(Allow(functions=("scor*",)), functions=given) == []
-    (said,) = problems(Allow(functions=("*",)), functions={"score": {**given["score"], "path": "/data"}})
-    assert said == "spec.functions.score.path: modules of a job are those of its image; leave path out"
+
+
+@pytest.mark.parametrize("path", ["/", "/data", "data", ""])
+def test_functions_are_those_of_the_image(path: str) -> None:
+    """No folder can be named: below /, the module data.listed would be a file of a volume."""
+    given = {"score": {"python": "data.listed:score", "returns": "DOUBLE", "path": path}}
+    verdict = validate(document(stream_join(functions=given)))
+    assert isinstance(verdict, Rejected)
+    said = "spec.functions.score.path: modules of a job are those of its image; leave path out"
+    assert verdict.problems == (said,)

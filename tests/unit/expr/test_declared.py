@@ -7,12 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from jobs.driver.driver import of_image
 from joinlib.errors import SpecError
 from joinlib.expr import ref
 from joinlib.expr.declared import PythonFunction, declared, declaring, loaded
 from joinlib.expr.functions import function
 from joinlib.expr.nodes import constant
 from joinlib.plan import pipeline_of
+from joinlib.plan.spec import functions
 from joinlib.spec import load, telling_of
 
 MODULE = """
@@ -87,6 +89,47 @@ def test_a_module_that_is_nowhere(tmp_path: Path) -> None:
         loaded(own(tmp_path, "plus"))
 
 
+def test_an_error_while_importing_is_not_a_missing_function(folder: Path) -> None:
+    """Whatever it is; the module is tried again when its file was corrected."""
+    (folder / "scoring.py").write_text("import math\nmath.nothing")
+    with pytest.raises(SpecError, match="module scoring cannot be imported: AttributeError"):
+        loaded(own(folder, "plus"))
+    (folder / "scoring.py").write_text(MODULE)
+    assert callable(loaded(own(folder, "plus")))
+
+
+def test_a_module_can_find_itself(folder: Path) -> None:
+    """Dataclasses look for their module while it is being imported."""
+    head = "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\nclass Rate:\n    x: int\n"
+    (folder / "scoring.py").write_text(head + MODULE)
+    assert computed(folder, "plus", 1) == [2.0, 3.0, None]
+
+
+def test_folders_do_not_share_modules(tmp_path: Path) -> None:
+    """Although their names differ only in what cannot be in the name of a module."""
+    for name, text in (("a.b", MODULE), ("a_b", MODULE.replace("pc.add(x, y)", "pc.subtract(x, y)"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "scoring.py").write_text(text)
+    assert computed(tmp_path / "a.b", "plus", 1) == [2.0, 3.0, None]
+    assert computed(tmp_path / "a_b", "plus", 1) == [0.0, 1.0, None]
+
+
+def test_no_folder_is_not_the_current_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a cluster functions are on Python's path, and nowhere else."""
+    monkeypatch.chdir(folder)
+    with pytest.raises(SpecError, match=r"ModuleNotFoundError.*looked for on Python's path"):
+        loaded(PythonFunction("f", "scoring:plus", pa.float64(), ""))
+
+
+def test_a_driver_knows_no_folder(folder: Path) -> None:
+    """Neither that of its file nor one that the file names."""
+    file = folder / "scored.yaml"
+    for named in ("", ", path: /data"):
+        file.write_text(SPEC.replace("returns: DOUBLE", f"returns: DOUBLE{named}"))
+        (function,) = functions(of_image(load(file)).spec).values()
+        assert function.folder == ""
+
+
 def test_names_hold_while_a_query_is_planned(folder: Path) -> None:
     """In any case, and nowhere else; nothing is loaded."""
     given = own(folder / "nowhere", "plus")
@@ -142,6 +185,51 @@ def test_mistakes_are_told_at_their_line(folder: Path, old: str, new: str, said:
     with pytest.raises(SpecError) as error, telling_of(file):
         pipeline_of(load(file))
     assert str(error.value).removeprefix(str(file)).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "upper",
+        "SUM",
+        "now",
+        "row_number",
+        "lag",
+        "explode",
+        "inline_outer",
+        "unnest",
+        "transform",
+        "reduce",
+        "tumble",
+        "hop_start",
+        "session",
+        "cumulate",
+        "window",
+        "session_window",
+        "grouping_id",
+        "cast",
+        "extract",
+        "any",
+        "table",
+        "in",
+    ],
+)
+def test_names_of_sql_are_refused(folder: Path, name: str) -> None:
+    """Whatever kind of function it is: a call would be SQL's own."""
+    file = folder / "scored.yaml"
+    file.write_text(SPEC.replace("    score:", f'    "{name}":'))
+    with pytest.raises(SpecError, match=f"functions.{name}: SQL has a function of this name"):
+        pipeline_of(load(file))
+
+
+def test_names_that_differ_in_case_are_refused(folder: Path) -> None:
+    """SQL does not tell them apart."""
+    file = folder / "scored.yaml"
+    file.write_text(
+        SPEC.replace("  inputs:", '    Score: {python: "scoring:short", returns: DOUBLE}\n  inputs:')
+    )
+    with pytest.raises(SpecError, match=r":8: spec\.functions\.Score: is the same name as 'score' in SQL"):
+        load(file)
 
 
 def test_kernels_of_arrow_are_not_functions_of_users() -> None:

@@ -15,9 +15,10 @@ from jobs.cli.shell import tables
 from jobs.cli.shell.catalog import Catalog, of_inputs
 from jobs.cli.shell.complete import words
 from jobs.cli.shell.contents import Contents
-from jobs.cli.shell.loop import Prompt, piped, told
+from jobs.cli.shell.loop import Prompt, piped, private, told
 from jobs.cli.shell.order import order_of
 from jobs.cli.shell.query import added
+from jobs.cli.shell.start import prompt
 from jobs.cli.shell.statements import Statement, complete, cut, read
 from joinlib.errors import InputError, SpecError, SqlError
 from joinlib.spec import ddl
@@ -126,6 +127,38 @@ def test_final_rows_are_added() -> None:
     rows = pa.table({"x": [[1], [1]]})
     contents = Contents().after(rows).after(rows)
     assert (contents.count, contents.first(3).num_rows) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        (pa.list_(pa.float64()), [1.0, float("nan"), None], []),
+        (pa.struct([("x", pa.int64()), ("y", pa.list_(pa.string()))]), {"x": 1, "y": ["a"]}, None),
+        (pa.map_(pa.string(), pa.int64()), [("a", 1), ("b", None)], [("a", 1)]),
+    ],
+)
+def test_rows_with_nested_values_are_taken_back(kind: pa.DataType, one: object, other: object) -> None:
+    """As all others are, in the batch in which they came and in a later one."""
+
+    def changes(*rows: tuple[object, str]) -> pa.Table:
+        values, types = zip(*rows, strict=True)
+        return pa.table(
+            {
+                "id": [1] * len(rows),
+                "x": pa.array(values, kind),
+                "_change_type": types,
+                "_batch": [0] * len(rows),
+            }
+        )
+
+    contents = Contents().after(
+        changes((one, "insert"), (one, "insert"), (other, "insert"), (other, "delete"))
+    )
+    assert contents.count == 2
+    contents = contents.after(changes((one, "delete"), (other, "insert")))
+    assert contents.count == 2
+    assert contents.first(9)["x"].to_pylist()[1] == other
+    assert contents.after(changes((one, "delete"), (other, "delete"))).first(9).num_rows == 0
 
 
 @pytest.mark.parametrize(
@@ -243,6 +276,43 @@ def test_a_mistake_is_told_below_its_line_and_the_prompt_goes_on(catalog: Catalo
     assert other == "there is no input or view order; did you mean 'orders'?"
 
 
+def test_any_error_ends_its_statement_alone(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that no check foresaw too; the prompt remembers that one statement failed."""
+    out = io.StringIO()
+    prompt = Prompt(catalog, Console(file=out, width=200), lambda: 1 / 0, Path("log"))  # type: ignore[arg-type,return-value]
+    monkeypatch.setattr(Catalog, "described", lambda *_: {}["gone"])
+    prompt.run(["DESCRIBE orders", "SHOW TABLES"])
+    assert out.getvalue().splitlines()[0] == "KeyError: 'gone'; the traceback is in log"
+    assert "payments" in out.getvalue()
+    assert prompt.failed
+
+
+@pytest.mark.parametrize(
+    ("time", "said"),
+    [
+        ("order.at", "--time order.at: there is no --input order; did you mean 'orders'?"),
+        ("at", "--time at: write NAME.COLUMN, such as orders.ordered_at"),
+        ("orders.", "--time orders.: write NAME.COLUMN"),
+    ],
+)
+def test_an_event_time_of_no_input(time: str, said: str) -> None:
+    """Is refused before anything starts: it would be left out, and nothing would ever be late."""
+    with pytest.raises(SpecError) as error:
+        prompt(None, ["orders=nowhere"], [time], [])
+    assert str(error.value).startswith(said)
+
+
+def test_nobody_else_reads_what_was_typed(tmp_path: Path) -> None:
+    """Nor what was typed before."""
+    file = tmp_path / "state" / "history"
+    private(file)
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.write_text("SELECT 1")
+    file.chmod(0o644)
+    private(file)
+    assert (file.stat().st_mode & 0o777, file.read_text()) == (0o600, "SELECT 1")
+
+
 def test_explain_shows_the_plan(catalog: Catalog) -> None:
     """As `streamjoin plan` does."""
     assert "INNER JOIN of o, p" in said(
@@ -274,3 +344,44 @@ def test_columns_of_files_are_types_of_a_spec() -> None:
     ]
     found = pa.schema([pa.field(f"c{n}", tables._type(kind)) for n, kind in enumerate(kinds)])
     assert ddl.parse(ddl.to_ddl(found)) == found
+
+
+TOUCHING: dict[str, dict[str, object]] = {
+    "gone": {"files": {"path": "/in/gone", "done": "delete"}},
+    "moved": {"files": {"path": "/in/moved", "done": "archive", "archive": "/in/old"}},
+    "topic": {
+        "kafka": {
+            "bootstrapServers": "b:1",
+            "topic": "t",
+            "onBadMessage": "deadLetter",
+            "deadLetters": {"path": "/in/bad"},
+        }
+    },
+    "log": {
+        "postgres": {
+            "host": "h",
+            "database": "d",
+            "user": "u",
+            "table": "t",
+            "changes": {"slot": "s", "publication": "p"},
+        },
+        "upsert": {"key": ["id"]},
+    },
+}
+
+
+def test_a_query_leaves_the_inputs_as_they_are(tmp_path: Path) -> None:
+    """No file is deleted or moved, no bad message is written, and no replication slot is made."""
+    catalog = Catalog(
+        of_inputs({name: {"schema": "id BIGINT", **given} for name, given in TOUCHING.items()}), tmp_path
+    )
+    inputs = catalog.to_run("SELECT id FROM gone").spec.inputs
+    for name in ("gone", "moved"):
+        files = inputs[name].files
+        assert files is not None and (files.done, files.archive) == ("keep", None)
+    kafka = inputs["topic"].kafka
+    assert kafka is not None and (kafka.on_bad_message, kafka.dead_letters) == ("skip", None)
+    with pytest.raises(
+        SpecError, match=r"^inputs\.log\.postgres\.changes: the prompt makes no replication slot"
+    ):
+        catalog.to_run("SELECT g.id FROM gone g JOIN log l ON g.id = l.id")

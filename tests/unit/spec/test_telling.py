@@ -96,3 +96,16 @@ def test_a_view_is_told_at_its_own_line(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r":9:9: spec\.views\.v: no") as error, telling_of(path):
         raise SqlError("no", 2, 3, "v")
     assert str(error.value).startswith(str(path))
+
+
+def test_the_file_is_read_once(tmp_path: Path) -> None:
+    """A run may end days later, when the file is another one or gone."""
+    path = tmp_path / "late.yaml"
+    path.write_text(HEAD + f"  sql: SELECT o.id {JOIN}" + TAIL)
+
+    def late() -> None:
+        path.write_text("another: one")
+        raise SqlError("no", 1, 8)
+
+    with pytest.raises(SpecError, match=r":5:15: spec\.sql: no"), telling_of(path):
+        late()

@@ -7,11 +7,17 @@ import pytest
 
 from joinlib.errors import SpecError, SqlError
 from joinlib.spec.parameters import Parameter
-from joinlib.sql.text import Composed, composed
+from joinlib.sql.pieces import Composed
+from joinlib.sql.text import composed
 
 DAY = Parameter(("2026-01-01",), "DATE")
 CITIES = Parameter(("Oslo", "Rome"), many=True)
-PARAMETERS: Mapping[str, Parameter] = {"day": DAY, "n": Parameter((5,)), "cities": CITIES}
+PARAMETERS: Mapping[str, Parameter] = {
+    "day": DAY,
+    "n": Parameter((5,)),
+    "cities": CITIES,
+    "city": Parameter(("Oslo",)),
+}
 
 
 def place(text: Composed, where: str) -> tuple[str, int, int]:
@@ -106,7 +112,7 @@ def test_a_query_may_name_its_own_tables_as_views_are() -> None:
         ),
         (
             "SELECT * FROM v",
-            "view v, line 2, column 1: there is no parameter x; spec.parameters has: day, n, cities",
+            "view v, line 2, column 1: there is no parameter x; spec.parameters has: day, n, cities, city",
         ),
     ],
 )
@@ -127,3 +133,72 @@ def test_a_view_that_is_no_query() -> None:
     """Is told in its own text, although the query would be in order without it."""
     with pytest.raises(SqlError, match=r"^view v, line 1"):
         composed("SELECT 1 AS x", {"v": "SELECT 1 FROM (SELECT 2"}, {})
+
+
+NAME = "stands for a value, and here a name is needed"
+OWN = "is a value of its own"
+LIST = "is a list; write it as in x IN"
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT 1 FROM a, ${city}", NAME),
+        ("SELECT 1 FROM a ${city}", NAME),
+        ("SELECT 1 FROM a JOIN b USING (${city})", NAME),
+        ("SELECT EXTRACT(${city} FROM x) FROM a", NAME),
+        ("SELECT CAST(x AS DECIMAL(${n}, 2)) FROM a", NAME),
+        ("SELECT INTERVAL 5 ${city} FROM a", NAME),
+        ("SELECT * EXCEPT (${city}) FROM a", NAME),
+        ("WITH ${city} AS (SELECT 1) SELECT 1", NAME),
+        ("SELECT col${n} FROM a", OWN),
+        ("SELECT 1${n} FROM a", OWN),
+        ("SELECT r${city} FROM a", OWN),
+        ("SELECT X${city} FROM a", OWN),
+        ("SELECT `a`${city} FROM a", OWN),
+        ("SELECT ${n}L FROM a", OWN),
+        ("SELECT ${n}.5 FROM a", OWN),
+        ("SELECT ${city}${city} FROM a", OWN),
+        ("SELECT f(${cities}) FROM a", LIST),
+        ("SELECT x IN (f(1, ${cities})) FROM a", LIST),
+        ("SELECT sum ${below} FROM a", "near '${below}'"),
+        ("SELECT 1 ${city} FROM a", 'near "${city}"'),
+        ("SELECT x ${day} FROM a", "near '('"),
+    ],
+)
+def test_a_parameter_is_never_a_piece_of_sql(sql: str, said: str) -> None:
+    """No name, no part of a word, no list of arguments, and no call either, as `sum (-5)` would be."""
+    with pytest.raises(SqlError) as error:
+        composed(sql, {}, {**PARAMETERS, "below": Parameter((-5,))})
+    assert said in error.value.message
+    assert sql[error.value.column - 1 :].startswith("${")
+
+
+@pytest.mark.parametrize(
+    ("sql", "filled"),
+    [
+        ("SELECT x>${n} AND x<-${n}", "SELECT x>5 AND x<-5"),
+        ("SELECT x[${n}], f(${n},${city})", "SELECT x[5], f(5,'Oslo')"),
+        ("SELECT INTERVAL ${n} DAY", "SELECT INTERVAL 5 DAY"),
+        ("SELECT INTERVAL ${text} DAY", "SELECT INTERVAL '5' DAY"),
+        ("SELECT a > INTERVAL ${amount} AND b", "SELECT a > INTERVAL '5 minutes' AND b"),
+        ("SELECT a > b - ${patience} AND c", "SELECT a > b - INTERVAL '90 minutes' AND c"),
+        ("SELECT ${n}::STRING, DATE ${date}", "SELECT 5::STRING, DATE '2026-01-01'"),
+        ("SELECT x NOT IN (1, ${cities}, ${city})", "SELECT x NOT IN (1, 'Oslo', 'Rome', 'Oslo')"),
+        ("SELECT x LIKE ${city} ESCAPE '!', ${yes}", "SELECT x LIKE 'Oslo' ESCAPE '!', TRUE"),
+        ("SELECT x FROM a LIMIT ${n}", "SELECT x FROM a LIMIT 5"),
+        ("SELECT ${quote}, ${end}", r"SELECT 'it\'s -- \\', '\\'"),
+    ],
+)
+def test_a_value_stands_wherever_a_literal_can(sql: str, filled: str) -> None:
+    """Its own quotes and backslashes end nothing."""
+    more = {
+        "text": Parameter(("5",)),
+        "amount": Parameter(("5 minutes",)),
+        "patience": Parameter(("90 minutes",), "INTERVAL"),
+        "date": Parameter(("2026-01-01",)),
+        "yes": Parameter((True,)),
+        "quote": Parameter(("it's -- \\",)),
+        "end": Parameter(("\\",)),
+    }
+    assert composed(sql, {}, {**PARAMETERS, **more}).sql == filled

@@ -1,0 +1,43 @@
+"""A text that is made of others, and where its parts come from."""
+
+import bisect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from joinlib.errors import SqlError
+from joinlib.sql.parse import place_of
+
+
+@dataclass(frozen=True)
+class TextPiece:
+    """A part of a composed text, as far as the next one begins."""
+
+    start: int  # in the composed text
+    view: str  # whose text it is of; "": the query's
+    text: str  # that text
+    offset: int  # in that text
+    fixed: bool = False  # all of it stands for what is at `offset`: a parameter
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A text and where its pieces come from."""
+
+    sql: str
+    pieces: tuple[TextPiece, ...]
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Turn places in the composed text, of mistakes in the block, into those of what was written."""
+        try:
+            yield
+        except SqlError as error:
+            if not error.line:
+                raise
+            rows = self.sql.split("\n")
+            at = sum(len(row) + 1 for row in rows[: error.line - 1]) + error.column - 1
+            piece = self.pieces[max(bisect.bisect_right([p.start for p in self.pieces], at) - 1, 0)]
+            found = piece.offset + (0 if piece.fixed else max(at - piece.start, 0))
+            line, column = place_of(piece.text, min(found, len(piece.text)))
+            raise SqlError(error.message, line, column, piece.view) from error

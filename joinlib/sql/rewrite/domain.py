@@ -29,7 +29,19 @@ def needs_domain(query: exp.Select, own: set[str], pair: Callable[[exp.Expr], ob
             continue
         if trees.subqueries(part) or (strict and pair(part) is None):
             return True
+    if single_row(query):  # what it computes from aggregates is computed in the query around it
+        return any(not _owners(call) <= own for part in _computed(query) for call in trees.aggregates(part))
     return strict and any(not _owners(item) <= own for item in query.expressions)
+
+
+def single_row(query: exp.Expr) -> bool:
+    """Whether a query has one row, of aggregates, or none where HAVING is not TRUE."""
+    return isinstance(query, exp.Select) and trees.is_grouped(query) and not query.args.get("group")
+
+
+def _computed(query: exp.Select) -> list[exp.Expr]:
+    having = query.args.get("having")
+    return [*query.expressions, *([having] if having is not None else [])]
 
 
 def _owners(node: exp.Expr) -> set[str]:
@@ -37,8 +49,8 @@ def _owners(node: exp.Expr) -> set[str]:
     return {trees.owner(c) for c in trees.columns_in(node)} - inner
 
 
-def with_domain(query: exp.Select, around: exp.Select, names: Names) -> exp.Select:
-    """Return the subquery over the values of the query around it, in place.
+def with_domain(query: exp.Select, around: exp.Select, names: Names) -> dict[tuple[str, str], exp.Column]:
+    """Write the subquery over the values of the query around it, in place; return whose values they are.
 
     Raises:
         SqlError: if it reads columns of a query further out.
@@ -72,7 +84,7 @@ def with_domain(query: exp.Select, around: exp.Select, names: Names) -> exp.Sele
     else:
         query.append("joins", join)
     trees.set_where(query, [*trees.where_of(query), *equal])
-    return query
+    return {(alias, item.name): trees.column(*pair) for pair, item in inside.items()}
 
 
 def _strict(query: exp.Select) -> set[tuple[str, str]]:

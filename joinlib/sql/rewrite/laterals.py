@@ -9,30 +9,97 @@ Law: the same rows, as a bag.
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.domain import single_row
 from joinlib.sql.rewrite.names import Names
-from joinlib.sql.rewrite.pull import pulled
+from joinlib.sql.rewrite.pull import Pulled, pulled
 
 
 def joined_laterals(select: exp.Select, names: Names) -> exp.Select:
     """Rewrite lateral subqueries in place; return the query."""
-    for join in select.args.get("joins") or []:
+    joins = select.args.get("joins") or []
+    for number, join in enumerate(joins):
         node = join.this
         if not isinstance(node, exp.Lateral):
             continue
-        outputs = trees.output_names(node.this.this)
-        found = pulled(node.this.this, select, names)
-        one = found.always and found.having is None
-        side = "LEFT" if join.side.upper() == "LEFT" or one else ""
-        on = [*found.on, *trees.ands(join.args.get("on"))]
-        if found.having is not None:
-            on.append(found.having)
-        join.set("this", trees.derived(found.query, found.alias))
-        join.set("side", side)
-        join.set("kind", None)
-        join.set("on", trees.together(on) or trees.true())
-        values = {(node.alias, name): value for name, value in zip(outputs, found.values)}
-        trees.with_columns(select, values)
+        if join.side.upper() in ("RIGHT", "FULL") or join.kind.upper() in ("SEMI", "ANTI"):
+            raise names.error("LATERAL is supported with JOIN and LEFT JOIN", node)
+        later = next((j for j in joins[number + 1 :] if j.side.upper() in ("RIGHT", "FULL")), None)
+        query, alias = node.this.this, node.alias
+        outputs = trees.output_names(query)
+        values = (
+            _one_row(select, join, names, later)
+            if single_row(query)
+            else _rows(select, join, names, later is not None)
+        )
+        trees.with_columns(select, {(alias, name): value for name, value in zip(outputs, values)})
     return select
+
+
+def _rows(select: exp.Select, join: exp.Join, names: Names, later: bool) -> list[exp.Expr]:
+    """Join the rows of a lateral subquery; return its columns.
+
+    `later`: a later join adds rows in which they are NULL.
+    """
+    query = join.this.this.this
+    outputs = trees.output_names(query)
+    extended = later or join.side.upper() == "LEFT"
+    marked = extended and isinstance(query, exp.Select) and any(map(trees.outer_columns, query.expressions))
+    if marked:
+        query.append("expressions", trees.named(trees.number(1), names.hidden(query)))
+    found = pulled(query, select, names)
+    _join(join, found, join.side)
+    join.set("on", trees.together([*found.on, *trees.ands(join.args.get("on"))]) or trees.true())
+    if not marked:
+        return found.values
+    there = exp.Not(this=exp.Is(this=found.values[-1].copy(), expression=exp.Null()))
+    values = found.values[: len(outputs)]
+    return [v if _of(v, found.alias) else _where(there, v) for v in values]
+
+
+def _one_row(select: exp.Select, join: exp.Join, names: Names, later: exp.Join | None) -> list[exp.Expr]:
+    """Join the one row of aggregates, which is there for no rows too; return its columns.
+
+    Whether it is there, by HAVING and ON, is known only from values of the rows that are joined.
+    """
+    node = join.this
+    outputs = trees.output_names(node.this.this)
+    found = pulled(node.this.this, select, names)
+    inner = {(node.alias, name): value for name, value in zip(outputs, found.values)}
+    on = exp.Paren(this=join.args.get("on") or trees.true())
+    trees.with_columns(on, inner)
+    having = found.having.copy() if found.having is not None else None
+    present = trees.together([*trees.ands(having), *trees.ands(on)])
+    if later is not None and (present is not None or found.counts):
+        raise names.error(
+            f"LATERAL of aggregates without GROUP BY before {later.side.upper()} JOIN is not supported; join a"
+            " derived table of both",
+            node,
+        )
+    left = join.side.upper() == "LEFT"
+    if present is not None and left and trees.subqueries(present):
+        raise names.error("a subquery in ON is not supported with outer joins; write it in WHERE", present)
+    _join(join, found, "LEFT")
+    join.set("on", trees.together(found.on) or trees.true())
+    if present is None:
+        return found.values
+    if left:
+        return [_where(present, value) for value in found.values]
+    trees.set_where(select, [*trees.where_of(select), present])
+    return found.values
+
+
+def _join(join: exp.Join, found: Pulled, side: str) -> None:
+    join.set("this", trees.derived(found.query, found.alias))
+    join.set("side", side)
+    join.set("kind", None)
+
+
+def _of(value: exp.Expr, alias: str) -> bool:
+    return isinstance(value, exp.Column) and trees.owner(value) == alias
+
+
+def _where(there: exp.Expr, value: exp.Expr) -> exp.Expr:
+    return exp.Case(ifs=[exp.If(this=there.copy(), true=value)])
 
 
 def views_below(select: exp.Select, names: Names) -> exp.Select:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.common import factored
-from joinlib.sql.rewrite.domain import needs_domain, with_domain
+from joinlib.sql.rewrite.domain import needs_domain, single_row, with_domain
 from joinlib.sql.rewrite.limits import limited
 from joinlib.sql.rewrite.names import Names
 
@@ -32,9 +32,15 @@ class Pulled:
     keys: list[str] = field(default_factory=list)  # columns that `on` equates with a value of the outer row
     one: bool = False  # at most one row belongs to an outer row
     counts: bool = False  # some value is not NULL where no row belongs
-    having: exp.Expr | None = None  # decides, as the values do, whether the one row is there
+    having: exp.Expr | None = None  # like the values, also where no row belongs: whether the one row is there
     equal: bool = True  # `on` are equalities only
-    always: bool = False  # SQL has one row for each outer row, also where no row belongs
+    always: bool = False  # SQL has one row for each outer row, also where no row belongs, if `having` is TRUE
+
+    def there(self, value: exp.Expr, otherwise: exp.Expr | None = None) -> exp.Expr:
+        """A value where the one row is there, and another where it is not."""
+        if self.having is None:
+            return value
+        return exp.Case(ifs=[exp.If(this=self.having.copy(), true=value)], default=otherwise)
 
 
 def pulled(query: trees.Query, around: exp.Select, names: Names, equal: bool = False) -> Pulled:
@@ -46,7 +52,7 @@ def pulled(query: trees.Query, around: exp.Select, names: Names, equal: bool = F
         SqlError: if it reads them where that cannot be done.
     """
     outer = trees.outer_columns(query)
-    if not outer and isinstance(query, exp.Select) and _single(query):
+    if not outer and isinstance(query, exp.Select) and single_row(query):
         return _Pull(query, around, names).done(equal)  # there is no group of no rows
     if not outer:
         alias = names.fresh("s")
@@ -61,10 +67,6 @@ def pulled(query: trees.Query, around: exp.Select, names: Names, equal: bool = F
     return _Pull(query, around, names).done(equal)
 
 
-def _single(query: trees.Query) -> bool:
-    return isinstance(query, exp.Select) and trees.is_grouped(query) and not query.args.get("group")
-
-
 class _Pull:
     def __init__(self, query: exp.Select, around: exp.Select, names: Names) -> None:
         self.query, self.around, self.names = factored(query), around, names
@@ -73,11 +75,12 @@ class _Pull:
         self.exported: dict[str, str] = {}
         self.items: list[exp.Alias] = []
         self.counts = False
+        self.domain: dict[tuple[str, str], exp.Column] = {}
 
     def done(self, equal: bool) -> Pulled:
         self._conditions_to_where()
         if needs_domain(self.query, self.own, self._pair, equal):
-            with_domain(self.query, self.around, self.names)
+            self.domain = with_domain(self.query, self.around, self.names)
             self.own = set(trees.sources(self.query))
         parts = trees.where_of(self.query)
         outside = [p for p in parts if self._outer(p)]
@@ -97,8 +100,9 @@ class _Pull:
         return Pulled(self.query, self.alias, on, values, keys, equal=equal)
 
     def _by_equalities(self, outside: list[exp.Expr], grouped: bool) -> Pulled:
-        self._check_rest(())
         query = self.query
+        one = single_row(query)
+        self._check_rest(("items", "having") if one else ())
         keys: list[exp.Expr] = []
         on: list[exp.Expr] = []
         for part in outside:
@@ -112,10 +116,9 @@ class _Pull:
             inner, outer = pair
             keys.append(inner)
             on.append(type(part)(this=self._export(inner), expression=outer.copy()))
-        one = grouped and not query.args.get("group")
-        if one and query.args.get("limit") is not None:
-            query.set("limit", None)
         values, having = self._grouped_values(one)
+        if one and not keys and not self.items:
+            self._export(trees.call("count", exp.Star()))  # without an aggregate it would have every row
         if grouped:
             group = query.args.get("group")
             more = list(group.expressions) if group else []
@@ -132,29 +135,63 @@ class _Pull:
     def _grouped_values(self, one: bool) -> tuple[list[exp.Expr], exp.Expr | None]:
         if not one:
             return [self._export(item.this, item.alias) for item in self.query.expressions], None
+        windowed = [*(w for i in self.query.expressions for w in trees.windows(i))]
+        windowed += [q] if (q := self.query.args.get("qualify")) is not None else []
+        if windowed:
+            raise self.names.error(
+                "a window function over aggregates without GROUP BY, whose row is the only one, is not"
+                " supported in a subquery",
+                windowed[0],
+            )
         having = self.query.args.get("having")
         self.query.set("having", None)
         values = [self._computed(item.this, item.alias) for item in self.query.expressions]
+        self.counts = not all(_null_of_none(item.this) for item in self.query.expressions)
+        if self._skipped():
+            return values, exp.Boolean(this=False)
         return values, self._computed(having.this, "") if having else None
+
+    def _skipped(self) -> bool:
+        """Whether LIMIT or OFFSET leaves out the one row; take both away."""
+        limit, offset = (_number(self.query.args.get(n), self.names) for n in ("limit", "offset"))
+        for name in ("limit", "offset"):
+            self.query.set(name, None)
+        return limit == 0 or bool(offset)
 
     def _computed(self, value: exp.Expr, name: str) -> exp.Expr:
         """A value computed from aggregates, each of which becomes a column."""
         box = exp.Paren(this=value.copy())
 
         def change(node: exp.Expr) -> exp.Expr | None:
+            if isinstance(node, exp.Column) and node.table:
+                return self._around(node)
+            if isinstance(node, trees.Query):
+                raise self.names.error(
+                    "a subquery beside aggregates without GROUP BY is not supported in a subquery; write it"
+                    " in the query around them",
+                    node,
+                )
             if not trees.is_aggregate(node):
                 return None
             call = node.this if isinstance(node, exp.Filter) else node
             column = self._export(node, name if node is box.this else "")
             if str(call.name).lower() in _COUNTS:
-                self.counts = True
                 return trees.call("coalesce", column, trees.number(0))
             return column
 
         trees.replaced(box.this, change)
-        if not box.this.find(exp.Column):
-            self.counts = True
         return box.this
+
+    def _around(self, column: exp.Column) -> exp.Column:
+        """A column beside aggregates, which is one of the query around them."""
+        if trees.owner(column) not in self.own:
+            return column.copy()
+        found = self.domain.get((trees.owner(column), trees.name_of(column)))
+        if found is None:
+            raise self.names.error(
+                f"{trees.text(column)} is neither within an aggregate nor in GROUP BY", column
+            )
+        return trees.with_columns(column.copy(), {(trees.owner(column), trees.name_of(column)): found})  # type: ignore[return-value]
 
     def _partition(self, keys: list[exp.Expr]) -> None:
         for part in (*self.query.expressions, self.query.args.get("qualify")):
@@ -238,7 +275,8 @@ class _Pull:
 
     def _check_rest(self, allowed: tuple[str, ...]) -> None:
         """Check that outer columns are read nowhere else."""
-        rest = [p for n in ("group", "having", "qualify", "order") if (p := self.query.args.get(n))]
+        clauses = ("group", "having", "qualify", "order")
+        rest = [p for n in clauses if n not in allowed and (p := self.query.args.get(n))]
         if "items" not in allowed:
             rest += self.query.expressions
         rest += trees.source_nodes(self.query)
@@ -260,6 +298,27 @@ def _within(column: exp.Column, part: exp.Expr, own: set[str]) -> bool:
 def _read(node: exp.Expr) -> set[str]:
     inner = {trees.alias_of(s) for q in node.find_all(exp.Select) for s in trees.source_nodes(q)}
     return {trees.owner(c) for c in trees.columns_in(node)} - inner
+
+
+def _null_of_none(value: exp.Expr) -> bool:
+    """Whether a value computed from aggregates is certainly NULL where they have no rows."""
+    if trees.is_aggregate(value):
+        call = value.this if isinstance(value, exp.Filter) else value
+        return str(call.name).lower() not in _COUNTS
+    if isinstance(value, exp.Paren | exp.Neg | exp.Cast):
+        return _null_of_none(value.this)
+    if isinstance(value, exp.Add | exp.Sub | exp.Mul | exp.Div):
+        return _null_of_none(value.this) or _null_of_none(value.expression)
+    return False
+
+
+def _number(node: exp.Expr | None, names: Names) -> int | None:
+    if node is None:
+        return None
+    value = node.args.get("expression") or node.this
+    if isinstance(value, exp.Literal) and not value.is_string and value.name.isdecimal():
+        return int(value.name)
+    raise names.error(f"{node.key.upper()} takes a whole number", node)
 
 
 def _number_one(query: exp.Select) -> bool:

@@ -12,6 +12,7 @@ Law: the same rows, as a bag, in three-valued logic.
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.domain import single_row
 from joinlib.sql.rewrite.names import Names
 from joinlib.sql.rewrite.pull import Pulled, pulled
 from joinlib.sql.subquery import Test, subquery_test
@@ -70,17 +71,17 @@ class _Subqueries:
             reduced = _no_list(query)
             if reduced is None:
                 return [exp.Boolean(this=not test.negated)]
+            if single_row(query):
+                return trees.ands(self._condition(part))
             query = reduced
-        elif _single_row(query):
-            value = exp.Subquery(this=query)
-            equal = exp.EQ(this=test.value.copy(), expression=value)
-            return trees.ands(self._condition(exp.Not(this=equal) if test.negated else equal))
+        elif single_row(query):
+            return [trees.placed(exp.Paren(this=self._single_in(test, inner=True)), test.at)]
         if not _simple(query):
             query = self._simplified(query, test)
         if test.value is None:
             made: exp.Expr = exp.Exists(this=query)
         else:
-            made = exp.In(this=test.value.copy(), query=exp.Subquery(this=query))
+            made = exp.In(this=self._value(test.value), query=exp.Subquery(this=query))
         trees.placed(made, test.at)
         return [exp.Not(this=made) if test.negated else made]
 
@@ -120,9 +121,11 @@ class _Subqueries:
     def _joined(self, node: exp.Expr, positive: bool, inner: bool) -> exp.Expr:
         """Join what a subquery computes; return the value that stands for it."""
         if isinstance(node, exp.Exists):
-            return exp.Paren(this=self._exists(node.this, node))
+            return exp.Paren(this=self._exists(node.this, positive))
         test = subquery_test(node)
         if test is not None and test.value is not None:
+            if single_row(test.query):
+                return exp.Paren(this=self._single_in(test))
             made = self._positive_in(test) if positive and not test.negated else self._in(test)
             return exp.Paren(this=made)
         if isinstance(node.args.get("expression"), exp.Any | exp.All):
@@ -135,9 +138,7 @@ class _Subqueries:
             raise self.names.error("a subquery that is a value has one column", at)
         found = self._one(pulled(_lone(query), self.select, self.names, equal=True))
         self._join(found, inner and not found.counts)
-        value = found.values[0]
-        if found.having is not None:
-            value = exp.Case(ifs=[exp.If(this=found.having, true=value)])
+        value = found.there(found.values[0])
         trees.placed(value, at)
         return value if isinstance(value, exp.Column | exp.Anonymous) else exp.Paren(this=value)
 
@@ -171,14 +172,16 @@ class _Subqueries:
                 next(p for p in found.on if not isinstance(p, exp.EQ)),
             )
 
-    def _exists(self, query: exp.Expr, at: exp.Expr) -> exp.Expr:
+    def _exists(self, query: exp.Expr, positive: bool) -> exp.Expr:
+        """Whether there is a row; `positive`: UNKNOWN is as good as FALSE."""
         reduced = _no_list(query)  # type: ignore[arg-type]
         if reduced is None:
             return trees.true()
         found = pulled(reduced, self.select, self.names, equal=True)
-        if found.having is not None:
+        if found.always:
             self._join(found, False)
-            return found.having
+            having = found.having if found.having is not None else trees.true()
+            return having if positive else trees.call("coalesce", having, exp.Boolean(this=False))
         if not found.on:
             count = self._counted(found, [])
             self._join(count, False)
@@ -215,19 +218,42 @@ class _Subqueries:
         zero = [trees.call("coalesce", trees.column(alias, n), trees.number(0)) for n in names]
         return Pulled(query, alias, on, list(zero), found.keys, one=True, counts=True)
 
+    def _single_in(self, test: Test, inner: bool = False) -> exp.Expr:
+        """IN over the one row of aggregates, or over none: TRUE, FALSE or NULL.
+
+        `inner`: only TRUE matters.
+        """
+        assert test.value is not None
+        found = pulled(test.query, self.select, self.names, equal=True)
+        left = test.value.unnest()
+        lefts = left.expressions if isinstance(left, exp.Tuple) else [test.value]
+        if len(lefts) != len(found.values):
+            raise self.names.error(
+                f"IN compares {len(lefts)} values with {len(found.values)} columns", test.at
+            )
+        pairs = zip([_tight(self._value(v)) for v in lefts], found.values)
+        equal = trees.together(exp.EQ(this=one, expression=_tight(two)) for one, two in pairs)
+        assert equal is not None
+        self._join(found, inner and not found.counts and (found.having is None or not test.negated))
+        made = found.there(equal, exp.Boolean(this=False))
+        return exp.Not(this=exp.Paren(this=made)) if test.negated else made
+
     def _positive_in(self, test: Test) -> exp.Expr:
         """IN where UNKNOWN is as good as FALSE."""
         found = pulled(test.query, self.select, self.names, equal=True)
-        if found.counts or found.one:
-            return self._in(test)
         self._equalities(found)
-        left = test.value.unnest() if test.value is not None else None
-        lefts = left.expressions if isinstance(left, exp.Tuple) else [left]
+        assert test.value is not None
+        left = test.value.unnest()
+        lefts = left.expressions if isinstance(left, exp.Tuple) else [test.value]
+        if len(lefts) != len(found.values):
+            raise self.names.error(
+                f"IN compares {len(lefts)} values with {len(found.values)} columns", test.at
+            )
         on = list(found.on)
         columns = list(found.keys)
         for one, two in zip(lefts, found.values):
-            assert isinstance(two, exp.Column) and one is not None
-            on.append(exp.EQ(this=two.copy(), expression=_tight(one)))
+            assert isinstance(two, exp.Column)
+            on.append(exp.EQ(this=two.copy(), expression=_tight(self._value(one))))
             columns.append(trees.name_of(two))
         return self._mark(found, columns, on)
 
@@ -238,12 +264,11 @@ class _Subqueries:
             raise self.names.error("IN with several values is supported among the ANDs of WHERE", test.at)
         again = test.query.copy()
         self._rename_sources(again)
-        value = _tight(test.value)
+        value = _tight(self._value(test.value))
         one, two = (pulled(q, self.select, self.names, equal=True) for q in (test.query, again))
         self._equalities(one)
         column = one.values[0]
-        if not isinstance(column, exp.Column) or not isinstance(two.values[0], exp.Column):
-            return exp.EQ(this=value, expression=self._scalar(again, test.at, False))
+        assert isinstance(column, exp.Column) and isinstance(two.values[0], exp.Column)
         equal = exp.EQ(this=column.copy(), expression=value.copy())
         hit = self._mark(one, [*one.keys, trees.name_of(column)], [*one.on, equal])
         counts = self._counted(two, [trees.name_of(two.values[0])])
@@ -267,6 +292,8 @@ class _Subqueries:
         every = isinstance(node.expression, exp.All)
         query = node.expression.this.unnest()
         low = isinstance(node, exp.LT | exp.LTE)
+        if single_row(query):
+            return self._single_quantified(node, query)
         if isinstance(node, exp.EQ | exp.NEQ):
             raise self.names.error("= ALL and <> ANY are not supported; write min and max", node)
         extreme = "min" if low == every else "max"
@@ -288,7 +315,7 @@ class _Subqueries:
         rows, known, value = found.values
         zero = trees.number(0)
         none = exp.EQ(this=trees.call("coalesce", rows, zero.copy()), expression=zero)
-        decided = type(node)(this=_tight(node.this), expression=value)
+        decided = type(node)(this=_tight(self._value(node.this)), expression=value)
         sure = decided if not every else exp.Not(this=decided)
         ifs = [
             exp.If(this=none, true=exp.Boolean(this=every)),
@@ -296,6 +323,16 @@ class _Subqueries:
             exp.If(this=exp.LT(this=known, expression=rows.copy()), true=exp.Null()),
         ]
         return exp.Case(ifs=ifs, default=decided.copy())
+
+    def _single_quantified(self, node: exp.Expr, query: exp.Select) -> exp.Expr:
+        """ALL and ANY of one row compare with it; of none ALL is TRUE and ANY is FALSE."""
+        found = pulled(query, self.select, self.names, equal=True)
+        if len(found.values) != 1:
+            raise self.names.error("a subquery that is a value has one column", node)
+        left = _tight(self._value(node.this))
+        self._join(found, False)
+        compared = type(node)(this=left, expression=_tight(found.values[0]))
+        return found.there(compared, exp.Boolean(this=isinstance(node.expression, exp.All)))
 
     def _rename_sources(self, query: exp.Expr) -> None:
         """Give the sources of a copied query aliases of their own."""
@@ -326,10 +363,6 @@ def _tight(value: exp.Expr) -> exp.Expr:
     return value if isinstance(value, exp.Column | exp.Literal | exp.Anonymous) else exp.Paren(this=value)
 
 
-def _single_row(query: exp.Expr) -> bool:
-    return isinstance(query, exp.Select) and trees.is_grouped(query) and not query.args.get("group")
-
-
 def _simple(query: exp.Expr) -> bool:
     """Whether a subquery reads one table and only filters."""
     if not isinstance(query, exp.Select) or query.args.get("joins") or not query.args.get("from_"):
@@ -349,12 +382,12 @@ def _no_list(query: trees.Query) -> trees.Query | None:
     if not isinstance(query, exp.Select):
         return query
     limit = query.args.get("limit")
-    if limit is not None and limit.expression.name != "0":
+    if isinstance(limit, exp.Limit) and limit.expression.name.isdecimal() and int(limit.expression.name):
         query.set("limit", None)
     if query.args.get("limit") or query.args.get("offset") or query.args.get("qualify"):
         return query
     query.set("order", None)
-    if _single_row(query) and not query.args.get("having"):
+    if single_row(query) and not query.args.get("having"):
         return None
     query.set("distinct", None)
     query.set("expressions", [trees.named(trees.number(1), "_v0")])

@@ -385,10 +385,10 @@ class Known:
             if found is not None:
                 return _dotted(trees.column(source.alias, found, at), names[2:])
         seen = [s for s in self.sources.values() if not s.hidden]
-        hits = [(s, c) for s in seen if (c := self._column(s, names[0], at)) is not None]
         merged = self.merged.get(names[0].lower())
-        if merged is not None and all((s.alias, c) in merged.parts for s, c in hits):
+        if merged is not None:
             return _dotted(merged.value.copy(), names[1:])
+        hits = [(s, c) for s in seen if (c := self._column(s, names[0], at)) is not None]
         if len(hits) > 1:
             where = " or ".join(f"{s.alias}.{c}" for s, c in hits)
             raise self.names.error(f"column {names[0]} is ambiguous; write {where}", at)

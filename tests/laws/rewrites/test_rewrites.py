@@ -168,6 +168,7 @@ TEXTS = {
         "SELECT k, sum(a) OVER (PARTITION BY k) AS s FROM t QUALIFY rank() OVER (ORDER BY a) IN (SELECT y FROM u WHERE u.k = t.k) AND count(*) OVER (PARTITION BY b) > 1",
     ),
     "columns of USING": (
+        "SELECT k, z FROM t JOIN u USING (k) JOIN (SELECT a AS k, z FROM v) v ON v.z = u.x",
         "SELECT * FROM t JOIN u USING (k) JOIN (SELECT a AS k, z FROM v) v ON v.z = u.x",
         "SELECT * FROM t FULL JOIN u USING (k) FULL JOIN (SELECT a AS k, z FROM v) v USING (k)",
         "SELECT q.* FROM (SELECT t.k, u.k FROM t JOIN u ON t.a = u.x) q",

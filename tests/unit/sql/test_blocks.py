@@ -27,7 +27,6 @@ VIEWS = {"late": "SELECT k, a FROM t WHERE b > 1", "again": "SELECT late.a FROM 
         ("SELECT 1 AS a", (1, 8), "there is no FROM"),
         ("SELECT DISTINCT a FROM t ORDER BY b LIMIT 1", (1, 35), "takes columns of its select list"),
         ("SELECT sum(a) OVER w AS s FROM t WINDOW v AS (ORDER BY a)", (1, 8), "there is no WINDOW w"),
-        ("SELECT k FROM t JOIN u USING (k) JOIN (SELECT a AS k FROM v) w ON w.k = u.x", (1, 8), "write t.k or u.k or w.k"),
         ("SELECT q.k FROM (SELECT t.k, u.k FROM t JOIN u ON t.a = u.x) q", (1, 8), "column k is ambiguous: q has several"),
         ("SELECT z.k FROM (SELECT q.* FROM (SELECT t.k, u.k FROM t, u) q) z", (1, 8), "z has several"),
         ("SELECT z.k FROM (SELECT t.k, u.k FROM t, u UNION ALL SELECT a, x FROM v) z", (1, 8), "z has several"),

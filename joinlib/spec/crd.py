@@ -20,7 +20,9 @@ from joinlib.spec.status import Status
 
 MAX_LENGTH, MAX_TEXT, MAX_ENTRIES = 1024, 65_536, 16
 TEXTS = {"spec.sql", "spec.views.*", "spec.inputs.*.schema"}
-REFUSED = {"spec.outputs"}  # a rule refuses them whole, so that their fields need no rules, which have a price
+REFUSED = {
+    "spec.outputs"
+}  # a rule refuses them whole, so that their fields need no rules, which have a price
 LIST_KEYS = {"spec.volumes": "mountPath", "status.conditions": "type"}
 COPIED_KEYS = (
     "description", "type", "format", "enum", "default", "minimum", "maximum",

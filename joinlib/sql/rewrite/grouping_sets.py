@@ -90,6 +90,7 @@ class _Expanded:
         self.within = {
             trees.text(k): [m for m, t in zip(self.marks, texts) if trees.text(k) in t] for k in keys
         }
+        self.own = set(trees.sources(select))
         self.taken: set[str] = set()
         self.exported: dict[str, str] = {}
         self.base = exp.Select()
@@ -144,19 +145,33 @@ class _Expanded:
         return exp.In(this=trees.column(alias, name), expressions=[trees.number(m) for m in marks])
 
     def _change(self, node: exp.Expr) -> exp.Expr | None:
+        nested = node.find_ancestor(exp.Select) is not self.select
+        if nested and not self._outer(node):
+            return None
         if isinstance(node, exp.Anonymous) and str(node.name).lower() in ("grouping", "grouping_id"):
             return self._grouping(node)
         words = trees.text(node) if trees.is_value(node) else ""
         if words in self.key_names:
             return trees.column(self.middle, self.key_names[words], node)
+        if nested and trees.is_aggregate(node):
+            raise self.names.error(
+                f"{words} in a subquery of ROLLUP, CUBE or GROUPING SETS: compute it in a query below", node
+            )
         if trees.is_aggregate(node) and not isinstance(node.parent, exp.Window):
             return trees.replaced(node.copy(), self._argument)
         if isinstance(node, exp.Column) and node.table:
             raise self.names.error(f"{words} is neither grouped nor aggregated; add it to GROUP BY", node)
         return None
 
+    def _outer(self, node: exp.Expr) -> bool:
+        """Whether a part of a subquery is a value of the grouped query: it reads only that, and something of it."""
+        found = {trees.owner(c) for c in trees.columns_in(node)}
+        return bool(found) and found <= self.own and node.find(exp.Select) is None
+
     def _argument(self, node: exp.Expr) -> exp.Expr | None:
         if not (isinstance(node, exp.Column) and node.table):
+            return None
+        if node.find_ancestor(exp.Select) is not None and trees.owner(node) not in self.own:
             return None
         words = trees.text(node)
         if words not in self.exported:
@@ -178,8 +193,8 @@ class _Expanded:
                 for m, g in zip(self.marks, self.gids)
             ]
             return exp.Case(ifs=ifs)
-        key = trees.text(node.expressions[0].unnest())
+        key = trees.text(node.expressions[0].unnest()) if len(node.expressions) == 1 else ""
         if key not in self.within:
-            raise self.names.error("grouping takes a key of GROUP BY", node)
+            raise self.names.error("grouping takes one key of GROUP BY", node)
         there = exp.If(this=self._one_of(self.within[key], self.middle, "_gid"), true=trees.number(0))
         return exp.Case(ifs=[there], default=trees.number(1))

@@ -1,5 +1,6 @@
 """Which names can be used at some point of a text, and what they mean."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from joinlib.sql.rewrite import trees
 from joinlib.sql.scope import nearest
 from joinlib.sql.supported import written
 
+_HIDDEN = re.compile(r"\$g\d+")  # the aliases that `generators` gives
+
 if TYPE_CHECKING:
     from joinlib.sql.rewrite.names import Names
 
@@ -19,10 +22,22 @@ class Offered:
     """What can be named of a source."""
 
     columns: tuple[str, ...]
+    called: tuple[str, ...] = ()  # as the text calls them, if two may have one name
+    twice: frozenset[str] = frozenset()  # lower-case names that several values have
 
     @staticmethod
     def of(query: exp.Expr) -> "Offered":
-        return Offered(tuple(trees.output_names(query)))
+        first = query
+        while isinstance(first, exp.SetOperation):
+            first = first.this
+        called = tuple(str(i.meta.get("called", i.alias)) for i in first.expressions)
+        values: dict[str, set[str]] = {}
+        for name, item in zip(called, first.expressions):
+            values.setdefault(name.lower(), set()).add(trees.text(trees.bare(item.this)))
+        same = not isinstance(query, exp.SetOperation)
+        several = [n.lower() for n in called]
+        twice = {n for n, v in values.items() if len(v) > 1 or (not same and several.count(n) > 1)}
+        return Offered(tuple(trees.output_names(query)), called, frozenset(twice))
 
     def find(self, name: str) -> str | None:
         """The column of that name in any case, preferring an exact match."""
@@ -36,6 +51,15 @@ class Offered:
 class Source:
     alias: str  # unique in the whole text
     rows: Offered
+    hidden: bool = False  # made by a rewrite: only its full name reads it
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A column of USING."""
+
+    value: exp.Expr
+    parts: frozenset[tuple[str, str]]  # alias and name of the columns that it stands for
 
 
 @dataclass
@@ -47,7 +71,7 @@ class Known:
     ctes: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)  # by the name in the text, in lower case
     hidden: dict[str, str] = field(default_factory=dict)  # name -> why it cannot be named any more
-    merged: dict[str, exp.Expr] = field(default_factory=dict)  # columns of USING, by lower-case name
+    merged: dict[str, Merged] = field(default_factory=dict)  # columns of USING, by lower-case name
 
     # FROM
 
@@ -169,12 +193,18 @@ class Known:
         if columns:
             if len(columns) != len(rows.columns):
                 raise self.names.error(f"{name}: {len(columns)} names for {len(rows.columns)} columns", at)
+            self._differ(columns, at)
             rows = Offered(tuple(columns))
         wanted = name.removeprefix("$")
         alias = self.names.fresh(wanted)
         self.names.titles[alias] = name
-        self.sources[name.lower()] = Source(alias, rows)
+        self.sources[name.lower()] = Source(alias, rows, _HIDDEN.fullmatch(name) is not None)
         return alias
+
+    def _differ(self, columns: list[str], at: exp.Expr) -> None:
+        twice = [c for c in columns if [d.lower() for d in columns].count(c.lower()) > 1]
+        if twice:
+            raise self.names.error(f"two columns are called {twice[0]}; give one another name", at)
 
     def lateral_view(self, node: exp.Lateral) -> None:
         """Resolve LATERAL VIEW, whose argument may read everything before it."""
@@ -188,6 +218,7 @@ class Known:
         if not given and function.startswith("inline"):
             raise self.names.error("write the names of the columns: LATERAL VIEW inline(...) t AS a, b", node)
         columns = given or default
+        self._differ(columns, node)
         name = self.add(alias.name or "v" if alias else "v", Offered(tuple(columns)), node)
         node.set(
             "alias",
@@ -238,10 +269,10 @@ class Known:
         join.set("using", None)
         equal: list[exp.Expr] = []
         for at in using:
-            one = left.find([at.name], at)
+            one = left._own([at.name], at)
             if one is None:
                 raise left.unknown([at.name], at)
-            two = right.rows.find(at.name)
+            two = self._column(right, at.name, at)
             if two is None:
                 raise self.names.error(
                     f"{right.alias} has no column {at.name}{nearest(at.name, right.rows.columns)}", at
@@ -251,9 +282,14 @@ class Known:
             if join.kind.upper() not in ("SEMI", "ANTI"):
                 side = join.side.upper()
                 both = trees.call("coalesce", one.copy(), other.copy())
-                self.merged[at.name.lower()] = (
-                    both if side == "FULL" else other.copy() if side == "RIGHT" else one.copy()
+                value = both if side == "FULL" else other.copy() if side == "RIGHT" else one.copy()
+                before = left.merged.get(at.name.lower())
+                parts = (
+                    before.parts
+                    if before
+                    else {(trees.owner(c), trees.name_of(c)) for c in trees.columns_in(one)}
                 )
+                self.merged[at.name.lower()] = Merged(value, frozenset({*parts, (right.alias, two)}))
         return equal
 
     # columns
@@ -296,12 +332,15 @@ class Known:
         names = [p.name for p in parts]
         output = outputs.get(names[0].lower()) if len(names) == 1 else None
         if first and output is not None:
-            return _copied(output, column)
-        found = self.find(names, column)
+            return self._output(output, column)
+        found = self._own(names, column)
         if found is not None:
             return trees.placed(found, column)
         if output is not None:
-            return _copied(output, column)
+            return self._output(output, column)
+        found = self.outer.find(names, column) if self.outer else None
+        if found is not None:
+            return trees.placed(found, column)
         if len(names) == 1 and self._is_word(column, names[0].lower()):
             return column.copy()
         raise self.unknown(names, column)
@@ -312,22 +351,45 @@ class Known:
         called = isinstance(column.parent, exp.Anonymous) and column.parent.expressions[0] is column
         return name in NO_PARENTHESES or (called and name.rstrip("s") in UNITS)
 
+    def _output(self, output: exp.Expr, at: exp.Column) -> exp.Expr:
+        if output.meta.get("twice"):
+            raise self.names.error(
+                f"column {at.name} is ambiguous: the query returns several of that name", at
+            )
+        return _copied(output, at)
+
+    def _column(self, source: Source, name: str, at: exp.Expr) -> str | None:
+        """The column of a source; refused if the source has several of that name."""
+        found = source.rows.find(name)
+        if found is not None and name.lower() in source.rows.twice:
+            raise self.names.error(
+                f"column {name} is ambiguous: {source.alias} has several; give them names by AS", at
+            )
+        return found
+
     def find(self, names: list[str], at: exp.Expr) -> exp.Expr | None:
         """What a dotted name means; None if it is unknown."""
+        found = self._own(names, at)
+        return found if found is not None or not self.outer else self.outer.find(names, at)
+
+    def _own(self, names: list[str], at: exp.Expr) -> exp.Expr | None:
+        """What a dotted name means by the sources of this query."""
         source = self.sources.get(names[0].lower())
         if source is not None and len(names) > 1:
-            found = source.rows.find(names[1])
+            found = self._column(source, names[1], at)
             if found is not None:
                 return _dotted(trees.column(source.alias, found, at), names[2:])
-        if names[0].lower() in self.merged:
-            return _dotted(self.merged[names[0].lower()].copy(), names[1:])
-        hits = [(s, c) for s in self.sources.values() if (c := s.rows.find(names[0])) is not None]
+        seen = [s for s in self.sources.values() if not s.hidden]
+        merged = self.merged.get(names[0].lower())
+        if merged is not None:
+            return _dotted(merged.value.copy(), names[1:])
+        hits = [(s, c) for s in seen if (c := self._column(s, names[0], at)) is not None]
         if len(hits) > 1:
             where = " or ".join(f"{s.alias}.{c}" for s, c in hits)
             raise self.names.error(f"column {names[0]} is ambiguous; write {where}", at)
         if hits:
             return _dotted(trees.column(hits[0][0].alias, hits[0][1], at), names[1:])
-        return self.outer.find(names, at) if self.outer else None
+        return None
 
     def unknown(self, names: list[str], at: exp.Expr) -> Exception:
         first, name = names[0], names[-1]
@@ -340,7 +402,7 @@ class Known:
             return self.names.error(
                 f"{first} is not an input of this query{nearest(first, self._all_sources())}", at
             )
-        known = [c for s in self.sources.values() for c in s.rows.columns]
+        known = [c for s in self.sources.values() if not s.hidden for c in s.rows.columns]
         return self.names.error(f"column {name} is in no input{nearest(name, known)}", at)
 
     def _all_sources(self) -> list[str]:
@@ -351,8 +413,12 @@ class Known:
     def star(self, item: exp.Expr) -> list[tuple[str, exp.Expr]] | None:
         """The columns that * or input.* stands for; None for any other item."""
         if isinstance(item, exp.Star):
-            merged = [(self._spelled(n), v.copy()) for n, v in self.merged.items()]
-            plain = [c for s in self.sources.values() for c in _all(s) if c[0].lower() not in self.merged]
+            merged = [(self._spelled(n), m.value.copy()) for n, m in self.merged.items()]
+            stood = {part for m in self.merged.values() for part in m.parts}
+            seen = [s for s in self.sources.values() if not s.hidden]
+            plain = [
+                item for s in seen for item, c in zip(_all(s), s.rows.columns) if (s.alias, c) not in stood
+            ]
             return self._but(item, merged + plain, self)
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
             source = self.sources.get(item.table.lower())
@@ -397,7 +463,8 @@ def _copied(output: exp.Expr, at: exp.Expr) -> exp.Expr:
 
 
 def _all(source: Source) -> list[tuple[str, exp.Expr]]:
-    return [(c, trees.column(source.alias, c)) for c in source.rows.columns]
+    called = source.rows.called or source.rows.columns
+    return [(n, trees.column(source.alias, c)) for n, c in zip(called, source.rows.columns)]
 
 
 def _dotted(value: exp.Expr, fields: list[str]) -> exp.Expr:

@@ -33,8 +33,26 @@ def limited(select: exp.Select, names: Names) -> exp.Select:
     if select.args.get("distinct") or select.args.get("qualify"):
         select, keys = _around(select, keys, names)
     keys = keys or [exp.Ordered(this=item.this.copy(), nulls_first=True) for item in select.expressions]
+    if not any(key.find(exp.Column, exp.Select, exp.Anonymous) for key in keys):
+        keys = [exp.Ordered(this=_something(select, names), nulls_first=True)]  # all rows are the same
     _keep(select, keys, low, high)
     return select
+
+
+def _something(select: exp.Select, names: Names) -> exp.Expr:
+    """A value that rows can be counted by where the query returns constants alone."""
+    if trees.is_grouped(select):
+        return trees.call("count", exp.Star())
+    source = select.args["from_"].this
+    if isinstance(source, exp.Subquery):
+        columns = trees.output_names(source.this)
+    elif source.name in names.definitions:
+        columns = list(names.definitions[source.name].rows.columns)
+    else:
+        columns = list(names.tables.get(source.name, ()))
+    if not columns:
+        raise names.error("LIMIT over constants alone: write ORDER BY a column", select)
+    return trees.column(trees.alias_of(source), columns[0])
 
 
 def _one_row(select: exp.Select) -> bool:

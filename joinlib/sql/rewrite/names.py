@@ -16,8 +16,9 @@ from sqlglot import exp
 from joinlib.errors import SqlError
 from joinlib.sql.parse import place
 from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.constant_keys import is_constant, without_constants
 from joinlib.sql.rewrite.known import Known, Offered
-from joinlib.sql.scope import nearest
+from joinlib.sql.rewrite.named_windows import name_windows, no_nested
 from joinlib.sql.supported import written
 
 NO_PARENTHESES = frozenset(
@@ -126,6 +127,8 @@ class Names:
             )
         known = Known(self, outer, ctes={})
         for cte in with_.expressions:
+            if cte.alias.lower() in known.ctes:
+                raise self.error(f"WITH names {cte.alias} twice; give one another name", cte)
             query = self.query(cte.this, known)
             if columns := cte.args["alias"].columns:
                 self.rename(query, [c.name for c in columns], cte)
@@ -175,8 +178,9 @@ class Names:
         if len(columns) != len(query.expressions):
             have = len(query.expressions)
             raise self.error(f"{len(columns)} names for {have} columns", at)
-        for item, name in zip(query.expressions, unique(columns)):
-            item.set("alias", trees.identifier(name))
+        for item, name, new in zip(query.expressions, columns, unique(columns)):
+            item.set("alias", trees.identifier(new))
+            item.meta["called"] = name
 
     def _select(self, select: exp.Select, outer: Known | None) -> exp.Select:
         if select.args.get("from_") is None and select.args.get("joins"):
@@ -185,16 +189,17 @@ class Names:
         known.read_from(select)
         for lateral in select.args.get("laterals") or []:
             known.lateral_view(lateral)
-        _name_windows(select, self)
+        name_windows(select, self)
         if where := select.args.get("where"):
             known.resolve(where)
         self._outputs(select, known)
-        outputs = {trees.item_name(i).lower(): i.this for i in select.expressions}
+        outputs = _by_name(select)
         self._group(select, known, outputs)
         for clause in ("having", "qualify", "order"):
             if part := select.args.get(clause):
                 self._positions(part, select)
                 known.resolve(part, outputs, first=clause != "qualify")
+        no_nested(select, self)
         from joinlib.sql.rewrite.timed import timed
 
         return timed(select, self)
@@ -217,8 +222,9 @@ class Names:
                 earlier.setdefault(name.lower(), box.this)
         names = unique([name for name, _ in items])
         made = [trees.named(value, name) for name, (_, value) in zip(names, items)]
-        for item, (_, value) in zip(made, items):
+        for item, (name, value) in zip(made, items):
             trees.placed(item, value)
+            item.meta["called"] = name
         select.set("expressions", made)
 
     def _group(self, select: exp.Select, known: Known, outputs: Mapping[str, exp.Expr]) -> None:
@@ -227,10 +233,17 @@ class Names:
             return
         if group.args.get("all"):
             values = [i.this for i in select.expressions if not trees.aggregates(i)]
+            if len(values) < len(select.expressions) and all(map(is_constant, values)):
+                values = []  # no keys: one group, also of no rows
+            elif all(map(is_constant, values)):
+                raise self.error(
+                    "GROUP BY ALL has constants alone: write SELECT DISTINCT, or no GROUP BY", select
+                )
             select.set("group", exp.Group(expressions=[v.copy() for v in values]) if values else None)
-            return
-        self._positions(group, select)
-        known.resolve(group, outputs)
+        else:
+            self._positions(group, select)
+            known.resolve(group, outputs)
+        without_constants(select, self)
 
     def _positions(self, clause: exp.Expr, select: exp.Select) -> None:
         """Replace numbers in GROUP BY and ORDER BY by the columns they count."""
@@ -286,20 +299,17 @@ def values(node: exp.Values) -> exp.Expr:
     return made
 
 
-def _name_windows(select: exp.Select, names: Names) -> None:
-    """Write the windows of a WINDOW clause where they are used."""
-    found = {w.name.lower(): w for w in select.args.get("windows") or []}
-    select.set("windows", None)
-    for window in list(select.find_all(exp.Window)):
-        name = window.args.get("alias")
-        if name is None:
-            continue
-        if name.name.lower() not in found:
-            raise names.error(f"there is no WINDOW {name.name}{nearest(name.name, found)}", window)
-        window.set("alias", None)
-        for part in ("partition_by", "order", "spec"):
-            if window.args.get(part):
-                continue
-            given = found[name.name.lower()].args.get(part)
-            copied = [g.copy() for g in given] if isinstance(given, list) else given.copy() if given else None
-            window.set(part, copied)
+def _by_name(select: exp.Select) -> dict[str, exp.Expr]:
+    """The values of output columns by what the text calls them.
+
+    A name that two values have stands for nothing: whoever names it would get one of them by chance.
+    """
+    found = {trees.item_name(i).lower(): i.this for i in select.expressions}
+    for name in Offered.of(select).twice:
+        found[name] = exp.Tuple(expressions=[i.this.copy() for i in select.expressions if _called(i) == name])
+        found[name].meta["twice"] = True
+    return found
+
+
+def _called(item: exp.Expr) -> str:
+    return str(item.meta.get("called", "")).lower()

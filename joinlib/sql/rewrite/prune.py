@@ -45,8 +45,22 @@ def _kept(block: Block, read: set[str]) -> Block:
         wanted |= {c.name for c in qualify.find_all(exp.Column)}
     first = trees.output_names(query)
     places = [at for at, name in enumerate(first) if name in wanted] or [0]
+    if block.kind == "select" and not _stays_grouped(query, places):
+        places = sorted({*places, next(i for i, e in enumerate(query.expressions) if trees.aggregates(e))})
     for side in sides:
         side.set("expressions", [side.expressions[at] for at in places])
     if block.kind == "over" and not query.args.get("qualify") and not list(query.find_all(exp.Window)):
         return replace(block, kind="map")
     return block
+
+
+def _stays_grouped(query: trees.Query, places: list[int]) -> bool:
+    """Whether a query that groups still does if only these columns are left: without an aggregate, none says so."""
+    if (
+        not isinstance(query, exp.Select)
+        or not trees.is_grouped(query)
+        or query.args.get("group")
+        or query.args.get("having")
+    ):
+        return True
+    return any(trees.aggregates(query.expressions[at]) for at in places)

@@ -9,6 +9,9 @@ which it does not.
 
 from sqlglot import exp
 
+from joinlib.errors import SpecError
+from joinlib.expr.time import Interval
+from joinlib.sql.literals import interval_of
 from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.below import columns, items, read_of, values
 from joinlib.sql.rewrite.names import Names
@@ -137,10 +140,27 @@ def _end(part: exp.Expr, names: Names) -> tuple[str, exp.Expr]:
 _FORMS = "now() is compared with a time, as in at > now() - INTERVAL 1 DAY, by <, <=, > or >=, among the ANDs of WHERE"
 
 
+def _has_months(node: exp.Expr) -> bool:
+    """Whether a value has a constant of months or years: adding it is not undone by taking it away."""
+    for interval in node.find_all(exp.Interval):
+        try:
+            found = interval_of(interval).node
+        except SpecError:
+            continue  # what compiles it says more
+        if isinstance(found, Interval) and found.months:
+            return True
+    return False
+
+
 def _moved(left: exp.Expr, right: exp.Expr, part: exp.Expr, names: Names) -> tuple[exp.Expr, exp.Expr]:
     """Bring what is added to now(), or taken from it, to the other side."""
     if isinstance(left, exp.Add | exp.Sub):
         one, two = left.this.unnest(), left.expression.unnest()
+        if any(map(_has_months, (one, two, *([right] if isinstance(right, exp.Interval) else [])))):
+            raise names.error(
+                f"{written(part)}: now() is moved by an INTERVAL of days or less, as months differ in length",
+                part,
+            )
         back = exp.Sub if isinstance(left, exp.Add) else exp.Add
         if any(map(is_now, one.walk())):
             first, second = (right, two) if isinstance(two, exp.Interval) or back is exp.Sub else (two, right)

@@ -54,12 +54,20 @@ class _Windows:
         def change(node: exp.Expr) -> exp.Expr | None:
             if isinstance(node, exp.Window):
                 return self._function(node, wanted)
+            if isinstance(node, exp.Any | exp.All) or node.arg_key == "query":
+                return self._compared(node)
             if _varies(node) and not trees.windows(node):
                 return self.below.read(node)
             return None
 
         trees.replaced(box.this, change)
         return box.this
+
+    def _compared(self, rows: exp.Expr) -> exp.Expr:
+        """The rows that a window function is compared with, as in IN: what they read of this query is below."""
+        read = {(trees.owner(c), trees.name_of(c)): c for c in trees.outer_columns(rows)}
+        values = {key: self.below.read(trees.column(*key, like=column)) for key, column in read.items()}
+        return trees.with_columns(rows.copy(), values)
 
     def _function(self, node: exp.Window, wanted: str) -> exp.Expr:
         made = _over_columns(node, self.below)
@@ -89,7 +97,11 @@ class _Windows:
         asked = {p.this for part in qualify for p in part.find_all(exp.Placeholder)}
         order = sorted(groups.values(), key=lambda g: bool(asked & set(g)))
         last = set(order[-1])
-        mine = [p for p in qualify if {x.this for x in p.find_all(exp.Placeholder)} <= last]
+        mine = [
+            p
+            for p in qualify
+            if {x.this for x in p.find_all(exp.Placeholder)} <= last and not trees.subqueries(p)
+        ]
         rest = [p for p in qualify if not any(p is m for m in mine)]
         source, alias = base, self.below.alias
         for at, group in enumerate(order):
@@ -110,7 +122,7 @@ class _Windows:
         over = exp.Select(expressions=[trees.named(trees.column(alias, c), c) for c in wanted])
         for words in group:
             over.append(
-                "expressions", trees.named(_at(self.functions[words].copy(), alias), self.given[words])
+                "expressions", trees.named(self._at(self.functions[words].copy(), alias), self.given[words])
             )
         over.meta["over"] = True
         condition = trees.together(self._filled(part, alias, own=group) for part in qualify)
@@ -120,7 +132,7 @@ class _Windows:
 
     def _filled(self, node: exp.Expr, alias: str, own: list[str]) -> exp.Expr:
         """Read columns of `alias`, or of the query itself for its own functions, instead of placeholders."""
-        box = exp.Paren(this=_at(node.copy(), alias))
+        box = exp.Paren(this=self._at(node.copy(), alias))
         for mark in list(box.find_all(exp.Placeholder)):
             name = self.given[mark.this]
             if mark.this in own:
@@ -128,6 +140,14 @@ class _Windows:
             else:
                 mark.replace(trees.column(alias, name))
         return box.this
+
+    def _at(self, node: exp.Expr, alias: str) -> exp.Expr:
+        """Let columns of `below` be read from another query that passes them on."""
+        for column in trees.columns_in(node):
+            if trees.owner(column) == self.below.alias:
+                first = ("table", "db", "catalog")[len(column.parts) - 2]
+                column.set(first, trees.identifier(alias))
+        return node
 
     def _top(
         self, source: exp.Select, alias: str, items: list[exp.Alias], rest: list[exp.Expr]
@@ -148,12 +168,6 @@ class _Windows:
 def _varies(node: exp.Expr) -> bool:
     """Whether a value has to be computed below: it has columns, or is not a constant."""
     return node.find(exp.Column, exp.Select, exp.Anonymous) is not None
-
-
-def _at(node: exp.Expr, alias: str) -> exp.Expr:
-    for column in node.find_all(exp.Column):
-        column.set("table", trees.identifier(alias))
-    return node
 
 
 # functions whose second argument is a number, and aggregates, whose first argument is a column here

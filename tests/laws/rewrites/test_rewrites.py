@@ -147,6 +147,57 @@ TEXTS = {
         "SELECT avg(n) * 2 AS m FROM (SELECT count(DISTINCT a) n, sum(b) s FROM t GROUP BY k)",
         "WITH c AS (SELECT a FROM t) SELECT a FROM c WHERE a IN (SELECT a FROM c WHERE a > 1)",
     ),
+    "prune": (
+        "SELECT q.c FROM (SELECT 1 AS c, count(*) AS n FROM t) q",
+        "SELECT u.x FROM u CROSS JOIN (SELECT 1 AS c, count(*) AS n FROM t) q",
+        "SELECT u.x, q.c FROM u LEFT JOIN (SELECT 1 AS c, max(a) AS n FROM t) q ON TRUE",
+        "SELECT count(*) AS n FROM (SELECT 1 AS c, max(a) AS m FROM t UNION ALL SELECT 2, 3 FROM u) q",
+        "SELECT q.c FROM (SELECT 1 AS c, k, count(*) AS n FROM t GROUP BY k) q",
+    ),
+    "windows with names": (
+        "SELECT k, rank() OVER w2 AS r FROM t WINDOW w AS (PARTITION BY k), w2 AS (w ORDER BY a)",
+        "SELECT k, count(*) OVER (w2 ROWS 1 PRECEDING) * 0 AS r FROM t WINDOW w AS (PARTITION BY k), w2 AS (w ORDER BY a)",
+        "SELECT a FROM t WHERE a IN (SELECT q.r FROM (SELECT rank() OVER w AS r FROM u WINDOW w AS (ORDER BY y)) q)",
+        "SELECT a, rank() OVER w AS s FROM t WHERE a IN (SELECT q.r FROM (SELECT rank() OVER w AS r FROM u WINDOW w AS (ORDER BY y)) q) WINDOW w AS (ORDER BY a, k)",
+    ),
+    "windows and subqueries": (
+        "SELECT k, a, rank() OVER (ORDER BY a) IN (SELECT y FROM u) AS f FROM t",
+        "SELECT k, rank() OVER (ORDER BY a) NOT IN (SELECT y FROM u WHERE u.k = t.k) AS f FROM t",
+        "SELECT k, rank() OVER (ORDER BY a) > ALL (SELECT y FROM u) AS f, count(*) OVER (PARTITION BY k) AS n FROM t",
+        "SELECT k, a FROM t QUALIFY row_number() OVER (ORDER BY a, k, b) IN (SELECT y FROM u)",
+        "SELECT k, sum(a) OVER (PARTITION BY k) AS s FROM t QUALIFY rank() OVER (ORDER BY a) IN (SELECT y FROM u WHERE u.k = t.k) AND count(*) OVER (PARTITION BY b) > 1",
+    ),
+    "columns of USING": (
+        "SELECT k, z FROM t JOIN u USING (k) JOIN (SELECT a AS k, z FROM v) v ON v.z = u.x",
+        "SELECT * FROM t JOIN u USING (k) JOIN (SELECT a AS k, z FROM v) v ON v.z = u.x",
+        "SELECT * FROM t FULL JOIN u USING (k) FULL JOIN (SELECT a AS k, z FROM v) v USING (k)",
+        "SELECT q.* FROM (SELECT t.k, u.k FROM t JOIN u ON t.a = u.x) q",
+        "SELECT q.m FROM (SELECT t.k, u.k FROM t JOIN u ON t.a = u.x) q(n, m)",
+        "SELECT q.k FROM (SELECT k, k FROM t) q",
+    ),
+    "constant keys": (
+        "SELECT 2 AS c, count(*) AS n FROM t GROUP BY c",
+        "SELECT 2 AS c, k, count(*) AS n FROM t GROUP BY c, k",
+        "SELECT 2 AS c, k, count(*) AS n FROM t GROUP BY ALL",
+        "SELECT 3 AS c, count(*) AS n FROM t GROUP BY ALL",
+        "SELECT 5 AS c FROM t GROUP BY 1",
+        "SELECT 1 AS c, sum(a) AS s FROM t GROUP BY c HAVING sum(a) > 3 OR sum(a) IS NULL",
+        "SELECT 1 AS c, k, sum(a) AS s FROM t GROUP BY c, GROUPING SETS ((k), (k, b))",
+        "SELECT u.x, q.c FROM u LEFT JOIN (SELECT 1 AS c FROM t GROUP BY c) q ON TRUE",
+    ),
+    "limits of constants": (
+        "SELECT 1 AS a FROM t LIMIT 2",
+        "SELECT 1 AS a FROM t ORDER BY 1 LIMIT 2",
+        "SELECT count(*) AS n FROM (SELECT 1 AS a FROM t LIMIT 2) q",
+        "SELECT 1 AS a FROM t GROUP BY k LIMIT 2",
+        "SELECT 1 AS a FROM (SELECT k FROM t UNION ALL SELECT k FROM u) q LIMIT 2 OFFSET 1",
+        "WITH q AS (SELECT k FROM t) SELECT 1 AS a FROM q LIMIT 2",
+    ),
+    "names within subqueries": (
+        "SELECT t.k FROM t WHERE EXISTS (SELECT v.a + 1 AS k FROM v GROUP BY k HAVING count(*) > 1)",
+        "SELECT k, count(*) AS n FROM t GROUP BY CUBE (k, a) HAVING count(*) IN (SELECT y FROM u WHERE u.k = t.k)",
+        "SELECT k, count(*) AS n FROM t GROUP BY GROUPING SETS ((k, a), (k)) HAVING count(*) > (SELECT max(y) FROM u)",
+    ),
 }  # fmt: skip
 
 

@@ -27,9 +27,22 @@ VIEWS = {"late": "SELECT k, a FROM t WHERE b > 1", "again": "SELECT late.a FROM 
         ("SELECT 1 AS a", (1, 8), "there is no FROM"),
         ("SELECT DISTINCT a FROM t ORDER BY b LIMIT 1", (1, 35), "takes columns of its select list"),
         ("SELECT sum(a) OVER w AS s FROM t WINDOW v AS (ORDER BY a)", (1, 8), "there is no WINDOW w"),
+        ("SELECT q.k FROM (SELECT t.k, u.k FROM t JOIN u ON t.a = u.x) q", (1, 8), "column k is ambiguous: q has several"),
+        ("SELECT z.k FROM (SELECT q.* FROM (SELECT t.k, u.k FROM t, u) q) z", (1, 8), "z has several"),
+        ("SELECT z.k FROM (SELECT t.k, u.k FROM t, u UNION ALL SELECT a, x FROM v) z", (1, 8), "z has several"),
+        ("SELECT t.k, u.k FROM t JOIN u ON t.a = u.x ORDER BY k LIMIT 2", (1, 53), "several of that name"),
+        ("WITH q AS (SELECT a FROM t), q AS (SELECT x FROM u) SELECT * FROM q", (1, 30), "WITH names q twice"),
+        ("SELECT q.m FROM t AS q(m, m, n)", (1, 17), "two columns are called m"),
+        ("SELECT k, grouping() AS g FROM t GROUP BY ROLLUP (k)", (1, 11), "grouping takes one key"),
+        ("SELECT 1 AS c, sum(a) AS s FROM t GROUP BY ROLLUP (c)", (1, 8), "a constant is no key of ROLLUP"),
+        ("SELECT k, (SELECT count(*) FROM u WHERE u.y = max(t.a)) AS n FROM t GROUP BY ROLLUP (k)", (1, 47), "in a query below"),
+        ("SELECT 5 AS c FROM t GROUP BY ALL", (1, 8), "write SELECT DISTINCT"),
+        ("SELECT sum(rank() OVER (ORDER BY a)) FROM t", (1, 8), "an aggregate of a window function"),
+        ("SELECT rank() OVER v AS r FROM t WINDOW w AS (v PARTITION BY k), v AS (w ORDER BY a)", (1, 41), "v by w by v"),
+        ("SELECT rank() OVER (ORDER BY a) AS f FROM t WHERE a IN (SELECT rank() OVER w FROM u) WINDOW w AS (ORDER BY a)", (1, 64), "there is no WINDOW w"),
         ("WITH RECURSIVE c AS (SELECT a FROM t) SELECT a FROM c", (1, 16), "WITH RECURSIVE is not supported"),
     ],
-)
+)  # fmt: skip
 def test_mistakes(sql: str, where: tuple[int, int], words: str) -> None:
     with pytest.raises(SqlError) as caught:
         blocks(sql, TABLES)
@@ -74,3 +87,33 @@ def test_names_of_output_columns_are_unique() -> None:
     (block,) = blocks("SELECT *, count(*) OVER () FROM t JOIN u ON t.k = u.k", TABLES)[-1:]
     names = [item.alias for item in block.query.expressions]
     assert names == ["k", "a", "b", "k_2", "x", "y", "count(*) OVER ()"]
+
+
+def test_what_a_generator_makes_is_returned_once() -> None:
+    """The source that holds it is the rewrite's own: neither * nor a plain name sees it."""
+    tables = {"t": Table("t", pa.schema([("id", pa.int64()), ("tags", pa.list_(pa.int64()))]), None)}
+    texts = {
+        "SELECT *, explode(tags) AS tag FROM t": ["id", "tags", "tag"],
+        "SELECT explode(tags) AS tags, size(tags) AS n FROM t": ["tags", "n"],
+        "SELECT *, posexplode(tags) FROM t": ["id", "tags", "pos", "col"],
+    }
+    for sql, columns in texts.items():
+        assert [item.alias for item in blocks(sql, tables)[-1].query.expressions] == columns
+    with pytest.raises(SqlError, match="column tag is in no input"):
+        blocks("SELECT explode(tags) AS tag FROM t WHERE tag > 1", tables)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "ts > now() - INTERVAL 1 MONTH",
+        "ts + INTERVAL 1 DAY > now() - INTERVAL 2 YEARS",
+        "now() - ts < INTERVAL 1 YEAR",
+    ],
+)
+def test_now_is_not_moved_by_months(condition: str) -> None:
+    """A day less a month and a month more is another day."""
+    tables = {"t": Table("t", pa.schema([("ts", pa.timestamp("us", "UTC"))]), "ts")}
+    with pytest.raises(SqlError, match="days or less"):
+        blocks(f"SELECT ts FROM t WHERE {condition}", tables)
+    assert blocks("SELECT ts FROM t WHERE ts + INTERVAL 1 MONTH > now()", tables)

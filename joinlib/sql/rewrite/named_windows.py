@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
-from joinlib.sql.rewrite.known import nearest
+from joinlib.sql.scope import nearest
 
 if TYPE_CHECKING:
     from joinlib.sql.rewrite.names import Names

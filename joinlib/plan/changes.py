@@ -50,6 +50,11 @@ def check_changes(plan: Pipeline, inputs: Mapping[str, SourceInput], mode: Mode)
             " output.mode: changelog, or upsert with output.key"
         )
     for planned in reasons:
+        if planned.maps and planned.skip_unknown and not inputs[planned.source].upsert:
+            raise SpecError(
+                f"changes.onUnknownDelete: skip tells deletions of {planned.source} without their row by all its"
+                " columns, and this query computes others before it joins; write fail, or join the input itself"
+            )
         if planned.numbered:
             raise SpecError(
                 f"join.window.rows needs rows that only come, and rows of {planned.source} may be deleted"

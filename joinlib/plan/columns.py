@@ -48,7 +48,12 @@ def input_plan(
     plain = [ref(f"{scan.alias}.{f.name}", f.type) for f in scan.table.schema]
     if time == ordinal:
         plain.append(ref(ordinal, pa.int64()))
-    wanted = [StoredColumn(e.sql, e) for e in plain if e.sql in need.columns or e.sql == time]
+    # A deletion without its row is told by all columns: by some, it might take another row.
+    wanted = [
+        StoredColumn(e.sql, e)
+        for e in plain
+        if e.sql in need.columns or e.sql == time or (source.skip_unknown and not source.upsert)
+    ]
     stored = {c.name: c for c in (*keys, *wanted, *more)}
     filter = all_of([c.value for c in scan.filter])
     apart = need.apart.get(scan.alias)

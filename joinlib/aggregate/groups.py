@@ -9,7 +9,7 @@ both. Files, names and digests are those of `state.segment`; pure functions of (
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,8 +24,10 @@ from joinlib.model.bags import Bag
 from joinlib.model.grouping import Grouping, Release
 from joinlib.model.inputs import HASH
 from joinlib.model.time import ALWAYS, NEVER
+from joinlib.model.tuning import Tuning
 from joinlib.state import segment
-from joinlib.state.manifest import Segment
+from joinlib.state.manifest import Manifest, Run, Segment, SideManifest
+from joinlib.state.unit import retire
 
 
 @dataclass(frozen=True)
@@ -167,3 +169,14 @@ def with_hashes(part: pa.RecordBatch, hashes: U64) -> pa.RecordBatch:
 def _verified(folder: Path, stored: Segment) -> None:
     """Verify a segment, once per process."""
     segment.verify(folder, stored)
+
+
+def committed(stores: Sequence[Groups], before: Manifest, batch: int, tuning: Tuning) -> Manifest:
+    """Return the manifest in which these families have their segments of now; those they had before retire."""
+    every = [own.segments for own in stores]
+    live = {s.name for segments in every for s in segments}
+    gone = [s for side in before.sides for s in side.segments if s.name not in live]
+    kept = retire(stores[0].folder, before.retired, batch - tuning.retain_batches)
+    kept += tuple((batch, s.name, s.bytes) for s in gone if s.content is None)
+    sides = tuple(SideManifest((Run(0, False, s),)) if s else SideManifest() for s in every)
+    return replace(before, batch=batch, sides=sides, retired=kept)

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from joinlib.aggregate import bag as bags
 from joinlib.aggregate.extremes import ends
 from joinlib.aggregate.finish import Found, Then, changes, existing, finished
-from joinlib.aggregate.groups import Groups, number, of_bag, of_partials, with_hashes
+from joinlib.aggregate.groups import Groups, committed, number, of_bag, of_partials, with_hashes
 from joinlib.aggregate.keys import hashes
 from joinlib.aggregate.members import END, Members, computed, decoded, members
 from joinlib.aggregate.partial import ROWS, merge, nothing, of_distinct
@@ -37,8 +37,8 @@ from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick, advance
 from joinlib.route import content
-from joinlib.state.manifest import Manifest, Run, SideManifest
-from joinlib.state.unit import retire, sweep
+from joinlib.state.manifest import Manifest, SideManifest
+from joinlib.state.unit import sweep
 
 # The unit that made it; 0 for partials, or the number of a bag from 1 on; the rows.
 Block = tuple[int, int, pa.RecordBatch]
@@ -73,7 +73,7 @@ class GroupUnit:
         before = self.manifest
         part, more = self._arrived(sorted(blocks, key=lambda b: b[:2]), first=before.batch < 0)
         part, more = self._in_time(part, more)
-        known = [p.upstream is not None or p.source_time is not None for p in self.inputs]
+        known = [p.tells_time for p in self.inputs]
         delays = [p.delay_us for p in self.inputs]
         after, highest = advance(before.watermark, before.highest, delays, ticks, known)
         self.closed = after == ALWAYS
@@ -85,11 +85,13 @@ class GroupUnit:
             yield self._changed(part, more, first=before.batch < 0)
         if self.grouping.eager and after > before.watermark and (bound := self._bound(after)) != NEVER:
             self.groups.release(bound)  # they are out, and no row of theirs can come
-        for stored in (self.groups, *self.bags.values()):
+        stores = [self.groups, *self.bags.values()]
+        for stored in stores:
             stored.write(batch, self.tuning.file_bytes)
         first = next((n for n, p in enumerate(self.inputs) if p.upstream is None), 0)
         self.manifest = replace(
-            self._committed(before, batch, after),
+            committed(stores, before, batch, self.tuning),
+            watermark=after,
             highest=highest,
             rows=self._counted(before.rows, ticks, "rows"),
             late=tuple(n + (self._late if at == first else 0) for at, n in enumerate(before.late)),
@@ -223,15 +225,6 @@ class GroupUnit:
         self._add(part, more)
         before = Then(was, self._found(was, old), known)
         return changes(before, Then(now, self._found(now, new), exists), self.grouping)
-
-    def _committed(self, before: Manifest, batch: int, watermark: int) -> Manifest:
-        families = [self.groups.segments, *(stored.segments for stored in self.bags.values())]
-        live = {s.name for segments in families for s in segments}
-        gone = [s for side in before.sides for s in side.segments if s.name not in live]
-        kept = retire(self.groups.folder, before.retired, batch - self.tuning.retain_batches)
-        kept += tuple((batch, s.name, s.bytes) for s in gone if s.content is None)
-        sides = tuple(SideManifest((Run(0, False, s),)) if s else SideManifest() for s in families)
-        return replace(before, batch=batch, sides=sides, watermark=watermark, retired=kept)
 
 
 def _check_counts(partials: pa.RecordBatch) -> None:

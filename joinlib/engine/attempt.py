@@ -5,6 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -19,8 +20,9 @@ from joinlib.metric.cgroup import recent
 from joinlib.model.time import NEVER
 from joinlib.route.slots import slots
 from joinlib.sink.sink import Sink
+from joinlib.state.location import local_folder, unit_folder
 from joinlib.state.manifest import Manifest, decode
-from joinlib.state.unit import held
+from joinlib.state.unit import held, locked
 
 if TYPE_CHECKING:
     from joinlib.engine.forward import Forwarder
@@ -115,6 +117,14 @@ class Attempt(ABC, Generic[W]):
             receipt = self.figures(work, rows_out, files)
             self.end(work, save)
         return receipt, block
+
+    @contextmanager
+    def locked(self) -> Iterator[Path]:
+        """Yield the folder of the unit's segments, which no other attempt touches in the block."""
+        segments, locks = unit_folder(self.task.state, self.unit), local_folder(self.task.state)
+        locks.mkdir(parents=True, exist_ok=True)
+        with locked(locks / f"{segments.name}.lock"):
+            yield segments
 
     def end(self, work: W, save: Save) -> None:
         """Save the manifest: every result row has been consumed, so the batch counts from here on."""

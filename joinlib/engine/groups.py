@@ -14,9 +14,7 @@ from joinlib.engine.exchange import receive_partials
 from joinlib.engine.task import JoinTask
 from joinlib.model.bags import bags_of
 from joinlib.model.stage import GroupStage
-from joinlib.state.location import local_folder, unit_folder
 from joinlib.state.manifest import Manifest, empty
-from joinlib.state.unit import locked
 
 
 class GroupTask(Attempt[GroupUnit]):
@@ -35,11 +33,8 @@ class GroupTask(Attempt[GroupUnit]):
     @contextmanager
     def working(self, arrived: Arrived) -> Iterator[tuple[Iterator[pa.RecordBatch], GroupUnit]]:
         fault.point("handed", self.batch)
-        segments = unit_folder(self.task.state, self.unit)
         stored = [bags.schema(self.grouping, bag) for bag in bags_of(self.grouping)]
         parts, ticks = receive_partials(arrived, [schema(self.grouping), *stored])
-        locks = local_folder(self.task.state)
-        locks.mkdir(parents=True, exist_ok=True)
-        with locked(locks / f"{segments.name}.lock"):
+        with self.locked() as segments:
             unit = GroupUnit(self.stage, self.unit, segments, self.task.tuning, self.before)
             yield unit.run(self.batch, parts, ticks), unit

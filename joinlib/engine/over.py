@@ -11,9 +11,7 @@ from joinlib.engine.exchange import receive
 from joinlib.engine.task import JoinTask
 from joinlib.model.stage import OverStage
 from joinlib.over.unit import OverUnit
-from joinlib.state.location import local_folder, unit_folder
 from joinlib.state.manifest import Manifest, empty
-from joinlib.state.unit import locked
 
 
 class OverTask(Attempt[OverUnit]):
@@ -33,11 +31,8 @@ class OverTask(Attempt[OverUnit]):
     def working(self, arrived: Arrived) -> Iterator[tuple[Iterator[pa.RecordBatch], OverUnit]]:
         if self.task.number:
             fault.point("handed", self.batch)
-        segments = unit_folder(self.task.state, self.unit)
-        blocks = receive(arrived, self.stage.inputs, segments)
-        locks = local_folder(self.task.state)
-        locks.mkdir(parents=True, exist_ok=True)
-        with locked(locks / f"{segments.name}.lock"):
+        with self.locked() as segments:
+            blocks = receive(arrived, self.stage.inputs, segments)
             unit = OverUnit(
                 self.stage.over, self.stage.inputs, self.unit, segments, self.task.tuning, self.before
             )

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from joinlib.errors import SpecError
 from joinlib.expr import Columns, Expr, Node
-from joinlib.expr.nodes import combine
+from joinlib.expr.nodes import combine, contiguous
 from joinlib.functions import is_deterministic
 
 
@@ -51,7 +51,7 @@ class PythonCall:
 
     def evaluate(self, columns: Columns, rows: int) -> pa.Array:
         """Raise SpecError if the function fails, or returns no column that fits."""
-        given = [_array(argument.evaluate(columns, rows), rows) for argument in self.arguments]
+        given = [contiguous(argument.evaluate(columns, rows), rows) for argument in self.arguments]
         run, named = loaded(self.function), f"function {self.function.name} ({self.function.python})"
         try:
             found = run(*given)
@@ -70,12 +70,6 @@ class PythonCall:
             return found.cast(self.function.type)
         except pa.ArrowException as error:
             raise SpecError(f"{named} returned {found.type}, which is not what `returns` says") from error
-
-
-def _array(value: Any, rows: int) -> pa.Array:
-    if isinstance(value, pa.Scalar):
-        return pa.repeat(value, rows)
-    return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
 
 
 @cache

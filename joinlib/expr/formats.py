@@ -8,11 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr import signatures as s
 from joinlib.expr.calendar import DAY_US, MONTHS, WEEKDAYS, civil, days_of
-from joinlib.expr.nodes import Literal
 from joinlib.expr.rows import NoValueError
 from joinlib.expr.text_values import shift
 
@@ -275,10 +273,4 @@ def _hour(got: dict[str, str]) -> int | None:
 
 def template(name: str, value: Expr) -> Expr:
     """Take the pattern of a time; a constant one is checked at once."""
-    value = s.STRING(name, value)
-    if isinstance(value.node, Literal) and value.node.value.is_valid:
-        try:
-            pieces(value.node.value.as_py())
-        except NoValueError as error:
-            raise SpecError(f"{name}: {error}: {value.excerpt}") from error
-    return value
+    return s.readable(name, value, pieces)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from joinlib.errors import SpecError
 from joinlib.expr import Expr, text
 from joinlib.expr import signatures as s
 from joinlib.expr import types as t
@@ -272,13 +271,7 @@ def like(value: Expr, pattern: Expr, escape: str = "\\", fold: bool = False) -> 
 
 def pattern(name: str, value: Expr) -> Expr:
     """Take a regular expression; a constant one is checked at once."""
-    value = s.STRING(name, value)
-    if isinstance(value.node, Literal) and value.node.value.is_valid:
-        try:
-            compiled(value.node.value.as_py())
-        except NoValueError as error:
-            raise SpecError(f"{name}: {error}: {value.excerpt}") from error
-    return value
+    return s.readable(name, value, compiled)
 
 
 _PATTERN: Converter = pattern

@@ -13,7 +13,7 @@ from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
-from joinlib.expr.nodes import call
+from joinlib.expr.nodes import Literal, NoValueError, call
 from joinlib.expr.rows import Rule, by_rows
 from joinlib.expr.text import text
 
@@ -159,3 +159,18 @@ def row(
 ) -> Signature:
     """Write down a signature; all arguments must be given unless `least` says how many."""
     return Signature(of, result, takes, len(takes) if least is None else least, repeats, lenient, kinds)
+
+
+def readable(name: str, value: Expr, read: Callable[[str], object]) -> Expr:
+    """Take a text that a function reads, such as a pattern; a constant one is read at once.
+
+    Raises:
+        SpecError: it cannot be read.
+    """
+    value = STRING(name, value)
+    if isinstance(value.node, Literal) and value.node.value.is_valid:
+        try:
+            read(value.node.value.as_py())
+        except NoValueError as error:
+            raise SpecError(f"{name}: {error}: {value.excerpt}") from error
+    return value

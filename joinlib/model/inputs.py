@@ -71,6 +71,11 @@ class InputPlan:
         return self.time == f"{self.alias}.{ORDINAL}"
 
     @property
+    def tells_time(self) -> bool:
+        """Whether units of groups and of window functions hear from it how far time is."""
+        return self.upstream is not None or self.source_time is not None
+
+    @property
     def lag_us(self) -> int:
         """How far behind the watermark its event time may be when rows are not late, µs."""
         return dict(self.behind).get(self.time, 0) if self.time is not None else 0

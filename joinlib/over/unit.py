@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.aggregate.groups import Groups
+from joinlib.aggregate.groups import Groups, committed
 from joinlib.aggregate.keys import differ
 from joinlib.arrays import I64
 from joinlib.model.inputs import InputPlan
@@ -29,9 +29,9 @@ from joinlib.over.kept import changed, families, inserted, living, remaining, ro
 from joinlib.over.present import passed
 from joinlib.over.settled import Settling, bound
 from joinlib.route.content import weighted, weights
-from joinlib.state.manifest import Manifest, Run, SideManifest
+from joinlib.state.manifest import Manifest, SideManifest
 from joinlib.state.run import time_values
-from joinlib.state.unit import retire, sweep
+from joinlib.state.unit import sweep
 
 OverBlock = tuple[int, int, pa.RecordBatch]  # input, number of the block, rows
 
@@ -70,7 +70,7 @@ class OverUnit:
         """Yield the result rows of the batch and write the new state."""
         before = self.manifest
         rows, counts, late = self._arrived(sorted(blocks, key=lambda b: b[:2]))
-        known = [p.upstream is not None or p.source_time is not None for p in self.inputs]
+        known = [p.tells_time for p in self.inputs]
         delays = [p.delay_us for p in self.inputs]
         after, highest = advance(before.watermark, before.highest, delays, ticks, known)
         self.closed = after == ALWAYS
@@ -86,7 +86,8 @@ class OverUnit:
         for own in self.stored:
             own.write(batch, self.tuning.file_bytes)
         self.manifest = replace(
-            self._committed(before, batch, after),
+            committed(self.stored, before, batch, self.tuning),
+            watermark=after,
             highest=highest,
             rows=_added(before.rows, counts),
             late=_added(before.late, late),
@@ -143,15 +144,6 @@ class OverUnit:
             return computed(self.over, living(due)).result(self.over) if due.num_rows else None
         settling = Settling(self.over, *self.stored)
         return settling.run(due, limit)
-
-    def _committed(self, before: Manifest, batch: int, watermark: int) -> Manifest:
-        every = [own.segments for own in self.stored]
-        live = {s.name for segments in every for s in segments}
-        gone = [s for side in before.sides for s in side.segments if s.name not in live]
-        kept = retire(self.folder, before.retired, batch - self.tuning.retain_batches)
-        kept += tuple((batch, s.name, s.bytes) for s in gone if s.content is None)
-        sides = tuple(SideManifest((Run(0, False, s),)) if s else SideManifest() for s in every)
-        return replace(before, batch=batch, sides=sides, watermark=watermark, retired=kept)
 
 
 def _added(before: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:

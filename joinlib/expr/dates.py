@@ -227,7 +227,7 @@ def from_seconds(number: Decimal | float) -> int | None:
     micros = int(number * _SECOND)
     if not -_LIMIT <= micros < _LIMIT:
         raise NoValueError("overflow: a TIMESTAMP holds 290000 years")
-    if isinstance(number, Decimal) and number * _SECOND != micros:
+    if number * _SECOND != micros:
         raise NoValueError("a TIMESTAMP has microseconds, not less")
     return micros
 

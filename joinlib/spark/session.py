@@ -5,8 +5,10 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark import SparkConf, SparkContext
@@ -19,6 +21,8 @@ from joinlib.spark.boot import archive, home, jar, prefork
 JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK")
 
 _STREAMING = "spark.sql.streaming."
+_SOCKETS = "spark.python.unix.domain.socket."  # between the JVM and Python processes
+_LONGEST = 60  # bytes of a folder in which Spark makes sockets
 
 
 def settings() -> dict[str, str]:
@@ -47,6 +51,8 @@ def settings() -> dict[str, str]:
         # One daemon for all operators: only some of them set the environment variable behind this option, and
         # each distinct environment gets its own daemon.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+        # Over TCP the kernel delays acknowledgements: 40 ms in each wave of tasks.
+        _SOCKETS + "enabled": "true",
         # Blocks are dense columns: compressing them costs more than it saves.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
@@ -102,7 +108,8 @@ def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = F
         "spark.master": f"local[{cores}]",
         **(conf or {}),
     }
-    os.environ["PYSPARK_PYTHON"] = _python(chosen)
+    os.environ["PYSPARK_PYTHON"] = python = _python(chosen)
+    chosen |= _sockets(python)
     builder = SparkSession.builder
     for key, value in {**chosen, **trust.secret(chosen)}.items():
         builder = builder.config(key, value)
@@ -127,6 +134,15 @@ def _machine() -> dict[str, str]:
 def _python(conf: Mapping[str, str]) -> str:
     """Return the program that Spark starts as Python: workers must find this process's packages."""
     return prefork.begin() if re.match(r"local(\[.*)?$", conf["spark.master"]) else sys.executable
+
+
+def _sockets(python: str) -> dict[str, str]:
+    """Return where sockets lie: locally in the prefork's folder, which is removed with it; none in too long a folder."""
+    local = python != sys.executable
+    folder = str(Path(python).parent) if local else tempfile.gettempdir()
+    if len(os.fsencode(folder)) > _LONGEST:
+        return {_SOCKETS + "enabled": "false"}
+    return {_SOCKETS + "dir": folder} if local else {}
 
 
 def _temporary() -> list[str]:

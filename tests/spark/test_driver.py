@@ -173,7 +173,7 @@ def test_runs_says_so_stops_and_goes_on(drivers: Drivers) -> None:
     ("spec", "says"),
     [
         (SPEC.replace("b.v AS b", "b.w AS b"), "b has no column w"),
-        (SPEC.replace("output:", "outputs:"), "unknown field"),
+        (SPEC.replace("output:", "outptu:"), "unknown field"),
         (SPEC.replace("{path: checkpoint}", "{path: /proc/checkpoint}"), "must be writable"),
     ],
 )

@@ -41,7 +41,6 @@ def two(trial: Trial) -> Trial:
             "SELECT o.v AS v FROM orders o\nJOIN payments p ON o.k = p.s",
             ["line 2", "BIGINT", "STRING", "CAST(p.s AS BIGINT)"],
         ),
-        ("SELECT o.v AS v FROM orders o LEFT JOIN payments p ON o.v < p.v", ["equality"]),
         (
             "SELECT o.k AS k, FIRST(p.v) AS n FROM orders o JOIN payments p ON o.k = p.k GROUP BY o.k",
             ["line 1", "first depends", "min_by"],

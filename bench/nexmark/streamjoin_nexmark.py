@@ -25,16 +25,11 @@ DELAY = "4s"  # as in Flink's tables
 
 
 def spec(data: Path, work: Path, asked: Asked, units: int, keep: bool) -> dict[str, Any]:
-    """As a user would write it: one file of each input a batch."""
+    """As a user would write it: batches are as large as they are by default."""
     inputs = {
         name: {
             "schema": INPUTS[name],
-            "files": {
-                "path": str(data / name),
-                "format": "parquet",
-                "maxFilesPerBatch": 1,
-                "orderBy": "name",
-            },
+            "files": {"path": str(data / name), "format": "parquet", "orderBy": "name"},
             "eventTime": {"column": "dateTime", "delay": DELAY},
         }
         for name in asked.inputs
@@ -51,7 +46,6 @@ def spec(data: Path, work: Path, asked: Asked, units: int, keep: bool) -> dict[s
             "inputs": inputs,
             "output": output,
             "join": {"units": units},
-            "batch": {"maxRows": 100_000_000},  # files are the limit
             "checkpoint": {"path": str(work / "checkpoint")},
         },
     }

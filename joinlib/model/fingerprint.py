@@ -172,6 +172,9 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     if why := PLAN.refused(old.get("version"), "the checkpoint"):  # other fields may be missing
         yield why
         return
+    if "stages" in old and "groups" in old:
+        yield f"an earlier version kept the groups beside the stages; {_NEW}"
+        return
     if "stages" in old:
         yield from _strange(old, ("version", "units", "stages"))
     stages = [plan.get("stages", [plan]) for plan in (old, new)]

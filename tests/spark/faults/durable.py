@@ -45,6 +45,7 @@ class Node:
     folder: bool = False
     writes: int = 0
     names: dict[str, "Node"] = field(default_factory=dict)
+    synced: int = 0  # the number of the latest sync that has ended
     disk_writes: int = 0
     disk_names: dict[str, "Node"] = field(default_factory=dict)
 
@@ -54,7 +55,8 @@ class Disk:
 
     def __init__(self, root: Path) -> None:
         self._root, self._top = PurePosixPath(root), Node()
-        self._syncing: dict[int, tuple[Node, int, dict[str, Node]]] = {}
+        self._syncing: dict[int, tuple[int, Node, int, dict[str, Node]]] = {}
+        self._syncs = 0
 
     def play(self, event: Event) -> None:
         """Applies one call."""
@@ -94,9 +96,12 @@ class Disk:
 
     def _sync(self, event: Event, path: PurePosixPath) -> None:
         if event.begins and (node := self._at(path)):
-            self._syncing[event.thread] = node, node.writes, dict(node.names)
+            self._syncs += 1
+            self._syncing[event.thread] = self._syncs, node, node.writes, dict(node.names)
         elif began := self._syncing.pop(event.thread, None):
-            began[0].disk_writes, began[0].disk_names = began[1:]
+            number, node, writes, names = began
+            if number > node.synced:  # or one that began later has ended: what that wrote stays on the disk
+                node.synced, node.disk_writes, node.disk_names = number, writes, names
 
     def _at(self, path: PurePosixPath) -> Node | None:
         found: Node | None = self._top if path.is_relative_to(self._root) else None

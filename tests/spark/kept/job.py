@@ -53,3 +53,8 @@ def _rows(draw: random.Random, first: int) -> list[tuple[Any, ...]]:
 def archives() -> list[Path]:
     """What earlier versions have kept, one file for each."""
     return sorted(Path(__file__).parent.glob("*.tar.xz"))
+
+
+def archive(name: str) -> Path:
+    """The one of this name."""
+    return Path(__file__).parent / f"{name}.tar.xz"

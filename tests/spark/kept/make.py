@@ -23,7 +23,7 @@ _ROOT = Path(__file__).parents[3]
 
 def make(name: str) -> Path:
     """The archive."""
-    archive = Path(__file__).parent / f"{name}.tar.xz"
+    archive = job.archive(name)
     with tempfile.TemporaryDirectory() as folder:
         spark = session.start(CORES)
         try:

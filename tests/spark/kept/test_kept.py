@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from joinlib.errors import SpecError
 from joinlib.state import manifests
 from joinlib.state.manifest import Manifest, decode
 from tests.spark.kept import job
@@ -14,12 +15,15 @@ from tests.spark.trial import Trial
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("archive", job.archives(), ids=lambda path: path.name.removesuffix(".tar.xz"))
+APART = job.archive("groups-apart")  # of before groups were stages
+
+
+@pytest.mark.parametrize(
+    "archive", sorted({*job.archives()} - {APART}), ids=lambda path: path.name.removesuffix(".tar.xz")
+)
 def test_a_kept_checkpoint_goes_on(trial: Trial, archive: Path) -> None:
     """With stages, marks, sorted runs and groups of then: rows that come now find them, each once."""
-    with tarfile.open(archive) as packed:
-        safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.2 has none
-        packed.extractall(trial.folder, **safe)  # type: ignore[arg-type]
+    _unpack(archive, trial.folder)
     job.declare(trial)
     before = trial.output(job.SQL)
     _holds_everything(trial)
@@ -29,6 +33,27 @@ def test_a_kept_checkpoint_goes_on(trial: Trial, archive: Path) -> None:
 
     assert sum(ran.late) == 0
     assert before < trial.output(job.SQL) == trial.expected(job.SQL)
+
+
+def test_what_cannot_go_on_is_refused(trial: Trial) -> None:
+    """Before anything of it is touched."""
+    _unpack(APART, trial.folder)
+    before = _content(trial.folder)
+    job.declare(trial)
+    job.feed(trial, job.FILES, 3)
+    with pytest.raises(SpecError, match="an earlier version kept the groups beside the stages"):
+        trial.run(job.SQL, tuning=job.TUNED)
+    assert before.items() <= _content(trial.folder).items()
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    with tarfile.open(archive) as packed:
+        safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.2 has none
+        packed.extractall(folder, **safe)  # type: ignore[arg-type]
+
+
+def _content(folder: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def _holds_everything(trial: Trial) -> None:

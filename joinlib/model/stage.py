@@ -7,13 +7,14 @@
 The rows of a stage may be read by several later ones; those of the last are the result.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
 import pyarrow as pa
 
 from joinlib.expr import Expr
+from joinlib.model.called import Called
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import WEIGHT, Biclique, InputPlan
 from joinlib.model.joins import Index, Join, Leaf, Lookup
@@ -201,6 +202,7 @@ class Pipeline:
     stages: tuple[AnyStage, ...]
     budget: Budget | None = None  # None: no limit
     notes: tuple[str, ...] = ()  # what is to be said of the text
+    called: tuple[Called, ...] = field(default=(), compare=False)  # for people: nothing is decided by it
 
     @property
     def last(self) -> AnyStage:

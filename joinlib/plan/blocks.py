@@ -71,7 +71,11 @@ def pipeline(
     for part in parts[:-1]:
         made.known[part.name] = made.part(part)
     made.result(parts[-1])
-    found = Pipeline(with_clocks(made.stages, request.inputs), notes=notes(sql))
+    found = Pipeline(
+        with_clocks(made.stages, request.inputs),
+        notes=notes(sql),
+        called=tuple(c for part in parts for c in part.called),
+    )
     check_changes(found, inputs, mode)
     return with_key(with_upserts(static(found), inputs), tuple(key), mode)
 

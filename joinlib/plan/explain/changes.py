@@ -1,4 +1,4 @@
-"""Explains which edges of a plan carry changes, and why; the others only grow and pay nothing for it."""
+"""Explains which operators of a plan emit changes, and why; the others only add rows and pay nothing for it."""
 
 from collections.abc import Iterator
 
@@ -8,51 +8,27 @@ from joinlib.plan.explain.stage import called, spoken, title
 
 
 def edges(plan: Pipeline) -> Iterator[str]:
-    """Yield a line for each edge, each once; none where all edges are append-only."""
-    yield from dict.fromkeys(_edges(plan))
-
-
-def _edges(plan: Pipeline) -> Iterator[str]:
-    if not any(stage.changes for stage in plan.stages) and not plan.changes:
-        return
+    """Say of each operator and input whose rows may be taken back why; nothing where all only grow."""
     for number, stage in enumerate(plan.stages):
-        yield from _inputs(stage)
-        if isinstance(stage, Stage):
-            for join in stage.operators:
-                yield from _operator(stage, join)
-        else:
-            what = "group" if isinstance(stage, GroupStage) else "row"
-            why = (
-                f"a {what} is taken back when it changes"
-                if stage.changes
-                else f"a {what} is emitted when it is final"
-            )
-            yield f"{'groups' if isinstance(stage, GroupStage) else 'window functions'}: {_kind(stage.changes)}: {why}"
-        for reader, _ in plan.readers(number):
-            yield f"stage {number} to stage {reader}: {_kind(stage.changes)}"
-    yield f"result: {_kind(plan.changes)}"
+        place = f"stage {number}: " if len(plan.stages) > 1 else ""
+        yield from dict.fromkeys(f"{place}{line}" for line in _stage(stage))
 
 
-def _inputs(stage: AnyStage) -> Iterator[str]:
+def _stage(stage: AnyStage) -> Iterator[str]:
     upserts = any(join.kind == "upsert" for join in stage.operators)
     for plan in stage.inputs:
-        if plan.upstream is None:
-            taken = "the last row of a key counts" if upserts else "its rows may be deleted"
-            why = taken if plan.changes else "its rows only come"
-            yield f"{called(plan)}: {_kind(plan.changes)}: {why}"
+        if plan.upstream is None and plan.changes:
+            yield f"{called(plan)}: {'the last row of a key counts' if upserts else 'its rows may be deleted'}"
+    if isinstance(stage, Stage):
+        for join in stage.operators:
+            yield from _operator(stage, join)
+    elif stage.changes:
+        what = "group" if isinstance(stage, GroupStage) else "row"
+        yield f"a {what} is taken back when it changes"
 
 
 def _operator(stage: Stage, join: Operator) -> Iterator[str]:
-    if join.kind == "upsert":
+    if join.kind == "upsert" or not join.changes:
         return
-    of = f"{title(join)} of {', '.join(spoken(stage, child) for child in join.children)}"
-    if not join.changes:
-        yield f"{of}: {_kind(False)}: what it joins only grows"
-    elif join.eager:
-        yield f"{of}: {_kind(True)}: rows are emitted without waiting for partners"
-    else:
-        yield f"{of}: {_kind(True)}: what it joins may be deleted"
-
-
-def _kind(changes: bool) -> str:
-    return "changes" if changes else "append"
+    why = "rows are emitted without waiting for partners" if join.eager else "what it joins may be taken back"
+    yield f"{title(join)} of {', '.join(spoken(stage, child) for child in join.children)}: {why}"

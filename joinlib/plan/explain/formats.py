@@ -9,7 +9,8 @@ from joinlib.model.fingerprint import fingerprint
 from joinlib.model.operator import Operator
 from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, Stage, selected
 from joinlib.plan.explain.pipeline import explain
-from joinlib.plan.explain.stage import TITLES, classes
+from joinlib.plan.explain.stage import TITLES, classes, named
+from joinlib.plan.explain.words import spoken
 
 
 def render(plan: Pipeline, form: str) -> str:
@@ -33,7 +34,7 @@ def _select(stage: AnyStage) -> dict[str, list[str]]:
 
 def as_mermaid(plan: Pipeline) -> str:
     """Render a flow chart of inputs, stages, tables, and the columns that flow from one to the next."""
-    return "\n".join(["flowchart LR", *(f"  {line}" for line in _chart(plan))])
+    return "\n".join(["flowchart LR", *(f"  {line}" for line in _chart(spoken(plan)))])
 
 
 def _chart(plan: Pipeline) -> Iterator[str]:
@@ -43,8 +44,7 @@ def _chart(plan: Pipeline) -> Iterator[str]:
             if given.upstream is not None:
                 yield f"stage{given.upstream} -->|{_quoted(', '.join(given.read))}| stage{number}"
                 continue
-            shown = given.source if given.alias == given.source else f"{given.source} {given.alias}"
-            yield f"input{number}_{given.number}([{_quoted(shown)}]) --> stage{number}"
+            yield f"input{number}_{given.number}([{_quoted(named(given))}]) --> stage{number}"
         for at, lookup in enumerate(stage.lookups):
             yield f"table{number}_{at}[({_quoted(lookup.table.source)})] -.-> stage{number}"
     yield f"stage{len(plan.stages) - 1} --> result([{_quoted(', '.join(plan.schema.names))}])"

@@ -6,26 +6,32 @@ from joinlib.expr.types import name
 from joinlib.model.bags import bag_of, bags_of, distinct_of
 from joinlib.model.grouping import Grouping
 from joinlib.model.stage import GroupStage, Pipeline, Stage
-from joinlib.spec.duration import text as duration
+from joinlib.plan.explain.stateful import CLOSED, settled, told
+from joinlib.plan.explain.words import bare, plain
 
 
-def grouped(pipeline: Pipeline, grouping: Grouping) -> str:
-    """Describe the second phase, which follows the join, and the result."""
-    columns = ", ".join(f"{field.name} {name(field.type)}" for field in grouping.schema)
-    lines = ["Groups", *(f"  {line}" for line in _groups(pipeline, grouping)), "", "Result", f"  {columns}"]
-    warned = [f"  - {line}" for line in cautions(pipeline, grouping)]
-    return "\n".join(lines + (["", "Warnings", *warned] if warned else []))
+def grouped(plan: Pipeline, stage: GroupStage, reader: str) -> str:
+    """Describe the second phase, which follows the inputs, and the result."""
+    return told(stage, "Groups", _groups(plan, stage), reader)
 
 
-def _groups(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
+def by_keys(grouping: Grouping, alias: str) -> str:
+    """Name the keys in a line, but for ends of windows, which their beginnings tell."""
+    keys = [plain(key.sql, alias) for key in grouping.keys]
+    ends = {key for key in keys for begin in keys if key.startswith(f"{begin} + INTERVAL ")}
+    return ", ".join(key for key in keys if key not in ends)
+
+
+def _groups(plan: Pipeline, stage: GroupStage) -> Iterator[str]:
+    grouping = stage.grouping
     by = ", ".join(f"{key.sql} {name(key.type)}" for key in grouping.keys)
     yield f"by      {by or 'nothing: all rows are one group'}"
     for call in grouping.calls:
         yield f"of      {call.sql} {name(call.type)}"
     if grouping.having is not None:
-        yield f"having  {grouping.having.sql}"
-    yield f"phase 1 {_makers(pipeline, grouping)} one partial for each group and batch"
-    yield f"phase 2 {pipeline.units} units of groups, hashed by group, merge partials and keep them"
+        yield f"having  {bare(grouping.having.sql)}"
+    yield f"phase 1 {_makers(plan, stage)} one partial for each group and batch"
+    yield f"phase 2 {stage.units} units of groups, hashed by group, merge partials and keep them"
     yield f"out     {_moment(grouping)}"
     yield f"keeps   {_kept(grouping)}"
     for bag in bags_of(grouping):
@@ -34,22 +40,15 @@ def _groups(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
             yield f"        and each different value of {', '.join(of)}, with how often it is there"
 
 
-def cautions(pipeline: Pipeline, grouping: Grouping) -> Iterator[str]:
-    """Warn of state that grows without bound, and of what two attempts of a batch may count differently."""
+def cautions(plan: Pipeline, grouping: Grouping) -> Iterator[str]:
+    """Warn of groups that come out late, and of what two attempts of a batch may count differently."""
     if grouping.final_close and grouping.release is None:
         yield (
             "groups are emitted only when the inputs are closed (--until-done): none of them is an event"
             " time that the watermark passes; group by date_trunc of one and bound the time between the"
             " inputs, or write output.mode: changelog"
         )
-    elif not grouping.final_close and grouping.keys and grouping.release is None:
-        yield (
-            "every group is kept forever, since it may change or come again; state grows with the number of"
-            " groups"
-            if not grouping.changes
-            else "a group is kept until its last row is deleted; state grows with the number of groups"
-        )
-    asked = [lookup.table.alias for _, lookup in pipeline.lookups if lookup.caching.mode != "full"]
+    asked = [lookup.table.alias for _, lookup in plan.lookups if lookup.caching.mode != "full"]
     if asked:
         yield (
             f"rows of {', '.join(asked)} that are not in the cache are looked up again when a task is run"
@@ -65,12 +64,8 @@ def _moment(grouping: Grouping) -> str:
         return "a group when it is new: nothing in it can change"
     release = grouping.release
     if release is None:
-        return "once, when the inputs are closed"
-    behind = f", {duration(release.behind_us)} behind," if release.behind_us else ""
-    return (
-        f"once, when the watermark{behind} has passed all of its {release.value.sql}; the rest when the"
-        " inputs are closed"
-    )
+        return CLOSED
+    return settled(release.behind_us, f"all of its {release.value.sql}")
 
 
 def _kept(grouping: Grouping) -> str:
@@ -78,14 +73,17 @@ def _kept(grouping: Grouping) -> str:
         return "which groups have been emitted"
     if grouping.eager:
         return "which groups have been emitted, until the watermark has passed their windows"
-    return "groups until they are emitted" if grouping.release is not None else "all groups"
+    if grouping.release is not None:
+        return "groups until they are emitted"
+    if not grouping.keys:
+        return "the one group"
+    return "groups until their last row is deleted" if grouping.changes else "all groups"
 
 
-def _makers(pipeline: Pipeline, grouping: Grouping) -> str:
+def _makers(plan: Pipeline, stage: GroupStage) -> str:
     """Say who makes partials."""
-    stage = next(s for s in pipeline.stages if isinstance(s, GroupStage) and s.grouping == grouping)
-    below = {None if plan.upstream is None else plan.upstream for plan in stage.inputs}
+    below = {given.upstream for given in stage.inputs}
     if below == {None}:
         return "each task that reads the input makes"
-    joins = all(n is not None and isinstance(pipeline.stages[n], Stage) for n in below)
+    joins = all(n is not None and isinstance(plan.stages[n], Stage) for n in below)
     return "each unit of the join makes" if joins else "each unit of the stage before makes"

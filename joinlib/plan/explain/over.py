@@ -5,43 +5,40 @@ from collections.abc import Iterator
 from joinlib.expr.types import name
 from joinlib.model.over import Over
 from joinlib.model.stage import OverStage
-from joinlib.spec.duration import text as duration
+from joinlib.plan.explain.stateful import CLOSED, settled, told
+from joinlib.plan.explain.words import bare
 
 
 def summary(stage: OverStage) -> str:
     """Say in a few words what the stage computes."""
     over = stage.over
-    if over.top is not None and len(over.calls) == 1:
-        function, most = over.calls[0].function, over.top[1]
-        return f"the rows with {function} up to {most}" if most > 1 else f"the row with {function} 1"
-    return ", ".join(dict.fromkeys(call.function for call in over.calls))
+    if over.present is not None:
+        return "rows of a time"
+    calls = ", ".join(call.sql for call in over.calls)
+    if over.top is None or len(over.calls) > 1:
+        return f"{calls}{f'  only {bare(over.qualify.sql)}' if over.qualify is not None else ''}"
+    function, most = over.calls[0].function, over.top[1]
+    rows = "first row" if most == 1 else f"first {most} rows"
+    if function != "row_number":
+        rows = f"rows with {function} up to {most}"
+    order = ", ".join(f"{k.column}{' DESC' if k.descending else ''}" for k in over.calls[0].order)
+    return f"{rows}{f' of each {by}' if (by := ', '.join(over.partition)) else ''} by {order}"
 
 
-def by_partition(stage: OverStage) -> str:
-    """Say over which partitions."""
-    return f"for each {', '.join(stage.over.partition)}" if stage.over.partition else "over all rows"
-
-
-def ranked(stage: OverStage) -> str:
+def ranked(stage: OverStage, reader: str) -> str:
     """Describe the stage in several lines."""
     if stage.over.present is not None:
-        return _present(stage)
-    columns = ", ".join(f"{field.name} {name(field.type)}" for field in stage.over.schema)
-    lines = ["Window functions", *(f"  {line}" for line in _lines(stage)), "", "Result", f"  {columns}"]
-    warned = [f"  - {line}" for line in cautions(stage)]
-    return "\n".join(lines + (["", "Warnings", *warned] if warned else []))
+        return told(stage, "Rows of a time", _present(stage.over.present), reader)
+    return told(stage, "Window functions", _lines(stage), reader)
 
 
-def _present(stage: OverStage) -> str:
+def _present(present: tuple[str | None, str | None]) -> Iterator[str]:
     """Describe rows that come and go with the watermark."""
-    begin, end = stage.over.present or (None, None)
-    lines = ["Rows of a time"]
+    begin, end = present
     if begin is not None:
-        lines.append(f"  come    when the watermark reaches {begin}")
+        yield f"come    when the watermark reaches {begin}"
     if end is not None:
-        lines.append(f"  go      when the watermark reaches {end}")
-    columns = ", ".join(f"{field.name} {name(field.type)}" for field in stage.over.schema)
-    return "\n".join([*lines, "", "Result", f"  {columns}"])
+        yield f"go      when the watermark reaches {end}"
 
 
 def _lines(stage: OverStage) -> Iterator[str]:
@@ -50,7 +47,7 @@ def _lines(stage: OverStage) -> Iterator[str]:
     for call in over.calls:
         yield f"of      {call.sql} {name(call.type)}"
     if over.qualify is not None:
-        yield f"only    {over.qualify.sql}"
+        yield f"only    {bare(over.qualify.sql)}"
     yield f"out     {_moment(over)}"
     yield f"keeps   {_kept(over)}"
 
@@ -59,10 +56,8 @@ def _moment(over: Over) -> str:
     if over.changelog:
         return "for each partition that a batch touches: rows whose values change go and come"
     if over.settles_by is None:
-        return "once, when the inputs are closed"
-    behind = f", {duration(over.behind_us)} behind," if over.behind_us else ""
-    last = "the end of the row's session" if over.sessions else over.settles_by
-    return f"once, when the watermark{behind} has passed {last}; the rest when the inputs are closed"
+        return CLOSED
+    return settled(over.behind_us, "the end of the row's session" if over.sessions else over.settles_by)
 
 
 def _kept(over: Over) -> str:
@@ -76,26 +71,3 @@ def _kept(over: Over) -> str:
     if over.top is not None and not over.changes:
         return f"of each partition the rows up to rank {over.top[1]}: others cannot come back, as rows are only added"
     return "all rows" if not over.changes else "all rows that are not deleted"
-
-
-def cautions(stage: OverStage) -> Iterator[str]:
-    """Warn of state that grows without bound, and of work that one unit does alone."""
-    over = stage.over
-    if over.present is not None:
-        return
-    bounded = over.settles_by is not None or (over.top is not None and not over.changes)
-    if over.top is not None and over.changes:
-        yield (
-            "its rows may be taken back, so those behind the last rank are kept too: they may move up; a batch goes"
-            " through all rows of the partitions that it touches"
-        )
-    elif not over.partition and not bounded:
-        yield (
-            "there is no PARTITION BY: one unit keeps all rows forever, and goes through them in each batch; add"
-            " PARTITION BY, or QUALIFY row_number() OVER (...) <= n"
-        )
-    elif not bounded:
-        yield (
-            "all rows are kept forever, and a batch goes through all rows of the partitions that it touches; functions that"
-            " are ordered by an event time and look back forget rows in mode append"
-        )

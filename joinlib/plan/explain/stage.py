@@ -11,9 +11,10 @@ from joinlib.model.inputs import ORDINAL, InputPlan
 from joinlib.model.joins import Caching, Leaf, Lookup
 from joinlib.model.operator import Operator
 from joinlib.model.stage import Stage
-from joinlib.plan.explain.biclique import figures, routes, sorted_by_key, warnings, why
+from joinlib.plan.explain.biclique import figures, routes, sorted_by_key, why
 from joinlib.plan.explain.not_in import not_in
 from joinlib.plan.explain.retention import retention, unbounded
+from joinlib.plan.explain.words import bare
 from joinlib.plan.merge import reasons
 from joinlib.spec.duration import text as duration
 
@@ -32,14 +33,13 @@ def title(join: Operator) -> str:
     return "UPSERT" if join.kind == "upsert" else f"{TITLES[join.kind]} JOIN"
 
 
-def explain(stage: Stage, number: int | None = None, reader: int | None = None, grouped: bool = False) -> str:
+def explain(stage: Stage, number: int | None, to: str) -> str:
     """Describe a stage in several lines for people.
 
-    `number`: the stage's number where there are several. `reader`: the number of the stage that reads its
-    rows. `grouped`: whether its rows become groups.
+    `number`: the stage's number where there are several. `to`: who reads its rows, as a title.
     """
     joined = bool(stage.operators)
-    result = "result" if reader is None else f"stage {reader}"
+    result = to.removeprefix("To ").lower()
     lines = ["Inputs"]
     for plan in stage.inputs:
         lines += _indent(_input(plan, _reasons(stage, plan, result), "stores" if joined else "passes"))
@@ -49,11 +49,10 @@ def explain(stage: Stage, number: int | None = None, reader: int | None = None, 
         lines += ["", "Route", *_indent(routes(stage)), *_indent(figures(stage))]
     if stage.lookups:
         lines += ["", "Tables", *_indent(line for lookup in stage.lookups for line in _lookup(lookup))]
-    columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select)
-    title = "To the groups" if grouped else "Result" if reader is None else f"To stage {reader}"
-    lines += ["", title, f"  {columns}", "", "Why", *_bullets(_why(stage, number, grouped))]
-    warned = list(cautions(stage))
-    return "\n".join(lines + (["", "Warnings", *_bullets(warned)] if warned else []))
+    columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select if not c.name.startswith("$"))
+    values = [f"{c.value.sql} {name(c.value.type)}" for c in stage.select if c.name.startswith("$")]
+    lines += ["", to, f"  {columns or ', '.join(values) or 'rows only count'}"]
+    return "\n".join([*lines, "", "Why", *_bullets(_why(stage, number))])
 
 
 def _indent(lines: Iterator[str]) -> list[str]:
@@ -64,16 +63,52 @@ def _bullets(lines: Iterator[str] | list[str]) -> list[str]:
     return [f"  - {line}" for line in lines]
 
 
-def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]:
-    shown = plan.source if plan.alias == plan.source else f"{plan.alias} = {plan.source}"
-    yield shown if plan.upstream is None else called(plan)
-    yield f"  reads   {', '.join(plan.read) or 'nothing, rows only count'}"
+def reads(plan: InputPlan) -> Iterator[str]:
+    """Say which columns an input reads, of which rows, and what becomes of these."""
+    yield named(plan)
+    if not all(column.startswith("$") for column in plan.read):
+        yield f"  reads   {', '.join(plan.read)}"
+    elif plan.upstream is None:
+        yield "  reads   nothing, rows only count"
+    for step in plan.maps:
+        for expand in step.expands:
+            yield f"  for     each of {bare(expand.value.sql)}"
+        if step.filter is not None:
+            yield f"  where   {bare(step.filter.sql)}"
+        for column, value in step.columns:
+            if value.column is None or value.column != column:
+                yield f"  with    {column} = {bare(value.sql)}"
     if plan.filter is not None:
-        yield f"  where   {plan.filter.sql}"
+        yield f"  where   {bare(plan.filter.sql)}"
+
+
+def filters(plan: InputPlan) -> Iterator[str]:
+    """Say which rows of an input are read, and what becomes of them, in few words."""
+    yield from (f"each of {bare(e.value.sql)}" for step in plan.maps for e in step.expands)
+    conditions = [step.filter for step in plan.maps] + [plan.filter]
+    if where := " AND ".join(bare(c.sql) for c in conditions if c is not None):
+        yield f"where {where}"
+
+
+def named(plan: InputPlan) -> str:
+    """The name that the text uses for an input, and what it is."""
+    if plan.upstream is None:
+        own = plan.alias == plan.source or plan.alias.startswith("$")
+        return plan.source if own else f"{plan.alias} = {plan.source}"
+    of = f"the result of stage {plan.upstream}"
+    return of if called(plan) == of else f"{called(plan)} = {of}"
+
+
+def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]:
+    yield from reads(plan)
     for at, column in enumerate(plan.columns):
-        value = "" if column.value.column else f" = {column.value.sql}"
+        shown = (
+            column.value.sql
+            if "$key" in column.name or column.value.column
+            else f"{column.name} = {column.value.sql}"
+        )
         label = verb if at == 0 else "      "
-        yield f"  {label}  {column.name}{value}, {name(column.value.type)}: {reasons[column.name]}"
+        yield f"  {label}  {bare(shown)}, {name(column.value.type)}: {reasons[column.name]}"
     if plan.numbered:
         yield "  window  by the number of each row, which its source gives"
     elif plan.upstream is not None and plan.time is not None:
@@ -92,8 +127,7 @@ def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]
 
 def _lookup(lookup: Lookup) -> Iterator[str]:
     table = lookup.table
-    shown = table.source if table.alias == table.source else f"{table.alias} = {table.source}"
-    yield f"{shown}, {TITLES[lookup.kind]} lookup"
+    yield f"{named(table)}, {TITLES[lookup.kind]} lookup"
     yield f"  reads   {', '.join(table.read)}"
     if table.filter is not None:
         yield f"  where   {table.filter.sql}"
@@ -104,9 +138,9 @@ def _lookup(lookup: Lookup) -> Iterator[str]:
         ends += [f"{lookup.range.y.sql} <= {lookup.range.high}"] if lookup.range.y else []
         yield f"  range   {' and '.join(ends)}, found in a sorted array"
     if lookup.predicate is not None:
-        yield f"  if      {lookup.predicate.sql}"
+        yield f"  if      {bare(lookup.predicate.sql)}"
     if lookup.where is not None:
-        yield f"  where   {lookup.where.sql}, checked on the result"
+        yield f"  where   {bare(lookup.where.sql)}, checked on the result"
     yield f"  cache   {_cached(lookup.caching)}"
 
 
@@ -123,8 +157,7 @@ def _cached(caching: Caching) -> str:
 
 def called(plan: InputPlan) -> str:
     """The name that the text uses for an input."""
-    own = plan.upstream is None or plan.settled
-    return plan.alias if own else f"the result of stage {plan.upstream}"
+    return f"the result of stage {plan.upstream}" if plan.alias.startswith("$") else plan.alias
 
 
 def _reasons(stage: Stage, plan: InputPlan, result: str) -> dict[str, str]:
@@ -145,8 +178,8 @@ def _tree(stage: Stage, tree: Operator | Leaf) -> Iterator[str]:
         yield called(stage.inputs[tree.input])
         return
     yield f"{title(tree)} of {', '.join(spoken(stage, c) for c in tree.children)}"
-    for position in zip(*(side.keys for side in tree.sides), strict=True):
-        yield f"  key     {' = '.join(position)}, {name(_type(stage, position[0]))}"
+    for keys in related(stage, tree):
+        yield f"  key     {' = '.join(key(stage, k) for k in keys)}, {name(_value(stage, keys[0]).type)}"
     for bound in tree.bounds:
         yield f"  {'window' if bound.left.endswith(ORDINAL) else 'time  '}  {describe(bound)}"
     yield from _conditions(tree)
@@ -161,9 +194,9 @@ def _tree(stage: Stage, tree: Operator | Leaf) -> Iterator[str]:
 
 def _conditions(tree: Operator) -> Iterator[str]:
     if tree.predicate is not None:
-        yield f"  if      {tree.predicate.sql}"
+        yield f"  if      {bare(tree.predicate.sql)}"
     if tree.where is not None:
-        yield f"  where   {tree.where.sql}, checked on the result"
+        yield f"  where   {bare(tree.where.sql)}, checked on the result"
 
 
 def _moment(tree: Operator) -> str:
@@ -192,23 +225,24 @@ def _value(stage: Stage, column: str) -> Expr:
     return next(c.value for i in stage.inputs for c in i.columns if c.name == column)
 
 
+def related(stage: Stage, join: Operator) -> Iterator[tuple[str, ...]]:
+    """Yield the keys that must be equal, position by position; none where all rows meet in one unit."""
+    for keys in zip(*(side.keys for side in join.sides), strict=True):
+        if any(_value(stage, k).columns for k in keys):
+            yield keys
+
+
 def classes(stage: Stage, join: Operator) -> str:
-    """The equalities of a join in words; empty where it has none, and all rows meet in one unit."""
-    positions = zip(*(side.keys for side in join.sides), strict=True)
-    related = (ks for ks in positions if any(_value(stage, k).columns for k in ks))
-    return " and ".join(" = ".join(key(stage, k) for k in ks) for ks in related)
+    """The equalities of a join in words."""
+    return " and ".join(" = ".join(key(stage, k) for k in keys) for keys in related(stage, join))
 
 
-def _type(stage: Stage, column: str) -> object:
-    return next(c.value.type for i in stage.inputs for c in i.columns if c.name == column)
-
-
-def _why(stage: Stage, number: int | None, grouped: bool) -> Iterator[str]:
+def _why(stage: Stage, number: int | None) -> Iterator[str]:
     yield from _placed(stage, number)
     yield from sorted_by_key(stage)
     for join in reversed(stage.operators):
         yield from not_in(stage, join)
-    if stage.lookups and grouped:
+    if stage.lookups and any(c.name.startswith("$") for c in stage.select):
         yield "lookups come before the groups: a row counts as it met the tables in its batch"
     elif stage.lookups:
         yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
@@ -228,6 +262,8 @@ def _placed(stage: Stage, number: int | None) -> Iterator[str]:
         yield from why(stage, stage.operators[-1])
     elif any(join.kind == "upsert" for join in stage.operators):
         yield f"all rows of a key meet in one of the {stage.units} units, which keeps the last of them"
+    elif stage.operators and not any(True for _ in related(stage, stage.operators[-1])):
+        yield f"there is no equality: all rows meet in one of the {stage.units} units"
     elif stage.operators:
         which = "one stage: all joins" if number is None else f"the joins of stage {number}"
         yield f"{which} share a key, so all rows of a key meet in one of the {stage.units} units"
@@ -250,25 +286,3 @@ def _dropped(stage: Stage) -> str:
     if stage.timed:
         return "a time bound says how long a row can find partners: after that it is dropped"
     return "nothing compares event times, so no row is ever late and none is dropped"
-
-
-def cautions(stage: Stage) -> Iterator[str]:
-    """Warn of state without bound, results without bound, and time bounds that no pair of rows can meet."""
-    yield from dict.fromkeys(_cautions(stage))
-
-
-def _cautions(stage: Stage) -> Iterator[str]:
-    for join in reversed(stage.operators):
-        yield from warnings(stage, join)
-        alone = join.sides if join.kind == "full" else join.sides[:1]
-        if join.kind in ("left", "full", "anti") and any(map(unbounded, alone)) and not join.eager:
-            yield "rows without a partner are emitted only when the inputs are closed: no bound on the time"
-        for child, side in zip(join.children, join.sides, strict=True):
-            if unbounded(side) and not side.mutable and (join.sides[0].keys or isinstance(child, Leaf)):
-                yield (
-                    f"{spoken(stage, child)} is kept forever, state grows with it; "
-                    "bound the time in ON, or set join.retention"
-                )
-        for bound in join.bounds:
-            if None not in (bound.low_us, bound.high_us) and bound.low_us > bound.high_us:  # type: ignore[operator]
-                yield f"no pair of rows can match: {describe(bound)}"

@@ -5,6 +5,8 @@ from typing import Literal
 
 from sqlglot import exp
 
+from joinlib.model.called import Called
+
 Kind = Literal["select", "map", "union", "over"]
 
 
@@ -22,4 +24,5 @@ class Block:
     kind: Kind
     query: exp.Select | exp.SetOperation
     title: str = ""  # how the text calls it
+    called: tuple[Called, ...] = ()  # what it reads, in the words of the text
     view: str = ""  # the view in whose text the places of the query are; "" for the main text

@@ -2,6 +2,7 @@
 
 from sqlglot import exp
 
+from joinlib.model.called import Called
 from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.block import Block, Kind
 from joinlib.sql.rewrite.common import factored
@@ -119,8 +120,17 @@ class Cutter:
     def _emit(self, kind: Kind, query: trees.Query, title: str) -> str:
         name = f"$q{len(self.made) + 1}"
         self.columns[name] = trees.output_names(query)
-        self.made.append(Block(name, kind, query, title, self.view))
+        self.made.append(Block(name, kind, query, title, self._called(query), self.view))
         return name
+
+    def _called(self, query: trees.Query) -> tuple[Called, ...]:
+        """How the text calls what a block reads."""
+        parts = {block.name: block.title for block in self.made}
+        titles = self.names.titles
+        return tuple(
+            Called(table.alias, titles.get(table.alias, ""), parts.get(table.name, ""))
+            for table in query.find_all(exp.Table)
+        )
 
 
 def _is_map(select: exp.Select) -> bool:

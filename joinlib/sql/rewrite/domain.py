@@ -105,7 +105,7 @@ def _distinct(read: Sequence[tuple[str, str]], around: exp.Select, names: Names)
         _share(sources[owner], names)
     sources = trees.sources(around)
     owners = {owner for owner, _ in read}
-    new = {owner: names.fresh(owner) for owner in sources}
+    new = {owner: names.again(owner) for owner in sources}
     if len(owners) == 1:
         made = exp.Select().from_(_renamed(sources[next(iter(owners))], new), copy=False)
     else:

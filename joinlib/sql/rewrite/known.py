@@ -133,7 +133,7 @@ class Known:
         if not columns:
             return made
         items = [trees.named(trees.column(alias, old), new) for old, new in zip(rows.columns, columns)]
-        inner = trees.table(found, names.fresh(alias), node)
+        inner = trees.table(found, names.again(alias), node)
         for item in items:
             item.this.set("table", trees.identifier(inner.alias))
         query = exp.Select(expressions=items).from_(inner, copy=False)

@@ -164,6 +164,12 @@ class Names:
         self.aliases.add(found.lower())
         return found
 
+    def again(self, alias: str) -> str:
+        """An alias for a copy of a source, which the text calls as it does the source."""
+        found = self.fresh(alias)
+        self.titles[found] = self.titles.get(alias, "")
+        return found
+
     def hidden(self, select: exp.Select) -> str:
         """A name that no output column of the query has."""
         taken, number = {i.alias.lower() for i in select.expressions}, 1

@@ -340,7 +340,7 @@ class _Subqueries:
         for select in query.find_all(exp.Select):
             for node in trees.source_nodes(select):
                 old = trees.alias_of(node)
-                new[old] = self.names.fresh(old)
+                new[old] = self.names.again(old)
                 node.args["alias"].set("this", trees.identifier(new[old]))
         for column in query.find_all(exp.Column):
             if column.table and trees.owner(column) in new:

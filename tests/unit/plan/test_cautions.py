@@ -10,7 +10,10 @@ from joinlib.plan.explain.maps import OF_A_SIDE
 TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("t", TIME)])
 INPUTS = dict.fromkeys("abc", SourceInput(SCHEMA, time="t"))
-KEPT = "{} is kept forever, state grows with it; bound the time in ON, or set join.retention"
+KEPT = (
+    "stage {}, INNER JOIN of {}: {} are kept forever, state grows with every row; bound the event times in ON"
+    " (a.t BETWEEN b.t - INTERVAL 1 HOUR AND b.t), or set join.retention"
+)
 
 
 def warned(sql: str, retention_us: int | None = None) -> list[str]:
@@ -20,15 +23,18 @@ def warned(sql: str, retention_us: int | None = None) -> list[str]:
 def test_state_that_nothing_bounds_is_named_in_every_stage() -> None:
     """Each input, and the intermediate between two stages; with a retention none."""
     sql = "SELECT a.k AS k FROM a JOIN b ON a.k = b.k JOIN c ON b.j = c.j"
-    assert warned(sql) == [KEPT.format(x) for x in ("a", "b", "the result of stage 0", "c")]
+    assert warned(sql) == [
+        KEPT.format(0, "a, b", "a and b"),
+        KEPT.format(1, "the result of stage 0, c", "the result of stage 0 and c"),
+    ]
     assert warned(sql, retention_us=1) == []
 
 
 def test_groups_that_never_come_out_are_named() -> None:
     """No time that the watermark passes is among their keys."""
     said = warned("SELECT a.k AS k, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k", retention_us=1)
-    assert len(said) == 1
-    assert "only when the inputs are closed" in said[0]
+    assert len(said) == 2
+    assert "every group is kept forever" in said[0] and "only when the inputs are closed" in said[1]
 
 
 def test_more_maps_than_a_process_may_have() -> None:

@@ -17,5 +17,5 @@ def test_example_is_planned(path: Path) -> None:
     """Every example has a plan that can be told and compared."""
     plan = pipeline_of(load(path))
 
-    assert explain(plan).startswith(("Inputs", "Stages"))
+    assert explain(plan).startswith("result: ")
     assert fingerprint(plan)["units"] == plan.units

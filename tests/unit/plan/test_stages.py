@@ -262,11 +262,16 @@ def test_the_plan_is_told() -> None:
     )
 
     assert told.startswith(
-        "Stages\n"
-        "  0  INNER JOIN of a, b, d by a.k = b.k = d.k\n"
-        "  1  INNER JOIN of the result of stage 0, c by b.j = (c.j + 1)\n"
+        "result: final rows\n"
+        "└─ inner join on b.j = (c.j + 1)   stage 1\n"
+        "   ├─ inner join a ⋈ b ⋈ d on k    stage 0\n"
+        "   │  ├─ a\n"
+        "   │  ├─ b\n"
+        "   │  └─ d\n"
+        "   └─ c\n"
     )
-    assert "the result of stage 0 is stored in stage 1: b.j BIGINT, a.v BIGINT\n    kept forever" in told
+    assert "      stores  b.j, BIGINT: key\n              a.v, BIGINT: result\n" in told
+    assert "keeps   the result of stage 0 forever" in told
     assert "Stage 1\n  Inputs\n    the result of stage 0" in told
 
 

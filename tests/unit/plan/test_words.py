@@ -1,0 +1,124 @@
+"""A plan is drawn in the words of the text, and each operator whose state never shrinks is named."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from joinlib.plan import JoinOptions, SourceInput, pipeline, pipeline_of
+from joinlib.plan.changes import Mode
+from joinlib.plan.explain import cautions, explain
+from joinlib.plan.explain.words import bare
+from tests.queries.corpus import query
+from tests.queries.spec import document
+
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("t", pa.timestamp("us", "UTC"))])
+INPUTS = dict.fromkeys("abc", SourceInput(SCHEMA, time="t")) | {
+    "d": SourceInput(SCHEMA, time="t", changes=True)
+}
+NEAR = "b.t BETWEEN a.t - INTERVAL 1 HOUR AND a.t"
+WINDOW = "TABLE(TUMBLE(TABLE a, DESCRIPTOR(t), INTERVAL '10' SECOND))"
+
+
+def warned(sql: str, mode: Mode) -> list[str]:
+    return list(cautions(pipeline(sql, INPUTS, JoinOptions(units=2), mode=mode)))
+
+
+HOT_ITEMS = """\
+result: changes
+└─ inner join AuctionBids ⋈ MaxBids on starttime, endtime                     stage 3, changes
+   │  if AuctionBids.num >= MaxBids.maxn
+   ├─ AuctionBids: group by auction, window_start, window_end:  count(*)      stage 0, changes
+   │  └─ bid  each of HOP(dateTime, 2s, 10s)  where dateTime IS NOT NULL
+   └─ MaxBids: group by starttime, endtime:  max(num)                         stage 2, changes
+      └─ CountBids: group by auction, window_start, window_end:  count(*)     stage 1, changes
+         └─ bid  each of HOP(dateTime, 2s, 10s)  where dateTime IS NOT NULL
+"""
+NEW_USERS = """\
+result: changes
+└─ inner join P ⋈ A on P.id = A.seller, starttime, endtime   stage 2, changes
+   ├─ P: distinct id, name, TUMBLE(dateTime, 10s)            stage 0, changes
+   │  └─ person  where person.dateTime IS NOT NULL
+   └─ A: distinct seller, TUMBLE(dateTime, 10s)              stage 1, changes
+      └─ auction  where auction.dateTime IS NOT NULL
+"""
+GLOBAL_SALES = """\
+result: changes
+└─ group by substring(customer.c_phone, 1, 2):  count(*), sum(customer.c_acctbal)                      stage 3, changes
+   └─ anti join on customer.c_custkey = orders.o_custkey                                               stage 2, changes
+      ├─ inner join customer ⋈ subquery  if customer.c_acctbal > avg(customer.c_acctbal)               stage 1, changes
+      │  ├─ customer
+"""
+
+
+@pytest.mark.parametrize(
+    ("title", "drawn"), [("nexmark-q5", HOT_ITEMS), ("nexmark-q8", NEW_USERS), ("tpch-q22", GLOBAL_SALES)]
+)
+def test_a_plan_begins_with_a_drawing(title: str, drawn: str, tmp_path: Path) -> None:
+    """Each operator stands above what it reads, with its stage."""
+    assert explain(pipeline_of(document(query(title), tmp_path))).startswith(drawn)
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["nexmark-q5", "nexmark-q8", "nexmark-q9", "tpch-q2", "tpch-q15", "tpch-q17", "tpch-q21", "tpcds-q1"],
+)
+def test_a_plan_has_no_words_of_the_planner(title: str, tmp_path: Path) -> None:
+    """No alias that it made, no function that only it calls, no microseconds."""
+    told = explain(pipeline_of(document(query(title), tmp_path)))
+    assert not [
+        line for line in told.splitlines() if "$" in line or "MICROSECONDS" in line or "bid_2" in line
+    ]
+
+
+def test_what_is_read_twice_is_drawn_once() -> None:
+    """A CTE under two names says whose they are."""
+    sql = "WITH m AS (SELECT k, count(*) AS n FROM a GROUP BY k) SELECT x.k FROM m x JOIN m y ON x.n = y.n AND x.k < y.k"
+    told = explain(pipeline(sql, INPUTS, JoinOptions(units=2), mode="changelog"))
+    assert "├─ x = m: group by k:  count(*)" in told and "└─ y = m: drawn above" in told
+
+
+def test_inputs_that_are_called_the_same_stay_apart() -> None:
+    """Within a stage; what is in quotes is left as it is."""
+    sql = "SELECT k FROM a WHERE NOT EXISTS (SELECT 1 FROM a WHERE a.v = 7) OR EXISTS (SELECT 1 FROM b WHERE 'a_2.v' = CAST(b.v AS STRING) AND b.k = a.k)"
+    told = explain(pipeline(sql, INPUTS, JoinOptions(units=2), mode="changelog"))
+    assert "'a_2.v'" in told
+
+
+@pytest.mark.parametrize(
+    ("sql", "plain"),
+    [("((a + b))", "a + b"), ("(a) + (b)", "(a) + (b)"), ("(a = ')')", "a = ')'"), ("a", "a")],
+)
+def test_parentheses_around_all_of_it_go(sql: str, plain: str) -> None:
+    assert bare(sql) == plain
+
+
+WARNED = [
+    ("SELECT a.k FROM a JOIN b ON a.k = b.k", "append", {"INNER JOIN of a, b": "a and b are kept forever"}),
+    (f"SELECT a.k FROM a JOIN b ON a.k = b.k AND {NEAR}", "append", {}),
+    ("SELECT a.k FROM a JOIN b ON a.k = b.k AND b.t >= a.t", "append",
+     {"INNER JOIN of a, b": "bound the event times in ON (b.t <= a.t + INTERVAL 1 HOUR)"}),
+    ("SELECT d.k FROM d JOIN a ON d.k = a.k", "changelog", {"INNER JOIN of d, a": "a is kept forever"}),
+    ("SELECT k, count(*) AS n FROM a GROUP BY k", "changelog", {"groups by k": "every group is kept forever"}),
+    ("SELECT k, count(*) AS n FROM d GROUP BY k", "changelog", {}),
+    ("SELECT count(*) AS n FROM a", "changelog", {}),
+    ("SELECT count(DISTINCT v) AS n FROM a", "changelog", {"groups by nothing": "each different value"}),
+    (f"SELECT k, window_start, count(*) AS n FROM {WINDOW} GROUP BY k, window_start, window_end", "append", {}),
+    ("SELECT k, count(*) AS n FROM a WHERE t > now() - INTERVAL 1 DAY GROUP BY k", "changelog", {}),
+    ("SELECT a.k FROM (SELECT k FROM a WHERE t > now() - INTERVAL 1 DAY) a JOIN d ON a.k = d.k", "changelog", {}),
+    ("SELECT k, v FROM a ORDER BY v DESC LIMIT 3", "changelog", {}),
+    ("SELECT k, v FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY v) <= 3", "changelog",
+     {"first 3 rows of each k by v": "the first rows of each k are kept forever"}),
+    ("SELECT a.k FROM a JOIN (SELECT k, max(v) AS m FROM b GROUP BY k) g ON a.k = g.k", "changelog",
+     {"stage 0, g": "every group", "stage 1, INNER JOIN of a, g": "a is kept forever"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "mode", "expected"), WARNED)
+def test_each_operator_whose_state_never_shrinks_is_named(
+    sql: str, mode: Mode, expected: dict[str, str]
+) -> None:
+    """With the clause that would bound it; and no other."""
+    found = dict(caution.split(": ", 1) for caution in warned(sql, mode))
+    assert found.keys() == expected.keys()
+    assert all(said in found[operator] for operator, said in expected.items()), found

@@ -14,7 +14,7 @@ from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, Stage
 from joinlib.plan.explain.retention import unbounded
 from joinlib.plan.explain.stage import spoken
 
-_RECENT = "read recent rows only (WHERE t > now() - INTERVAL 1 DAY)"
+_RECENT = "read recent rows only (WHERE t > now() - INTERVAL 1 DAY, t an eventTime)"
 
 
 def of_stage(plan: Pipeline, stage: GroupStage | OverStage) -> Iterator[str]:

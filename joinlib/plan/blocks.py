@@ -33,6 +33,7 @@ from joinlib.plan.clocks import clocked, with_clocks
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
+from joinlib.plan.share import shared
 from joinlib.plan.source import Inflow, SourceInput
 from joinlib.plan.stages import joins
 from joinlib.sql import Query, Scan, analyse_stages
@@ -71,7 +72,7 @@ def pipeline(
     for part in parts[:-1]:
         made.known[part.name] = made.part(part)
     made.result(parts[-1])
-    found = Pipeline(with_clocks(made.stages, request.inputs), notes=notes(sql))
+    found = Pipeline(with_clocks(shared(made.stages), request.inputs), notes=notes(sql))
     check_changes(found, inputs, mode)
     return with_key(with_upserts(static(found), inputs), tuple(key), mode)
 

@@ -33,6 +33,7 @@ from joinlib.plan.clocks import clocked, with_clocks
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
+from joinlib.plan.share import shared
 from joinlib.plan.source import Inflow, SourceInput
 from joinlib.plan.stages import joins
 from joinlib.sql import Query, Scan, analyse_stages
@@ -72,7 +73,7 @@ def pipeline(
         made.known[part.name] = made.part(part)
     made.result(parts[-1])
     found = Pipeline(
-        with_clocks(made.stages, request.inputs),
+        with_clocks(shared(made.stages), request.inputs),
         notes=notes(sql),
         called=tuple(c for part in parts for c in part.called),
     )

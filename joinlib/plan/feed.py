@@ -7,7 +7,7 @@
 Maps compute only the columns that are read, and the source only those that they need.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from joinlib.model.inputs import InputPlan
@@ -38,7 +38,7 @@ def fed(plan: InputPlan, feed: Inflow, *, clocked: bool = False) -> InputPlan:
 
     clocked: the watermark counts although no event time is stored.
     """
-    maps, read = _needed(feed, plan.read)
+    maps, read = needed(feed.maps, plan.read)
     heeds = clocked or plan.time is not None
     clock = feed.clock if heeds and feed.upstream is None else None
     used = {*read, *((clock,) if clock else ())}
@@ -59,15 +59,15 @@ def fed(plan: InputPlan, feed: Inflow, *, clocked: bool = False) -> InputPlan:
     )
 
 
-def _needed(feed: Inflow, wanted: Iterable[str]) -> tuple[tuple[Map, ...], set[str]]:
+def needed(maps: Sequence[Map], wanted: Iterable[str]) -> tuple[tuple[Map, ...], set[str]]:
     """Return the maps with the columns that are wanted of the last one, and the columns that they read."""
-    needed, found = set(wanted), list[Map]()
-    for step in reversed(feed.maps):
-        columns = tuple(c for c in step.columns if c[0] in needed)
+    read, found = set(wanted), list[Map]()
+    for step in reversed(maps):
+        columns = tuple(c for c in step.columns if c[0] in read)
         found.insert(0, replace(step, columns=columns))
         values = (
             [v for _, v in columns] + [e.value for e in step.expands] + ([step.filter] if step.filter else [])
         )
         added = {name for e in step.expands for name in e.columns}
-        needed = {name for value in values for name in value.columns} - added
-    return tuple(found), needed
+        read = {name for value in values for name in value.columns} - added
+    return tuple(found), read

@@ -179,3 +179,10 @@ def test_defaults_are_those_of_the_models() -> None:
     assert StreamJoin.model_validate(document) == StreamJoin.model_validate(
         {**document, "spec": filled(SCHEMA["properties"]["spec"], spec)}
     )
+
+
+def test_no_rule_sees_values_of_any_type() -> None:
+    """Kubernetes refuses the whole definition if a rule stands at a map or a list of values that have no type."""
+    for place, node in NODES.items():
+        entry = node.get("additionalProperties") or node.get("items") or {}
+        assert not ("x-kubernetes-validations" in node and entry and "type" not in entry), place

@@ -12,7 +12,7 @@ import pytest
 from joinlib.errors import SpecError, SqlError
 from joinlib.model.tuning import Tuning
 from tests.laws.product import Product
-from tests.laws.test_windows import COURSE, FILES, contents, document, events, expected
+from tests.laws.test_windows import BEGIN, COURSE, FILES, contents, document, events, expected
 
 NEVER = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 QUERIES = [
@@ -43,6 +43,16 @@ def test_rows_come_and_go(sql: str, tmp_path: Path) -> None:
             now[name] = f"TIMESTAMP '{moment}'"
         assert contents(tmp_path) == expected(sql.format(**now), read)
     assert run.batch == FILES
+
+
+@pytest.mark.parametrize("sign", [">", ">=", "<", "<="])
+def test_a_row_that_arrives_at_its_moment(sign: str, tmp_path: Path) -> None:
+    """It is there, or not, in its own batch."""
+    rows = [[(n, n, BEGIN + dt.timedelta(seconds=n), None) for n in (29, 30, 31, 120)]]
+    sql = f"SELECT k FROM a WHERE ts {sign} {{a}} - INTERVAL 30 SECONDS"
+    run = Product(document(tmp_path, sql.format(a="now()"), "changelog", {"a": rows}), Tuning(), COURSE)
+    assert len(list(run.batches())) == 1
+    assert contents(tmp_path) == expected(sql.format(a="TIMESTAMP '2026-01-01 00:01:00'"), {"a": rows[0]})
 
 
 @pytest.mark.parametrize(

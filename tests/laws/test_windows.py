@@ -64,7 +64,7 @@ def events(draw: random.Random, files: int, nulls: bool) -> dict[str, list[Rows]
         for name, made in found.items():
             rows: Rows = []
             for _ in range(draw.randrange(1, 10)):
-                ts = BEGIN + dt.timedelta(seconds=number * 40 + draw.randint(0, 60))
+                ts = BEGIN + dt.timedelta(seconds=number * 40 + 5 * draw.randint(0, 12))
                 at = None if nulls and draw.random() < 0.05 else ts
                 row = (
                     draw.choice([1, 2, 3, None]),

@@ -16,7 +16,8 @@ def rows(draw: random.Random, count: int, versions: bool = False) -> pa.Table:
     """Rows with NULLs and duplicates; of versions there is one for each key and time."""
     found, seen = [], set()
     for _ in range(count):
-        ts = None if draw.random() < 0.1 else BEGIN + dt.timedelta(seconds=draw.randint(-120, 240))
+        # many at one time, a gap or a tolerance apart
+        ts = None if draw.random() < 0.1 else BEGIN + dt.timedelta(seconds=5 * draw.randint(-24, 48))
         key = draw.choice([1, 2, 3, None])
         if versions and (key, ts) in seen:
             continue

@@ -17,7 +17,7 @@ from joinlib.sql.rewrite.cut import Cutter
 from joinlib.sql.rewrite.names import Names
 from joinlib.sql.rewrite.spoken import spoken
 
-__all__ = ["Block", "Kind", "as_text", "blocks"]
+__all__ = ["Block", "Kind", "as_text", "blocks", "of_several"]
 
 _NO_VIEWS: Mapping[str, str] = {}
 
@@ -30,16 +30,29 @@ def blocks(sql: str, tables: Mapping[str, Table], views: Mapping[str, str] = _NO
     Raises:
         SqlError: if the text is not a query that can be computed.
     """
-    return with_room(lambda: _blocks(sql, tables, views))
+    return with_room(lambda: _blocks(sql, tables, views, several=False))
 
 
-def _blocks(sql: str, tables: Mapping[str, Table], views: Mapping[str, str]) -> tuple[Block, ...]:
+def of_several(sql: str, tables: Mapping[str, Table]) -> tuple[Block, ...]:
+    """Return the blocks of the queries that a text defines for several outputs (`sql.text.program`).
+
+    What several of them read is a block once.
+
+    Raises:
+        SqlError: if one of them is not a query that can be computed.
+    """
+    return with_room(lambda: _blocks(sql, tables, _NO_VIEWS, several=True))
+
+
+def _blocks(
+    sql: str, tables: Mapping[str, Table], views: Mapping[str, str], *, several: bool
+) -> tuple[Block, ...]:
     times = {name: table.time for name, table in tables.items()}
     lookups = [name for name, table in tables.items() if not table.stream]
     parsed = {name: spoken(parse_query(text), text, times, lookups) for name, text in views.items()}
     names = Names(sql, {name: tuple(t.schema.names) for name, t in tables.items()}, parsed)
-    query = names.result(spoken(parse_query(sql), sql, times, lookups))
-    return Cutter(names).result(query)
+    tree = spoken(parse_query(sql), sql, times, lookups)
+    return Cutter(names).results(names.results(tree) if several else {"": names.result(tree)})
 
 
 def as_text(parts: tuple[Block, ...], dialect: str = "spark") -> str:

@@ -1,7 +1,7 @@
 """The way of rows to a stage that reads them, in a map task or in a task of an earlier stage.
 
 Way        rows ─► prepared ─► split by unit ─► blocks                             joins, window functions
-GroupWay   rows ─► partials, one for each group, at the end ─► blocks              groups
+GroupWay   rows ─► partials, one for each group (by panes), at the end ─► blocks   groups
 TopWay     rows ─► those up to the top of each partition, at the end ─► blocks     row_number() <= n, and its like
 """
 
@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from joinlib.aggregate.panes import PanePartials
 from joinlib.aggregate.partial import Partials
 from joinlib.engine.exchange import Sender, Spool
 from joinlib.model.inputs import InputPlan
 from joinlib.model.over import Over
+from joinlib.model.panes import panes_of
 from joinlib.model.stage import GroupStage, OverStage, Pipeline, Stage
 from joinlib.model.tuning import Tuning
 from joinlib.over.top import Top
@@ -42,8 +44,9 @@ class GroupWay(Way):
     """Sends one partial for each group of all rows, when there are no more."""
 
     def __init__(self, plan: InputPlan, sender: Sender, stage: GroupStage) -> None:
-        super().__init__(plan, sender, 0)
-        self._partials = Partials(stage.grouping)
+        panes = panes_of(plan, stage.grouping)
+        super().__init__(panes.rows if panes else plan, sender, 0)
+        self._partials = PanePartials(panes, stage.grouping) if panes else Partials(stage.grouping)
 
     def rows(self, sequence: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         self._partials.add(projected(self.plan, rows))

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from joinlib.expr.types import name
 from joinlib.model.bags import bag_of, bags_of, distinct_of
 from joinlib.model.grouping import Grouping
+from joinlib.model.panes import panes_of
 from joinlib.model.stage import GroupStage, Pipeline, Stage
 from joinlib.plan.explain.stateful import CLOSED, settled, told
 from joinlib.plan.explain.words import bare, plain
+from joinlib.spec.duration import text as duration
 
 
 def grouped(plan: Pipeline, stage: GroupStage, reader: str) -> str:
@@ -30,7 +32,7 @@ def _groups(plan: Pipeline, stage: GroupStage) -> Iterator[str]:
         yield f"of      {call.sql} {name(call.type)}"
     if grouping.having is not None:
         yield f"having  {bare(grouping.having.sql)}"
-    yield f"phase 1 {_makers(plan, stage)} one partial for each group and batch"
+    yield f"phase 1 {_makers(plan, stage)} one partial for each group and batch{_by_panes(stage)}"
     yield f"phase 2 {stage.units} units of groups, hashed by group, merge partials and keep them"
     yield f"out     {_moment(grouping)}"
     yield f"keeps   {_kept(grouping)}"
@@ -38,6 +40,11 @@ def _groups(plan: Pipeline, stage: GroupStage) -> Iterator[str]:
         of = [c.sql for c in grouping.calls if bag in (distinct_of(c), bag_of(c, grouping.changes))]
         if bag.values:
             yield f"        and each different value of {', '.join(of)}, with how often it is there"
+
+
+def _by_panes(stage: GroupStage) -> str:
+    sizes = {found.size_us for i in stage.inputs if (found := panes_of(i, stage.grouping)) is not None}
+    return f", of partials of panes of {' and '.join(duration(us) for us in sorted(sizes))}" if sizes else ""
 
 
 def cautions(plan: Pipeline, grouping: Grouping) -> Iterator[str]:

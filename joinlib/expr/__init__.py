@@ -15,6 +15,11 @@ Columns: TypeAlias = Callable[[str], Column]
 _EXCERPT = 100  # characters of an expression in a message
 
 
+def repeated(value: pa.Scalar, rows: int) -> pa.Array:
+    """A column of one value; Arrow cannot repeat a list no times."""
+    return pa.repeat(value, rows) if rows else pa.array([], value.type)
+
+
 class Node(Protocol):
     """A node of an expression tree: a frozen, picklable value."""
 
@@ -40,7 +45,7 @@ class Expr:
         """
         value = self.node.evaluate(columns, rows)
         if isinstance(value, pa.Scalar):
-            return pa.repeat(value, rows)
+            return repeated(value, rows)
         return value
 
     @property

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.errors import SpecError
-from joinlib.expr import Column, Columns, Expr, Node
+from joinlib.expr import Column, Columns, Expr, Node, repeated
 
 Value: TypeAlias = pa.Array | pa.ChunkedArray | pa.Scalar
 
@@ -102,7 +102,7 @@ class Above:
         def value(name: str) -> Value:
             if name not in known:
                 found = nodes[name].evaluate(columns, rows)
-                known[name] = pa.repeat(found, rows) if isinstance(found, pa.Scalar) else found
+                known[name] = repeated(found, rows) if isinstance(found, pa.Scalar) else found
             return known[name]
 
         return self.node.evaluate(value, rows)
@@ -148,5 +148,5 @@ def columnar(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
 def contiguous(value: Any, rows: int) -> Any:
     """Return a value as one array; a scalar is repeated."""
     if isinstance(value, pa.Scalar):
-        return pa.repeat(value, rows)
+        return repeated(value, rows)
     return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value

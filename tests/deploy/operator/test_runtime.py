@@ -218,7 +218,7 @@ verdict = validate({"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin
   "output": {"noop": {}}, "checkpoint": {"path": "/data/c"}, "volumes": [{"mountPath": "/data", "claim": "c"}]}})
 print(verdict.plan.split()[0], sorted({"pyspark", "pandas", "numba", "llvmlite"} & set(sys.modules)))
 """
-    assert python(code.replace("SIGN", sign)) == "Inputs []\n"
+    assert python(code.replace("SIGN", sign)) == "result: []\n"
 
 
 def test_no_module_of_the_operator_loads_numba() -> None:

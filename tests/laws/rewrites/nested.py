@@ -3,6 +3,7 @@
 Every query has columns c0, c1, ...; LIMIT and row_number order by all columns, so that answers are certain.
 """
 
+import re
 from dataclasses import dataclass, field
 from random import Random
 
@@ -31,11 +32,18 @@ class Nested:
         """A query whose derived tables and subqueries nest so deep."""
         if self.random.random() < 0.3:
             width = self.width()
-            body = self.query(depth - 1, width)
+            body = self.reading(depth - 1, width)
             name = f"w{len(self.ctes)}"
             self.ctes.append((name, width))
-            return f"WITH {name} AS ({body}) {self.query(depth, self.width())}"
-        return self.query(depth, self.width())
+            return f"WITH {name} AS ({body}) {self.reading(depth, self.width())}"
+        return self.reading(depth, self.width())
+
+    def reading(self, depth: int, width: int) -> str:
+        """A query that reads a stream: one of constants alone is refused."""
+        streams = "|".join((*TABLES, *(name for name, _ in self.ctes)))
+        while not re.search(rf"\b({streams}) AS ", text := self.query(depth, width)):
+            pass
+        return text
 
     def width(self) -> int:
         return self.random.choice((1, 2, 2, 3))

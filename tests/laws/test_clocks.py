@@ -12,7 +12,7 @@ import pytest
 
 from joinlib.model.tuning import Tuning
 from tests.laws.product import Course, Product
-from tests.laws.test_windows import contents, document, events, expected, folder  # noqa: F401 - a fixture
+from tests.laws.test_windows import contents, document, events, expected, folder, whole  # noqa: F401 - a fixture
 
 COURSE = Course(partitions=(2, 1), twice=frozenset({2}), restart=frozenset({3}))
 HOUR = "date_trunc('minute', ts)"
@@ -41,9 +41,7 @@ def test_comes_out_before_the_end(name: str, folder: Path) -> None:  # noqa: F81
     for batch in run.batches():
         found = pq.read_table(folder / "out", partitioning=None).num_rows if (folder / "out").exists() else 0
         came[batch] = found
-    assert contents(folder) == expected(
-        other, {n: [r for f in files for r in f] for n, files in given.items()}
-    )
+    assert contents(folder) == expected(other, whole(given))
     assert came[max(came) - 1] > 0, "nothing came before the inputs were closed"
 
 
@@ -66,6 +64,4 @@ def test_right_at_the_end(name: str, folder: Path) -> None:  # noqa: F811
     given = events(random.Random(name), 6, nulls=False)
     run = Product(document(folder, sql, "changelog", given), Tuning(), COURSE)
     assert sum(1 for _ in run.batches()) > 3
-    assert contents(folder) == expected(
-        other, {n: [r for f in files for r in f] for n, files in given.items()}
-    )
+    assert contents(folder) == expected(other, whole(given))

@@ -11,7 +11,7 @@ import pytest
 
 from joinlib.model.tuning import Tuning
 from tests.laws.product import Course, Product
-from tests.laws.test_windows import contents, document, events, expected, folder  # noqa: F401 - a fixture
+from tests.laws.test_windows import contents, document, events, expected, folder, so_far  # noqa: F401 - a fixture
 
 COURSE = Course((2, 1, 3), frozenset({2}), frozenset({3}), 1)
 BOTH = "(SELECT k, v FROM a UNION ALL SELECT v AS k, k AS v FROM b)"
@@ -63,9 +63,5 @@ def test_right_after_each_batch(kind: str, seed: int, folder: Path) -> None:  # 
     given = events(draw, 4, nulls=True)
     run = Product(document(folder, sql, "changelog", given), Tuning(), COURSE)
     for _ in run.batches():
-        read = {
-            n: [r for rows in files for r in rows][: run.read(n)] if n in run.composer.inputs else []
-            for n, files in given.items()
-        }
-        assert contents(folder) == expected(sql, read)
+        assert contents(folder) == expected(sql, so_far(run, given))
     assert run.batch == 4

@@ -137,17 +137,23 @@ def contents(folder: Path) -> Bag:
     return Counter({row: count for row, count in found.items() if count})
 
 
+def whole(given: dict[str, list[Rows]]) -> dict[str, Rows]:
+    """All rows of each input, of all its files."""
+    return {name: [row for rows in files for row in rows] for name, files in given.items()}
+
+
+def so_far(run: Product, given: dict[str, list[Rows]]) -> dict[str, Rows]:
+    """Those that have been read; none of an input that the query does not name."""
+    return {n: rows[: run.read(n)] if n in run.composer.inputs else [] for n, rows in whole(given).items()}
+
+
 @pytest.mark.parametrize("name", [n for n in RUN if n not in FINAL])
 def test_right_after_each_batch(name: str, folder: Path) -> None:
     ours, theirs = CASES[name]
     given = events(random.Random(name), FILES, nulls=True)
     run = Product(document(folder, ours, "changelog", given), Tuning(), COURSE)
     for _ in run.batches():
-        read = {
-            n: [r for rows in files for r in rows][: run.read(n)] if n in run.composer.inputs else []
-            for n, files in given.items()
-        }
-        assert contents(folder) == expected(theirs, read)
+        assert contents(folder) == expected(theirs, so_far(run, given))
     assert run.batch == FILES
 
 
@@ -156,13 +162,13 @@ def test_what_comes_out_is_final(name: str, folder: Path) -> None:
     """And all of it has come out at the end."""
     ours, theirs = {"distinct": DISTINCT, "twice": TWICE}.get(name) or CASES[name]
     given = events(random.Random(name), 6, nulls=not name.startswith(("as of", "versions")))
-    whole = expected(theirs, {n: [r for rows in files for r in rows] for n, files in given.items()})
+    at_the_end = expected(theirs, whole(given))
     run = Product(document(folder, ours, "append", given), Tuning(), COURSE)
     early: list[int] = []
     for _ in run.batches():
-        assert not contents(folder) - whole
+        assert not contents(folder) - at_the_end
         early.append(sum(contents(folder).values()))
-    assert contents(folder) == whole
+    assert contents(folder) == at_the_end
     if name in (*EARLY, "distinct", "twice"):
         assert early[-2] > 0, "some rows are final before the inputs are closed"
 

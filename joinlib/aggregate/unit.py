@@ -6,6 +6,8 @@ manifest.
     changelog   for each group whose row the batch has changed: the old row with weight -1, the new one with +1
     DISTINCT    a group is emitted when it is new
 
+Groups that come out at once and have a release are forgotten when the watermark has passed it.
+
 Law: after each batch of a changelog the sum of what has come out is the query over the sum of what has come in.
 
 Bags of distinct values are brought up to date first: what they gain and lose are rows for the partials, and
@@ -83,9 +85,11 @@ class GroupUnit:
                 yield self._released(bound)
         elif part.num_rows:
             yield self._changed(part, more, first=before.batch < 0)
-        if self.grouping.eager and after > before.watermark and (bound := self._bound(after)) != NEVER:
-            self.groups.release(bound)  # they are out, and no row of theirs can come
         stores = [self.groups, *self.bags.values()]
+        forgets = not self.grouping.final_close and self.grouping.release is not None
+        if forgets and after > before.watermark and (bound := self._bound(after)) != NEVER:
+            for stored in stores:
+                stored.release(bound)  # they are out, and no row of theirs can come
         for stored in stores:
             stored.write(batch, self.tuning.file_bytes)
         first = next((n for n, p in enumerate(self.inputs) if p.upstream is None), 0)
@@ -109,7 +113,7 @@ class GroupUnit:
         """Drop what is for groups that have been emitted for good, and count its rows."""
         self._late = 0
         release, bound = self.grouping.release, self._bound(self.manifest.watermark)
-        if release is None or self.grouping.changelog or bound == NEVER:
+        if release is None or bound == NEVER:
             return part, more
         kept = pc.greater_equal(number(part.column(release.key)), bound).fill_null(True)
         late = part.filter(pc.invert(kept))

@@ -279,6 +279,8 @@ class _Planner:
     def _settled(self, part: Block, grouping: Grouping, last: bool, changes: bool) -> Grouping:
         """Let groups that other parts read come at once and be taken back, unless they are final at some time."""
         grouping = replace(grouping, changes=changes)
+        if grouping.changelog and changes:  # what is deleted may come at any time
+            grouping = replace(grouping, release=None)
         if last and self.mode == "append":
             assert isinstance(part.query, exp.Select)
             check_append(grouping, self.sql, part.query)

@@ -30,12 +30,13 @@ _RISING = (floor_time, add_micros, add_days, add_months, convert, tumble_start)
 def grouping_of(queries: Sequence[Query], times: Mapping[str, Rising]) -> Grouping | None:
     """Return the query's grouping, with the event time that makes a group final where there is one.
 
-    `times`: the columns that follow event times. Groups that come out at once are forgotten when they are final, if
-    their key is that of a window; others are not, since late rows would then be lost without need.
+    `times`: the columns that follow event times. Groups that come out at once, be it for good or to be corrected, are
+    forgotten when they are final, if their key is that of a window; others are not, since late rows would then be lost
+    without need.
     """
     query = queries[-1]
     grouping = query.grouping
-    if grouping is None or grouping.changelog or any(q.waits for q in queries):
+    if grouping is None or any(q.waits for q in queries):
         return grouping
     for name, value in query.select:
         column = _rises_with(value.node) if is_time(value.type) else None

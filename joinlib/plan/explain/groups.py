@@ -73,6 +73,8 @@ def _kept(grouping: Grouping) -> str:
         return "which groups have been emitted"
     if grouping.eager:
         return "which groups have been emitted, until the watermark has passed their windows"
+    if grouping.release is not None and grouping.changelog:
+        return "groups until the watermark has passed their windows"
     if grouping.release is not None:
         return "groups until they are emitted"
     if not grouping.keys:

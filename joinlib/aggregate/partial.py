@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from joinlib.aggregate import bag as bags
 from joinlib.aggregate.bag import comparable
 from joinlib.aggregate.keys import alike, hashes
+from joinlib.aggregate.pile import Pile
 from joinlib.arrays import I64
 from joinlib.expr import types as t
 from joinlib.model.bags import Bag, bag_of, bags_of, distinct_of
@@ -34,7 +35,6 @@ from joinlib.route import content
 _AT = "$at"
 ROWS = "$n"  # number of joined rows of the group
 _LARGE = 2**62  # sums of integers that must stay below this are computed in BIGINT
-_CHUNK = 1 << 16  # number of partials at which those of several chunks are merged
 
 Step = tuple[str, pa.DataType, str]  # a column of partials, its type, and the function that merges it
 
@@ -210,9 +210,9 @@ class Partials:
 
     def __init__(self, grouping: Grouping) -> None:
         self.grouping = grouping
-        self._partials = _Pile(lambda parts: merge(parts, grouping))
+        self._partials = Pile(lambda parts: merge(parts, grouping))
         self._bags = [
-            (number, bag, _Pile(lambda parts, bag=bag: bags.merged(parts, grouping, bag)))  # type: ignore[misc]
+            (number, bag, Pile(lambda parts, bag=bag: bags.merged(parts, grouping, bag)))  # type: ignore[misc]
             for number, bag in enumerate(bags_of(grouping), 1)
             if not bag.rest
         ]
@@ -230,26 +230,6 @@ class Partials:
         """Yield the partials as number 0, and what the bags get, by their numbers from 1 on."""
         yield 0, self.merged()
         yield from ((number, found) for number, _, pile in self._bags if (found := pile.merged()).num_rows)
-
-
-class _Pile:
-    """Batches that are merged whenever they have become many rows."""
-
-    def __init__(self, merge: Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]) -> None:
-        self._merge = merge
-        self._parts: list[pa.RecordBatch] = []
-        self._rows, self.limit = 0, _CHUNK
-
-    def add(self, part: pa.RecordBatch) -> None:
-        self._parts.append(part)
-        self._rows += part.num_rows
-        if self._rows > self.limit:
-            self._parts = [self._merge(self._parts)]
-            self._rows = self._parts[0].num_rows
-            self.limit = max(_CHUNK, 2 * self._rows)
-
-    def merged(self) -> pa.RecordBatch:
-        return self._merge(self._parts) if len(self._parts) != 1 else self._parts[0]
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -1,7 +1,8 @@
 """The way of rows to a stage that reads them, in a map task or in a task of an earlier stage.
 
-Way        rows ─► prepared ─► split by unit ─► blocks            joins, window functions
-GroupWay   rows ─► partials, one for each group, at the end ─► blocks
+Way        rows ─► prepared ─► split by unit ─► blocks                             joins, window functions
+GroupWay   rows ─► partials, one for each group, at the end ─► blocks              groups
+TopWay     rows ─► those up to the top of each partition, at the end ─► blocks     row_number() <= n, and its like
 """
 
 from collections.abc import Iterator
@@ -12,8 +13,10 @@ import pyarrow as pa
 from joinlib.aggregate.partial import Partials
 from joinlib.engine.exchange import Sender, Spool
 from joinlib.model.inputs import InputPlan
-from joinlib.model.stage import GroupStage, Pipeline, Stage
+from joinlib.model.over import Over
+from joinlib.model.stage import GroupStage, OverStage, Pipeline, Stage
 from joinlib.model.tuning import Tuning
+from joinlib.over.top import Top
 from joinlib.route.routers import Router
 from joinlib.route.split import prepare, projected
 
@@ -52,6 +55,35 @@ class GroupWay(Way):
                 yield sent
 
 
+class TopWay(Way):
+    """Sends the rows up to the top rank of each partition, when there are no more.
+
+    Where that leaves out too few, it sends the rest as it comes. Blocks have the number of the last rows in them.
+    """
+
+    def __init__(self, plan: InputPlan, sender: Sender, hash_bits: int, over: Over) -> None:
+        super().__init__(plan, sender, hash_bits)
+        self._over, self._sequence = over, 0
+        self._top: Top | None = None  # none are waiting
+        self._pays = True
+
+    def rows(self, sequence: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        if not self._pays:
+            yield from super().rows(sequence, rows)
+            return
+        self._top, self._sequence = self._top or Top(self._over), sequence
+        self._top.add(prepare(self.plan, rows, sequence, self._hash_bits))
+        if not self._top.pays:
+            self._pays = False
+            yield from self.end(sequence)
+
+    def end(self, origin: int) -> Iterator[pa.RecordBatch]:
+        if self._top is not None:
+            block, self._top = self._top.rows(), None
+            if (sent := self.sender.split(self.plan.number, self._sequence, block)) is not None:
+                yield sent
+
+
 def senders(
     pipeline: Pipeline, states: Path, tuning: Tuning, batch: int | None, ways: dict[int, Router] | None = None
 ) -> tuple[Sender, ...]:
@@ -69,4 +101,8 @@ def senders(
 def edge(pipeline: Pipeline, number: int, plan: InputPlan, sender: Sender, hash_bits: int) -> Way:
     """Return the way to stage `number`."""
     stage = pipeline.stages[number]
-    return GroupWay(plan, sender, stage) if isinstance(stage, GroupStage) else Way(plan, sender, hash_bits)
+    if isinstance(stage, GroupStage):
+        return GroupWay(plan, sender, stage)
+    if isinstance(stage, OverStage) and stage.over.cuts:
+        return TopWay(plan, sender, hash_bits, stage.over)
+    return Way(plan, sender, hash_bits)

@@ -115,6 +115,14 @@ class Over:
         return None if self.changelog else self.time
 
     @property
+    def cuts(self) -> bool:
+        """Whether rows behind the top may be left out before their unit sees them: rows only come, and none is late.
+
+        A late row, which the unit will drop, could leave out one that is not.
+        """
+        return self.top is not None and not self.changes and self.settles_by is None
+
+    @property
     def final_close(self) -> bool:
         """Whether rows are emitted because the inputs are closed."""
         return not self.changelog

@@ -17,17 +17,19 @@ from joinlib.over.calls import Work, made
 from joinlib.over.layout import Layout, laid, partitions
 from joinlib.route.content import Mask
 
+Layouts = Mapping[tuple[OrderKey, ...], Layout]  # by ORDER BY
+
 _NOTHING: MappingProxyType[str, pa.Array] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Computed:
-    """The functions of all rows, in the order of the first function."""
+    """The functions of the rows that have a position, in the order of the first function."""
 
     rows: pa.RecordBatch
     layout: Layout
     values: Mapping[str, pa.Array]  # by call
-    layouts: Mapping[tuple[OrderKey, ...], Layout]
+    layouts: Layouts
     state: Mapping[
         str, pa.Array
     ]  # how far calls have counted in each partition that has rows, by `calls.carried`
@@ -57,22 +59,28 @@ class Computed:
         return pa.record_batch([self.of(value, at) for _, value in over.select], over.schema)
 
 
+def layouts_of(over: Over, rows: pa.RecordBatch, parts: I64 | None = None) -> Layouts:
+    """Sort rows (columns $hash and those of `over`) for all functions. parts: the numbers of their partitions."""
+    parts = partitions(rows, over) if parts is None else parts
+    return {by: laid(rows, over, parts, by) for by in {c.order: None for c in over.calls}}
+
+
 def computed(
     over: Over,
     rows: pa.RecordBatch,
+    layouts: Layouts | None = None,
     fresh: Mask | None = None,
     begin: Mapping[str, pa.Array] = _NOTHING,
-    parts: I64 | None = None,
 ) -> Computed:
     """Compute the functions for rows of whole partitions (columns $hash and those of `over`).
 
-    fresh: which rows are counted, see `calls`. begin: what the partitions numbered by `parts` begin with.
+    layouts: of the rows, or of those for which they are computed. fresh: which rows are counted, see `calls`.
+    begin: what each partition begins with, by its number.
 
     Raises:
         SpecError: a sum does not fit its type.
     """
-    parts = partitions(rows, over) if parts is None else parts
-    layouts = {by: laid(rows, over, parts, by) for by in {c.order: None for c in over.calls}}
+    layouts = layouts_of(over, rows) if layouts is None else layouts
     base = next(iter(layouts.values()))
     values: dict[str, pa.Array] = {}
     state: dict[str, pa.Array] = {}

@@ -7,7 +7,7 @@
 Law: the order depends on the rows only, up to rows that are equal in all columns.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,13 +30,14 @@ class Layout:
     end: I64  # position after its last one
     peer: I64  # first position of the rows that are equal to it
     last: I64  # position after the last of them
-    part: I64  # number of the partition, from 0
+    part: I64  # number of the partition
     group: I64  # number of the equal rows, from 0, through all partitions
+    count: int  # of all rows, some of which may be at no position
 
     @cached_property
     def at(self) -> I64:
-        """The position of each row."""
-        found = np.empty_like(self.rows)
+        """The position of each row; -1 for none."""
+        found = np.full(self.count, -1)
         found[self.rows] = np.arange(len(self.rows))
         return found
 
@@ -76,17 +77,39 @@ def distinct(columns: list[pa.Array]) -> bool:
 
 def laid(rows: pa.RecordBatch, over: Over, parts: I64, by: tuple[OrderKey, ...]) -> Layout:
     """Sort rows of these partitions."""
-    count = rows.num_rows
+    found = ordered(rows, parts, by)
+    tied = found.last - found.peer > 1
+    return replace(found, rows=untied(rows, over, found.rows, tied, found.peer)) if tied.any() else found
+
+
+def ordered(rows: pa.RecordBatch, parts: I64, by: tuple[OrderKey, ...]) -> Layout:
+    """Sort rows of these partitions; those that ORDER BY leaves equal stay in their order."""
     keys = [code(rows.column(k.column), k.descending, k.nulls_first) for k in by]
-    found = sort([number(parts), *keys], count)
-    order = found.rows
-    peers = np.flatnonzero(found.new)
-    peer, last = _spans(peers, count)
-    if len(peers) < count:
-        order = _untied(rows, over, order, last - peer > 1, peer)
-    part = parts[order]
-    head, end = _spans(np.flatnonzero(np.append(True, part[1:] != part[:-1])[:count]), count)
-    return Layout(order, head, end, peer, last, part, np.cumsum(found.new) - 1)
+    found = sort([number(parts), *keys], rows.num_rows)
+    return _layout(found.rows, parts[found.rows], found.new, rows.num_rows)
+
+
+def within(layout: Layout, some: Mask) -> Layout:
+    """Return the layout of some of the rows: nothing is sorted again."""
+    if some.all():
+        return layout
+    kept = some[layout.rows]
+    group = layout.group[kept]
+    return _layout(layout.rows[kept], layout.part[kept], _begins(group), layout.count)
+
+
+def _layout(order: I64, part: I64, new: Mask, count: int) -> Layout:
+    """Return the layout of sorted rows of these partitions, of which `new` differ from those before them."""
+    size = len(order)
+    head, end = _spans(np.flatnonzero(_begins(part)), size)
+    return Layout(order, head, end, *_spans(np.flatnonzero(new), size), part, np.cumsum(new) - 1, count)
+
+
+def _begins(numbers: I64) -> Mask:
+    """Return where another number than the one before begins."""
+    found = np.ones(len(numbers), np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=found[1:])
+    return found
 
 
 def _spans(starts: I64, count: int) -> tuple[I64, I64]:
@@ -96,8 +119,8 @@ def _spans(starts: I64, count: int) -> tuple[I64, I64]:
     return np.repeat(starts, widths), np.repeat(ends, widths)
 
 
-def _untied(rows: pa.RecordBatch, over: Over, order: I64, tied: Mask, peer: I64) -> I64:
-    """Sort rows that ORDER BY leaves equal by all their columns."""
+def untied(rows: pa.RecordBatch, over: Over, order: I64, tied: Mask, peer: I64) -> I64:
+    """Sort the rows at the positions that are `tied`, which ORDER BY leaves equal, by all their columns."""
     at = np.flatnonzero(tied)
     some = pa.array(order[at])
     codes = [code(rows.column(name).take(some)) for name, _ in over.columns if name not in over.partition]

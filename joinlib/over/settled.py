@@ -19,7 +19,7 @@ from joinlib.model.inputs import HASH
 from joinlib.model.over import Over, OverCall
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.over.calls import RANKS, Work, carried, readable, source
-from joinlib.over.compute import Computed, computed
+from joinlib.over.compute import Computed, computed, layouts_of
 from joinlib.over.kept import changed, living, stored, summed, sums_schema
 from joinlib.over.layout import Layout, partitions
 from joinlib.over.places import session_heads
@@ -59,7 +59,9 @@ class Settling:
         keys = [HASH, *self.over.partition]
         parts = partitions(pa.concat_batches([rows.select(keys), sums.select(keys)]), self.over)
         parts, owners = parts[: rows.num_rows], parts[rows.num_rows :]
-        found = computed(self.over, rows, fresh, _begin(sums, owners, parts), parts)
+        found = computed(
+            self.over, rows, layouts_of(self.over, rows, parts), fresh, _begin(sums, owners, parts)
+        )
         if limit != ALWAYS:
             near = rows.filter(pa.array(_needed(found, self.over, limit)))
             self._replace(self.near, old, near)

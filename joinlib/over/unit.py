@@ -18,16 +18,17 @@ import pyarrow.compute as pc
 
 from joinlib.aggregate.groups import Groups, committed
 from joinlib.aggregate.keys import differ
-from joinlib.arrays import I64
 from joinlib.model.inputs import InputPlan
 from joinlib.model.over import Over
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick, advance
-from joinlib.over.compute import Computed, computed
+from joinlib.over.compute import Computed, computed, layouts_of
 from joinlib.over.kept import changed, families, inserted, living, remaining, rows_schema, stored, summed
+from joinlib.over.layout import within
 from joinlib.over.present import passed
 from joinlib.over.settled import Settling, bound
+from joinlib.over.top import top
 from joinlib.route.content import weighted, weights
 from joinlib.state.manifest import Manifest, SideManifest
 from joinlib.state.run import time_values
@@ -80,7 +81,8 @@ class OverUnit:
             if rows.num_rows:
                 yield self._changed(rows)
         else:
-            self.stored[0].add(rows)
+            waits = top(rows, self.over) if self.over.top is not None and not self.over.changes else rows
+            self.stored[0].add(waits)
             if (found := self._settled(before.watermark, after)) is not None:
                 yield found
         for own in self.stored:
@@ -89,15 +91,16 @@ class OverUnit:
             committed(self.stored, before, batch, self.tuning),
             watermark=after,
             highest=highest,
-            rows=_added(before.rows, counts),
+            # Of rows that whoever sends them has left out only the ticks tell.
+            rows=_added(before.rows, self._heard(ticks, "rows") if self.over.cuts else counts),
             late=_added(before.late, late),
-            bad=_added(before.bad, self._bad(ticks)),
+            bad=_added(before.bad, self._heard(ticks, "bad")),
         )
 
-    def _bad(self, ticks: Sequence[Tick]) -> list[int]:
-        """Return the messages that could not be decoded, in one unit: all units are told the same."""
+    def _heard(self, ticks: Sequence[Tick], field: str) -> list[int]:
+        """Return what the ticks add up to, in one unit: all units are told the same."""
         return [
-            sum(t.bad for t in ticks if t.input == n) if self.unit == 0 else 0
+            sum(getattr(t, field) for t in ticks if t.input == n) if self.unit == 0 else 0
             for n in range(len(self.inputs))
         ]
 
@@ -126,13 +129,17 @@ class OverUnit:
         """Return how the results of the partitions of these changes change."""
         over, own = self.over, self.stored[0]
         old = living(stored(own, rows))
-        stays = remaining(old, rows)
-        new = pa.concat_batches([old.filter(pa.array(stays)), living(inserted(rows))])
-        was, now = computed(over, old), computed(over, new)
-        if over.top is not None and not over.changes:
-            rows = _kept(now, over.top, old.num_rows)
-        own.add(rows)
-        return _difference(over, was, now, np.flatnonzero(stays))
+        every = pa.concat_batches([old, living(inserted(rows))])
+        before = np.arange(every.num_rows) < old.num_rows
+        after = ~before
+        after[before] = remaining(old, rows)
+        layouts = layouts_of(over, every)  # one sort for both
+        was, now = (
+            computed(over, every, {by: within(layout, some) for by, layout in layouts.items()})
+            for some in (before, after)
+        )
+        own.add(_kept(now, over.top, old.num_rows) if over.top is not None and over.cuts else rows)
+        return _difference(over, was, now)
 
     def _settled(self, before: int, after: int) -> pa.RecordBatch | None:
         """Return the rows that are final after the batch and were not before; None if that is none."""
@@ -150,21 +157,18 @@ def _added(before: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(before, more, strict=True))
 
 
-def _difference(over: Over, was: Computed, now: Computed, stays: I64) -> pa.RecordBatch:
-    """Return how the result changes. `stays`: rows of before that are the first rows of now, in this order.
-
-    Of rows that stay, only those are looked at of which a function has changed.
-    """
-    before = was.layout.at[stays]
-    after = now.layout.at
-    other = np.zeros(len(stays), np.bool_)
+def _difference(over: Over, was: Computed, now: Computed) -> pa.RecordBatch:
+    """Return how the result changes. Of rows that stay, only those are looked at of which a function has changed."""
+    stay = np.flatnonzero((was.layout.at >= 0) & (now.layout.at >= 0))
+    before, after = was.layout.at[stay], now.layout.at[stay]
+    other = np.zeros(len(stay), np.bool_)
     for name, values in was.values.items():
-        pair = values.take(pa.array(before)), now.values[name].take(pa.array(after[: len(stays)]))
+        pair = values.take(pa.array(before)), now.values[name].take(pa.array(after))
         other |= differ(*pair).to_numpy(zero_copy_only=False)
-    gone = np.ones(was.rows.num_rows, np.bool_)
+    gone = np.ones(len(was.layout.rows), np.bool_)
     gone[before[~other]] = False
-    come = np.ones(now.rows.num_rows, np.bool_)
-    come[after[: len(stays)][~other]] = False
+    come = np.ones(len(now.layout.rows), np.bool_)
+    come[after[~other]] = False
     return changed(was.result(over, np.flatnonzero(gone)), now.result(over, np.flatnonzero(come)))
 
 

@@ -236,12 +236,7 @@ def with_key(plan: Pipeline, key: tuple[str, ...], mode: Mode) -> Pipeline:
         if mode == "upsert":
             _check_groups(plan, key)
         return plan
-    last = plan.last
-    return (
-        plan
-        if isinstance(last, Stage) and _by_key(last, key)
-        else replace(plan, stages=(*plan.stages, _keyed(plan, key)))
-    )
+    return plan if _by_key(plan.last, key) else replace(plan, stages=(*plan.stages, _keyed(plan, key)))
 
 
 def _check_groups(plan: Pipeline, key: tuple[str, ...]) -> None:
@@ -255,9 +250,16 @@ def _check_groups(plan: Pipeline, key: tuple[str, ...]) -> None:
         )
 
 
-def _by_key(stage: Stage, key: tuple[str, ...]) -> bool:
+def _by_key(stage: AnyStage, key: tuple[str, ...]) -> bool:
     """Return whether a stage's units are chosen by columns of the result's key alone."""
-    if stage.route is not None or isinstance(stage.root, Leaf) or stage.root.kind == "full":
+    if isinstance(stage, OverStage):  # NULL is a value in both
+        return set(stage.over.partition) <= {value.column for name, value in stage.over.select if name in key}
+    if (
+        not isinstance(stage, Stage)
+        or stage.route is not None
+        or isinstance(stage.root, Leaf)
+        or stage.root.kind == "full"
+    ):
         return False
     shown = {c.value.column for c in stage.select if c.name in key}
     own = stage.inputs[_first(stage.root)]

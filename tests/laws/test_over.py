@@ -172,6 +172,25 @@ def test_of_rows_that_only_come_those_behind_the_top_are_not_kept(seed: int) -> 
         assert _weight(unit) == answer.total()
 
 
+def test_of_rows_that_wait_for_the_watermark_those_behind_the_top_are_not_kept() -> None:
+    """A row that is late leaves out none that is not, and is not counted among those that are ahead."""
+    asked = over("SELECT k, t, row_number() OVER (PARTITION BY k ORDER BY t) AS r FROM s QUALIFY r <= 2")
+    assert asked.settles_by == "s.t" and not asked.cuts
+    dice = random.Random(1)
+    with TemporaryDirectory() as folder:
+        unit = Unit(Path(folder), asked)
+        unit.batch([("b", *row(dice, time=10)[1:])], highest=_moment(10))
+        given = [("a", row(dice, time=at)) for at in (3, 15, 12, 14, 13)]
+        unit.batch([(key, *rest) for key, (_, *rest) in given], highest=_moment(10))
+        assert unit.manifest.sides[0].rows == 1 + 2
+        out = counted(unit.batch([], closed=True))
+    assert {(r[1], r[2]) for r in out if r[0] == "a"} >= {(START + 12 * MINUTE, 1), (START + 13 * MINUTE, 2)}
+
+
+def _moment(minutes: int) -> int:
+    return int((START + minutes * MINUTE).timestamp() * 1_000_000)
+
+
 def _weight(unit: Unit) -> int:
     """How many rows the segments hold, less those that they take back."""
     rows = OverUnit(unit.asked, (unit.plan,), 0, unit.folder, unit.tuning, unit.manifest).stored[0]

@@ -48,6 +48,11 @@ def _lines(stage: OverStage) -> Iterator[str]:
         yield f"of      {call.sql} {name(call.type)}"
     if over.qualify is not None:
         yield f"only    {bare(over.qualify.sql)}"
+    if over.cuts and over.top is not None:
+        sources = all(plan.upstream is None for plan in stage.inputs)
+        who = "each task that reads the input" if sources else "each task of the stage before"
+        yield f"phase 1 {who} sends, of each partition, only its rows up to rank {over.top[1]}"
+        yield f"phase 2 {stage.units} units, hashed by partition, compare them with those they keep"
     yield f"out     {_moment(over)}"
     yield f"keeps   {_kept(over)}"
 

@@ -100,6 +100,30 @@ def test_one_unit_sees_all_changes_of_the_key() -> None:
     assert len(plan(INNER.replace("JOIN", "FULL JOIN"), "upsert", ("k",)).stages) == 2, "a.k may be NULL"
 
 
+@pytest.mark.parametrize(
+    ("call", "key", "stages"),
+    [
+        ("row_number() OVER (PARTITION BY k ORDER BY id)", ("k",), 1),
+        ("row_number() OVER (PARTITION BY k, j ORDER BY id)", ("j", "id", "k"), 1),
+        ("row_number() OVER (PARTITION BY k, j ORDER BY id)", ("k", "id"), 2),
+        ("row_number() OVER (PARTITION BY abs_k ORDER BY id)", ("k",), 2),
+        ("row_number() OVER (ORDER BY id)", ("id",), 1),  # all of them are in one unit
+    ],
+)
+def test_rows_of_window_functions_are_routed_once_if_the_key_has_their_partition(
+    call: str, key: tuple[str, ...], stages: int
+) -> None:
+    """Rows of one key are then of one partition, and their changes come out of its unit."""
+    sql = f"SELECT id, k, j FROM (SELECT *, abs(k) AS abs_k FROM a) QUALIFY {call} = 1"
+    for mode in ("upsert", "changelog"):
+        found = plan(sql, mode, key)
+        assert len(found.stages) == stages, key
+        renamed = plan(sql.replace("id, k, j", "id, j AS k, k AS j"), mode, key)
+        assert (len(renamed.stages) == 1) == (set(key) >= {"k", "j"} or key == ("id",)), (
+            "by columns, not names"
+        )
+
+
 def test_rows_of_a_key_meet_in_one_unit_where_part_of_it_is_null() -> None:
     """The old row and the new one, whatever else is in them."""
     added = plan(LEFT.replace("b.id AS other", "b.j AS other"), "upsert", ("id", "k"), a=CHANGES).last

@@ -13,6 +13,7 @@ from joinlib.sql.depth import with_room
 from joinlib.sql.graph import Table
 from joinlib.sql.parse import parse_query
 from joinlib.sql.rewrite.block import Block, Kind
+from joinlib.sql.rewrite.constants import rooted
 from joinlib.sql.rewrite.cut import Cutter
 from joinlib.sql.rewrite.names import Names
 from joinlib.sql.rewrite.spoken import spoken
@@ -38,7 +39,10 @@ def _blocks(sql: str, tables: Mapping[str, Table], views: Mapping[str, str]) -> 
     lookups = [name for name, table in tables.items() if not table.stream]
     parsed = {name: spoken(parse_query(text), text, times, lookups) for name, text in views.items()}
     names = Names(sql, {name: tuple(t.schema.names) for name, t in tables.items()}, parsed)
-    query = names.result(spoken(parse_query(sql), sql, times, lookups))
+    names.streams = frozenset(tables) - frozenset(lookups)
+    query = rooted(names.result(spoken(parse_query(sql), sql, times, lookups)), names)
+    for definition in names.definitions.values():
+        definition.query = rooted(definition.query, names)
     return Cutter(names).result(query)
 
 

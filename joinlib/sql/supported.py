@@ -106,7 +106,9 @@ _SET = {
     "cube": f"CUBE {_FORMS}",
     "rollup": f"ROLLUP {_FORMS}",
     "totals": f"TOTALS {_FORMS}",
-    "on": "DISTINCT ON is not supported; write GROUP BY with min or max",
+    "on": (
+        "DISTINCT ON is not supported; write QUALIFY row_number() OVER (PARTITION BY ... ORDER BY ...) = 1"
+    ),
     "symmetric": "BETWEEN SYMMETRIC is not supported",
     "field": "IN takes a list or (SELECT ...)",
     "unnest": "IN takes a list or (SELECT ...)",
@@ -154,6 +156,7 @@ _REWRITTEN = {  # before a part of the query is read here
         "windows",
         "qualify",
         "laterals",
+        "pivots",
         "grouping_sets",
         "cube",
         "rollup",

@@ -53,8 +53,6 @@ class Cutter:
             self._definitions_once(select)
             return select
         names = self.names
-        if select.args.get("from_") is None:
-            raise names.error("there is no FROM: a query of constants alone is not supported", select)
         select = limited(select, names)
         self._definitions_once(select)
         select = one_group(distinct_above(select, names), names)

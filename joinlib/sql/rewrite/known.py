@@ -11,6 +11,7 @@ from joinlib.sql.rewrite import trees
 from joinlib.sql.scope import nearest
 from joinlib.sql.supported import written
 
+_READ = ("this", "alias", "with_", "order", "limit", "offset")  # what is read of a query in parentheses
 _HIDDEN = re.compile(r"\$g\d+")  # the aliases that `generators` gives
 
 if TYPE_CHECKING:
@@ -63,6 +64,15 @@ class Merged:
 
 
 @dataclass
+class _Group:
+    """Joins in parentheses, whose columns are named by their own aliases until all names are resolved."""
+
+    held: exp.Table  # stands for the query
+    query: exp.Select
+    columns: list[tuple[str, str]]  # alias and name
+
+
+@dataclass
 class Known:
     """The names of one SELECT, and those around it."""
 
@@ -72,6 +82,7 @@ class Known:
     sources: dict[str, Source] = field(default_factory=dict)  # by the name in the text, in lower case
     hidden: dict[str, str] = field(default_factory=dict)  # name -> why it cannot be named any more
     merged: dict[str, Merged] = field(default_factory=dict)  # columns of USING, by lower-case name
+    groups: list["_Group"] = field(default_factory=list)  # joins in parentheses
 
     # FROM
 
@@ -91,16 +102,18 @@ class Known:
         if isinstance(node, exp.Lateral):
             self.lateral_view(node)
             return node
+        if node.args.get("pivots"):
+            return self._turned(node)
         if isinstance(node, exp.Values):
-            from joinlib.sql.rewrite.names import values
+            from joinlib.sql.rewrite.constants import values
 
             alias = node.args.get("alias")
-            node = exp.Subquery(this=values(node), alias=alias.copy() if alias else None)
+            node = exp.Subquery(this=values(node, self.names.sql), alias=alias.copy() if alias else None)
         if isinstance(node, exp.Subquery):
-            return self._subquery(node)
+            return self._group_of_joins(node) if node.args.get("joins") else self._subquery(node)
         if not isinstance(node, exp.Table):
             raise self.names.error(f"{written(node)} in FROM is not supported; name an input", node)
-        for part in ("when", "version", "system_time", "sample", "pivots"):
+        for part in ("when", "version", "system_time", "sample"):
             if node.args.get(part):
                 from joinlib.sql.supported import check_part
 
@@ -127,6 +140,7 @@ class Known:
                 raise names.error(f"there is no input {full}{nearest(name, self._every_input())}", node)
             found = name if name in names.tables else by_case[name.lower()]
             rows = Offered(tuple(names.tables[found]))
+            names.read.append(found)
         columns = node.alias_column_names
         alias = self.add(node.alias or name, rows, node, columns)
         made = trees.table(found, alias, node)
@@ -150,7 +164,12 @@ class Known:
 
     def _subquery(self, node: exp.Subquery) -> exp.Expr:
         inner = node.this
-        if isinstance(inner, exp.Table) and not node.alias:
+        for part, value in node.args.items():
+            if value and part not in _READ:
+                from joinlib.sql.supported import check_part
+
+                check_part(self.names.sql, node, part)
+        if not node.alias and isinstance(inner, exp.Table | exp.Subquery) and not _is_query(inner):
             return self.source(inner)
         context = Known(self.names, self.outer, dict(self.ctes))  # its siblings cannot be named
         query = self.names.query(inner, context)
@@ -168,28 +187,59 @@ class Known:
         alias = self.add(node.alias or self.names.fresh("q"), Offered.of(query), node)
         return exp.Lateral(this=exp.Subquery(this=query), alias=exp.TableAlias(this=trees.identifier(alias)))
 
-    def _group_of_joins(self, node: exp.Table) -> exp.Expr:
+    def _turned(self, node: exp.Expr) -> exp.Expr:
+        """PIVOT and UNPIVOT: a query over the rows of the source, read as a CTE is."""
+        from joinlib.sql.rewrite.pivots import turned
+
+        names, pivots = self.names, node.args["pivots"]
+        node.set("pivots", None)
+        name = node.alias or node.name or "pivot"
+        for pivot in pivots:
+            context = Known(names, self.outer, dict(self.ctes))
+            query = names.query(exp.Select(expressions=[exp.Star()]).from_(node, copy=False), context)
+            source = names.define(query, name)
+            columns = names.definitions[source].rows.columns
+            select = turned(pivot, source, columns, names.sql)
+            alias = pivot.args.get("alias") or exp.TableAlias(this=trees.identifier(name))
+            self.ctes = {**self.ctes, source.lower(): source}
+            node = exp.Subquery(this=select, alias=alias)
+        assert isinstance(node, exp.Subquery)
+        return self._subquery(node)
+
+    def _group_of_joins(self, node: exp.Expr) -> exp.Expr:
         """(a JOIN b ON ...): a query over both, whose columns can still be named a.x."""
         context = Known(self.names, self.outer, dict(self.ctes))
         joins = node.args["joins"]
         node.set("joins", None)
         select = exp.Select(expressions=[], from_=exp.From(this=node), joins=joins)
         context.read_from(select)
+        for name, source in context.sources.items():
+            self._free(name, name, node)
+            self.sources[name] = source
+        self.hidden.update(context.hidden)
+        self.merged.update(context.merged)
         alias = self.names.fresh("j")
-        raise self.names.error(
-            "a join in parentheses is not supported; write the joins in order, or a derived table"
-            f" (SELECT ... FROM ...) AS {alias}",
-            node,
-        )
+        held = trees.table(alias, alias, node)
+        inner = [(s.alias, c) for s in context.sources.values() for c in s.rows.columns]
+        self.groups.append(_Group(held, select, inner))
+        self.groups += context.groups
+        return held
+
+    def put_groups(self, select: exp.Select) -> None:
+        """Put the joins in parentheses in their places, once all names around them are resolved."""
+        from joinlib.sql.rewrite.below import columns, items, values
+
+        for group in self.groups:
+            named = columns(group.columns)
+            trees.with_columns(select, values(named, group.held.alias))
+            group.query.set("expressions", items(named))
+            group.held.replace(trees.derived(group.query, group.held.alias))
 
     def add(self, name: str, rows: Offered, at: exp.Expr, columns: list[str] | None = None) -> str:
         """Make a source known; return its alias."""
         if "." in name:
             raise self.names.error(f"the alias {name} has a dot; use another", at)
-        if name.lower() in self.sources or name.lower() in self.hidden:
-            raise self.names.error(
-                f"the name {name} is used twice; give one an alias: {name} AS {name}_2", at
-            )
+        self._free(name, name, at)
         if columns:
             if len(columns) != len(rows.columns):
                 raise self.names.error(f"{name}: {len(columns)} names for {len(rows.columns)} columns", at)
@@ -200,6 +250,12 @@ class Known:
         self.names.titles[alias] = name
         self.sources[name.lower()] = Source(alias, rows, _HIDDEN.fullmatch(name) is not None)
         return alias
+
+    def _free(self, key: str, name: str, at: exp.Expr) -> None:
+        if key.lower() in self.sources or key.lower() in self.hidden:
+            raise self.names.error(
+                f"the name {name} is used twice; give one an alias: {name} AS {name}_2", at
+            )
 
     def _differ(self, columns: list[str], at: exp.Expr) -> None:
         twice = [c for c in columns if [d.lower() for d in columns].count(c.lower()) > 1]
@@ -234,16 +290,18 @@ class Known:
         before = set(self.sources)
         node = self.source(join.this)
         join.set("this", node)
-        name = next(iter(set(self.sources) - before))
+        new = [name for name in self.sources if name not in before]
         self._check(join)
-        on = self._equal(join, left, self.sources[name])
+        if len(new) > 1 and (join.args.get("using") or join.meta.get("natural")):
+            raise self.names.error("USING and NATURAL take one input on the right; write ON", join.this)
+        on = self._equal(join, left, self.sources[new[0]])
         if join.args.get("on"):
             box = exp.Paren(this=join.args["on"])
             self.resolve(box)
             on += trees.ands(box.this)
         join.set("on", trees.together(on) or (trees.true() if on else None))
         kind = join.kind.upper()
-        if kind in ("SEMI", "ANTI"):
+        for name in new if kind in ("SEMI", "ANTI") else ():
             del self.sources[name]
             self.hidden[name] = f"LEFT {kind} JOIN does not return columns of {name}"
 
@@ -305,6 +363,8 @@ class Known:
         for child in list(node.iter_expressions()):
             if child.meta.pop("resolved", False):
                 continue
+            if isinstance(child, exp.In):
+                _listed(child, self.names.sql)
             if isinstance(child, exp.Column) and isinstance(child.this, exp.Identifier):
                 child.replace(self._meaning(child, outputs or {}, first))
             elif isinstance(child, exp.Select | exp.SetOperation):
@@ -455,6 +515,21 @@ class Known:
     def _spelled(self, name: str) -> str:
         every = (c for s in self.sources.values() for c in s.rows.columns)
         return next(c for c in every if c.lower() == name)
+
+
+def _is_query(node: exp.Expr) -> bool:
+    """Whether what stands in parentheses is a query in parentheses of its own."""
+    return isinstance(node, exp.Subquery) and not node.alias and not node.args.get("joins")
+
+
+def _listed(node: exp.In, sql: str) -> None:
+    """x IN (VALUES ...): a subquery, which the parser takes for a list."""
+    from joinlib.sql.rewrite.constants import values
+
+    only = node.expressions[0] if len(node.expressions) == 1 else None
+    if isinstance(only, exp.Values):
+        node.set("expressions", None)
+        node.set("query", exp.Subquery(this=values(only, sql)))
 
 
 def _copied(output: exp.Expr, at: exp.Expr) -> exp.Expr:

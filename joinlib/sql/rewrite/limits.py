@@ -20,6 +20,9 @@ def limited(select: exp.Select, names: Names) -> exp.Select:
     """
     limit, offset = select.args.get("limit"), select.args.get("offset")
     order = select.args.get("order")
+    if isinstance(limit, exp.Limit) and limit.expression.name.upper() == "ALL":
+        select.set("limit", None)
+        limit = None
     if limit is None and offset is None:
         select.set("order", None)
         return select

@@ -62,6 +62,8 @@ class Names:
     titles: dict[str, str] = field(default_factory=dict)  # what the text calls an alias
     top: exp.Expr | None = None  # the SELECT whose columns are those of the result
     open_views: tuple[str, ...] = ()
+    streams: frozenset[str] = frozenset()  # the tables whose rows come
+    read: list[str] = field(default_factory=list)  # the tables that the text reads, in order
 
     def error(self, message: str, at: exp.Expr | None) -> SqlError:
         return SqlError(message, *place(self.sql, at))
@@ -88,7 +90,9 @@ class Names:
                 return self.query(self._above(node), known)
             return self._both(node, known)
         if isinstance(node, exp.Values):
-            return self.query(values(node), known)
+            from joinlib.sql.rewrite.constants import values
+
+            return self.query(values(node, self.sql), known)
         if isinstance(node, exp.Table):
             return self.query(exp.Select(expressions=[exp.Star()]).from_(node, copy=False), known)
         if not isinstance(node, exp.Select):
@@ -205,6 +209,7 @@ class Names:
             if part := select.args.get(clause):
                 self._positions(part, select)
                 known.resolve(part, outputs, first=clause != "qualify")
+        known.put_groups(select)
         no_nested(select, self)
         from joinlib.sql.rewrite.timed import timed
 
@@ -292,17 +297,6 @@ def unique(names: list[str]) -> list[str]:
         seen.add(new.lower())
         found.append(new)
     return found
-
-
-def values(node: exp.Values) -> exp.Expr:
-    """VALUES as SELECTs without FROM, one for each row."""
-    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
-    made: exp.Expr | None = None
-    for row in rows:
-        one = exp.Select(expressions=[trees.named(v.copy(), f"col{i + 1}") for i, v in enumerate(row)])
-        made = one if made is None else exp.Union(this=made, expression=one, distinct=False)
-    assert made is not None
-    return made
 
 
 def _by_name(select: exp.Select) -> dict[str, exp.Expr]:

@@ -49,7 +49,7 @@ class Nested:
             return self.plain(width)
         form = self.random.choice(
             (self.select, self.select, self.select, self.grouped, self.grouped, self.united, self.limited,
-             self.windowed, self.top, self.distinct, self.rolled, self.lateral, self.semi)
+             self.windowed, self.top, self.distinct, self.rolled, self.lateral, self.semi, self.turned)
         )  # fmt: skip
         return form(depth, width)
 
@@ -65,16 +65,35 @@ class Nested:
         if self.ctes and self.random.random() < 0.3:
             name, width = self.random.choice(self.ctes)
             return f"{name} AS {alias}", [f"{alias}.c{i}" for i in range(width)]
+        if self.random.random() < 0.1:
+            width = self.width()
+            rows = ", ".join(self.constants(width) for _ in range(self.random.choice((1, 2, 3))))
+            columns = [f"c{i}" for i in range(width)]
+            return f"(VALUES {rows}) AS {alias}({', '.join(columns)})", [f"{alias}.{c}" for c in columns]
         if depth <= 0 or self.random.random() < 0.4:
             name = self.random.choice(list(TABLES))
             return f"{name} AS {alias}", [f"{alias}.{c}" for c in TABLES[name]]
         width = self.width()
         return f"({self.query(depth - 1, width)}) AS {alias}", [f"{alias}.c{i}" for i in range(width)]
 
-    def sources(self, depth: int) -> tuple[str, list[str]]:
+    def constants(self, width: int) -> str:
+        first = self.random.choice(("0", "1", "2"))  # a column of NULLs alone would have no type
+        return f"({', '.join((first, *(self.random.choice(('1', '2', '3')) for _ in range(width - 1))))})"
+
+    def joined(self, depth: int) -> tuple[str, list[str]]:
+        """A source, or a join in parentheses."""
         text, columns = self.source(depth)
+        if self.random.random() > 0.15:
+            return text, columns
+        more, others = self.source(depth - 1)
+        word = self.random.choice(("JOIN", "LEFT JOIN", "FULL JOIN"))
+        on = f"{self.random.choice(columns)} = {self.random.choice(others)}"
+        return f"({text} {word} {more} ON {on})", columns + others
+
+    def sources(self, depth: int) -> tuple[str, list[str]]:
+        text, columns = self.joined(depth)
         for _ in range(self.random.choice((0, 1, 1, 2))):
-            more, others = self.source(depth - 1)
+            more, others = self.joined(depth - 1)
             one, two = self.random.choice(columns), self.random.choice(others)
             word = self.random.choice(("JOIN", "JOIN", "LEFT JOIN", "FULL JOIN", "RIGHT JOIN"))
             on = f"{one} = {two}"
@@ -239,6 +258,21 @@ class Nested:
             f"SELECT {columns} FROM (SELECT {alias}.*, row_number() OVER (PARTITION BY {alias}.c0 ORDER BY {order})"
             f" AS n FROM ({inner}) AS {alias}) AS {outer} WHERE {outer}.n <= {self.random.choice((1, 2))}"
         )
+
+    def turned(self, depth: int, width: int) -> str:
+        """PIVOT and UNPIVOT."""
+        alias = self.alias()
+        if self.random.random() < 0.5:
+            call = self.random.choice(("sum", "max", "min"))
+            text = (
+                f"({self.query(depth - 1, 3)}) PIVOT ({call}(c2) FOR c1 IN (1 AS one, 2 AS two)) AS {alias}"
+            )
+            columns = [f"{alias}.{c}" for c in ("c0", "one", "two")]
+        else:
+            text = f"({self.query(depth - 1, 3)}) UNPIVOT (v FOR n IN (c1, c2)) AS {alias}"
+            columns = [f"{alias}.{c}" for c in ("c0", "v")]
+        items = [f"{self.random.choice(columns)} AS c{i}" for i in range(width)]
+        return f"SELECT {', '.join(items)} FROM {text}"
 
     def lateral(self, depth: int, width: int) -> str:
         text, columns = self.source(depth)

@@ -83,7 +83,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
         tuning,
         tables,
     )
-    join = JoinTask(pipeline, states, tuning, _sink(spec.output), tables)
+    join = JoinTask(pipeline, states, tuning, tuple(map(_sink, spec.results.values())), tables)
     return Compiled(document, pipeline, source, join, checkpoint)
 
 

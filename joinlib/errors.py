@@ -12,6 +12,9 @@ Messages name the place (file, line, column, segment) and the fix. They never ho
 only the text of a program's own error (Unforeseen) may hold a value.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 NOTE = "StreamJoin was in "  # begins the line that a task adds to an error: where it was
 # What to do about a checkpoint whose newest batches are damaged.
 WAY_BACK = (
@@ -25,22 +28,38 @@ class StreamJoinError(Exception):
 
 
 class SpecError(StreamJoinError):
-    """The spec, its SQL or its schemas are wrong; the message says where and what to write instead."""
+    """The spec, its SQL or its schemas are wrong; the message says where and what to write instead.
+
+    `output`: the name of the one of several outputs that it is about.
+    """
+
+    output = ""
 
 
 class SqlError(SpecError):
     """The SQL cannot be run.
 
-    `line` and `column` count from 1 and point into the SQL text (0: unknown), or into that of a view of the spec.
+    `line` and `column` count from 1 and point into the SQL text (0: unknown), or into that of a view of the spec:
+    `view` is its name, or outputs.NAME for the text of one of several outputs.
     """
 
     def __init__(self, message: str, line: int = 0, column: int = 0, view: str = "") -> None:
         self.message, self.line, self.column, self.view = message, line, column, view
-        named = f"view {view}, " if view else ""
+        named = f"{view if '.' in view else f'view {view}'}, " if view else ""
         super().__init__(f"{named}line {line}, column {column}: {message}" if line else message)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (SqlError, (self.message, self.line, self.column, self.view))
+
+
+@contextmanager
+def of_output(name: str) -> Iterator[None]:
+    """Note on a mistake that is raised in the block that it is about this output; none has no name."""
+    try:
+        yield
+    except SpecError as error:
+        error.output = error.output or name
+        raise
 
 
 class InputError(StreamJoinError):

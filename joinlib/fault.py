@@ -14,12 +14,14 @@ point costs one comparison.
     created, peeked, logged         where batches are planned: a slot of PostgreSQL is made; rows of a peek are on
                                     the disk; and in the log (number: peeks so far)
     loaded                          where batches are planned: a table is read (number: its new version)
-    written                         task of the last stage: all its results are complete, the state is not
+    written                         task of the last stage: all its results are complete, the state is not; of several
+                                    outputs: those of the first
     produced, sent                  task that writes to Kafka: before the commit; after it, without the state
     copied                          task that writes to PostgreSQL: its rows are staged, the state is not
     applied                         driver: a batch is in its table, but not committed
     gathered, released              driver: waiting batches are one folder; it is visible, but they wait still
     collected, staged, published    driver: tasks are done; files gathered; batch visible but not committed
+    taken                           driver: the first of several outputs has the batch, the others do not
 """
 
 import os

@@ -72,17 +72,16 @@ def plan(
     from joinlib.plan import landing
     from joinlib.plan.explain.formats import render
 
-    for number, (name, (document, pipeline)) in enumerate(planned(file).items()):
-        if name and form is not Form.json:
-            comment = "" if form is Form.text else "%% "
-            typer.echo(f"{chr(10) if number else ''}{comment}outputs.{name}\n")
-        typer.echo(render(pipeline, form.value))
-        if form is Form.text and (lines := list(landing.describe(document.spec))):
-            typer.echo("\n".join(["", "Output", *(f"  {line}" for line in lines)]))
+    document, pipeline = planned(file)
+    typer.echo(render(pipeline, form.value))
+    for name, output in document.spec.results.items() if form is Form.text else ():
+        if lines := list(landing.describe(document.spec, output)):
+            title = f"Output {name}".rstrip()
+            typer.echo("\n".join(["", title, *(f"  {line}" for line in lines)]))
 
 
-def planned(file: Path) -> "dict[str, tuple[StreamJoin, Pipeline]]":
-    """Return the job of each output of a spec, and its plan; the name is empty where there is one.
+def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
+    """Return the job of a spec, and its plan.
 
     Raises:
         SpecError: The spec or its SQL cannot be run; the message lists every reason.
@@ -92,13 +91,12 @@ def planned(file: Path) -> "dict[str, tuple[StreamJoin, Pipeline]]":
     from joinlib.plan.spec import functions
     from joinlib.spec import load, telling_of
 
-    found = {}
-    for name, document in load(file).parts().items():
-        with telling_of(file, name):
-            found[name] = document, pipeline_of(document)
-            for function in functions(document.spec).values():
-                loaded(function)
-    return found
+    document = load(file)
+    with telling_of(file):
+        pipeline = pipeline_of(document)
+        for function in functions(document.spec).values():
+            loaded(function)
+    return document, pipeline
 
 
 @app.command()
@@ -121,8 +119,6 @@ def run(
     from joinlib.spec import load, telling_of
 
     document, settings = load(file), dict(map(_setting, conf or []))
-    if document.spec.outputs:
-        planned(file)  # tells a mistake at the output that it is in
     log = document.spec.checkpoint.folder / "logs" / "spark.log"
     with aside(log) as terminal, telling_of(file):
         from joinlib.spark.boot import archive
@@ -131,14 +127,9 @@ def run(
         # While Java starts, everything else is loaded: the planner alone takes 0.6 s. If the SQL is refused,
         # Java was started for nothing.
         launch(settings)
-        from jobs.cli import several
         from jobs.cli.run import Options, run
 
-        parts, options = document.parts(), Options(until_done, cores, settings, plain)
-        if document.spec.outputs:
-            several.run(parts, options, terminal, log)
-        else:
-            run(document, options, terminal, log)
+        run(document, Options(until_done, cores, settings, plain), terminal, log)
     archive.make_later()
 
 
@@ -155,8 +146,7 @@ def status(file: File) -> None:
     from jobs.cli.status import status
     from joinlib.spec import load
 
-    for name, document in load(file).parts().items():
-        typer.echo((f"outputs.{name}\n" if name else "") + status(document))
+    typer.echo(status(load(file)))
 
 
 @app.command()
@@ -168,20 +158,12 @@ def restore(
             min=0, help="Go back to this batch; absent: only list those that are whole.", show_default=False
         ),
     ] = None,
-    output: Annotated[
-        str, typer.Option(metavar="NAME", help="Which of several outputs it is about.", show_default=False)
-    ] = "",
 ) -> None:
     """Go back to an earlier batch of a damaged checkpoint, and withdraw the result files of later batches."""
     from jobs.cli.restore import restore
     from joinlib.spec import load
 
-    parts = load(file).parts()
-    if output not in parts:
-        raise typer.BadParameter(
-            f"name one of {', '.join(parts)}" if "" not in parts else "the spec has one output"
-        )
-    typer.echo(restore(parts[output], to_batch))
+    typer.echo(restore(load(file), to_batch))
 
 
 @app.command()

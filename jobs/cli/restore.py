@@ -21,6 +21,7 @@ from joinlib.errors import NotReady, SpecError, StateError
 from joinlib.plan import pipeline_of
 from joinlib.sink.publish import numbers
 from joinlib.spec.model import StreamJoin
+from joinlib.spec.output import Output
 from joinlib.state.location import local_folder, state_folder
 
 
@@ -81,15 +82,15 @@ def _back(history: History, document: StreamJoin, batch: int) -> str:
     if batch not in there:
         found = ", ".join(map(str, there)) or "none"
         raise SpecError(f"--to-batch: batch {batch} is not kept, or not done; there are {found}")
-    if torn := _torn(document, batch):
-        raise SpecError(torn)
+    for output in document.spec.results.values():
+        if torn := _torn(output, batch):
+            raise SpecError(torn)
     if damage := history.damage(batch, set()):
         raise StateError(f"batch {batch} is not whole: {damage}")
-    files = document.spec.output.files
-    output = Path(files.path) if files else None
-    withdrawn = len(results(output, batch)) if output else 0
+    outputs = [Path(o.files.path) for o in document.spec.results.values() if o.files]
+    withdrawn = len({folder.name for output in outputs for folder in results(output, batch)})
     latest = batches.begun(history.spark)
-    history.forget(batch, output)
+    history.forget(batch, outputs)
     for stage in range(history.operators):
         shutil.rmtree(local_folder(state_folder(history.states, stage)), ignore_errors=True)
     return (
@@ -98,9 +99,9 @@ def _back(history: History, document: StreamJoin, batch: int) -> str:
     )
 
 
-def _torn(document: StreamJoin, batch: int) -> str:
+def _torn(output: Output, batch: int) -> str:
     """Return why a folder of later results cannot be withdrawn; empty if it can."""
-    files = document.spec.output.files
+    files = output.files
     if files is None or files.compact is None:
         return ""
     seen = numbers(Path(files.path))
@@ -115,11 +116,13 @@ def _torn(document: StreamJoin, batch: int) -> str:
 
 def _refused(document: StreamJoin) -> str:
     """Return why results cannot be withdrawn at all; empty if they can."""
-    kafka, postgres = document.spec.output.kafka, document.spec.output.postgres
-    if kafka is not None:
-        where, new = f"topic {kafka.topic}", "topic"
-    elif postgres is not None:
-        where, new = f"table {postgres.table}", "table"
+    for output in document.spec.results.values():
+        if output.kafka is not None:
+            where, new = f"topic {output.kafka.topic}", "topic"
+            break
+        if output.postgres is not None:
+            where, new = f"table {output.postgres.table}", "table"
+            break
     else:
         return ""
     return (

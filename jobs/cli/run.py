@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from jobs.cli.screen import Live, Plain, Scene, Shown, View
 from jobs.cli.summary import near, summary
@@ -29,8 +29,6 @@ from joinlib.plan.explain import cautions
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
-    from threading import Event
-
     from rich.console import Console
 
 _REFRESH_S = 0.2
@@ -96,8 +94,8 @@ class WatchedRun:
         for report in reports:
             assert self.figures is not None
             self.figures = self.figures.after(report, time.monotonic())
-            if report.sample is not None:
-                view.sample(report.batch, report.sample, report.rows_out)
+            for name, (rows, of) in report.samples.items():
+                view.sample(f"{name + ', ' if name else ''}batch {report.batch}", rows, of)
         scene = Scene(
             self.document.metadata.name,
             inputs,
@@ -109,6 +107,7 @@ class WatchedRun:
             stopping,
             tuple(lookup.table.alias for _, lookup in self.pipeline.lookups),
             choosers(self.pipeline),
+            _rows_out(self.pipeline, self.figures),
         )
         view.update(scene)
         return scene
@@ -125,16 +124,19 @@ def _watch(watch: WatchedRun, view: View) -> Scene:
                 return scene
 
 
-class Stoppable(Protocol):
-    """A flow, or several."""
-
-    @property
-    def flowing(self) -> "Event": ...
-    def stop(self) -> None: ...
+def _rows_out(pipeline: Pipeline, figures: Figures | None) -> dict[str, int]:
+    """Return the rows of each result so far, by output."""
+    work = figures.work if figures else {}
+    return {
+        result.name: sum(
+            done.rows_out for unit, done in work.items() if unit // pipeline.units == result.stage
+        )
+        for result in pipeline.results
+    }
 
 
 @contextlib.contextmanager
-def _signals(flow: Stoppable, clock: Callable[[], float] = time.monotonic) -> Iterator[list[float]]:
+def _signals(flow: Flow, clock: Callable[[], float] = time.monotonic) -> Iterator[list[float]]:
     """Stop the flow on a signal; yield the list of times at which signals came.
 
     Repetitions within half a second count as one: `timeout` sends each signal twice.

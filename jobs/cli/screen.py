@@ -5,7 +5,7 @@ Scene (what is known now) ──► Live | Plain ──► terminal
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self
 
 from rich.box import SIMPLE_HEAD
@@ -50,6 +50,7 @@ class Scene:
     stopping: bool
     tables: tuple[str, ...] = ()  # the name in the SQL of each lookup's table
     probes: tuple[Chooser, ...] = ()
+    rows_out: Mapping[str, int] = field(default_factory=dict)  # by output
 
     @property
     def committed(self) -> bool:
@@ -67,7 +68,7 @@ class View(Protocol):
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
     def update(self, scene: Scene) -> None: ...
-    def sample(self, batch: int, rows: "pa.Table", of: int) -> None: ...
+    def sample(self, title: str, rows: "pa.Table", of: int) -> None: ...
 
 
 class Plain:
@@ -99,8 +100,8 @@ class Plain:
             if scene.committed and self._clock() - self._said >= _PLAIN_S:
                 self._line(scene)
 
-    def sample(self, batch: int, rows: "pa.Table", of: int) -> None:
-        self._console.print(table(f"batch {batch}: {words.number(of)} rows", rows))
+    def sample(self, title: str, rows: "pa.Table", of: int) -> None:
+        self._console.print(table(f"{title}: {words.number(of)} rows", rows))
 
     def _once(self, text: str) -> None:
         if text not in self._told:
@@ -141,8 +142,8 @@ class Live:
     def update(self, scene: Scene) -> None:
         self._live.update(picture(scene, self._spinner, self._clock()))
 
-    def sample(self, batch: int, rows: "pa.Table", of: int) -> None:
-        self._console.print(table(f"batch {batch}: {words.number(of)} rows", rows))
+    def sample(self, title: str, rows: "pa.Table", of: int) -> None:
+        self._console.print(table(f"{title}: {words.number(of)} rows", rows))
 
 
 def line(scene: Scene, figures: Figures, now: float) -> str:
@@ -220,6 +221,8 @@ def _flows(scene: Scene, figures: Figures, now: float) -> Table:
             *(_count(scene, shown, c) for c in counts),
         )
     grid.add_row("  [bold]rows out[/]", f"[bold]{words.number(figures.rows_out)}[/]", words.number(rate_out))
+    for name, count in scene.rows_out.items() if len(scene.rows_out) > 1 else ():
+        grid.add_row(f"    {name}", words.number(count))
     return grid
 
 
@@ -257,8 +260,8 @@ def table_line(name: str, used: Used) -> str:
 def table(title: str, rows: "pa.Table") -> Table:
     """Return a sample of result rows as a table."""
     grid = Table(title=title, title_justify="left", title_style="dim", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for field in rows.schema:
-        grid.add_column(field.name, justify="right" if _is_number(str(field.type)) else "left")
+    for column in rows.schema:
+        grid.add_column(column.name, justify="right" if _is_number(str(column.type)) else "left")
     for row in zip(*(column.to_pylist() for column in rows.columns)):
         grid.add_row(*(Text("NULL", style="dim") if v is None else Text(words.value(v)) for v in row))
     return grid

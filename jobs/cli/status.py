@@ -22,6 +22,7 @@ from jobs.cli.summary import near
 from joinlib.checkpoint import batches
 from joinlib.errors import StateError
 from joinlib.spec.model import StreamJoin
+from joinlib.spec.output import Output
 
 
 def status(document: StreamJoin) -> str:
@@ -44,16 +45,23 @@ def _lines(document: StreamJoin, checkpoint: Path) -> Iterator[tuple[str, str]]:
     if begun is not None:
         yield from _offsets(batches.offset(checkpoint / "spark", begun))
     yield "state", _amount(checkpoint / "state", "[0-9]*/*/*", "files")
-    if files := document.spec.output.files:
+    for name, output in document.spec.results.items():
+        for label, text in _output(output):
+            yield label, f"{name}: {text}" if label and name else text
+
+
+def _output(output: Output) -> Iterator[tuple[str, str]]:
+    """Yield where an output's results are, and what becomes of rows that change."""
+    if files := output.files:
         yield "output", f"{_amount(Path(files.path), 'batch=*/*', 'files')} in {near(files.path)}"
-    if kafka := document.spec.output.kafka:
+    if kafka := output.kafka:
         yield "output", f"topic {kafka.topic} at {kafka.bootstrap_servers}"
-    if table := document.spec.output.postgres:
+    if table := output.postgres:
         at = f"{table.database} at {table.host}" if table.host else f"the database of {table.uri_env}"
         yield "output", f"table {table.table} in {at}"
-    if document.spec.output.mode != "append":
-        by = f" by {', '.join(document.spec.output.key)}" if document.spec.output.key else ""
-        yield "", f"{document.spec.output.mode}{by}: rows are taken back when they change"
+    if output.mode != "append":
+        by = f" by {', '.join(output.key)}" if output.key else ""
+        yield "", f"{output.mode}{by}: rows are taken back when they change"
 
 
 def _batch(begun: int | None, done: int | None) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from jobs.cli import words
 from jobs.cli.screen import Scene, table_line
 from joinlib.spec.model import StreamJoin
+from joinlib.spec.output import Output
 
 
 def summary(scene: Scene, document: StreamJoin) -> str:
@@ -16,7 +17,8 @@ def summary(scene: Scene, document: StreamJoin) -> str:
         return f"{title}: no new rows"
     seconds = max(figures.marks[-1].at - figures.began, 0.01)
     rows = sum(figures.rows_in)
-    width = max(len(label) for label in ("rows out", *(i.label for i in scene.inputs)))
+    made = {name: f"out {name}".rstrip() if name else "rows out" for name in document.spec.results}
+    width = max(len(label) for label in (*made.values(), *(i.label for i in scene.inputs)))
     rate = words.number(rows / seconds)
     lines = [f"{title}: {figures.batches} batches in {words.seconds(seconds)}, {rate} rows/s"]
     for at, shown in enumerate(scene.inputs):
@@ -31,7 +33,11 @@ def summary(scene: Scene, document: StreamJoin) -> str:
         lines.append(
             f"  {shown.label:{width}}  {words.number(figures.rows_in[at]):>12} rows in{passed}{late}{bad}"
         )
-    lines.append(f"  {'rows out':{width}}  {words.number(figures.rows_out):>12}{_where(document)}")
+    for name, output in document.spec.results.items():
+        rows_out = scene.rows_out.get(name, figures.rows_out)
+        lines.append(
+            f"  {made[name]:{width}}  {words.number(rows_out):>12}{' rows' if name else ''}{_where(output)}"
+        )
     lines.append(
         f"  {'state':{width}}  {words.number(figures.state_rows):>12} rows, {words.size(figures.state_bytes)}"
     )
@@ -39,8 +45,7 @@ def summary(scene: Scene, document: StreamJoin) -> str:
     return "\n".join(lines)
 
 
-def _where(document: StreamJoin) -> str:
-    output = document.spec.output
+def _where(output: Output) -> str:
     if output.kafka:
         return f" to topic {output.kafka.topic}"
     if output.postgres:

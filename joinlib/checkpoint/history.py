@@ -12,6 +12,7 @@ again overwrites them.
 
 import shutil
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,14 +96,14 @@ class History:
         file = self.checkpoint / _RESTORING
         return int(file.read_text()) if file.exists() else None
 
-    def forget(self, after: int, output: Path | None) -> None:
-        """Drop all that came after batch `after`, including results in `output`.
+    def forget(self, after: int, outputs: Iterable[Path]) -> None:
+        """Drop all that came after batch `after`, including results in these folders.
 
         After a crash, call it again.
         """
         with whole(self.checkpoint / _RESTORING, synced=True) as aside:
             aside.write_text(f"{after}\n")
-        if output is not None:
+        for output in outputs:
             _withdraw(output, after)
         batches.forget(self.spark, after)
         for batch in manifests.kept_batches(self.states):

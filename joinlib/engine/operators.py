@@ -22,15 +22,21 @@ def forwarded(turns: Sequence[Turn], batches: Batches) -> Batches:
     `turns`: of all stages of a level.
     """
     own: list[list[pa.RecordBatch]] = [[] for _ in turns]
+    for passing in _apart(turns, own, batches):
+        if passing.num_rows:
+            yield passing
+    for turn, rows in zip(turns, own, strict=True):
+        yield from _forwarded(turn, rows)
+
+
+def _apart(turns: Sequence[Turn], own: Sequence[list[pa.RecordBatch]], batches: Batches) -> Batches:
+    """Add each stage's rows to those in `own`; yield the others."""
     for batch in batches:
         passing = batch
         for turn, rows in zip(turns, own, strict=True):
             mine, passing = split_by_stage(passing, turn.task.number)
             rows.append(mine)
-        if passing.num_rows:
-            yield passing
-    for turn, rows in zip(turns, own, strict=True):
-        yield from _forwarded(turn, rows)
+        yield passing
 
 
 def _forwarded(turn: Turn, own: list[pa.RecordBatch]) -> Batches:
@@ -40,21 +46,30 @@ def _forwarded(turn: Turn, own: list[pa.RecordBatch]) -> Batches:
     turn.end()
 
 
-def receipts(turn: Turn, attempt: int, batches: Batches) -> Batches:
-    """Write the results into the sink and yield a receipt per unit and stage.
+def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> Batches:
+    """Write the results into the sinks and yield a receipt per unit and stage.
 
+    `turns`: of all stages that make results; no manifest is saved before every sink has all its rows.
     `attempt` is Spark's number of this attempt at the task.
     """
-    task = turn.task
-    own: list[pa.RecordBatch] = []
+    own: list[list[pa.RecordBatch]] = [[] for _ in turns]
     told: list[tuple[str, bytes | None]] = []
-    for batch in batches:
-        mine, passing = split_by_stage(batch, task.number)
-        own.append(mine)
+    for passing in _apart(turns, own, batches):
         told += [(text, None) for text in receipts_of(passing)]
+    for turn, rows in zip(turns, own, strict=True):
+        told += _written(turn, attempt, rows)
+        fault.point("written", turn.batch)
+    for turn in turns:
+        turn.end()
+    yield receipt.batch(told)
+
+
+def _written(turn: Turn, attempt: int, own: list[pa.RecordBatch]) -> list[tuple[str, bytes | None]]:
+    """Write the results of a stage into its sink; return the receipts of its units, with the rows to show."""
+    task, told = turn.task, list[tuple[str, bytes | None]]()
     sink = open_sink(
         task.sink,
-        task.pipeline.schema,
+        task.stage.schema,
         task.tuning,
         partition=turn.partition,
         batch=turn.batch,
@@ -64,9 +79,7 @@ def receipts(turn: Turn, attempt: int, batches: Batches) -> Batches:
         made, block = turn.unit(unit).receipt(rows, save, sink)
         told.append((made.encode(), block))
     sink.close()
-    fault.point("written", turn.batch)
-    turn.end()
-    yield receipt.batch(told)
+    return told
 
 
 def results(turn: Turn, schema: pa.Schema, batches: Batches) -> Batches:

@@ -23,7 +23,7 @@ class JoinTask:
     pipeline: Pipeline
     states: Path  # folder of all stages' segments
     tuning: Tuning
-    sink: SinkConfig
+    sinks: tuple[SinkConfig, ...]  # one for each result
     tables: tuple[TableTask, ...] = ()  # one per lookup
     number: int = 0  # the stage's
     run: str = ""  # id of the run, since worker processes may outlive it
@@ -32,6 +32,12 @@ class JoinTask:
     @property
     def stage(self) -> AnyStage:
         return self.pipeline.stages[self.number]
+
+    @property
+    def sink(self) -> SinkConfig:
+        """Where the rows of this stage go; of a stage whose rows are no result, where those of the first one go."""
+        pairs = zip(self.pipeline.results, self.sinks, strict=True)
+        return next((sink for result, sink in pairs if result.stage == self.number), self.sinks[0])
 
     @property
     def state(self) -> Path:

@@ -33,12 +33,19 @@ def fingerprint(plan: AnyStage | Pipeline) -> dict[str, Any]:
     if not isinstance(plan, Pipeline):
         return _any(plan)
     if len(plan.stages) == 1:
-        return _any(plan.last)
+        return _any(plan.last) | _results(plan)
+    last = {result.stage for result in plan.results}
     return {
         "version": PLAN.writes,
         "units": plan.units,
-        "stages": [{**_any(stage), **_tables(stage, last=stage is plan.last)} for stage in plan.stages],
+        "stages": [{**_any(stage), **_tables(stage, last=n in last)} for n, stage in enumerate(plan.stages)],
+        **_results(plan),
     }
+
+
+def _results(plan: Pipeline) -> dict[str, Any]:
+    """Return which stages make the results of several outputs."""
+    return {"results": {result.name: result.stage for result in plan.named}} if plan.named else {}
 
 
 def _any(stage: AnyStage) -> dict[str, Any]:
@@ -160,7 +167,7 @@ def _sql(value: Expr | None) -> str | None:
     return None if value is None else value.sql
 
 
-_OWN = "groups", "over", "tables"  # fields that some stages have
+_OWN = "groups", "over", "tables", "results"  # fields that some stages have
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -176,7 +183,11 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
         yield f"an earlier version kept the groups beside the stages; {_NEW}"
         return
     if "stages" in old:
-        yield from _strange(old, ("version", "units", "stages"))
+        yield from _strange(old, ("version", "units", "stages", "results"))
+    if old.get("results", {}).keys() != new.get("results", {}).keys():
+        before, after = (", ".join(plan.get("results", {})) or "one without a name" for plan in (old, new))
+        yield f"the outputs were {before} and are {after}: one state is that of all of them; {_NEW}"
+        return
     stages = [plan.get("stages", [plan]) for plan in (old, new)]
     if len(stages[0]) != len(stages[1]):
         was, now = map(len, stages)
@@ -185,6 +196,8 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     if "stages" in new:
         for number, pair in enumerate(zip(*stages, strict=True)):
             yield from (f"stage {number}: {why}" for why in _stage_differences(*pair))
+        if old.get("results") != new.get("results"):
+            yield f"the outputs are made by other stages; {_NEW}"
         return
     yield from _stage_differences(old, new)
 

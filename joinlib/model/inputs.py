@@ -1,7 +1,7 @@
 """The inputs of a stage: which rows reach the join, in which columns, and how they are routed."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -59,6 +59,10 @@ class InputPlan:
     united: bool = (
         False  # of upstream rows: their stage only passes on what sources have, unknown deletions too
     )
+
+    def of_stage(self, number: int) -> "InputPlan":
+        """Return this input as one that reads the rows of stage `number`."""
+        return replace(self, upstream=number, source=f"$stage{number}")
 
     @property
     def schema(self) -> pa.Schema:

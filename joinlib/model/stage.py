@@ -4,10 +4,11 @@
     GroupStage   groups and their aggregates
     OverStage    window functions over partitions
 
-The rows of a stage may be read by several later ones; those of the last are the result.
+The rows of a stage may be read by several later ones; those of the last are the result, or those of several
+stages that nobody reads, one for each output.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -192,8 +193,17 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class NamedResult:
+    """The rows that an output takes."""
+
+    name: str  # of the output; empty where there is one without a name
+    stage: int  # whose rows they are
+
+
+@dataclass(frozen=True)
 class Pipeline:
-    """The stages of a query: each reads only sources and earlier stages, and all but the last are read by others.
+    """The stages of a query: each reads only sources and earlier stages, and all but those of results are read by
+    others.
 
     Each stage has its own distribution, so rows are exchanged between two stages. A stage's watermark is the
     least of its inputs'; that of an upstream input is its stage's.
@@ -203,11 +213,38 @@ class Pipeline:
     budget: Budget | None = None  # None: no limit
     notes: tuple[str, ...] = ()  # what is to be said of the text
     called: tuple[Called, ...] = field(default=(), compare=False)  # for people: nothing is decided by it
+    named: tuple[
+        NamedResult, ...
+    ] = ()  # the results of several outputs; none: the last stage makes the only one
+
+    @property
+    def results(self) -> tuple[NamedResult, ...]:
+        """What outputs take: each is made by a stage that nobody reads."""
+        return self.named or (NamedResult("", len(self.stages) - 1),)
+
+    def only(self, result: NamedResult) -> "Pipeline":
+        """Return the same stages with one of the results as the only one."""
+        return replace(self, named=(result,))
+
+    def below(self, result: NamedResult) -> "Pipeline":
+        """Return the stages that one result needs, and no others."""
+        needed = {result.stage}
+        for number in reversed(range(result.stage + 1)):
+            if number in needed:
+                needed |= {i.upstream for i in self.stages[number].inputs if i.upstream is not None}
+        places = {number: place for place, number in enumerate(sorted(needed))}
+
+        def moved(plan: InputPlan) -> InputPlan:
+            return plan if plan.upstream is None else plan.of_stage(places[plan.upstream])
+
+        stages = (self.stages[number] for number in places)
+        kept = tuple(replace(stage, inputs=tuple(map(moved, stage.inputs))) for stage in stages)
+        return replace(self, stages=kept, named=(NamedResult(result.name, len(kept) - 1),))
 
     @property
     def last(self) -> AnyStage:
-        """The stage that makes the result."""
-        return self.stages[-1]
+        """The stage that makes the only result."""
+        return self.stages[self.results[0].stage]
 
     @property
     def grouping(self) -> Grouping | None:
@@ -268,9 +305,14 @@ class Pipeline:
 
     @cached_property
     def levels(self) -> tuple[tuple[int, ...], ...]:
-        """The stages that run at the same time: one exchange brings rows to all stages of a level."""
+        """The stages that run at the same time: one exchange brings rows to all stages of a level.
+
+        Those that make results are the last level: it alone has sinks.
+        """
         level: list[int] = []
         for stage in self.stages:
             below = [level[i.upstream] for i in stage.inputs if i.upstream is not None]
             level.append(max(below, default=-1) + 1)
+        for result in self.results:
+            level[result.stage] = max(level)
         return tuple(tuple(n for n, own in enumerate(level) if own == at) for at in range(max(level) + 1))

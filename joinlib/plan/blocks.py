@@ -9,26 +9,28 @@
 A reader that joins has one feed for each input, so a union that is joined becomes a stage that only unites.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
-from joinlib.errors import SqlError
+from joinlib.errors import SqlError, of_output
 from joinlib.expr import Expr, ref
 from joinlib.expr import types as t
 from joinlib.expr.behind import Rising
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
+from joinlib.model.called import Called
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan, StoredColumn
 from joinlib.model.joins import Leaf
 from joinlib.model.maps import Map
-from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, Pipeline, Stage
+from joinlib.model.stage import AnyStage, GroupStage, NamedResult, OutputColumn, OverStage, Pipeline, Stage
 from joinlib.plan import rising
 from joinlib.plan.build import Request
-from joinlib.plan.changes import Mode, check_changes, static, upserted, with_key, with_upserts
+from joinlib.plan.changes import Mode, OutputMode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.clocks import clocked, with_clocks
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
@@ -38,7 +40,7 @@ from joinlib.plan.source import Inflow, SourceInput
 from joinlib.plan.stages import joins
 from joinlib.sql import Query, Scan, analyse_stages
 from joinlib.sql.aggregate import check_append
-from joinlib.sql.blocks import Block, blocks
+from joinlib.sql.blocks import Block, blocks, of_several
 from joinlib.sql.maps import map_of
 from joinlib.sql.notes import notes
 from joinlib.sql.over import over_of
@@ -65,20 +67,86 @@ def pipeline(
         SpecError: if an option does not fit the query.
     """
     parts = blocks(sql, Request(inputs, options).tables, views or {})
-    named = {table.name.lower() for part in parts for table in part.query.find_all(exp.Table)}
-    changing = any(i.changes or i.upsert for n, i in inputs.items() if n.lower() in named)
-    request = Request(upserted(inputs), options, eager=changing or mode != "append")
-    made = _Planner(sql, request, mode)
-    for part in parts[:-1]:
-        made.known[part.name] = made.part(part)
-    made.result(parts[-1])
+    stages, _ = _results(sql, parts, inputs, options, {"": OutputMode(mode, tuple(key))})
+    found = Pipeline(with_clocks(shared(stages), upserted(inputs)), notes=notes(sql), called=_called(parts))
+    return _checked(found, inputs, {"": OutputMode(mode, tuple(key))})
+
+
+def pipeline_of_several(
+    sql: str, outputs: Mapping[str, OutputMode], inputs: Mapping[str, SourceInput], options: JoinOptions
+) -> Pipeline:
+    """Plan the stages that answer the queries of several outputs; what several of them name is computed once.
+
+    `sql`: their text (`sql.text.program`). Each output has a stage of its own, which makes its result.
+
+    Raises:
+        SqlError, SpecError: As `pipeline` does; the error has the name of the output.
+    """
+    parts = of_several(sql, Request(inputs, options).tables)
+    stages, results = _results(sql, parts, inputs, options, outputs)
     found = Pipeline(
-        with_clocks(shared(made.stages), request.inputs),
-        notes=notes(sql),
-        called=tuple(c for part in parts for c in part.called),
+        with_clocks(stages, upserted(inputs)), notes=notes(sql), called=_called(parts), named=results
     )
-    check_changes(found, inputs, mode)
-    return with_key(with_upserts(static(found), inputs), tuple(key), mode)
+    return _checked(found, inputs, outputs)
+
+
+def _results(
+    sql: str,
+    parts: Sequence[Block],
+    inputs: Mapping[str, SourceInput],
+    options: JoinOptions,
+    outputs: Mapping[str, OutputMode],
+) -> tuple[list[AnyStage], tuple[NamedResult, ...]]:
+    """Plan the results one after the other; return all stages, and which of them make the results.
+
+    Outputs that wait until rows are final and those that do not have planners of their own, since joins and groups
+    differ: each plans a part once.
+    """
+    stages, results, aliases = list[AnyStage](), list[NamedResult](), set[str]()
+    planners = dict[tuple[bool, bool], _Planner]()
+    needed = {part.output: _needed(part, parts) for part in parts if part.output is not None}
+    uses = Counter(below.name for each in needed.values() for below in each)
+    for output, below in needed.items():
+        with of_output(output):
+            mode = outputs[output].mode
+            named = {t.name.lower() for part in below for t in part.query.find_all(exp.Table)}
+            changing = any(i.changes or i.upsert for n, i in inputs.items() if n.lower() in named)
+            request = Request(upserted(inputs), options, eager=changing or mode != "append")
+            kind = mode == "append", request.eager
+            planner = planners.setdefault(kind, _Planner(sql, request, mode, stages, aliases))
+            for part in below[:-1]:
+                planner.know(part, shared=uses[part.name] > 1)
+            planner.result(below[-1])
+        results.append(NamedResult(output, len(stages) - 1))
+    return stages, tuple(results)
+
+
+def _needed(part: Block, parts: Sequence[Block]) -> list[Block]:
+    """Return a part behind all those that it reads, in their order."""
+    named = {part.name}
+    for other in reversed(parts):
+        if other.name in named:
+            named |= {table.name for table in other.query.find_all(exp.Table)}
+    return [other for other in parts if other.name in named]
+
+
+def _called(parts: Sequence[Block]) -> tuple[Called, ...]:
+    return tuple(called for part in parts for called in part.called)
+
+
+def _checked(
+    plan: Pipeline, inputs: Mapping[str, SourceInput], outputs: Mapping[str, OutputMode]
+) -> Pipeline:
+    """Return the plan with what its inputs and outputs need, if it can be done."""
+    for result in plan.results:
+        with of_output(result.name):
+            check_changes(plan.below(result), inputs, outputs[result.name].mode)
+    plan = with_upserts(static(plan), inputs)
+    for result in plan.results:
+        asked = outputs[result.name]
+        with of_output(result.name):
+            plan = with_key(plan, result, asked.key, asked.mode)
+    return plan
 
 
 @dataclass
@@ -88,15 +156,24 @@ class _Planner:
     sql: str
     request: Request
     mode: Mode
-    stages: list[AnyStage] = field(default_factory=list)
+    stages: list[AnyStage]
+    aliases: set[str]  # of all inputs so far
     known: dict[str, SourceInput] = field(default_factory=dict)
-    aliases: set[str] = field(default_factory=set)
+    shared: set[int] = field(default_factory=set)  # stages that several outputs read
+
+    def know(self, part: Block, *, shared: bool) -> None:
+        """Plan a part that others read, once. shared: by several outputs."""
+        if part.name not in self.known:
+            before = len(self.stages)
+            self.known[part.name] = self.part(part)
+            self.shared |= set(range(before, len(self.stages))) if shared else set()
 
     def result(self, part: Block) -> None:
         """Plan the last part: its rows come out of a stage."""
         before = len(self.stages)
         found = self.part(part, last=True)
-        if self.stages and (last := folded(self.stages, found)) is not None:
+        alone = bool(self.stages) and len(self.stages) - 1 not in self.shared
+        if alone and (last := folded(self.stages, found)) is not None:
             self.stages[-1] = last
         elif len(self.stages) == before or found.feeds[0].maps:
             self._unite(found)

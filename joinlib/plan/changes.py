@@ -7,7 +7,7 @@ Edges that are append-only carry no weights and pay nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -19,11 +19,19 @@ from joinlib.model.joins import Join, Leaf
 from joinlib.model.keys import hash_is_key
 from joinlib.model.operator import Operator
 from joinlib.model.side import SideConfig
-from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, Pipeline, Stage
+from joinlib.model.stage import AnyStage, GroupStage, NamedResult, OutputColumn, OverStage, Pipeline, Stage
 from joinlib.plan.clocks import WATERMARK
 from joinlib.plan.source import SourceInput
 
 Mode = Literal["append", "changelog", "upsert"]
+
+
+@dataclass(frozen=True)
+class OutputMode:
+    """How an output takes its result."""
+
+    mode: Mode = "append"
+    key: tuple[str, ...] = ()
 
 
 def upserted(inputs: Mapping[str, SourceInput]) -> dict[str, SourceInput]:
@@ -154,12 +162,12 @@ def with_upserts(plan: Pipeline, inputs: Mapping[str, SourceInput]) -> Pipeline:
 
     def moved(p: InputPlan) -> InputPlan:
         if p.upstream is not None:
-            number = p.upstream + len(first)
-            return replace(p, upstream=number, source=f"$stage{number}")
+            return p.of_stage(p.upstream + len(first))
         return _after(p, numbers[id(p)]) if id(p) in numbers else p
 
     rest = [replace(stage, inputs=tuple(map(moved, stage.inputs))) for stage in plan.stages]
-    return replace(plan, stages=(*first, *rest))
+    named = tuple(NamedResult(result.name, result.stage + len(first)) for result in plan.named)
+    return replace(plan, stages=(*first, *rest), named=named)
 
 
 def _after(plan: InputPlan, upstream: int) -> InputPlan:
@@ -222,21 +230,26 @@ def _upsert(plan: InputPlan, source: SourceInput, units: int) -> Stage:
 # --- the result's key ---------------------------------------------------------------------------------
 
 
-def with_key(plan: Pipeline, key: tuple[str, ...], mode: Mode) -> Pipeline:
-    """Let all changes of one value of the result's key come out of one unit.
+def with_key(whole: Pipeline, result: NamedResult, key: tuple[str, ...], mode: Mode) -> Pipeline:
+    """Let all changes of one value of a result's key come out of one unit.
 
     Raises:
         SpecError: if groups are not told apart by the key. A column that the result does not have is named when
             the output is checked (`plan.landing`).
     """
+    plan = whole.only(result)
     grows = mode == "changelog" and not plan.changes  # nothing of a key is taken back
     if mode == "append" or not key or grows or any(name not in plan.schema.names for name in key):
-        return plan
+        return whole
     if plan.grouping is not None:  # a group comes out of one unit
         if mode == "upsert":
             _check_groups(plan, key)
-        return plan
-    return plan if _by_key(plan.last, key) else replace(plan, stages=(*plan.stages, _keyed(plan, key)))
+        return whole
+    if _by_key(plan.last, key):
+        return whole
+    made = NamedResult(result.name, len(whole.stages))
+    named = tuple(made if other == result else other for other in whole.named)
+    return replace(whole, stages=(*whole.stages, _keyed(plan, key)), named=named)
 
 
 def _check_groups(plan: Pipeline, key: tuple[str, ...]) -> None:
@@ -276,7 +289,7 @@ def _first(root: Operator | Leaf) -> int:
 
 def _keyed(plan: Pipeline, key: tuple[str, ...]) -> Stage:
     """Return a stage that only routes the result by its key."""
-    number = len(plan.stages) - 1
+    number = plan.results[0].stage
     columns = tuple(StoredColumn(f.name, ref(f.name, f.type)) for f in plan.schema)
     own = InputPlan(
         number=0,

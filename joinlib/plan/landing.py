@@ -69,10 +69,10 @@ def _check_key(place: str, key: tuple[str, ...], plan: Pipeline) -> None:
             )
 
 
-def describe(spec: Spec) -> Iterator[str]:
-    """Describe the output in lines for people."""
-    yield from _mode(spec.output)
-    files = spec.output.files
+def describe(spec: Spec, output: Output) -> Iterator[str]:
+    """Describe an output in lines for people."""
+    yield from _mode(output)
+    files = output.files
     if files is None:
         return
     most = "one after the other" if not spec.pace_us else f"at most one in {duration(spec.pace_us)}"

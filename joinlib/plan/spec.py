@@ -1,14 +1,16 @@
 """Plans a spec: a thin adapter from the models of the file to the values of the planner."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
-from joinlib.errors import SpecError
+from joinlib.errors import SpecError, of_output
 from joinlib.expr.declared import PythonFunction, declaring
 from joinlib.model.joins import Caching
 from joinlib.model.stage import Pipeline
-from joinlib.plan.blocks import pipeline
+from joinlib.plan.blocks import pipeline, pipeline_of_several
+from joinlib.plan.changes import OutputMode
 from joinlib.plan.landing import check
 from joinlib.plan.memory import budget
 from joinlib.plan.options import JoinOptions
@@ -17,7 +19,7 @@ from joinlib.spec import ddl
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import JoinSettings, Spec, StreamJoin
 from joinlib.sql.reserved import RESERVED
-from joinlib.sql.text import composed
+from joinlib.sql.text import composed, program
 
 
 def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
@@ -27,20 +29,28 @@ def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
         SpecError, SqlError: if the query or an option cannot be run.
     """
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
-    text = composed(spec.sql, spec.views, spec.parameters)
-    with text.telling(), declaring(functions(spec)):
-        plan = pipeline(
-            text.sql,
-            {name: source(given) for name, given in spec.inputs.items()},
-            options(spec.join),
-            mode=spec.output.mode,
-            key=spec.output.key,
-        )
-    check(plan, spec.output)
+    inputs = {name: source(given) for name, given in spec.inputs.items()}
+    plan = _several(spec, inputs) if spec.outputs else _one(spec, inputs)
+    for result in plan.results:
+        with of_output(result.name):
+            check(plan.only(result), spec.results[result.name])
     if spec.join.memory_bytes is None:
         return plan
     executors = spec.executors.min if spec.executors else 1
     return replace(plan, budget=budget(plan, spec.join.memory_bytes, executors))
+
+
+def _one(spec: Spec, inputs: Mapping[str, SourceInput]) -> Pipeline:
+    text = composed(spec.sql, spec.views, spec.parameters)
+    with text.telling(), declaring(functions(spec)):
+        return pipeline(text.sql, inputs, options(spec.join), mode=spec.output.mode, key=spec.output.key)
+
+
+def _several(spec: Spec, inputs: Mapping[str, SourceInput]) -> Pipeline:
+    asked = {name: OutputMode(output.mode, output.key) for name, output in spec.outputs.items()}
+    text = program({name: o.sql for name, o in spec.outputs.items()}, spec.views, spec.parameters)
+    with text.telling(), declaring(functions(spec)):
+        return pipeline_of_several(text.sql, asked, inputs, options(spec.join))
 
 
 def functions(spec: Spec) -> dict[str, PythonFunction]:

@@ -77,8 +77,7 @@ def _placed(stage: Stage, request: Request, first: int) -> Stage:
 
     def moved(plan: InputPlan) -> InputPlan:
         if plan.upstream is not None:
-            number = plan.upstream + first
-            return replace(plan, upstream=number, source=f"$stage{number}")
+            return plan.of_stage(plan.upstream + first)
         given = request.inputs[plan.source]
         return fed(plan, given.feeds[0]) if given.feeds else plan
 

@@ -152,7 +152,9 @@ def join(
         _table(n, lookup, inputs[lookup.table.source], home / "tables", tuning)
         for n, lookup in stages.lookups
     )
-    task = JoinTask(stages, home, tuning, SinkConfig("rows", mode, tuple(key)), tables, run=uuid.uuid4().hex)
+    task = JoinTask(
+        stages, home, tuning, (SinkConfig("rows", mode, tuple(key)),), tables, run=uuid.uuid4().hex
+    )
     streams = {n: [(at, p) for at, p in stages.numbered_inputs if p.source == n] for n in inputs}
     parts = [_exchange(n, inputs[n], plans, task, how.get(n)) for n, plans in streams.items() if plans]
     rows = parts[0]

@@ -4,7 +4,8 @@
 
 With file output, the driver publishes a batch after all its units have joined and before Spark writes its
 commit log. If it is killed in between, the batch runs again and the rename finds that it is there already:
-exactly once. With Kafka output, each task commits its own rows (`joinlib.sink.kafka`).
+exactly once. With Kafka output, each task commits its own rows (`joinlib.sink.kafka`). A batch of several outputs
+is committed after all of them have it; what runs again is there already in those that had it.
 """
 
 import contextlib
@@ -13,12 +14,12 @@ import logging
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from py4j.protocol import Py4JNetworkError
@@ -35,7 +36,9 @@ from joinlib.engine import receipt
 from joinlib.engine.checks import check, tables
 from joinlib.engine.receipt import Receipt
 from joinlib.errors import NotReady
+from joinlib.model.stage import NamedResult, Pipeline
 from joinlib.route.slots import check as check_partitions
+from joinlib.sink.config import SinkConfig
 from joinlib.sink.outlet import BatchPublisher, BeforeCommit, Outlet, StagedLost
 from joinlib.sink.publish import claim
 from joinlib.spark import session
@@ -48,13 +51,20 @@ from joinlib.state import epochs
 from joinlib.state.location import local_folder
 
 
+class Sample(NamedTuple):
+    """The first rows of a batch's result."""
+
+    rows: pa.Table
+    of: int  # so many there are
+
+
 @dataclass(frozen=True)
 class Report:
     """The outcome of one batch."""
 
     batch: int
     receipts: tuple[Receipt, ...]
-    sample: pa.Table | None  # the first result rows, if the output is the console
+    samples: Mapping[str, Sample] = field(default_factory=dict)  # by output that is the console
 
     @property
     def rows_in(self) -> int:
@@ -83,6 +93,7 @@ log = logging.getLogger("joinlib.spark")
 _TRIES = 3  # of a batch whose staged results were lost
 _JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into a dead JVM raises
 
+Outlets = Mapping[str, Outlet]  # by output
 OnBatch = Callable[[Report], None]
 Commit = Callable[[DataFrame, int], None]
 
@@ -96,10 +107,10 @@ class RunningJob:
         spark: SparkSession,
         query: StreamingQuery,
         spreading: Spreading,
-        outlet: Outlet,
+        outlets: Outlets,
     ) -> None:
         self.plan, self.spark, self.query = plan, spark, query
-        self._spreading, self._outlet = spreading, outlet
+        self._spreading, self._outlets = spreading, outlets
 
     def wait(self, seconds: float) -> bool:
         """Wait up to `seconds`; return whether the query has ended. Publishes waiting results that are due.
@@ -108,7 +119,8 @@ class RunningJob:
             StreamJoinError: The query has failed.
         """
         ended = _ended(self.query, seconds, self.plan.checkpoint / "spark")
-        self._outlet.look()
+        for outlet in self._outlets.values():
+            outlet.look()
         return ended
 
     def lag(self) -> Mapping[str, Mapping[str, int]]:
@@ -167,7 +179,7 @@ def started(
     lock = lock or Lock(plan.checkpoint)
     with contextlib.ExitStack() as last:
         last.callback(lock.release)
-        plan, outlet = _taken(plan, before_commit, until_done=until_done)
+        plan, outlets = _taken(plan, before_commit, until_done=until_done)
         units = plan.pipeline.units
         spread = spread or Spread(session.default_partitions(units, cores))
         check_partitions(units, spread.partitions)
@@ -177,14 +189,15 @@ def started(
             last.enter_context(jvm_lock(own, plan.checkpoint))  # until the session has stopped
             own.dataSource.register(data_source(plan.source))
             spreading = Spreading(plan.checkpoint, spread, plan.join.tuning.sync)
-            commit = _committer(plan, spreading, outlet, on_batch)
-            job = RunningJob(plan, own, _query(plan, own, commit, until_done=until_done), spreading, outlet)
+            commit = _committer(plan, spreading, outlets, on_batch)
+            job = RunningJob(plan, own, _query(plan, own, commit, until_done=until_done), spreading, outlets)
             try:
                 yield job
             finally:
                 with contextlib.suppress(*_JVM_GONE):
                     job.stop()
-            outlet.close()
+            for outlet in outlets.values():
+                outlet.close()
         finally:
             if spark is None:
                 with contextlib.suppress(*_JVM_GONE):
@@ -193,8 +206,8 @@ def started(
                 shutil.rmtree(local_folder(task.state), ignore_errors=True)
 
 
-def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> tuple[Compiled, Outlet]:
-    """Return the plan of this run, which holds the lock, and its publisher.
+def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> tuple[Compiled, Outlets]:
+    """Return the plan of this run, which holds the lock, and its publishers.
 
     Raises:
         StreamJoinError: The checkpoint or the output belongs to another job, or is damaged.
@@ -209,39 +222,53 @@ def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> 
         before_commit()
         epochs.check(plan.join.states, epoch)
 
-    outlet = _outlet(plan, ours)
-    outlet.open(identity, batches.begun(checkpoint / "spark"))
+    owners = {result.name: _owner(identity, result) for result in plan.pipeline.results}
+    outlets = _outlets(plan, ours)
+    for name, outlet in outlets.items():
+        outlet.open(owners[name], batches.begun(checkpoint / "spark"))
     for kept in plan.source.dead_letters:
         claim(kept, identity, synced)
     check(plan.source, until_done=until_done)
-    known = with_tables(_addressed(plan, identity, outlet), tables(plan.source.tables))
-    return replace(known, join=replace(known.join, run=uuid.uuid4().hex, epoch=epoch)), outlet
+    interrupted = batches.interrupted(checkpoint / "spark")
+    pairs = zip(plan.join.sinks, outlets.items(), strict=True)
+    sinks = tuple(_addressed(sink, owners[name], outlet, interrupted) for sink, (name, outlet) in pairs)
+    known = with_tables(plan, tables(plan.source.tables))
+    return replace(known, join=replace(known.join, sinks=sinks, run=uuid.uuid4().hex, epoch=epoch)), outlets
 
 
-def _outlet(plan: Compiled, before_commit: BeforeCommit) -> Outlet:
-    """Return what publishes the results of this run."""
+def _owner(identity: str, result: NamedResult) -> str:
+    """Return the id by which an output knows its checkpoint: of several outputs, each has its own."""
+    return str(uuid.uuid5(uuid.UUID(identity), result.name)) if result.name else identity
+
+
+def _outlets(plan: Compiled, before_commit: BeforeCommit) -> Outlets:
+    """Return what publishes the results of this run, by output."""
+    results = zip(plan.pipeline.results, plan.join.sinks, strict=True)
+    return {result.name: _outlet(plan, result, sink, before_commit) for result, sink in results}
+
+
+def _outlet(plan: Compiled, result: NamedResult, sink: SinkConfig, before_commit: BeforeCommit) -> Outlet:
     mark = partial(batches.mark, plan.checkpoint / "spark")
-    sink = plan.join.sink
     if sink.postgres is not None:
         from joinlib.sink.postgres.outlet import TableOutlet
 
-        return TableOutlet(sink.postgres, plan.pipeline.schema, before_commit, mark)
-    files = plan.document.spec.output.files
+        return TableOutlet(sink.postgres, plan.pipeline.stages[result.stage].schema, before_commit, mark)
+    files = plan.document.spec.results[result.name].files
     compact = files.compact if files else None
     return BatchPublisher(sink.folder, compact, before_commit, mark, synced=plan.join.tuning.sync)
 
 
-def _addressed(plan: Compiled, identity: str, outlet: Outlet) -> Compiled:
-    """Return the plan with what is known of the topic or table; raise if a topic cannot be written."""
-    sink = plan.join.sink
+def _addressed(
+    sink: SinkConfig, owner: str, outlet: Outlet, interrupted: tuple[int, float] | None
+) -> SinkConfig:
+    """Return the sink with what is known of its topic or table; raise if a topic cannot be written."""
     if sink.postgres is not None:
-        sink = replace(sink, postgres=outlet.target)  # type: ignore[attr-defined]
-    elif sink.kafka is not None:
+        return replace(sink, postgres=outlet.target)  # type: ignore[attr-defined]
+    if sink.kafka is not None:
         from joinlib.sink.kafka.topic import reached
 
-        interrupted = batches.interrupted(plan.checkpoint / "spark")
-        sink = replace(sink, kafka=reached(sink.kafka, identity, interrupted))
-    return replace(plan, join=replace(plan.join, sink=sink))
+        return replace(sink, kafka=reached(sink.kafka, owner, interrupted))
+    return sink
 
 
 def _ended(query: StreamingQuery, seconds: float, spark: Path) -> bool:
@@ -281,7 +308,7 @@ def _query(plan: Compiled, spark: SparkSession, commit: Commit, *, until_done: b
     return timed.start()
 
 
-def _committer(plan: Compiled, spreading: Spreading, outlet: Outlet, on_batch: OnBatch) -> Commit:
+def _committer(plan: Compiled, spreading: Spreading, outlets: Outlets, on_batch: OnBatch) -> Commit:
     def commit(sent: DataFrame, batch: int) -> None:
         epochs.check(plan.join.states, plan.join.epoch)
         spread = spreading.of(batch)
@@ -290,21 +317,39 @@ def _committer(plan: Compiled, spreading: Spreading, outlet: Outlet, on_batch: O
             told = tuple(receipt.decode(row["receipt"]) for row in rows)
             fault.point("collected", batch)
             try:
-                outlet.take(batch, [name for r in told for name in r.files])
+                for result, made in _by_result(plan.pipeline, told):
+                    outlets[result.name].take(batch, [name for r in made for name in r.files])
+                    fault.point("taken", batch)
                 break
             except StagedLost as lost:
                 if not again:
                     raise NotReady(f"{lost}; {GO_ON}") from None
                 log.warning("%s; batch %s is computed again", lost, batch)
-        on_batch(Report(batch, told, _sample([bytes(row["block"]) for row in rows if row["block"]], plan)))
+        blocks = {r.unit: bytes(row["block"]) for r, row in zip(told, rows, strict=True) if row["block"]}
+        on_batch(Report(batch, told, _samples(blocks, _by_result(plan.pipeline, told), plan.join.sinks)))
 
     return commit
 
 
-def _sample(blocks: list[bytes], plan: Compiled) -> pa.Table | None:
-    if not blocks:
-        return None
-    return pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in blocks]).slice(0, plan.join.sink.show)
+def _by_result(plan: Pipeline, told: Sequence[Receipt]) -> Iterator[tuple[NamedResult, list[Receipt]]]:
+    """Yield each result with the receipts of its stage's units."""
+    for result in plan.results:
+        yield result, [r for r in told if r.unit // plan.units == result.stage]
+
+
+def _samples(
+    blocks: Mapping[int, bytes],
+    made: Iterable[tuple[NamedResult, Sequence[Receipt]]],
+    sinks: Sequence[SinkConfig],
+) -> dict[str, Sample]:
+    """Return the rows to show of each result. `blocks`: by unit."""
+    found = {}
+    for (result, told), sink in zip(made, sinks, strict=True):
+        parts = [pa.ipc.open_stream(blocks[r.unit]).read_all() for r in told if r.unit in blocks]
+        if parts:
+            rows = pa.concat_tables(parts).slice(0, sink.show)
+            found[result.name] = Sample(rows, sum(r.rows_out for r in told))
+    return found
 
 
 def envelope(progress: Any) -> Mapping[str, Any]:

@@ -44,14 +44,16 @@ def receipts(rows: DataFrame, task: JoinTask, partitions: int, place: Place = an
 
 def results(rows: DataFrame, task: JoinTask, partitions: int, schema: StructType) -> DataFrame:
     """Return the results as rows of `schema`. `rows` is a stream of exchange rows."""
-    arriving, last = _linked(rows, task, partitions, anywhere)
+    arriving, (last,) = _linked(rows, task, partitions, anywhere)
     made = to_arrow_schema(schema, timezone="UTC")
     return arriving.mapInArrow(partial(_results, last, partitions, made), schema)
 
 
-def _linked(rows: DataFrame, task: JoinTask, partitions: int, place: Place) -> tuple[DataFrame, JoinTask]:
-    """Chain all levels but the last; return the exchange rows that arrive there, and its task."""
-    *links, (last,) = task.levels()
+def _linked(
+    rows: DataFrame, task: JoinTask, partitions: int, place: Place
+) -> tuple[DataFrame, tuple[JoinTask, ...]]:
+    """Chain all levels but the last; return the exchange rows that arrive there, and the tasks of its stages."""
+    *links, last = task.levels()
     for link in links:
         rows = _exchanged(rows, partitions, place).mapInArrow(partial(_link, link, partitions), DDL)
     return _exchanged(rows, partitions, place), last
@@ -74,10 +76,10 @@ def _link(tasks: tuple[JoinTask, ...], partitions: int, batches: Batches) -> Bat
     yield from forwarded([_turn(task, partitions) for task in tasks], batches)
 
 
-def _receipts(task: JoinTask, partitions: int, batches: Batches) -> Batches:
+def _receipts(tasks: tuple[JoinTask, ...], partitions: int, batches: Batches) -> Batches:
     from joinlib.engine.operators import receipts
 
-    yield from receipts(_turn(task, partitions), context().attempt, batches)
+    yield from receipts([_turn(task, partitions) for task in tasks], context().attempt, batches)
 
 
 def _results(task: JoinTask, partitions: int, schema: pa.Schema, batches: Batches) -> Batches:

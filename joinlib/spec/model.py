@@ -5,6 +5,7 @@ to the fields they read; those over the whole spec are in `rules`.
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -340,7 +341,7 @@ class Spec(Model):
     outputs: dict[OutputName, NamedOutput] = Field(
         default_factory=dict,
         description="Several results of one file instead of sql and output, by name: each has its sql and the fields of an "
-        "output. Not in a cluster.",
+        "output. They are one query with one checkpoint. Not in a cluster.",
     )
     join: JoinSettings = Field(
         default_factory=JoinSettings, description="How the state is laid out and how long it is kept."
@@ -399,11 +400,16 @@ class Spec(Model):
         }
 
     @property
+    def results(self) -> "Mapping[str, Output]":
+        """The outputs by their names; the only one has none."""
+        return self.outputs or {"": self.output}
+
+    @property
     def pace_us(self) -> int:
         """The shortest time between the starts of two batches, in µs."""
         if self.batch.interval_us is not None:
             return self.batch.interval_us
-        return PACE_US if self.output.files is not None else 0
+        return PACE_US if any(output.files is not None for output in self.results.values()) else 0
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -418,20 +424,3 @@ class StreamJoin(Model):
     kind: Literal["StreamJoin"] = Field(description="The kind of this document.")
     metadata: Metadata = Field(description="What the job is called.")
     spec: Spec = Field(description="What to join, from which inputs, into which output.")
-
-    def parts(self) -> "dict[str, StreamJoin]":
-        """Return the job of each output, by its name, with a checkpoint of its own; one without a name if there is one."""
-        if not self.spec.outputs:
-            return {"": self}
-        return {name: self._part(name, output) for name, output in self.spec.outputs.items()}
-
-    def _part(self, name: str, output: NamedOutput) -> "StreamJoin":
-        folder = self.spec.checkpoint
-        update = {
-            "sql": output.sql,
-            "output": Output.model_construct(**{n: getattr(output, n) for n in Output.model_fields}),
-            "outputs": {},
-            "checkpoint": folder.model_copy(update={"path": folder.path / name}),
-        }
-        metadata = self.metadata.model_copy(update={"name": f"{self.metadata.name}-{name}"})
-        return self.model_copy(update={"metadata": metadata, "spec": self.spec.model_copy(update=update)})

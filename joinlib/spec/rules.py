@@ -10,7 +10,7 @@ from joinlib.spec.base import Problem
 
 if TYPE_CHECKING:
     from joinlib.spec.model import Spec
-    from joinlib.spec.output import Output
+    from joinlib.spec.output import KafkaOutput, Output, PostgresOutput
 
 Place = tuple[str | int, ...]
 
@@ -22,7 +22,7 @@ def problems(spec: "Spec") -> Iterator[Problem]:
     yield from _units(spec)
     yield from _paths(spec)
     yield from _done(spec)
-    yield from _readers(spec)
+    yield from _targets(spec)
 
 
 def _names(spec: "Spec") -> Iterator[Problem]:
@@ -70,9 +70,7 @@ def _paths(spec: "Spec") -> Iterator[Problem]:
         if source.files is not None
     ]
     places = [*inputs, (("checkpoint", "path"), _normal(spec.checkpoint.folder))]
-    outputs: dict[Place, Output] = {("outputs", name): output for name, output in spec.outputs.items()} or {
-        ("output",): spec.output
-    }
+    outputs = _outputs(spec)
     places += [((*place, "files", "path"), _normal(o.files.path)) for place, o in outputs.items() if o.files]
     letters = {
         _normal(source.kafka.dead_letters.path): ("inputs", name, "kafka", "deadLetters", "path")
@@ -94,6 +92,31 @@ def _paths(spec: "Spec") -> Iterator[Problem]:
             )
 
 
+def _outputs(spec: "Spec") -> "dict[Place, Output]":
+    return {("outputs", name) if name else ("output",): output for name, output in spec.results.items()}
+
+
+def _targets(spec: "Spec") -> Iterator[Problem]:
+    """Demand a topic and a table for each output: rows of two would be one result to their readers."""
+    for (left, one), (right, other) in combinations(_outputs(spec).items(), 2):
+        if one.kafka and other.kafka and _topic(one.kafka) == _topic(other.kafka):
+            yield Problem(
+                (*right, "kafka", "topic"), f"is the topic of {'.'.join(map(str, left))} too; use another"
+            )
+        if one.postgres and other.postgres and _table(one.postgres) == _table(other.postgres):
+            yield Problem(
+                (*right, "postgres", "table"), f"is the table of {'.'.join(map(str, left))} too; use another"
+            )
+
+
+def _topic(kafka: "KafkaOutput") -> tuple[str, str]:
+    return kafka.bootstrap_servers, kafka.topic
+
+
+def _table(postgres: "PostgresOutput") -> tuple[str | int | None, ...]:
+    return postgres.uri_env, postgres.host, postgres.port, postgres.database, postgres.table
+
+
 def _done(spec: "Spec") -> Iterator[Problem]:
     """Demand done: keep of an input whose folder another input reads too."""
     given = [(name, source.files) for name, source in spec.inputs.items() if source.files is not None]
@@ -102,29 +125,6 @@ def _done(spec: "Spec") -> Iterator[Problem]:
             yield Problem(
                 ("inputs", left, "files", "done"),
                 f"must be keep: {right} reads the same folder; use keep, or a folder for each of them",
-            )
-
-
-def _readers(spec: "Spec") -> Iterator[Problem]:
-    """Refuse inputs that one query alone can read where each output has a query."""
-    if len(spec.outputs) < 2:
-        return
-    for name, source in spec.inputs.items():
-        place: Place = ("inputs", name)
-        if source.files is not None and source.files.done != "keep":
-            yield Problem(
-                (*place, "files", "done"),
-                "must be keep: each of the outputs reads the folder for itself; write keep",
-            )
-        if source.kafka is not None and source.kafka.dead_letters is not None:
-            yield Problem(
-                (*place, "kafka", "deadLetters"),
-                "belongs to one query, and each of the outputs has its own; write onBadMessage: skip or fail",
-            )
-        if source.postgres is not None and source.postgres.changes is not None:
-            yield Problem(
-                (*place, "postgres", "changes"),
-                "has a slot, which one query reads, and each of the outputs has its own; write a spec for each",
             )
 
 

@@ -20,10 +20,8 @@ _FIELD = re.compile(r"(?:spec\.)?([a-z]\w*(?:\.\w+)*)(: )?")
 
 
 @contextmanager
-def telling_of(path: str | Path, output: str = "") -> Iterator[None]:
+def telling_of(path: str | Path) -> Iterator[None]:
     """Turn mistakes in the block that have no place in a file into those of this file.
-
-    `output`: the name of the one among several outputs that the block is about.
 
     Raises:
         SpecError: FILE:LINE:COLUMN: spec.sql: what, or FILE:LINE: FIELD: what.
@@ -33,19 +31,19 @@ def telling_of(path: str | Path, output: str = "") -> Iterator[None]:
     try:
         yield
     except SqlError as error:
-        raise SpecError(_of_sql(path, Document(text), error, output)) from error
+        raise SpecError(_of_sql(path, Document(text), error)) from error
     except SpecError as error:
         if str(error).startswith(f"{path}:"):
             raise
-        raise SpecError(_of_field(path, Document(text), str(error), output)) from error
+        raise SpecError(_of_field(path, Document(text), str(error), error.output)) from error
 
 
 def _sql(output: str) -> Place:
     return ("spec", "outputs", output, "sql") if output else SQL
 
 
-def _of_sql(path: str | Path, document: Document, error: SqlError, output: str) -> str:
-    place: Place = ("spec", "views", error.view) if error.view else _sql(output)
+def _of_sql(path: str | Path, document: Document, error: SqlError) -> str:
+    place = _text(error)
     name = ".".join(map(str, place))
     found = document.within(place, error.line, error.column) if error.line else None
     if found is None:
@@ -53,6 +51,14 @@ def _of_sql(path: str | Path, document: Document, error: SqlError, output: str) 
         return f"{path}:{document.line(place)}: {name}: {where}{error.message}"
     line, column = found
     return f"{path}:{line}:{column}: {name}: {error.message}"
+
+
+def _text(error: SqlError) -> Place:
+    """Return the place of the text that an error is about."""
+    kind, _, output = error.view.partition(".")
+    if output:  # no view has a dot in its name
+        return _sql(output)
+    return ("spec", "views", kind) if kind else _sql(error.output)
 
 
 def _of_field(path: str | Path, document: Document, message: str, output: str) -> str:

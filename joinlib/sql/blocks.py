@@ -18,7 +18,7 @@ from joinlib.sql.rewrite.cut import Cutter
 from joinlib.sql.rewrite.names import Names
 from joinlib.sql.rewrite.spoken import spoken
 
-__all__ = ["Block", "Kind", "as_text", "blocks"]
+__all__ = ["Block", "Kind", "as_text", "blocks", "of_several"]
 
 _NO_VIEWS: Mapping[str, str] = {}
 
@@ -31,19 +31,33 @@ def blocks(sql: str, tables: Mapping[str, Table], views: Mapping[str, str] = _NO
     Raises:
         SqlError: if the text is not a query that can be computed.
     """
-    return with_room(lambda: _blocks(sql, tables, views))
+    return with_room(lambda: _blocks(sql, tables, views, several=False))
 
 
-def _blocks(sql: str, tables: Mapping[str, Table], views: Mapping[str, str]) -> tuple[Block, ...]:
+def of_several(sql: str, tables: Mapping[str, Table]) -> tuple[Block, ...]:
+    """Return the blocks of the queries that a text defines for several outputs (`sql.text.program`).
+
+    What several of them read is a block once.
+
+    Raises:
+        SqlError: if one of them is not a query that can be computed.
+    """
+    return with_room(lambda: _blocks(sql, tables, _NO_VIEWS, several=True))
+
+
+def _blocks(
+    sql: str, tables: Mapping[str, Table], views: Mapping[str, str], *, several: bool
+) -> tuple[Block, ...]:
     times = {name: table.time for name, table in tables.items()}
     lookups = [name for name, table in tables.items() if not table.stream]
     parsed = {name: spoken(parse_query(text), text, times, lookups) for name, text in views.items()}
     names = Names(sql, {name: tuple(t.schema.names) for name, t in tables.items()}, parsed)
     names.streams = frozenset(tables) - frozenset(lookups)
-    query = rooted(names.result(spoken(parse_query(sql), sql, times, lookups)), names)
+    tree = spoken(parse_query(sql), sql, times, lookups)
+    found = names.results(tree) if several else {"": names.result(tree)}
     for definition in names.definitions.values():
         definition.query = rooted(definition.query, names)
-    return Cutter(names).result(query)
+    return Cutter(names).results({output: rooted(query, names) for output, query in found.items()})
 
 
 def as_text(parts: tuple[Block, ...], dialect: str = "spark") -> str:

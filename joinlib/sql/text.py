@@ -4,10 +4,12 @@
     sql: SELECT ... FROM late   ─►   SELECT ...
                                      ) SELECT ... FROM late
 
+Several outputs make one text too: the query of each is one of its definitions (`program`).
+
 Law: a place in the composed text is told as the place in the text that was written.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -19,6 +21,7 @@ from joinlib.sql.depth import with_room
 from joinlib.sql.fill import filled
 from joinlib.sql.parse import Dialect, parse_query
 from joinlib.sql.pieces import Composed, TextPiece
+from joinlib.sql.rewrite.names import OUTPUT
 
 
 def composed(sql: str, views: Mapping[str, str], parameters: Mapping[str, Parameter]) -> Composed:
@@ -31,11 +34,25 @@ def composed(sql: str, views: Mapping[str, str], parameters: Mapping[str, Parame
     query = filled(sql, "", parameters)
     if not views:
         return query
-    texts = {name: _ended(filled(text, name, parameters)) for name, text in views.items()}
-    names = {name.lower(): name for name in views}
-    read = {name: _reads(text, names) for name, text in texts.items()}
-    used = _in_order(_reads(query, names), read)
-    return _behind(query, [(name, texts[name]) for name in used]) if used else query
+    used = _views([query], views, parameters)
+    return _behind(query, used) if used else query
+
+
+def program(
+    outputs: Mapping[str, str], views: Mapping[str, str], parameters: Mapping[str, Parameter]
+) -> Composed:
+    """Return the text that defines the queries of several outputs, behind the views that any of them reads.
+
+        WITH late AS (...), `$output.rows` AS (SELECT ... FROM late), `$output.counts` AS (...)
+        SELECT 1
+
+    Raises:
+        SqlError, SpecError: As `composed` does.
+    """
+    queries = {name: _ended(filled(sql, f"outputs.{name}", parameters)) for name, sql in outputs.items()}
+    used = _views(list(queries.values()), views, parameters)
+    defined = [(f"{OUTPUT}{name}", text) for name, text in queries.items()]
+    return _behind(Composed("SELECT 1", ()), [*used, *defined])
 
 
 def quoted(name: str) -> str:
@@ -43,6 +60,17 @@ def quoted(name: str) -> str:
 
 
 # --- views --------------------------------------------------------------------------------------------
+
+
+def _views(
+    queries: Sequence[Composed], views: Mapping[str, str], parameters: Mapping[str, Parameter]
+) -> list[tuple[str, Composed]]:
+    """Return the views that the queries read, each behind those that it reads itself."""
+    texts = {name: _ended(filled(text, name, parameters)) for name, text in views.items()}
+    names = {name.lower(): name for name in views}
+    read = {name: _reads(text, names) for name, text in texts.items()}
+    wanted = dict.fromkeys(name for query in queries for name in _reads(query, names))
+    return [(name, texts[name]) for name in _in_order(list(wanted), read)]
 
 
 def _ended(text: Composed) -> Composed:

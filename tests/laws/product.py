@@ -9,7 +9,7 @@ shuffle (rows come in any order), the number of the batch that a task is told, t
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -31,6 +31,7 @@ from joinlib.engine.reading import read
 from joinlib.engine.task import JoinTask
 from joinlib.engine.turn import Turn
 from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.stage import NamedResult
 from joinlib.model.tuning import Tuning
 from joinlib.plan import pipeline_of
 from joinlib.plan.explain import cautions, explain
@@ -58,6 +59,8 @@ class Course:
     # Before it all processes are new, and what they kept beside the checkpoint is gone.
     restart: frozenset[int] = frozenset()
     seed: int = 0  # of the order in which rows arrive
+    # The first of several outputs has the batch when all processes die; it runs again, for all.
+    torn: frozenset[int] = frozenset()
 
 
 class Product:
@@ -77,16 +80,17 @@ class Product:
         while (end := self._next()) is not None:
             if self.batch in self.course.restart:
                 self._restart()
+            if self.batch in self.course.torn:
+                self._publish(self._run(end), self.plan.pipeline.results[:1])
+                self._restart()
             told = self._run(end)
             if self.batch in self.course.twice:
                 before, told = (told, self._states()), self._run(end)
                 assert _rows_out(before[0]) == _rows_out(told), "two attempts of one batch differ"
                 assert before[1] == self._states(), "two attempts of one batch leave other states"
-            folder, names = self.plan.join.sink.folder, [name for r in told for name in r.files]
-            assert folder is not None
-            publish(folder, self.batch, names, mark=f"{self.batch:016x}")
+            self._publish(told, self.plan.pipeline.results)
             self.composer.commit(end)
-            self.figures = self.figures.after(Report(self.batch, told, None), float(self.batch))
+            self.figures = self.figures.after(Report(self.batch, told), float(self.batch))
             self.offset = end
             yield self.batch
             self.batch += 1
@@ -96,6 +100,14 @@ class Product:
         known = self.composer.inputs[source]
         assert isinstance(known, FileInput)
         return known.rows_before(self.offset["inputs"][source])
+
+    def _publish(self, told: Iterable[receipt.Receipt], results: Sequence[NamedResult]) -> None:
+        sinks = dict(zip(self.plan.pipeline.results, self.plan.join.sinks, strict=True))
+        for result in results:
+            made = [r for r in told if r.unit // self.plan.pipeline.units == result.stage]
+            folder, names = sinks[result].folder, [name for r in made for name in r.files]
+            assert folder is not None
+            publish(folder, self.batch, names, mark=f"{self.batch:016x}")
 
     def _composer(self) -> Composer:
         composer = Composer(self.plan.source)
@@ -119,22 +131,22 @@ class Product:
     def _run(self, end: Offset) -> tuple[receipt.Receipt, ...]:
         parts = self.composer.parts(self.offset, end)
         rows = [sent for part in parts for sent in read(self.plan.source, part, self.batch)]
-        *links, last = chain.from_iterable(self.plan.join.levels())
+        *links, last = self.plan.join.levels()
         for link in links:
-            rows = self._stage(link, lambda turn, own: forwarded([turn], own), rows)
-        told = self._stage(last, lambda turn, own: receipts(turn, 0, own), rows)
+            rows = self._stage(link, forwarded, rows)
+        told = self._stage(last, lambda turns, own: receipts(turns, 0, own), rows)
         return tuple(receipt.decode(row["receipt"]) for some in told for row in some.to_pylist())
 
     def _stage(
         self,
-        task: JoinTask,
-        run: Callable[[Turn, Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        tasks: tuple[JoinTask, ...],
+        run: Callable[[list[Turn], Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
         rows: Rows,
     ) -> Rows:
         made: Rows = []
         for partition, own in self._shuffled(rows).items():
-            turn = Turn(task, partition=partition, partitions=self._partitions, batch=self.batch)
-            made += run(turn, iter(own))
+            at = {"partition": partition, "partitions": self._partitions, "batch": self.batch}
+            made += run([Turn(task, **at) for task in tasks], iter(own))
         return made
 
     def _shuffled(self, rows: Rows) -> Mapping[int, Rows]:

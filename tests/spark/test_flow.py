@@ -215,7 +215,8 @@ def test_the_console_shows_the_first_rows(trial: Trial) -> None:
     trial.write("orders", "a", rows(0, 9))
     trial.write("payments", "a", rows(0, 9))
     ran = trial.run(INNER, output={"console": {"rows": 3}})
-    (sample,) = [r.sample for r in ran.reports if r.sample is not None]
+    ((sample, of),) = [r.samples[""] for r in ran.reports if r.samples]
+    assert of == ran.rows_out
     assert ran.rows_out == trial.expected(INNER).total()
     assert sample.num_rows == 3
     assert not rows_of(sample) - trial.expected(INNER)

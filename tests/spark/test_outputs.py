@@ -1,4 +1,4 @@
-"""Several outputs of one file: if one fails, the others stop whole, and the next run goes on with all of them."""
+"""Several outputs of one query: a failure is that of all, and what is killed between two outputs is repeated for both."""
 
 import os
 import subprocess
@@ -37,18 +37,26 @@ def twice(x):
 """
 
 
-def run(folder: Path) -> tuple[int, str]:
-    """The exit code and the words of a run until the inputs are read."""
+def run(folder: Path, **more: str) -> tuple[int, str]:
+    """The exit code and the words of a run until the inputs are read. `more`: of its environment."""
     done = subprocess.run(
         [sys.executable, "-m", "jobs.cli", "run", "two.yaml", "--until-done", "--plain"],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | more,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr
+
+
+def made(folder: Path) -> None:
+    """The spec and its inputs."""
+    (folder / "two.yaml").write_text(SPEC)
+    for name, text in (("orders", "id\n1\n2\n"), ("payments", "id,amount\n1,10\n2,20\n")):
+        (folder / name).mkdir()
+        (folder / name / "1.csv").write_text(text)
 
 
 def rows(folder: Path, name: str) -> list[tuple[int, int]]:
@@ -59,18 +67,39 @@ def rows(folder: Path, name: str) -> list[tuple[int, int]]:
 
 
 @pytest.mark.spark
-def test_one_that_fails_is_named_and_the_next_run_goes_on(tmp_path: Path) -> None:
+def test_one_that_fails_stops_all_and_the_next_run_goes_on(tmp_path: Path) -> None:
     """Each row is in each output once, as if nothing had failed."""
-    (tmp_path / "two.yaml").write_text(SPEC)
-    for name, text in (("orders", "id\n1\n2\n"), ("payments", "id,amount\n1,10\n2,20\n")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "1.csv").write_text(text)
+    made(tmp_path)
     (tmp_path / "own.py").write_text(MODULE.replace("BODY", "raise RuntimeError('no')"))
     code, said = run(tmp_path)
     assert code == 2, said
-    assert "outputs.scored: " in said
     assert "function twice (own:twice) failed: RuntimeError" in said
     (tmp_path / "own.py").write_text(MODULE.replace("BODY", "return pc.multiply(x, 2)"))
     code, said = run(tmp_path)
     assert code == 0, said
+    assert (rows(tmp_path, "rows"), rows(tmp_path, "scored")) == ([(1, 10), (2, 20)], [(1, 20), (2, 40)])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("point", ["written", "taken"])
+def test_killed_between_two_outputs(tmp_path: Path, point: str) -> None:
+    """The first has the batch, the second does not, the commit was not made: it is repeated, and is in each once.
+
+    written: in a task, whose sinks are ended one after the other. taken: in the driver.
+    """
+    made(tmp_path)
+    (tmp_path / "own.py").write_text(MODULE.replace("BODY", "return pc.multiply(x, 2)"))
+    (tmp_path / "faults").mkdir()
+    (tmp_path / "faults" / f"{point}:0").touch()
+    code, said = run(tmp_path, STREAMJOIN_FAULTS=str(tmp_path / "faults"))
+    assert not list((tmp_path / "faults").iterdir()), "nothing was killed"
+    if point == "taken":
+        assert code != 0
+        assert (rows(tmp_path, "rows"), list((tmp_path / "out" / "scored").glob("batch=*"))) == (
+            [(1, 10), (2, 20)],
+            [],
+        )
+    if code != 0:
+        code, said = run(tmp_path)
+        assert code == 0, said
     assert (rows(tmp_path, "rows"), rows(tmp_path, "scored")) == ([(1, 10), (2, 20)], [(1, 20), (2, 40)])

@@ -38,11 +38,17 @@ class Drawn:
 
 
 def drawing(plan: Pipeline) -> str:
-    """Draw the whole plan."""
-    rows = list(_rows(_Drawing(plan).stage(len(plan.stages) - 1, ""), "└─ ", "   "))
-    width = min(max(len(text) for text, _ in rows), _WIDEST)
-    head = "result: changes" if plan.changes else "result: final rows"
-    return "\n".join([head, *(f"{text:{width}}   {side}".rstrip() for text, side in rows)])
+    """Draw the whole plan: of several outputs one after the other, and what they share once."""
+    drawn = _Drawing(plan)
+    trees = [list(_rows(drawn.stage(result.stage, ""), "└─ ", "   ")) for result in plan.results]
+    width = min(max(len(text) for rows in trees for text, _ in rows), _WIDEST)
+    found = []
+    for result, rows in zip(plan.results, trees, strict=True):
+        rows_are = "changes" if plan.stages[result.stage].changes else "final rows"
+        head = f"output {result.name}" if result.name else "result"
+        lines = (f"{text:{width}}   {side}".rstrip() for text, side in rows)
+        found.append("\n".join([f"{head}: {rows_are}", *lines]))
+    return "\n\n".join(found)
 
 
 def _rows(drawn: Drawn, branch: str, indent: str) -> Iterator[tuple[str, str]]:

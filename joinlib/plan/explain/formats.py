@@ -23,6 +23,8 @@ def as_json(plan: Pipeline) -> str:
     made: dict[str, object] = {
         "stages": [fingerprint(stage) | {"select": _select(stage)} for stage in plan.stages]
     }
+    if plan.named:
+        made["outputs"] = {result.name: result.stage for result in plan.named}
     if plan.budget is not None:
         made["memory"] = asdict(plan.budget)
     return json.dumps(made, indent=2)
@@ -47,7 +49,10 @@ def _chart(plan: Pipeline) -> Iterator[str]:
             yield f"input{number}_{given.number}([{_quoted(named(given))}]) --> stage{number}"
         for at, lookup in enumerate(stage.lookups):
             yield f"table{number}_{at}[({_quoted(lookup.table.source)})] -.-> stage{number}"
-    yield f"stage{len(plan.stages) - 1} --> result([{_quoted(', '.join(plan.schema.names))}])"
+    for at, result in enumerate(plan.results):
+        box = f"output{at}" if result.name else "result"
+        shown = [*([result.name] if result.name else []), ", ".join(plan.only(result).schema.names)]
+        yield f"stage{result.stage} --> {box}([{_quoted(*shown)}])"
 
 
 def _done(stage: AnyStage) -> Iterator[str]:

@@ -37,7 +37,9 @@ def _stage(plan: Pipeline, number: int, stage: AnyStage) -> str:
 
 def _one(plan: Pipeline, number: int | None, stage: AnyStage) -> str:
     readers = tuple(dict.fromkeys(reader for reader, _ in plan.readers(number or 0)))
-    to = f"To stage {', '.join(map(str, readers))}" if readers else "Result"
+    output = next((result.name for result in plan.named if result.stage == (number or 0)), "")
+    last = f"Output {output}" if output else "Result"
+    to = f"To stage {', '.join(map(str, readers))}" if readers else last
     if isinstance(stage, GroupStage):
         return grouped(plan, stage, to)
     if isinstance(stage, OverStage):

@@ -26,3 +26,4 @@ class Block:
     title: str = ""  # how the text calls it
     called: tuple[Called, ...] = ()  # what it reads, in the words of the text
     view: str = ""  # the view in whose text the places of the query are; "" for the main text
+    output: str | None = None  # whose rows it returns: of several outputs, by name; "": of the only one

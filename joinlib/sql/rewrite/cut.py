@@ -1,5 +1,8 @@
 """Applies the rewrites to a query and to what it reads, and cuts the result into blocks."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from sqlglot import exp
 
 from joinlib.model.called import Called
@@ -27,11 +30,13 @@ class Cutter:
         self.columns: dict[str, list[str]] = {}
         self.view = ""
 
-    def result(self, query: trees.Query) -> tuple[Block, ...]:
-        """Return the blocks of the whole query."""
-        name = self.rows(query, "", final=True)
-        if not self.made or self.made[-1].name != name:
-            raise AssertionError("the last block is the result")
+    def results(self, queries: Mapping[str, trees.Query]) -> tuple[Block, ...]:
+        """Return the blocks of the queries of all outputs; each output has a block of its own."""
+        for output, query in queries.items():
+            name = self.rows(query, "", final=True)
+            if not self.made or self.made[-1].name != name:
+                raise AssertionError("the last block is the result")
+            self.made[-1] = replace(self.made[-1], output=output)
         return pruned(tuple(self.made))
 
     def rows(self, query: trees.Query, title: str, final: bool = False) -> str:

@@ -21,6 +21,7 @@ from joinlib.sql.rewrite.known import Known, Offered
 from joinlib.sql.rewrite.named_windows import name_windows, no_nested
 from joinlib.sql.supported import written
 
+OUTPUT = "$output."  # what the names of the outputs' queries begin with, in a text of several
 NO_PARENTHESES = frozenset(
     (
         "current_date",
@@ -60,7 +61,7 @@ class Names:
     aliases: set[str] = field(default_factory=set)
     definitions: dict[str, Definition] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)  # what the text calls an alias
-    top: exp.Expr | None = None  # the SELECT whose columns are those of the result
+    tops: list[exp.Expr] = field(default_factory=list)  # the SELECTs whose columns are those of results
     open_views: tuple[str, ...] = ()
     streams: frozenset[str] = frozenset()  # the tables whose rows come
     read: list[str] = field(default_factory=list)  # the tables that the text reads, in order
@@ -70,11 +71,17 @@ class Names:
 
     def result(self, node: exp.Expr) -> trees.Query:
         """Resolve the whole text, whose columns without a name are called by their text, as in Spark."""
-        top = node
-        while isinstance(top, exp.SetOperation | exp.Subquery):
-            top = top.this
-        self.top = top
+        self.tops.append(_first(node))
         return self.query(node)
+
+    def results(self, node: exp.Expr) -> dict[str, trees.Query]:
+        """Resolve a text that defines the queries of several outputs (`sql.text.program`); return them by name."""
+        with_ = node.args["with_"]
+        named = [cte for cte in with_.expressions if cte.alias.startswith(OUTPUT)]
+        self.tops += [_first(cte.this) for cte in named]
+        known = self._with(with_, None)
+        found = {cte.alias: self.definitions[known.ctes[cte.alias.lower()]].query for cte in named}
+        return {name.removeprefix(OUTPUT): query for name, query in found.items()}
 
     def query(self, node: exp.Expr, outer: Known | None = None) -> trees.Query:
         """Resolve a query in place where possible; return it."""
@@ -225,7 +232,9 @@ class Names:
                 continue
             value = trees.bare(item.unalias())
             name = item.alias or (value.name if isinstance(value, exp.Column | exp.Dot) else "")
-            name = name or (written(value) if select is self.top else f"_c{len(items) + 1}")
+            name = name or (
+                written(value) if any(select is top for top in self.tops) else f"_c{len(items) + 1}"
+            )
             box = exp.Paren(this=value.copy())
             known.resolve(box, earlier)
             items.append((name, box.this))
@@ -274,6 +283,13 @@ class Names:
             box = exp.Paren(this=select.expressions[at - 1].this.copy())
             box.meta["resolved"] = True
             literal.replace(box)
+
+
+def _first(node: exp.Expr) -> exp.Expr:
+    """Return the SELECT that names the columns of a query."""
+    while isinstance(node, exp.SetOperation | exp.Subquery):
+        node = node.this
+    return node
 
 
 def _void(side: trees.Query) -> None:

@@ -1,6 +1,6 @@
 """Drops columns of blocks that no later block reads.
 
-Law: the last block returns the same rows, as a bag. Keys of groups stay, and what DISTINCT compares.
+Law: the blocks of results return the same rows, as a bag. Keys of groups stay, and what DISTINCT compares.
 """
 
 from dataclasses import replace
@@ -14,11 +14,9 @@ from joinlib.sql.rewrite.block import Block
 def pruned(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """Return the blocks with the columns that are read; their queries are changed in place."""
     read: dict[str, set[str]] = {b.name: set() for b in blocks}
-    *earlier, last = blocks
-    _collect(last, read)
-    found = [last]
-    for block in reversed(earlier):
-        found.append(_kept(block, read[block.name]))
+    found = list[Block]()
+    for block in reversed(blocks):
+        found.append(block if block.output is not None else _kept(block, read[block.name]))
         _collect(found[-1], read)
     return tuple(reversed(found))
 

@@ -27,28 +27,29 @@ spec:
 """
 
 
-def test_each_output_is_a_job() -> None:
-    """With a checkpoint of its own, over the same inputs and views."""
-    parts = parse(TEXT, "t.yaml", Path("/j")).parts()
-    found = {
-        n: (p.metadata.name, p.spec.sql, p.spec.output.mode, str(p.spec.checkpoint.folder))
-        for n, p in parts.items()
+def test_all_outputs_are_one_job() -> None:
+    """With one checkpoint; each has its mode."""
+    spec = parse(TEXT, "t.yaml", Path("/j")).spec
+    assert {n: (o.mode, o.key) for n, o in spec.results.items()} == {
+        "all": ("append", ()),
+        "few": ("changelog", ("id",)),
     }
-    assert found == {
-        "all": ("orders-all", "SELECT id FROM orders", "append", "/j/checkpoint/all"),
-        "few": ("orders-few", "SELECT id FROM some", "changelog", "/j/checkpoint/few"),
-    }
-    assert all(not part.spec.outputs and part.spec.views for part in parts.values())
+    assert str(spec.checkpoint.folder) == "/j/checkpoint"
 
 
-def test_a_spec_with_one_output_is_one_job() -> None:
-    """Without a name, and as it is."""
+def test_the_only_output_has_no_name() -> None:
+    """And is that of the spec."""
     text = TEXT.replace(
         "  outputs:\n    all: {sql: SELECT id FROM orders, files",
         "  sql: SELECT id FROM orders\n  output: {files",
     )
     job = parse(text[: text.index("    few:")] + "  checkpoint: {path: checkpoint}\n", "t.yaml", Path("/j"))
-    assert job.parts() == {"": job}
+    assert job.spec.results == {"": job.spec.output}
+
+
+def test_a_reader_that_only_one_query_can_have_is_allowed() -> None:
+    """There is one query: files may go once they were read."""
+    assert parse(TEXT.replace("format: csv}}", "format: csv, done: delete}}"), "t.yaml", Path("/j"))
 
 
 @pytest.mark.parametrize(
@@ -72,17 +73,27 @@ def test_a_spec_with_one_output_is_one_job() -> None:
             "10: spec.outputs.few: has no sink; add one of",
         ),
         (
-            "format: csv}}",
-            "format: csv, done: delete}}",
-            "6: spec.inputs.orders.files.done: must be keep: each of the",
+            "files: {path: out/all}}",
+            "kafka: {bootstrapServers: 'b:1', topic: t}}",
+            "14: spec.outputs.few.kafka.topic: is the topic of outputs.all too; use another",
+        ),
+        (
+            "files: {path: out/all}}",
+            "postgres: {host: h, database: d, user: u, table: t}}",
+            "14: spec.outputs.few.postgres.table: is the table of outputs.all too; use another",
         ),
     ],
 )
 def test_mistakes_are_told_at_their_line(old: str, new: str, said: str) -> None:
     """As those of a single output."""
     assert old in TEXT
+    text = TEXT.replace(old, new, 1)
+    for sink in ("kafka", "postgres"):  # both outputs
+        if f"{sink}:" in new:
+            text = text.replace("mode: changelog", "mode: upsert")
+            text = text.replace("files: {path: out/few}", new.removesuffix("}"))
     with pytest.raises(SpecError) as error:
-        parse(TEXT.replace(old, new, 1), "t.yaml", Path("/j"))
+        parse(text, "t.yaml", Path("/j"))
     assert f"t.yaml:{said}" in str(error.value)
 
 
@@ -96,6 +107,11 @@ def test_mistakes_are_told_at_their_line(old: str, new: str, said: str) -> None:
             ":13: spec.outputs.few.key: the result has no column 'idd'; did you mean 'id'?",
         ),
         ("item = 'x'", "itm = 'x'", ":7:45: spec.views.some: "),
+        (
+            "SELECT id FROM orders, files",
+            "'SELECT id, count(*) OVER (PARTITION BY item) AS n FROM orders', files",
+            ":9: spec.outputs.all.mode: append takes rows that are final, but the value of count(*) OVER",
+        ),
     ],
 )
 def test_mistakes_of_the_plan_are_told_at_their_output(tmp_path: Path, old: str, new: str, said: str) -> None:

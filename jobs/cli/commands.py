@@ -74,8 +74,8 @@ def plan(
 
     document, pipeline = planned(file)
     typer.echo(render(pipeline, form.value))
-    for name, output in document.spec.results.items() if form is Form.text else ():
-        if lines := list(landing.describe(document.spec, output)):
+    for name in document.spec.results if form is Form.text else ():
+        if lines := list(landing.describe(document.spec, name)):
             title = f"Output {name}".rstrip()
             typer.echo("\n".join(["", title, *(f"  {line}" for line in lines)]))
 

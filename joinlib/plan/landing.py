@@ -69,8 +69,9 @@ def _check_key(place: str, key: tuple[str, ...], plan: Pipeline) -> None:
             )
 
 
-def describe(spec: Spec, output: Output) -> Iterator[str]:
-    """Describe an output in lines for people."""
+def describe(spec: Spec, name: str = "") -> Iterator[str]:
+    """Describe an output in lines for people; `name`: which of several."""
+    output = spec.results[name]
     yield from _mode(output)
     files = output.files
     if files is None:

@@ -66,7 +66,8 @@ def _groups(plan: Pipeline, stage: GroupStage) -> Iterator[str]:
     grouping = stage.grouping
     if grouping.release is not None or not _fed(plan, stage):
         return
-    clause = f"group by a window of an event time, in output.mode: append, or {_RECENT}"
+    final = ", in output.mode: append" if grouping.changes else ""
+    clause = f"group by a window of an event time{final}, or {_RECENT}"
     if grouping.keys:
         yield f"every group is kept forever, state grows with the number of groups; {clause}"
     elif any(bag.values for bag in bags_of(grouping)):

@@ -35,7 +35,7 @@ def test_accepted() -> None:
     """A good document has a plan, a fingerprint and a hash."""
     verdict = accepted(stream_join())
 
-    assert verdict.plan.startswith("Inputs")
+    assert verdict.plan.startswith("result: final rows")
     assert verdict.folder == "/data/checkpoint"
     assert json.loads(json.dumps(verdict.fingerprint)) == verdict.fingerprint
 

@@ -26,13 +26,12 @@ def warned(sql: str, mode: Mode) -> list[str]:
 
 HOT_ITEMS = """\
 result: changes
-└─ inner join AuctionBids ⋈ MaxBids on starttime, endtime                     stage 3, changes
+└─ inner join AuctionBids ⋈ MaxBids on starttime, endtime                  stage 2, changes
    │  if AuctionBids.num >= MaxBids.maxn
-   ├─ AuctionBids: group by auction, window_start, window_end:  count(*)      stage 0, changes
+   ├─ AuctionBids: group by auction, window_start, window_end:  count(*)   stage 0, changes
    │  └─ bid  each of HOP(dateTime, 2s, 10s)  where dateTime IS NOT NULL
-   └─ MaxBids: group by starttime, endtime:  max(num)                         stage 2, changes
-      └─ CountBids: group by auction, window_start, window_end:  count(*)     stage 1, changes
-         └─ bid  each of HOP(dateTime, 2s, 10s)  where dateTime IS NOT NULL
+   └─ MaxBids: group by starttime, endtime:  max(num)                      stage 1, changes
+      └─ CountBids: drawn above                                            stage 0, changes
 """
 NEW_USERS = """\
 result: changes

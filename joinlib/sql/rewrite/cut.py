@@ -88,6 +88,8 @@ class Cutter:
         """Make the blocks that the query reads."""
         nested = [q for part in trees.where_of(select) for q in part.find_all(exp.Select)]
         for query in (select, *nested):
+            if query.root() is not select.root():
+                continue  # a derived table of a subquery, of which blocks are made
             for node in trees.source_nodes(query):
                 if isinstance(node, exp.Subquery):
                     name = self.rows(node.this, self.names.titles.get(node.alias, ""))

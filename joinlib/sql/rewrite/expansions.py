@@ -47,15 +47,17 @@ def _moved(
     select: exp.Select, joins: int, laterals: list[exp.Expr], names: Names, and_where: exp.Expr | None = None
 ) -> None:
     """Move FROM, so many joins and then the laterals into a derived table."""
-    if and_where is not None and not (isinstance(and_where, exp.Boolean) and and_where.this):
-        trees.set_where(select, [*trees.where_of(select), *trees.ands(and_where)])
+    kept = [p for p in trees.ands(and_where) if not (isinstance(p, exp.Boolean) and p.this)]
+    if any(trees.subqueries(part) for part in kept):  # a map has none
+        trees.set_where(select, [*trees.where_of(select), *kept])
+        kept = []
     if any(is_expansion(j.this) for j in select.args.get("joins") or []):
         select.set("joins", [j for j in select.args["joins"] if j.this is not laterals[0]])
     else:
         select.set("laterals", None)
     left = left_of(select, joins)
     added = {trees.alias_of(lateral) for lateral in laterals}
-    read = read_of([*above(select, joins), *laterals], left)
+    read = read_of([*above(select, joins), *laterals, *kept], left)
     below = taken(select, joins)
     if joins:
         named = columns(read)
@@ -64,9 +66,12 @@ def _moved(
         below = exp.Select(expressions=[], from_=exp.From(this=trees.derived(below, inner)))
         for lateral in laterals:
             trees.with_columns(lateral, values(named, inner))
+        box = exp.Tuple(expressions=kept)
+        kept = trees.with_columns(box, values(named, inner)).expressions
         outer = values(named, inner)
     else:
         outer = {}
+    trees.set_where(below, [*trees.where_of(below), *kept])
     below.set("laterals", [lateral.pop() for lateral in laterals])
     for lateral in below.args["laterals"]:
         lateral.set("view", True)

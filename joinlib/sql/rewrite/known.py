@@ -123,6 +123,9 @@ class Known:
         return self._table(node)
 
     def _table(self, node: exp.Table) -> exp.Expr:
+        if isinstance(node.this, exp.Values):  # first in a join in parentheses
+            alias = node.args["alias"]
+            return self.source(exp.Values(expressions=node.this.expressions, alias=alias))
         if not isinstance(node.this, exp.Identifier):
             raise self.names.error(f"{written(node.this)} in FROM is not supported; name an input", node)
         name, names = node.name, self.names

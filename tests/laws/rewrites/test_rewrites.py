@@ -210,6 +210,10 @@ TEXTS = {
         "WITH q(k, c) AS (VALUES (1, 10), (2, 20)) SELECT t.a, q.c, r.c AS d FROM q LEFT JOIN t ON q.k = t.k JOIN q r ON r.k = q.k",
         "SELECT t.a, q.c FROM t, LATERAL (SELECT t.a + 1 AS c) q",
         "SELECT a FROM t LIMIT ALL",
+        "SELECT q.c, t.a, v.z FROM (VALUES (1), (2)) q(c) JOIN t ON q.c = t.k FULL JOIN v ON t.a = v.z",
+        "SELECT q.c, t.a, v.z FROM u JOIN (VALUES (1), (2)) q(c) ON q.c = u.k JOIN t ON q.c = t.k RIGHT JOIN v ON t.a = v.z",
+        "SELECT t.a, q.c FROM t LEFT JOIN ((VALUES (1), (2)) AS q(c) LEFT JOIN v ON q.c = v.z) ON t.k = v.x",
+        "SELECT q.d FROM ((VALUES (1, 2)) AS q(c, d) JOIN t ON q.c = t.k) FULL JOIN u ON q.d = u.k",
     ),
     "joins in parentheses": (
         "SELECT t.a, u.x, v.z FROM t LEFT JOIN (u JOIN v ON u.x = v.x) ON t.k = u.k",
@@ -231,6 +235,9 @@ TEXTS = {
         "SELECT * FROM t UNPIVOT (c FOR name IN (a, b))",
         "SELECT * FROM t UNPIVOT INCLUDE NULLS (c FOR name IN (a AS aa, b))",
         "SELECT q.name, sum(q.c) AS s FROM (SELECT a, b FROM t) UNPIVOT (c FOR name IN (a AS aa, b)) AS q GROUP BY q.name",
+    ),
+    "derived tables within subqueries": (
+        "SELECT k FROM u WHERE NOT EXISTS (SELECT 1 FROM (SELECT t.k, t.a FROM (SELECT x, z AS d FROM v WHERE z > 0) p FULL JOIN t ON p.d = t.k) j JOIN t AS r ON j.a = r.k AND j.a < r.a WHERE j.k = u.y)",
     ),
     "names within subqueries": (
         "SELECT t.k FROM t WHERE EXISTS (SELECT v.a + 1 AS k FROM v GROUP BY k HAVING count(*) > 1)",

@@ -17,11 +17,16 @@ Search = Callable[[int], Path | None]
 
 
 def search(
-    graph: JoinGraph, arrangements: Sequence[Arrangement], costs: PathCosts, legs: int | None = None
+    graph: JoinGraph,
+    arrangements: Sequence[Arrangement],
+    costs: PathCosts,
+    legs: int | None = None,
+    homes: Sequence[Key] = (),
 ) -> Search:
     """Return what finds the cheapest path of an input; of equal ones that of the lowest probes, None if there is none.
 
-    legs: the most that a path may have; None is any number.
+    legs: the most that a path may have; None is any number. homes: the key by which the rows of each input come
+    in: a path that begins with another one has an exchange, and a leg, more. Without homes, rows come in by any key.
     """
 
     @cache
@@ -41,7 +46,9 @@ def search(
         return min(found, default=(_NOWHERE, ()))
 
     def of(start: int) -> Path | None:
-        cost, probes = best(frozenset([start]), (), graph.inputs if legs is None else legs)
+        most = graph.inputs if legs is None else legs
+        at, left = (homes[start], most - 1) if homes else ((), most)
+        cost, probes = best(frozenset([start]), at, left)
         return None if cost == _NOWHERE else Path(start, probes)
 
     return of

@@ -3,14 +3,14 @@
 The estimate is the textbook's: values are spread evenly, and the values of the smaller side are among those of
 the larger one. A set of inputs then joins to
 
-    |B| = product of their rows / for each class, the product of its members' distinct values but the fewest
+    |B| = product of their rows / for each input but the first, the keys that it shares with those before it
 
 Rows come in any order. So of the tuples of a set of inputs, a share of 1 in its size is found by the new rows
 of one of them: those where its row came last.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from joinlib.path.cost import PathCosts
@@ -31,7 +31,7 @@ class Prices:
 
 
 @dataclass(frozen=True)
-class Work:
+class PlanWork:
     """Totals, until all rows have come."""
 
     queries: float = 0.0
@@ -41,19 +41,22 @@ class Work:
     bytes: float = 0.0  # of the state
     levels: int = 1  # exchanges of a batch
 
-    def __add__(self, other: "Work") -> "Work":
+    def __add__(self, other: "PlanWork") -> "PlanWork":
         """Add two parts of a plan; the levels of both run at the same time."""
-        sums = (getattr(self, name) + getattr(other, name) for name in _SUMMED)
-        return Work(*sums, max(self.levels, other.levels))
+        return PlanWork(
+            self.queries + other.queries,
+            self.matches + other.matches,
+            self.exchanged + other.exchanged,
+            self.inserted + other.inserted,
+            self.bytes + other.bytes,
+            max(self.levels, other.levels),
+        )
 
     def seconds(self, prices: Prices, batches: float = 0.0) -> float:
         """Return the time of one core."""
         steps = self.queries * prices.query + self.matches * prices.match
         moved = self.exchanged * prices.exchange + self.inserted * prices.insert
         return steps + moved + batches * self.levels * prices.level
-
-
-_SUMMED = ("queries", "matches", "exchanged", "inserted", "bytes")
 
 
 @dataclass(frozen=True)
@@ -66,16 +69,41 @@ class Sizes:
     distinct: tuple[tuple[float, ...], ...]  # by input and class; 0 where the class has no member there
 
     def keys(self, one: int, key: Key) -> float:
-        """Return the number of different keys among the rows of an input."""
-        return max(1.0, min(self.rows[one], prod(self.distinct[one][c] for c in key)))
+        """Return the number of different keys among the rows of an input.
+
+        Values of several columns hang together: there are no more pairs than in the input with fewest of them.
+        """
+        members = [one]
+        if len(key) > 1:
+            members += [other for other in range(self.graph.inputs) if self.graph.of(other).issuperset(key)]
+        return max(1.0, min(self._combined(member, key) for member in members))
+
+    def _combined(self, one: int, key: Key) -> float:
+        return min(self.rows[one], prod(self.distinct[one][c] for c in key))
 
     def tuples(self, bound: Collection[int]) -> float:
-        """Return the number of tuples that a set of inputs joins to."""
-        found = prod(self.rows[one] for one in bound)
-        for number, members in enumerate(self.graph.classes):
-            values = sorted(max(self.distinct[one][number], 1.0) for one in members.intersection(bound))
-            found /= prod(values[1:])
+        """Return the number of tuples that a set of inputs joins to; it depends on the set alone."""
+        first, *left = sorted(bound)
+        done, found = [first], self.rows[first]
+        while left:
+            held = self.graph.held(done)
+            at = next((one for one in left if self.graph.of(one) & held), left[0])
+            key = tuple(sorted(self.graph.of(at) & held))
+            found *= self.rows[at]
+            if key:
+                found /= max(self.keys(at, key), self._values(done, key))
+            left.remove(at)
+            done.append(at)
         return found
+
+    def _values(self, bound: Collection[int], key: Key) -> float:
+        """Return the number of different keys among tuples of these inputs."""
+        whole = [self.keys(one, key) for one in bound if self.graph.of(one).issuperset(key)]
+        if whole:
+            return min(whole)
+        return prod(
+            min(self.distinct[one][c] for one in self.graph.classes[c].intersection(bound)) for c in key
+        )
 
     def width(self, bound: Collection[int]) -> int:
         """Return the bytes of a tuple."""
@@ -97,29 +125,44 @@ class Sizes:
         return min(1.0, self.keys(asked.input, asked.key) / self.keys(asker, known))
 
 
-def path_work(sizes: Sizes, arrangements: Sequence[Arrangement], paths: Sequence[Path]) -> Work:
+def merged_sizes(sizes: Sizes, parts: Sequence[frozenset[int]]) -> Sizes:
+    """Return the sizes of a graph whose inputs are parts: sets of inputs that are joined before."""
+    classes = sizes.graph.classes
+    merged = tuple(frozenset(at for at, part in enumerate(parts) if part & members) for members in classes)
+    distinct = tuple(
+        tuple(
+            min((sizes.distinct[one][c] for one in members & part), default=0.0)
+            for c, members in enumerate(classes)
+        )
+        for part in parts
+    )
+    rows = tuple(map(sizes.tuples, parts))
+    return Sizes(JoinGraph(len(parts), merged), rows, tuple(map(sizes.width, parts)), distinct)
+
+
+def path_work(sizes: Sizes, arrangements: Sequence[Arrangement], paths: Sequence[Path]) -> PlanWork:
     """Return the work of paths: nothing is stored but the arrangements that they use."""
     used = {arrangements[probe.arrangement] for path in paths for probe in path.probes}
-    stored = sum((_stored(sizes, [a.input], sizes.rows[a.input]) for a in sorted(used)), Work())
+    stored = sum((_stored(sizes, [a.input], sizes.rows[a.input]) for a in sorted(used)), PlanWork())
     legs = max((len(path.legs(arrangements)) for path in paths), default=1)
     every = sum((_along(sizes, arrangements, path) for path in paths), stored)
-    return Work(*(getattr(every, name) for name in _SUMMED), legs)
+    return replace(every, levels=legs)
 
 
-def _along(sizes: Sizes, arrangements: Sequence[Arrangement], path: Path) -> Work:
-    bound, tuples, work = [path.start], sizes.rows[path.start], Work()
+def _along(sizes: Sizes, arrangements: Sequence[Arrangement], path: Path) -> PlanWork:
+    bound, tuples, work = [path.start], sizes.rows[path.start], PlanWork()
     key: Key = arrangements[path.probes[0].arrangement].key if path.probes else ()
     for probe in path.probes:
         aim = arrangements[probe.arrangement]
         moved = tuples if aim.key != key else 0.0
         bound, key, asking = [*bound, aim.input], aim.key, tuples
         tuples = sizes.tuples(bound) / len(bound)
-        work += Work(queries=asking, matches=tuples, exchanged=moved)
+        work += PlanWork(queries=asking, matches=tuples, exchanged=moved)
     return work
 
 
-def _stored(sizes: Sizes, bound: Collection[int], rows: float) -> Work:
-    return Work(inserted=rows, bytes=rows * (sizes.width(bound) + ROW_BYTES))
+def _stored(sizes: Sizes, bound: Collection[int], rows: float) -> PlanWork:
+    return PlanWork(inserted=rows, bytes=rows * (sizes.width(bound) + ROW_BYTES))
 
 
 @dataclass(frozen=True)
@@ -127,7 +170,7 @@ class StagePlan:
     """Stages: each joins what its parts find by one key; the result of a part that is a stage is stored."""
 
     parts: tuple["StagePlan | int", ...]
-    work: Work
+    work: PlanWork
 
     @property
     def inputs(self) -> frozenset[int]:
@@ -141,18 +184,18 @@ def inputs_of(part: StagePlan | int) -> frozenset[int]:
 
 def staged(sizes: Sizes, parts: Sequence[StagePlan | int]) -> StagePlan:
     """Return the stage that joins these parts, which share a key, in any order of arrival."""
-    work = Work(
+    work = PlanWork(
         levels=1 + max((part.work.levels for part in parts if isinstance(part, StagePlan)), default=0)
     )
     bound = [inputs_of(part) for part in parts]
     for part, own in zip(parts, bound, strict=True):
         rows = sizes.tuples(own)
-        below = Work() if isinstance(part, int) else part.work + Work(exchanged=rows)
+        below = PlanWork() if isinstance(part, int) else part.work + PlanWork(exchanged=rows)
         work += below + _stored(sizes, own, rows)
     for last in range(len(parts)):  # the part whose tuple comes last asks all others, one after the other
         seen, tuples = bound[last], sizes.tuples(bound[last])
         for count, other in enumerate((b for at, b in enumerate(bound) if at != last), 2):
             seen, asking = seen | other, tuples
             tuples = sizes.tuples(seen) / count
-            work += Work(queries=asking, matches=tuples)
+            work += PlanWork(queries=asking, matches=tuples)
     return StagePlan(tuple(parts), work)

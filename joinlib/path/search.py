@@ -41,8 +41,8 @@ def search(
                 continue
             rest, behind = best(bound | {aim.input}, aim.key, left - moved)
             if rest < _NOWHERE:
-                # The first exchange is that of the row itself, which it needs in any case.
-                found.append((costs.step(probe, rest, moved and bool(at)), (probe, *behind)))
+                # Without homes all paths begin with one exchange more, that of the row itself.
+                found.append((costs.step(probe, rest, moved), (probe, *behind)))
         return min(found, default=(_NOWHERE, ()))
 
     def of(start: int) -> Path | None:

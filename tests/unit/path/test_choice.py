@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from joinlib.path.choice import by_paths, by_stages, price
-from joinlib.path.estimate import Prices, Sizes, StagePlan, inputs_of, path_work, staged
+from joinlib.path.choice import by_paths, by_stages, mixed, price
+from joinlib.path.estimate import Prices, Sizes, StagePlan, inputs_of, merged_sizes, path_work, staged
 from joinlib.path.graph import JoinGraph, possible_arrangements
 from joinlib.path.search import cheapest_paths
 from tests.unit.path.graphs import QUERIES, join_graphs, sizes, spoken
@@ -28,6 +28,31 @@ def test_tuples_of_a_set() -> None:
 
     assert [known.tuples(range(n)) for n in (1, 2, 3, 4)] == [10, 20, 40, 80]
     assert sizes("Q3").tuples([0, 1]) == pytest.approx(150_000 * 0.2 * 1_500_000 * 0.49 / 150_000)
+
+
+def test_columns_of_one_key_hang_together() -> None:
+    """Q9: 6 million lineitems have the 800 000 pairs of supplier and part that partsupp has, 7.5 lineitems each."""
+    known = sizes("Q9")
+    names = list(QUERIES["Q9"][0])
+    lineitem, partsupp = names.index("lineitem"), names.index("partsupp")
+
+    assert known.keys(lineitem, (0, 1)) == known.keys(partsupp, (0, 1)) == 800_000
+    assert known.tuples([lineitem, partsupp]) == 6_000_000
+    pairs = [a for a in possible_arrangements(known.graph) if a.key == (0, 1)]
+    costs = known.costs(pairs, PRICES)
+    of_lineitem = [a.input for a in pairs].index(lineitem)
+    assert costs.rate[partsupp][of_lineitem] * costs.per_hit[partsupp][of_lineitem] == 7.5
+
+
+def test_parts_have_what_they_join_to() -> None:
+    """Customer and nation as one part: their classes with others stay, the one between them has one member."""
+    known = sizes("Q10")  # customer, orders, lineitem, nation; custkey, orderkey, nationkey
+    merged = merged_sizes(known, [frozenset([1]), frozenset([2]), frozenset([0, 3])])
+
+    assert merged.graph == JoinGraph(3, (frozenset([0, 2]), frozenset([0, 1]), frozenset([2])))
+    assert merged.rows == (57_000, 1_500_000, 150_000)
+    assert merged.widths == (60, 60, 120)
+    assert merged.tuples([0, 2]) == known.tuples([0, 1, 3])
 
 
 def test_one_key_is_what_tradeoff_says() -> None:
@@ -67,8 +92,9 @@ def test_q3() -> None:
 def test_who_stores_less() -> None:
     """Where a join finds few rows, stages store little more than the inputs; where it finds many, paths store far less."""
     chain = JoinGraph(3, (frozenset([0, 1]), frozenset([1, 2])))
-    for keys, less in ((1_000_000.0, "stages"), (1_000.0, "paths")):
-        known = even(chain, 100_000, keys)
+    rows, all_keys = 100_000.0, (100_000.0, 100_000.0)
+    filtered = Sizes(chain, (1_000.0, rows, rows), (50, 50, 50), ((1_000.0, 0.0), all_keys, (0.0, rows)))
+    for known, less in ((filtered, "stages"), (even(chain, rows, 1_000.0), "paths")):
         paths, stages = by_paths(known, PRICES), by_stages(known, PRICES)
         assert paths is not None
         assert stages is not None
@@ -103,9 +129,61 @@ def test_stages_are_no_dearer_than_left_deep_ones(graph: JoinGraph) -> None:
     assert price(best.work, PRICES) <= price(part.work, PRICES) * (1 + 1e-9)
 
 
+def test_state_is_weighed_against_time() -> None:
+    """Q5: where bytes are dear, lineitem is stored once, and paths take longer; that is less than stages store."""
+    known = sizes("Q5")
+    cheap, dear, stages = (
+        by_paths(known, PRICES),
+        by_paths(known, PRICES, byte=1e-7),
+        by_stages(known, PRICES),
+    )
+    assert cheap is not None
+    assert dear is not None
+    assert stages is not None
+    lineitem = list(QUERIES["Q5"][0]).index("lineitem")
+    assert [sum(a.input == lineitem for a in plan.arrangements) for plan in (cheap, dear)] == [2, 1]
+    assert dear.work.bytes < stages.work.bytes < cheap.work.bytes
+    assert dear.work.seconds(PRICES) > cheap.work.seconds(PRICES)
+
+
 def test_time_of_a_plan() -> None:
     """Each level is paid in each batch."""
     plan = by_paths(sizes("Q3"), PRICES)
     assert plan is not None
     assert plan.work.seconds(PRICES, 100) - plan.work.seconds(PRICES) == pytest.approx(100 * 2 * PRICES.level)
     assert replace(plan.work, levels=9).seconds(PRICES) == plan.work.seconds(PRICES)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_mixed_plan_is_no_dearer_than_its_ends(query: str) -> None:
+    """Paths over single inputs are one end, stages the other."""
+    known = sizes(query)
+    plan, paths, stages = mixed(known, PRICES), by_paths(known, PRICES), by_stages(known, PRICES)
+    assert plan is not None
+    assert paths is not None
+    assert stages is not None
+    assert price(plan.work, PRICES) <= min(price(paths.work, PRICES), price(stages.work, PRICES)) * (1 + 1e-9)
+    assert sorted(one for part in plan.parts for one in inputs_of(part)) == list(range(known.graph.inputs))
+
+
+def test_a_dimension_becomes_part_of_its_table() -> None:
+    """Two large tables that repeat their keys around a third are paths; a row of a small one is joined before."""
+    graph = JoinGraph(4, (frozenset([0, 1]), frozenset([1, 2]), frozenset([0, 3])))
+    known = Sizes(
+        graph,
+        (100_000.0, 100_000.0, 100_000.0, 100.0),
+        (50, 50, 50, 10),
+        ((1_000.0, 0.0, 100.0), (1_000.0, 1_000.0, 0.0), (0.0, 1_000.0, 0.0), (0.0, 0.0, 100.0)),
+    )
+    plan = mixed(known, PRICES)
+    assert plan is not None
+    assert plan.paths is not None
+    assert sorted(sorted(inputs_of(part)) for part in plan.parts) == [[0, 3], [1], [2]]
+
+
+def test_what_hangs_apart_has_no_plan() -> None:
+    known = Sizes(JoinGraph(2, ()), (1.0, 1.0), (8, 8), ((), ()))
+
+    assert mixed(known, PRICES) is None
+    assert by_stages(known, PRICES) is None
+    assert by_paths(known, PRICES) is None

@@ -35,10 +35,14 @@ class PathCosts:
 
         moved: whether the tuple has come through an exchange for it.
         """
-        found = self.per_hit[probe.asker][probe.arrangement]
-        after = self.match * found + rest * (found if self.fanned else 1.0)
-        here = self.query[probe.arrangement] + self.rate[probe.asker][probe.arrangement] * after
+        found = self.rate[probe.asker][probe.arrangement] * self.per_hit[probe.asker][probe.arrangement]
+        here = self.query[probe.arrangement] + self.match * found + rest * self.grown(probe)
         return here + (self.exchange if moved else 0.0)
+
+    def grown(self, probe: Probe) -> float:
+        """Return how many askers a tuple becomes by this probe."""
+        rate = self.rate[probe.asker][probe.arrangement]
+        return rate * self.per_hit[probe.asker][probe.arrangement] if self.fanned else rate
 
     def cost(self, path: Path, arrangements: Sequence[Arrangement]) -> float:
         """Return equations 1 to 3: the cost of the whole path for one row."""

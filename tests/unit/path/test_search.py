@@ -20,7 +20,7 @@ from joinlib.path.graph import (
     next_probes,
     possible_arrangements,
 )
-from joinlib.path.search import cheapest_paths, search
+from joinlib.path.search import cheapest_few, cheapest_paths, search
 from tests.unit.path.graphs import costs, join_graphs
 
 
@@ -43,6 +43,24 @@ def test_the_search_is_brute_force(data: st.DataObject) -> None:
         assert found in allowed
         least = min(model.cost(p, arrangements) for p in allowed)
         assert model.cost(found, arrangements) == pytest.approx(least)
+
+
+@given(st.data())
+def test_the_few_cheapest_are_those_of_all(data: st.DataObject) -> None:
+    """In the order of their cost, each once, and no other path is cheaper than the last of them."""
+    graph = data.draw(join_graphs(most=4))
+    arrangements = possible_arrangements(graph)
+    model = data.draw(costs(graph.inputs, arrangements))
+    most, legs = data.draw(st.integers(1, 6)), data.draw(st.sampled_from([None, 2]))
+    every = [
+        p for p in every_path(graph, arrangements, 0) if legs is None or len(p.legs(arrangements)) <= legs
+    ]
+    found = cheapest_few(graph, arrangements, model, 0, most, legs)
+    least = sorted(model.cost(path, arrangements) for path in every)[:most]
+
+    assert len(set(found)) == len(found)
+    assert set(found) <= set(every)
+    assert [model.cost(path, arrangements) for path in found] == pytest.approx(least)
 
 
 @given(st.data())

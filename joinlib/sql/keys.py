@@ -140,8 +140,22 @@ def _unusable(side: Expr, child: Tree, classes: list[Linked]) -> str:
     return f"{side.excerpt} is not the key of the joins before it: {instead}"
 
 
+def equalities(tree: Joined) -> list[Edge]:
+    """Return the equalities between inputs of an inner join, none of which is a join itself."""
+    below: list[list[Linked]] = [[] for _ in tree.children]
+    return [edge for clause in tree.on if (edge := _edge(clause, tree, below, []))]
+
+
 def _groups(edges: list[Edge], tree: Joined) -> Iterator[Linked]:
-    """The classes of an inner join: everything that is equal, directly or transitively, is one class."""
+    """The classes of an inner join that have a member in every child."""
+    return (linked for linked in grouped(edges) if len(linked.parts) == len(tree.children))
+
+
+def grouped(edges: list[Edge]) -> Iterator[Linked]:
+    """Yield the classes of an inner join: everything that is equal, directly or transitively, is one class.
+
+    Its parts are those of the children that have a member, in their order.
+    """
     groups: list[list[Edge]] = []
     for edge in edges:
         near = [g for g in groups if any(_names(edge) & _names(other) for other in g)]
@@ -149,9 +163,9 @@ def _groups(edges: list[Edge], tree: Joined) -> Iterator[Linked]:
     for group in groups:
         sides = [end for edge in group for end in edge.ends]
         chosen = dict(reversed(sides))  # for each child, the end that was written first
-        if len(chosen) == len(tree.children):
-            carried = frozenset(text for _, linked in sides for text in linked.carried)
-            yield _linked([chosen[i] for i in range(len(chosen))], carried, group)
+        carried = frozenset(text for _, linked in sides for text in linked.carried)
+        redundant = [e.clause for e in group if all(x.members == chosen[i].members for i, x in e.ends)]
+        yield _linked([chosen[i] for i in sorted(chosen)], carried, redundant)
 
 
 def _names(edge: Edge) -> set[tuple[int, str]]:
@@ -168,12 +182,11 @@ def _pairs(edges: list[Edge], tree: Joined) -> Iterator[Linked]:
             continue
         used |= _names(edge)
         left, right = (linked for _, linked in sorted(edge.ends, key=lambda end: end[0]))
-        yield _linked([left, right], frozenset() if tree.kind == "full" else left.carried, [edge])
+        yield _linked([left, right], frozenset() if tree.kind == "full" else left.carried, [edge.clause])
 
 
-def _linked(parts: list[Linked], carried: frozenset[str], edges: list[Edge]) -> Linked:
+def _linked(parts: list[Linked], carried: frozenset[str], redundant: list[Clause]) -> Linked:
     members = {alias: e for part in parts for alias, e in part.members.items()}
-    redundant = [e.clause for e in edges if all(linked.members == parts[i].members for i, linked in e.ends)]
     return Linked(members, carried, tuple(parts), tuple(redundant))
 
 

@@ -1,0 +1,174 @@
+"""Chooses which arrangements are stored, and what of a graph is joined by paths and what by stages.
+
+Fewer arrangements take less state, but make longer paths. The search begins with all that some path may want
+and leaves one out after the other, as long as time and state together get no dearer: O(arrangements²) searches.
+
+Stages are found by dynamic programming over the sets of inputs that hang together: each set is the join of two
+smaller ones, or of all its inputs if these share a key. O(3^inputs).
+
+Between the two: paths whose inputs are *parts*, each an input or the result of stages. A filtered dimension or
+two tables that join to few rows are such parts: levels and arrangements become fewer. All of one part is stages.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+
+from joinlib.path.estimate import (
+    PlanWork,
+    Prices,
+    Sizes,
+    StagePlan,
+    inputs_of,
+    merged_sizes,
+    path_work,
+    staged,
+)
+from joinlib.path.graph import Arrangement, JoinGraph, Path, possible_arrangements
+from joinlib.path.search import cheapest_paths
+
+BYTE = 1e-9  # seconds that a byte of state is worth: 1 GB is a second
+
+
+@dataclass(frozen=True)
+class PathPlan:
+    """The arrangements of a path join, and the path of each input."""
+
+    arrangements: tuple[Arrangement, ...]
+    paths: tuple[Path, ...]
+    work: PlanWork
+
+
+def price(work: PlanWork, prices: Prices, byte: float = BYTE) -> float:
+    """Return time and state as one figure."""
+    return work.seconds(prices) + work.bytes * byte
+
+
+def by_paths(sizes: Sizes, prices: Prices, *, byte: float = BYTE, legs: int | None = None) -> PathPlan | None:
+    """Return the cheapest path join that the search finds; None if no path of at most `legs` legs reaches all inputs."""
+    kept = possible_arrangements(sizes.graph)
+    best = _planned(sizes, kept, prices, legs)
+    if best is None:
+        return None
+    while shorter := _without_one(sizes, best, prices, byte, legs):
+        best = shorter
+    return best
+
+
+def _without_one(
+    sizes: Sizes, plan: PathPlan, prices: Prices, byte: float, legs: int | None
+) -> PathPlan | None:
+    """Return the best plan with one arrangement less, if it is cheaper."""
+    rests = combinations(plan.arrangements, len(plan.arrangements) - 1)
+    found = [made for rest in rests if (made := _planned(sizes, rest, prices, legs)) is not None]
+    best = min(found, key=lambda made: price(made.work, prices, byte), default=None)
+    if best is None or price(best.work, prices, byte) >= price(plan.work, prices, byte):
+        return None
+    return best
+
+
+def _planned(
+    sizes: Sizes, arrangements: Sequence[Arrangement], prices: Prices, legs: int | None
+) -> PathPlan | None:
+    """Return the cheapest paths over some of these arrangements, which are then all that is stored."""
+    paths = cheapest_paths(sizes.graph, arrangements, sizes.costs(arrangements, prices), legs)
+    if paths is None:
+        return None
+    used = sorted({arrangements[probe.arrangement] for path in paths for probe in path.probes})
+    if len(used) < len(arrangements):
+        return _planned(sizes, used, prices, legs)
+    return PathPlan(tuple(arrangements), paths, path_work(sizes, arrangements, paths))
+
+
+def by_stages(sizes: Sizes, prices: Prices, byte: float = BYTE) -> StagePlan | None:
+    """Return the cheapest stages; None if no class relates some inputs."""
+    return stages(sizes, prices, byte)(frozenset(range(sizes.graph.inputs)))
+
+
+def stages(sizes: Sizes, prices: Prices, byte: float = BYTE) -> Callable[[frozenset[int]], StagePlan | None]:
+    """Return what finds the cheapest stages of two or more inputs; None if no class relates some of them."""
+    graph = sizes.graph
+
+    @cache
+    def best(bound: frozenset[int]) -> StagePlan | None:
+        found = [staged(sizes, sorted(bound))] if _one_key(graph, bound) else []
+        for left, right in _halves(bound):
+            if not graph.held(left) & graph.held(right):
+                continue
+            parts = [next(iter(half)) if len(half) == 1 else best(half) for half in (left, right)]
+            known = [part for part in parts if part is not None]
+            if len(known) == len(parts):
+                found.append(staged(sizes, known))
+        return min(found, key=lambda plan: price(plan.work, prices, byte), default=None)
+
+    return best
+
+
+@dataclass(frozen=True)
+class MixedPlan:
+    """Paths over parts, whose numbers are the inputs of `paths`; None: a single part, which is stages."""
+
+    parts: tuple[StagePlan | int, ...]
+    paths: PathPlan | None
+    work: PlanWork
+
+
+def mixed(sizes: Sizes, prices: Prices, byte: float = BYTE) -> MixedPlan | None:
+    """Return the cheapest plan found; None if no class relates some inputs.
+
+    Beginning with paths over the inputs, the two parts are united that make the plan cheapest, until one is left;
+    of all plans on the way the cheapest counts.
+    """
+    if not sizes.graph.connected:
+        return None
+    best = stages(sizes, prices, byte)
+    parts: list[StagePlan | int] = list(range(sizes.graph.inputs))
+    found = [_over(sizes, parts, prices, byte, thorough=True)]
+    while len(parts) > 1:
+        united = [_united(parts, pair, best) for pair in combinations(range(len(parts)), 2)]
+        plans = [_over(sizes, made, prices, byte, thorough=False) for made in united if made is not None]
+        parts = list(min(plans, key=lambda plan: price(plan.work, prices, byte)).parts)
+        found.append(_over(sizes, parts, prices, byte, thorough=True))
+    return min(found, key=lambda plan: price(plan.work, prices, byte))
+
+
+def _united(
+    parts: Sequence[StagePlan | int],
+    pair: tuple[int, int],
+    best: Callable[[frozenset[int]], StagePlan | None],
+) -> list[StagePlan | int] | None:
+    """Return the parts of which two have become one; None if no class relates them."""
+    one = best(frozenset().union(*(inputs_of(parts[at]) for at in pair)))
+    rest = [part for at, part in enumerate(parts) if at not in pair]
+    return None if one is None else [*rest, one]
+
+
+def _over(
+    sizes: Sizes, parts: Sequence[StagePlan | int], prices: Prices, byte: float, *, thorough: bool
+) -> MixedPlan:
+    """Return the plan of these parts. thorough: leave arrangements out where that is cheaper."""
+    work = sum((part.work for part in parts if isinstance(part, StagePlan)), PlanWork())
+    if len(parts) == 1:
+        return MixedPlan(tuple(parts), None, work)
+    merged = merged_sizes(sizes, [inputs_of(part) for part in parts])
+    every = possible_arrangements(merged.graph)
+    paths = by_paths(merged, prices, byte=byte) if thorough else _planned(merged, every, prices, None)
+    assert paths is not None, "parts of a connected graph are connected"
+    moved = sum(merged.rows[at] for at, part in enumerate(parts) if isinstance(part, StagePlan))
+    every_work = work + paths.work + PlanWork(exchanged=moved)
+    below = work.levels if any(isinstance(part, StagePlan) for part in parts) else 0
+    return MixedPlan(tuple(parts), paths, replace(every_work, levels=below + paths.work.levels))
+
+
+def _one_key(graph: JoinGraph, bound: frozenset[int]) -> bool:
+    return len(bound) > 1 and any(bound <= members for members in graph.classes)
+
+
+def _halves(bound: frozenset[int]) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
+    """Yield all ways to cut a set in two; the first half has its lowest member."""
+    first, *others = sorted(bound)
+    for count in range(len(others)):
+        for some in combinations(others, count):
+            left = frozenset((first, *some))
+            yield left, bound - left

@@ -1,0 +1,87 @@
+"""The cost, in seconds, of carrying one new row along a path (dpPick, equations 1 to 8, over any join graph).
+
+    C(o_i) = [αx if the key changes] + αq f(κ_r) + γ_lr (αm μ_lr + μ_lr C(o_i+1)),    C(o_n) = 0
+
+Two terms are not in the paper. αx: a tuple goes to the unit of another key, through an exchange. And what
+follows is multiplied by μ, because each tuple that is found asks for itself; `fanned` False is the paper's
+equation 8, where all that is found for a row goes on as one list.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from joinlib.path.graph import Arrangement, Key, Path, Probe
+
+FILTERED = 0.015  # share of the keys of other runs that a Bloom filter lets through
+
+
+@dataclass(frozen=True)
+class PathCosts:
+    """What probes of each arrangement cost and find: the statistics of a cycle, or the planner's estimates.
+
+    Tables have shape (inputs, arrangements): by the input that asks, then by the arrangement that is asked.
+    """
+
+    query: tuple[float, ...]  # αq f(κ) of each arrangement, equation 4
+    match: float  # αm
+    rate: tuple[tuple[float, ...], ...]  # γ, equation 9
+    per_hit: tuple[tuple[float, ...], ...]  # μ, equation 10
+    exchange: float = 0.0  # αx
+    fanned: bool = True
+
+    def step(self, probe: Probe, rest: float, moved: bool) -> float:
+        """Return the cost of this probe and of all after it, which cost `rest` for a tuple.
+
+        moved: whether the tuple has come through an exchange for it.
+        """
+        found = self.rate[probe.asker][probe.arrangement] * self.per_hit[probe.asker][probe.arrangement]
+        here = self.query[probe.arrangement] + self.match * found + rest * self.grown(probe)
+        return here + (self.exchange if moved else 0.0)
+
+    def grown(self, probe: Probe) -> float:
+        """Return how many askers a tuple becomes by this probe."""
+        rate = self.rate[probe.asker][probe.arrangement]
+        return rate * self.per_hit[probe.asker][probe.arrangement] if self.fanned else rate
+
+    def cost(self, path: Path, arrangements: Sequence[Arrangement]) -> float:
+        """Return equations 1 to 3: the cost of the whole path for one row."""
+        keys: list[Key | None] = [arrangements[probe.arrangement].key for probe in path.probes]
+        rest = 0.0
+        for at in reversed(range(len(path.probes))):
+            rest = self.step(path.probes[at], rest, at > 0 and keys[at] != keys[at - 1])
+        return rest
+
+    def found(self, path: Path) -> tuple[float, ...]:
+        """Return how many tuples one row has become after each probe."""
+        counts, now = [], 1.0
+        for probe in path.probes:
+            now *= self.rate[probe.asker][probe.arrangement] * self.per_hit[probe.asker][probe.arrangement]
+            counts.append(now)
+        return tuple(counts)
+
+
+@dataclass(frozen=True)
+class SearchedRun:
+    """A run of stored rows as a probe meets it; a head has hash chains, a sorted run a filter and an order."""
+
+    keys: float  # κ
+    slots: int = 0  # of the hash chains; 0: the run is sorted by hash
+    cached: float = 1.0  # share of its pages that are in memory
+
+
+def search_cost(runs: Sequence[SearchedRun], rate: float, basic: float = 1.0, read: float = 0.0) -> float:
+    """Return f(κ) of a state of several runs, in units of αq: equation 5 for hash chains, 6 for sorted runs.
+
+    A sorted run is asked by its filter first; what passes is found by binary search, and read from the disk
+    where it is not cached. rate: γ, the share of probes that find something. read: the cost of a page.
+    """
+    total = 0.0
+    found_in_one = rate / max(len(runs), 1)
+    for run in runs:
+        if run.slots:
+            total += basic + run.keys / (2 * run.slots)
+            continue
+        passes = found_in_one + (1.0 - found_in_one) * FILTERED
+        total += basic + passes * (math.log2(max(run.keys, 1.0)) + read * (1.0 - run.cached))
+    return total

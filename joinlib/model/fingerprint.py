@@ -20,7 +20,7 @@ from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Join, Leaf, Lookup
 from joinlib.model.maps import Map
 from joinlib.model.over import Over
-from joinlib.model.stage import AnyStage, GroupStage, Pipeline, Stage
+from joinlib.model.stage import AnyStage, GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
 
 _NEW = "this needs a new checkpoint"
 
@@ -51,14 +51,34 @@ def _results(plan: Pipeline) -> dict[str, Any]:
 def _any(stage: AnyStage) -> dict[str, Any]:
     if isinstance(stage, Stage):
         return _stage(stage)
-    own = (
-        {"groups": _groups(stage.grouping)} if isinstance(stage, GroupStage) else {"over": _over(stage.over)}
-    )
     return {
         "version": PLAN.writes,
         "units": stage.units,
-        "inputs": [_input(i) for i in stage.inputs],
-        **own,
+        # A later leg of a path join stores nothing, and may take other ways: it is there, that is all.
+        "inputs": [] if isinstance(stage, HopStage) else [_input(i) for i in stage.inputs],
+        **_own(stage),
+    }
+
+
+def _own(stage: GroupStage | OverStage | PathStage | HopStage) -> dict[str, Any]:
+    """Return the fields that only stages of this kind have."""
+    match stage:
+        case GroupStage():
+            return {"groups": _groups(stage.grouping)}
+        case OverStage():
+            return {"over": _over(stage.over)}
+        case PathStage():
+            return {"tree": _tree(stage.tree), "paths": _paths(stage)}
+        case HopStage():
+            return {"paths": {}}
+
+
+def _paths(stage: PathStage) -> dict[str, Any]:
+    """Return how rows are stored; by which routes they are found may change."""
+    return {
+        "classes": [sorted(members) for members in stage.graph.classes],
+        "arrangements": [[a.input, list(a.key)] for a in stage.arrangements],
+        "homes": list(stage.homes),
     }
 
 
@@ -167,7 +187,7 @@ def _sql(value: Expr | None) -> str | None:
     return None if value is None else value.sql
 
 
-_OWN = "groups", "over", "tables", "results"  # fields that some stages have
+_OWN = "groups", "over", "paths", "tables", "results"  # fields that some stages have
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -215,6 +235,12 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
         return
     if old.get("over") != new.get("over"):
         yield f"the window functions (OVER) or output.mode were different; {_NEW}"
+        return
+    if old.get("paths") != new.get("paths"):
+        yield (
+            "the joins were other stages or paths, or rows were stored by other keys (join.strategy); set it back,"
+            " or start a new checkpoint"
+        )
         return
     if old.get("tables") != new.get("tables"):
         yield f"its rows were joined with other tables, or in another way; {_NEW}"

@@ -59,6 +59,8 @@ class InputPlan:
     united: bool = (
         False  # of upstream rows: their stage only passes on what sources have, unknown deletions too
     )
+    again: int | None = None  # the stage's input with the same rows by another key; figures count only that
+    stored: bool = True  # False: rows of a path join that come in by a key by which nothing looks for them
 
     def of_stage(self, number: int) -> "InputPlan":
         """Return this input as one that reads the rows of stage `number`."""

@@ -3,6 +3,8 @@
     Stage        joins, and lookups of tables, with a select list
     GroupStage   groups and their aggregates
     OverStage    window functions over partitions
+    PathStage    the inputs of a path join (`model.paths`), each stored by every key that a path asks for
+    HopStage     further probes of the PathStage below it; the last one has the select list
 
 The rows of a stage may be read by several later ones; those of the last are the result, or those of several
 stages that nobody reads, one for each output.
@@ -21,7 +23,9 @@ from joinlib.model.inputs import WEIGHT, Biclique, InputPlan
 from joinlib.model.joins import Index, Join, Leaf, Lookup
 from joinlib.model.operator import Operator
 from joinlib.model.over import Over
+from joinlib.model.paths import Leg
 from joinlib.model.side import SideConfig
+from joinlib.path.graph import Arrangement, JoinGraph, Path
 
 
 @dataclass(frozen=True)
@@ -89,14 +93,19 @@ class Stage:
         return weighted(self.schema) if self.changes else self.schema
 
 
-class _Stateful:
-    """What stages have that join nothing: their rows are routed by hash, and they have no tables."""
+class _Routed:
+    """What stages have that are no tree of joins: their rows are routed by hash."""
 
-    sides: ClassVar[tuple[SideConfig, ...]] = ()
     operators: ClassVar[tuple[Operator, ...]] = ()
-    lookups: ClassVar[tuple[Lookup, ...]] = ()
     route: ClassVar[Biclique | None] = None
     index: ClassVar[Index] = "hash"
+
+
+class _Stateful(_Routed):
+    """What stages have that join nothing: they have no tables."""
+
+    sides: ClassVar[tuple[SideConfig, ...]] = ()
+    lookups: ClassVar[tuple[Lookup, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -168,12 +177,102 @@ class OverStage(_Stateful):
         return weighted(self.schema) if self.changes else self.schema
 
 
-AnyStage = Stage | GroupStage | OverStage
+@dataclass(frozen=True)
+class PathStage(_Routed):
+    """The state of a path join, and what is done where its rows come in: late ones out, the rest stored and probed.
+
+    Input and side n are arrangement n; inputs behind the arrangements are not stored. Rows of one input of the
+    graph come as several inputs of the stage, one for each key. A unit has its slice of every key.
+
+    Routes are numbered through all inputs of the graph: `paths` and `legs` are by route. Each ends in the last
+    HopStage. A route with fewer legs than others waits: its leg here has no hop.
+    """
+
+    inputs: tuple[InputPlan, ...]
+    tree: Join  # as if one operator joined the graph's inputs: all their keys, bounds and conditions
+    graph: JoinGraph
+    arrangements: tuple[Arrangement, ...]
+    homes: tuple[int, ...]  # for each input of the graph, that of the stage with which its routes begin
+    sides: tuple[SideConfig, ...]
+    paths: tuple[Path, ...]
+    legs: tuple[Leg, ...]
+    orders: tuple[int, ...]  # for each input of the graph, the route that it takes at first
+    timed: bool  # rows behind the watermark are late
+    units: int
+    changes: bool = False  # some rows may be deleted: tuples end with their weights
+
+    lookups: ClassVar[tuple[Lookup, ...]] = ()
+    final_close: ClassVar[bool] = False
+
+    @property
+    def skip_bits(self) -> int:
+        """Top bits of a key's hash that are equal in all rows of a unit."""
+        return self.units.bit_length() - 1
+
+    def routes(self, one: int) -> tuple[int, ...]:
+        """Return the routes that the new rows of an input of the graph can take."""
+        return tuple(number for number, path in enumerate(self.paths) if path.start == one)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of nothing: tuples leave by routes, each with its own columns (`Leg.schema`)."""
+        return pa.schema([])
+
+    @property
+    def emitted(self) -> pa.Schema:
+        """Return the same: of nothing."""
+        return self.schema
+
+
+@dataclass(frozen=True)
+class HopStage(_Routed):
+    """Probes of tuples that have come through one more exchange: one input for each route that has a leg here.
+
+    It stores nothing. It asks the state of the PathStage below (`Pipeline.store_of`) in the unit of the same
+    number, as it is after the batch. Its watermark is that of the state.
+    """
+
+    inputs: tuple[InputPlan, ...]
+    legs: tuple[Leg, ...]  # of each input
+    units: int
+    changes: bool = False  # the rows that it emits end with their weights
+    last: bool = False  # tuples are whole and become rows of the result; False: they go on to the next stage
+    select: tuple[OutputColumn, ...] = ()  # of the last one
+    lookups: tuple[Lookup, ...] = ()  # of the last one
+
+    sides: ClassVar[tuple[SideConfig, ...]] = ()
+    timed: ClassVar[bool] = False
+    final_close: ClassVar[bool] = False
+
+    @property
+    def above(self) -> tuple[Expr, ...]:
+        """All expressions evaluated on whole tuples."""
+        return above(self.select, self.lookups)
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """All columns read by lookups and the select list; computed once per process."""
+        return frozenset(c for e in self.above for c in e.columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the result, without weights."""
+        return pa.schema([pa.field(c.name, c.value.type) for c in self.select])
+
+    @property
+    def emitted(self) -> pa.Schema:
+        """The schema of the rows that units emit: changes end with their weights."""
+        return weighted(self.schema) if self.changes else self.schema
+
+
+AnyStage = Stage | GroupStage | OverStage | PathStage | HopStage
 
 
 def selected(stage: AnyStage) -> tuple[tuple[str, Expr], ...]:
     """Return names and values of the columns of a stage's rows."""
-    if isinstance(stage, Stage):
+    if isinstance(stage, PathStage):
+        return ()
+    if isinstance(stage, Stage | HopStage):
         return tuple((c.name, c.value) for c in stage.select)
     return stage.grouping.select if isinstance(stage, GroupStage) else stage.over.select
 
@@ -290,6 +389,26 @@ class Pipeline:
     def numbered_inputs(self) -> tuple[tuple[int, InputPlan], ...]:
         """All `inputs`, each with the number of its stage."""
         return tuple((n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream is None)
+
+    @property
+    def counted_inputs(self) -> tuple[tuple[int, InputPlan], ...]:
+        """Those of `numbered_inputs` that figures count: of inputs that have the same rows, one."""
+        return tuple((n, plan) for n, plan in self.numbered_inputs if plan.again is None)
+
+    def store_of(self, number: int) -> int:
+        """Return the stage whose state stage `number` asks: for a HopStage the PathStage below, else itself."""
+        while isinstance(stage := self.stages[number], HopStage):
+            assert stage.inputs[0].upstream is not None
+            number = stage.inputs[0].upstream
+        return number
+
+    def next_leg(self, number: int, route: int) -> tuple[int, InputPlan] | None:
+        """Return the stage and the input to which the tuples of a route go from stage `number`; None: they are whole."""
+        for reader, plan in self.readers(number):
+            stage = self.stages[reader]
+            if isinstance(stage, HopStage) and stage.legs[plan.number].route == route:
+                return reader, plan
+        return None
 
     @property
     def hashed(self) -> frozenset[str]:

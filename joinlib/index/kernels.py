@@ -108,7 +108,8 @@ def mark(marks: npt.NDArray[np.uint8], rows: I32, out: I32) -> int:
     return fresh
 
 
-MATCHED, DEAD = 1, 2  # flags of rows, in the bytes that `mark` sets to 1
+# Flags of rows, in the bytes that `mark` sets to 1. DYING: deleted in the last batch, before which it was there.
+MATCHED, DEAD, DYING = 1, 2, 4
 
 
 @nb.njit(cache=True, nogil=True)

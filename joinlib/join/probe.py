@@ -1,6 +1,6 @@
 """Extends tuples by the matching stored rows of one more side; every join uses it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from joinlib.join.rows import Stored, Tuples, flat
 from joinlib.model.operator import Operator
 from joinlib.model.time import ALWAYS
 from joinlib.model.tuning import Tuning
-from joinlib.state.run import LiveRun, time_values
+from joinlib.state.run import LiveRun, Mask, time_values
 from joinlib.state.side import Side
 
 
@@ -31,12 +31,19 @@ class Prober:
     """Extends tuples by the sides of one operator.
 
     watch: counts probes, matches and seconds where these decide the probe order; else None.
+    before: whether the sides are probed as they were before the last batch.
     """
 
     def __init__(
-        self, operator: Operator, sides: list[Side], tuning: Tuning, watch: Watch | None = None
+        self,
+        operator: Operator,
+        sides: list[Side],
+        tuning: Tuning,
+        watch: Watch | None = None,
+        before: bool = False,
     ) -> None:
         self.operator, self.sides, self.pairs, self.watch = operator, sides, tuning.probe_pairs, watch
+        self._before = before
         self._hash_is_key = operator.hash_is_key and tuning.hash_bits == 64
 
     def begin(self, side: int, rows: int) -> None:
@@ -95,7 +102,8 @@ class Prober:
                 candidates = self._compared(tuples, live, side)
             if self.watch is not None:
                 candidates = self.watch.searching(candidates)
-            for positions, numbers, ends in _living(live, candidates) if live.dead else candidates:
+            there = self.sides[side].version(live, self._before)
+            for positions, numbers, ends in _there(there, candidates) if there else candidates:
                 yield _Found(positions, Stored(live, numbers, ends), undecided)
 
     def _compared(self, tuples: Tuples, live: LiveRun, side: int) -> Iterator[tuple[I32, I32, I64]]:
@@ -142,12 +150,14 @@ class Prober:
         return tuple(left)
 
 
-def _living(live: LiveRun, found: Iterator[tuple[I32, I32, I64]]) -> Iterator[tuple[I32, I32, I64]]:
-    """Leave out pairs with rows that were deleted."""
+def _there(
+    there: Callable[[I32], Mask], found: Iterator[tuple[I32, I32, I64]]
+) -> Iterator[tuple[I32, I32, I64]]:
+    """Leave out pairs with rows that are not there."""
     for positions, rows, ends in found:
-        alive = live.living(rows)
-        counts = np.concatenate([[0], np.cumsum(alive)])
-        yield positions[alive], rows[alive], counts[ends]
+        kept = there(rows)
+        counts = np.concatenate([[0], np.cumsum(kept)])
+        yield positions[kept], rows[kept], counts[ends]
 
 
 def _pairs(found: _Found) -> int:

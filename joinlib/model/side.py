@@ -18,6 +18,7 @@ class SideConfig:
     compared: str = ""  # what the stored rows are sorted by, and how; empty: not sorted
     chained: bool = True  # rows are found by their hashes; False: the join has no key, or sorts by it
     mutable: bool = False  # rows may be deleted, or lose their mark
+    versioned: bool = False  # after a batch, its rows can still be told from those that were there before
 
     @property
     def flagged(self) -> bool:

@@ -93,6 +93,7 @@ class SideManifest:
     marks: tuple[Segment, ...] = ()  # which rows have been matched: columns run, row
     next_run: int = 0
     merges: tuple[Merge, ...] = ()  # at most one per level
+    seen: int | None = None  # of a versioned side: rows of the last run before the batch; None: all of them
 
     @property
     def rows(self) -> int:
@@ -140,7 +141,14 @@ class Manifest:
             contents.append(content)
             return len(content)
 
-        return orjson.dumps({"v": MANIFEST.writes, **vars(self)}, aside) + b"\n" + b"".join(contents)
+        sides = [_plain(side) for side in self.sides]
+        fields = {"v": MANIFEST.writes, **vars(self), "sides": sides}
+        return orjson.dumps(fields, aside) + b"\n" + b"".join(contents)
+
+
+def _plain(side: SideManifest) -> dict[str, Any]:
+    """Return the fields of a side; the one that few sides have is left out of the others."""
+    return {name: value for name, value in vars(side).items() if name != "seen" or value is not None}
 
 
 def empty(sides: int, inputs: int) -> Manifest:

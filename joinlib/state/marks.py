@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joinlib.arrays import I32
-from joinlib.index.kernels import DEAD, MATCHED
+from joinlib.index.kernels import DEAD, DYING, MATCHED
 from joinlib.state import segment
 from joinlib.state.manifest import Segment
 from joinlib.state.run import LiveRun
@@ -30,7 +30,7 @@ Flags = npt.NDArray[np.uint8]
 class Marks:
     """The marks of the rows of `runs`.
 
-    `log` holds the marks of previous batches and, after `write`, those of the current one.
+    `log` holds the marks of previous batches and, after `write`, those of the current one so far.
     """
 
     def __init__(self, runs: Runs) -> None:
@@ -59,7 +59,7 @@ class Marks:
         """Count the dead rows of each run. O(rows), for sides that have any."""
         if self.runs.config.mutable:
             for live in self.runs.live:
-                live.dead = int(np.count_nonzero(live.index.marks & DEAD))
+                live.dead = int(np.count_nonzero(live.index.marks & (DEAD | DYING)))
 
     def mark(self, live: LiveRun, rows: I32) -> I32:
         """Mark rows; return those that were not marked before, each once."""
@@ -80,11 +80,23 @@ class Marks:
         self._touched(live, rows)
 
     def kill(self, live: LiveRun, rows: I32) -> None:
-        """Flag rows, each named once, as dead: they are not found any more, and merges leave them out."""
+        """Flag rows, each named once, as dead: they are not found any more, and merges leave them out.
+
+        Rows of a versioned side are dying until the batch is over (`bury`): before it, they were there.
+        """
         live.index.begin()
-        live.index.flag(rows, live.index.marks[rows] | np.uint8(DEAD))
+        flag = DYING if self.runs.config.versioned else DEAD
+        live.index.flag(rows, live.index.marks[rows] | np.uint8(flag))
         live.dead += len(rows)
         self._touched(live, rows)
+
+    def bury(self) -> None:
+        """Flag the rows that were dying as dead."""
+        for live in self.runs.live if self.runs.config.mutable else ():
+            if live.dead and len(rows := np.flatnonzero(live.index.marks & DYING).astype(np.int32)):
+                live.index.begin()
+                live.index.flag(rows, live.index.marks[rows] & ~np.uint8(DYING) | np.uint8(DEAD))
+                self._touched(live, rows)
 
     def _touched(self, live: LiveRun, rows: I32) -> None:
         if len(rows):
@@ -99,9 +111,10 @@ class Marks:
         return token
 
     def write(self, batch: int) -> None:
-        """Log the batch's marks."""
+        """Log the marks that were made since the last call."""
         if self._fresh:
             self.log += (self._logged(batch, self._flagged()),)
+            self._fresh = []
         if len(self.log) > self.runs.tuning.marks_segments:
             self._rewrite(batch)
 
@@ -142,7 +155,7 @@ class Marks:
         """Give rows of a new run the flags that they had in the old one."""
         some = flags > 0
         live.index.flag(rows[some], flags[some])
-        live.dead += int(np.count_nonzero(flags & DEAD))
+        live.dead += int(np.count_nonzero(flags & (DEAD | DYING)))
 
     def _rewrite(self, batch: int) -> None:
         """Write all live marks as one segment."""

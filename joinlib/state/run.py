@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from joinlib.arrays import I32, I64, U64
 from joinlib.index.chains import Chains
-from joinlib.index.kernels import DEAD, group
+from joinlib.index.kernels import DEAD, DYING, group
 from joinlib.index.sealed import HashProbes, Sealed
 from joinlib.index.unchained import Unchained
 from joinlib.model.time import ALWAYS
@@ -43,7 +43,7 @@ class LiveRun(ABC):
     batches: list[pa.RecordBatch]
     starts: I32  # the number of each segment's first row, and the number of all rows
     scattered = False  # whether pages of `batches` are read one by one
-    dead = 0  # number of rows that were deleted and are still stored
+    dead = 0  # number of rows that were deleted and are still stored, those that are dying among them
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -74,6 +74,10 @@ class LiveRun(ABC):
 
     def living(self, rows: I32) -> Mask:
         """Return which of the rows were not deleted, shape (rows,)."""
+        return self.index.marks[rows] & (DEAD | DYING) == 0
+
+    def lived(self, rows: I32) -> Mask:
+        """Return which of the rows were not deleted before the last batch, shape (rows,)."""
         return self.index.marks[rows] & DEAD == 0
 
     def equal(self, rows: pa.RecordBatch) -> tuple[I64, I64]:

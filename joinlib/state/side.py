@@ -3,10 +3,15 @@ inserts.
 
     open(manifest) ─► probe / insert / mark / unmatched ─► expire ─► commit ─► manifest
 
+A *versioned* side can be asked what was there before the batch, also by whoever opens the batch's manifest later.
+So what changes the numbers of rows, or drops some, is done at the beginning of the next batch:
+
+    open(manifest) ─► tidy ─► delete / insert ─► probe ─► commit ─► manifest
+
 Everything it writes is a pure function of (manifest, rows), so two attempts of a batch write the same bytes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +28,7 @@ from joinlib.state.location import Location
 from joinlib.state.manifest import Run, Segment, SideManifest
 from joinlib.state.marks import Marks
 from joinlib.state.merges import Merges
-from joinlib.state.run import LiveRun
+from joinlib.state.run import LiveRun, Mask
 from joinlib.state.runs import Runs
 
 INDEX_BYTES = 21  # maximum size of a row in `Chains`
@@ -53,8 +58,8 @@ class Side:
         self._marks = Marks(self._runs)
         self._merges = Merges(self._runs, self._marks)
         self.sorted = self._runs.sorted
-        self._inserted: dict[int, int] = {}  # the first row of this batch in each run that took inserts
-        self._came = 0  # bytes inserted in this batch
+        self._inserted: dict[int, int] = {}  # the first row of the last batch in each run that took inserts
+        self._came = 0  # bytes inserted in the last batch
         self._horizon = NEVER
 
     def open(self, manifest: SideManifest) -> None:
@@ -63,6 +68,9 @@ class Side:
         self._runs.open(manifest)
         self._merges.open(manifest.merges)
         self._marks.open(manifest.marks)
+        if manifest.seen is not None:
+            self._inserted[self.head.run.number] = manifest.seen
+            self._came = sum(s.bytes for s in self._new)
 
     @property
     def runs(self) -> list[LiveRun]:
@@ -73,6 +81,29 @@ class Side:
     def head(self) -> LiveRun:
         """The run that `insert` last wrote to."""
         return self.runs[-1]
+
+    def version(self, live: LiveRun, before: bool) -> Callable[[I32], Mask] | None:
+        """Return what says which rows of a run are there, by their numbers; None: all are.
+
+        before: whether as the side was before the last batch, otherwise as it is after it.
+        """
+        first = self._inserted.get(live.run.number) if before else None
+        if not live.dead:
+            return None if first is None else lambda rows: rows < first
+        if first is not None:
+            return lambda rows: live.lived(rows) & (rows < first)
+        return live.lived if before else live.living
+
+    def tidy(self, batch: int, horizon: int) -> None:
+        """Do what the last batch has left: drop what is no later than `horizon`, µs; seal and merge runs.
+
+        From here on, what was there before is what the last batch has left.
+        """
+        self.expire(horizon)
+        self._marks.bury()
+        self._marks.write(batch)
+        self._settle(batch)
+        self._inserted, self._came = {}, 0
 
     def insert(self, batch: int, part: Arrival) -> I32:
         """Store rows as a segment, unless they are one, and index them; return their numbers in the head."""
@@ -149,17 +180,32 @@ class Side:
     def commit(self, batch: int) -> tuple[SideManifest, list[Segment]]:
         """Do the merges that are due; return the new manifest and the segments it no longer needs."""
         self._marks.write(batch)
-        self._seal(batch)
-        self._merges.advance(Came(batch, self._came, self._horizon))
+        if not self.config.versioned:
+            self._settle(batch)
         marks = self._marks.token
         for live in self.runs:
             live.finish(marks)
         runs = tuple(live.run for live in self.runs)
-        manifest = SideManifest(runs, self._marks.log, self._runs.next, self._merges.going)
+        seen = self._inserted.get(runs[-1].number) if self.config.versioned and runs else None
+        manifest = SideManifest(runs, self._marks.log, self._runs.next, self._merges.going, seen)
         self._runs.forget(manifest)
         alive = {s.name for s in manifest.segments}
         # A merge that changed nothing writes a segment of the same name as its input.
         return manifest, [s for s in self._runs.retired if s.name not in alive]
+
+    @property
+    def _new(self) -> list[Segment]:
+        """The segments that the last batch has added to a versioned side."""
+        return [
+            s
+            for live in self.runs[-1:]
+            for s, first in zip(live.run.segments, live.starts, strict=False)
+            if first >= self._inserted.get(live.run.number, live.run.rows)
+        ]
+
+    def _settle(self, batch: int) -> None:
+        self._seal(batch)
+        self._merges.advance(Came(batch, self._came, self._horizon))
 
     def _seal(self, batch: int) -> None:
         head = self._runs.head
@@ -182,7 +228,8 @@ class Side:
         # Only the newest run takes inserts.
         assert all(r.run.sealed for r in self.runs[:-1])
         counted = [r.run for r in self.runs if not r.run.sealed or not (r.run.level or self._merges.levelled)]
-        assert sum(len(r.segments) for r in counted) + len(self._marks.log) <= self.tuning.max_segments
+        most = self.tuning.max_segments + (len(self._new) if self.config.versioned else 0)
+        assert sum(len(r.segments) for r in counted) + len(self._marks.log) <= most
 
     @property
     def merged_bytes(self) -> int:

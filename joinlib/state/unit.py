@@ -17,6 +17,7 @@ from typing import NamedTuple
 from joinlib.model.side import SideConfig
 from joinlib.model.time import ALWAYS
 from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import horizon
 from joinlib.state.location import Location
 from joinlib.state.manifest import Manifest
 from joinlib.state.segment import Written
@@ -39,15 +40,23 @@ class Unit:
             Side(c, Location(segments, indexes, skip_bits, _stagger(segments, c)), tuning) for c in configs
         ]
 
-    def open(self, manifest: Manifest) -> None:
+    def open(self, manifest: Manifest, swept: bool = True) -> None:
         """Make every side that of `manifest`; delete files left behind by failed attempts.
 
         Files are swept on every call: a batch that failed may be retried in a process that has been open
         for long, and files of the failed attempt can only be recognised once the batch is over.
+
+        swept: False for those who only read: files are their owner's.
         """
-        sweep(self.segments, manifest)
+        if swept:
+            sweep(self.segments, manifest)
         for side, saved in zip(self.sides, manifest.sides, strict=True):
             side.open(saved)
+
+    def tidy(self, batch: int, watermark: int) -> None:
+        """Do what the last batch has left in every side, up to its watermark, µs; see `Side.tidy`."""
+        for side in self.sides:
+            side.tidy(batch, horizon(watermark, side.config.hold_us))
 
     def commit(self, manifest: Manifest, batch: int, offered: Iterable[Written] = ()) -> Manifest:
         """Return the manifest after `batch`, with the current sides; delete files that were retired long
@@ -125,11 +134,12 @@ def hold(
     tuning: Tuning,
     manifest: Manifest,
     run: str = "",
+    swept: bool = True,
 ) -> Iterator[Unit]:
     """Open the unit with the state of `manifest`, locked against other tasks of this executor.
 
     run: identifies the run this process belongs to. Files that another run left open may have been damaged
-    since, and are compared with the manifest again.
+    since, and are compared with the manifest again. swept: as in `Unit.open`.
     """
     kept: Keep[tuple[Path, Path], tuple[str, Unit]] = current().units
     key = (segments, indexes)
@@ -138,7 +148,7 @@ def hold(
         unit = Unit(segments, indexes, skip_bits, configs, tuning)
         kept.put(key, (run, unit))
     with locked(indexes / "lock"):
-        unit.open(manifest)
+        unit.open(manifest, swept)
         yield unit
 
 

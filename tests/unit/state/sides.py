@@ -52,10 +52,11 @@ class Store:
         return {p.name for p in self.segments.iterdir()}
 
     @contextmanager
-    def open(self, new_process: bool = False, run: str = "") -> Iterator[Unit]:
+    def open(self, new_process: bool = False, run: str = "", swept: bool = True) -> Iterator[Unit]:
         if new_process:
             current().close()
-        with hold(self.segments, self.indexes, 0, [self.config], self.tuning, self.manifest, run) as unit:
+        folders, sides = (self.segments, self.indexes), [self.config]
+        with hold(*folders, 0, sides, self.tuning, self.manifest, run, swept) as unit:
             yield unit
 
     def batch(

@@ -65,12 +65,20 @@ class Route:
 
 
 def route(
-    graph: JoinGraph, arrangements: Sequence[Arrangement], path: Path, home: Key, read: JoinColumns
+    graph: JoinGraph,
+    arrangements: Sequence[Arrangement],
+    path: Path,
+    home: Key,
+    read: JoinColumns,
+    longest: int | None = None,
 ) -> Route:
-    """Return the route of a path for rows that come in by the key `home`."""
+    """Return the route of a path for rows that come in by the key `home`.
+
+    longest: the legs of the longest route. If this one has fewer, its rows wait: the first leg makes no probe.
+    """
     hops = _hops(graph, arrangements, path, read)
     split = [(arrangements[leg[0].arrangement].key, len(leg)) for leg in path.legs(arrangements)]
-    if not split or split[0][0] != home:
+    if not split or split[0][0] != home or (longest is not None and len(split) < longest):
         split = [(home, 0), *split]
     legs, done = [], 0
     for key, count in split:

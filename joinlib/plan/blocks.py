@@ -32,6 +32,7 @@ from joinlib.plan import rising
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, OutputMode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.clocks import clocked, with_clocks
+from joinlib.plan.decide import paths
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
@@ -318,7 +319,9 @@ class _Planner:
         assert isinstance(part.query, exp.Select)
         request = self._tables()
         tables = request.tables
-        queries = analyse_stages(self.sql, part.query, tables, self.mode != "append", self.aliases)
+        queries = analyse_stages(
+            self.sql, part.query, tables, self.mode != "append", self.aliases, paths(self.request.options)
+        )
         query = queries[-1]
         if isinstance(query.tree, Scan) and not query.lookups:
             return (
@@ -334,7 +337,7 @@ class _Planner:
         found = joins(queries, self._tables(), len(self.stages))
         self.stages += found.stages
         if found.grouping is None:
-            return self._rows(found.rising(), settled=isinstance(found.stages[-1].root, Leaf))
+            return self._rows(found.rising(), settled=_alone(found.stages[-1]))
         rows = self._rows()
         grouping = self._settled(part, found.grouping, last, rows.changes)
         return self._groups(
@@ -425,6 +428,11 @@ class _Planner:
 
 
 _KINDS = {"map": _Planner._map, "union": _Planner._union, "select": _Planner._select, "over": _Planner._over}
+
+
+def _alone(stage: AnyStage) -> bool:
+    """Whether a stage has one input, whose rows it drops none of."""
+    return isinstance(stage, Stage) and isinstance(stage.root, Leaf)
 
 
 def _sides(query: exp.Expr) -> list[exp.Select]:

@@ -250,9 +250,8 @@ def _join(
 
     def keys(holders: tuple[str, ...]) -> tuple[str, ...]:
         """The key columns of one child; empty for a join that does not look rows up by key."""
-        return tuple(
-            key_column(a, i, c).name for i, (a, c) in enumerate(zip(holders, classes, strict=bool(holders)))
-        )
+        pairs = zip(holders, classes, strict=bool(holders))
+        return tuple(key_column(a, i, c).name for i, (a, c) in enumerate(pairs) if a)
 
     return Join(
         kind=tree.kind,

@@ -19,7 +19,16 @@ from joinlib.model.joins import Join, Leaf
 from joinlib.model.keys import hash_is_key
 from joinlib.model.operator import Operator
 from joinlib.model.side import SideConfig
-from joinlib.model.stage import AnyStage, GroupStage, NamedResult, OutputColumn, OverStage, Pipeline, Stage
+from joinlib.model.stage import (
+    AnyStage,
+    GroupStage,
+    HopStage,
+    NamedResult,
+    OutputColumn,
+    OverStage,
+    Pipeline,
+    Stage,
+)
 from joinlib.plan.clocks import WATERMARK
 from joinlib.plan.source import SourceInput
 
@@ -128,7 +137,7 @@ def static(plan: Pipeline) -> Pipeline:
     """Load tables whole and once where rows may be deleted."""
 
     def kept(stage: AnyStage) -> AnyStage:
-        if not stage.changes or not isinstance(stage, Stage):
+        if not stage.changes or not isinstance(stage, Stage | HopStage):
             return stage
         lookups = (replace(found, caching=replace(found.caching, mode="full")) for found in stage.lookups)
         return replace(stage, lookups=tuple(lookups))

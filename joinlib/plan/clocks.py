@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from joinlib.model.inputs import InputPlan
-from joinlib.model.stage import AnyStage, GroupStage, OverStage, Stage
+from joinlib.model.stage import AnyStage, GroupStage, OverStage, PathStage, Stage
 from joinlib.plan.source import SourceInput
 
 WATERMARK = "$watermark"  # what tells the time of rows of a stage
@@ -44,13 +44,14 @@ def _timed(stage: AnyStage) -> bool:
 
 
 def _hears(stage: AnyStage, plan: InputPlan) -> bool:
-    by_stage = plan.upstream is not None and not isinstance(stage, Stage)
+    by_stage = plan.upstream is not None and not isinstance(stage, Stage | PathStage)
     return by_stage or plan.time is not None or plan.clock is not None
 
 
 def _hearing(stage: AnyStage, inputs: Mapping[str, SourceInput]) -> AnyStage:
     """Return the stage so that it hears its inputs: one that joins without bounds, or any other."""
-    if isinstance(stage, Stage) and stage.operators and any(_hears(stage, p) for p in stage.inputs):
+    joins = isinstance(stage, PathStage) or (isinstance(stage, Stage) and bool(stage.operators))
+    if joins and any(_hears(stage, p) for p in stage.inputs):
         return stage
     return replace(stage, inputs=tuple(p if _hears(stage, p) else _told(p, inputs) for p in stage.inputs))
 

@@ -81,7 +81,7 @@ def upstream_plan(
     number: int, result: Result, classes: Iterable[KeyClass], need: Need, types: Mapping[str, pa.DataType]
 ) -> InputPlan:
     """Plan what is read and stored of an earlier stage's rows. `types`: of all columns, by qualified name."""
-    keys = [key_column(result.alias, i, c) for i, c in enumerate(classes)]
+    keys = [key_column(result.alias, i, c) for i, c in enumerate(classes) if result.alias in c.members]
     apart = need.apart.get(result.alias)
     names = [f"{s.alias}.{f.name}" for s in inputs(result) for f in s.table.schema]
     times = [name for name in names if name in need.times]

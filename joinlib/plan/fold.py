@@ -11,7 +11,7 @@ from joinlib.expr import Expr
 from joinlib.expr.logic import all_of
 from joinlib.expr.nodes import composed
 from joinlib.model.maps import Map
-from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, Stage, selected
+from joinlib.model.stage import AnyStage, GroupStage, HopStage, OutputColumn, OverStage, Stage, selected
 from joinlib.plan.source import SourceInput
 
 
@@ -34,12 +34,13 @@ def _mapped(stage: AnyStage, step: Map) -> AnyStage | None:
     below = dict(selected(stage))
     select = tuple((name, composed(value, below)) for name, value in step.columns)
     kept = [composed(step.filter, below)] if step.filter is not None else []
-    if isinstance(stage, Stage):
+    if isinstance(stage, Stage | HopStage):
         return replace(stage, select=tuple(OutputColumn(name, value) for name, value in select))
     if isinstance(stage, GroupStage):
         return replace(
             stage, grouping=replace(stage.grouping, select=select, having=_both(stage.grouping.having, kept))
         )
+    assert isinstance(stage, OverStage), "routes of a path join are read by their next legs"
     return replace(stage, over=replace(stage.over, select=select, qualify=_both(stage.over.qualify, kept)))
 
 

@@ -69,7 +69,7 @@ def _index_conditions(tree: JoinNode) -> tuple[tuple[IndexCondition, ...], tuple
 def _keyed(tree: JoinNode, units: int, strategy: str, subgroups: int | None) -> Choice:
     if strategy != "biclique" and subgroups is not None:
         raise SpecError("join.subgroups is for join.strategy biclique; write that, or leave it out")
-    if strategy in ("auto", "multiway", "binary"):
+    if strategy in ("auto", "multiway", "binary", "stages", "paths"):
         return Choice()
     simple = (
         tree.kind == "inner" and len(tree.children) == 2 and all(isinstance(c, Scan) for c in tree.children)

@@ -16,7 +16,16 @@ from joinlib.expr import Expr, ref
 from joinlib.expr.nodes import composed
 from joinlib.model.inputs import InputPlan
 from joinlib.model.maps import Map
-from joinlib.model.stage import AnyStage, GroupStage, OutputColumn, OverStage, Stage, selected
+from joinlib.model.stage import (
+    AnyStage,
+    GroupStage,
+    HopStage,
+    OutputColumn,
+    OverStage,
+    PathStage,
+    Stage,
+    selected,
+)
 from joinlib.plan.feed import needed
 from joinlib.plan.forms import Columns, Forms, Given
 
@@ -39,7 +48,9 @@ def shared(stages: Sequence[AnyStage]) -> tuple[AnyStage, ...]:
     forms, first, rows, parts = Forms(), dict[int, int](), dict[int, Given](), list[_Part]()
     for number, stage in enumerate(stages):
         columns = forms.columns(stage, rows)
-        at = first.setdefault(forms.stage(_with(stage, ()), rows), number)
+        at = number
+        if not isinstance(stage, PathStage | HopStage):  # those are never shared
+            at = first.setdefault(forms.stage(_with(stage, ()), rows), number)
         parts.append(_Part(stage, at, columns))
         rows[number] = forms.mapped(_selects(stage), Given(at, (), columns))
     return tuple(_merged(parts))
@@ -124,6 +135,7 @@ def _read(stage: AnyStage) -> dict[str, pa.DataType]:
 
 def _with(stage: AnyStage, select: tuple[tuple[str, Expr], ...]) -> AnyStage:
     """Return a stage with another select list, and without HAVING."""
+    assert not isinstance(stage, PathStage | HopStage)
     if isinstance(stage, Stage):
         return replace(stage, select=tuple(OutputColumn(name, value) for name, value in select))
     if isinstance(stage, GroupStage):

@@ -8,7 +8,7 @@ columns that later ones read. State of a later stage must also wait for what an 
 it, since it knows how long an outer join keeps a row back.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from joinlib.errors import SpecError
@@ -17,12 +17,13 @@ from joinlib.expr.behind import Rising, risen
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
-from joinlib.model.stage import Stage
+from joinlib.model.stage import AnyStage, Stage, selected
 from joinlib.plan.build import Request, bounded, bounds, changes, stage, timed
 from joinlib.plan.feed import fed
 from joinlib.plan.forward import forward
 from joinlib.plan.grouping import grouping_of
 from joinlib.plan.layout import lateness, layout
+from joinlib.plan.paths import path_stages
 from joinlib.plan.rising import of_scans
 from joinlib.sql import JoinNode, Query, Result, Scan
 from joinlib.sql.graph import inputs as inputs_below
@@ -33,7 +34,7 @@ from joinlib.sql.graph import scans
 class Joins:
     """The stages that join what one SELECT names, and what is known of their rows."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[AnyStage, ...]
     grouping: Grouping | None  # of the rows of the last one
     times: Mapping[str, Rising]  # columns of its rows that follow event times
 
@@ -42,7 +43,7 @@ class Joins:
         last = self.stages[-1]
         if last.changes or any(operator.eager for operator in last.operators):  # rows go at any later time
             return ()
-        return risen([(c.name, c.value) for c in last.select], self.times, "j:")
+        return risen(selected(last), self.times, "j:")
 
 
 def joins(queries: Sequence[Query], request: Request, first: int, *, alone: bool = False) -> Joins:
@@ -69,15 +70,28 @@ def joins(queries: Sequence[Query], request: Request, first: int, *, alone: bool
     _check_chain(stages)
     waits = any(q.waits for q in queries)
     times = of_scans(below, _held_back(stages[-1]), alone=False) if waits else times
-    return Joins(tuple(_placed(stage, request, first) for stage in stages), grouping, times)
+    return Joins(tuple(_placed(queries, stages, request, first)), grouping, times)
 
 
-def _placed(stage: Stage, request: Request, first: int) -> Stage:
+def _placed(
+    queries: Sequence[Query], stages: Sequence[Stage], request: Request, first: int
+) -> Iterator[AnyStage]:
+    """Yield all stages as they are numbered in the whole query; one that joins by paths becomes several."""
+    last: list[int] = []  # for each stage, the number of the one that emits its rows
+    for query, bare in zip(queries, stages, strict=True):
+        at = last[-1] + 1 if last else first
+        own = _fed(bare, request, last)
+        made = path_stages(own, query, at) if query.paths is not None else (own,)
+        last.append(at + len(made) - 1)
+        yield from made
+
+
+def _fed(stage: Stage, request: Request, numbers: Sequence[int]) -> Stage:
     """Number the stages below a stage among all stages of the query, and let it read what feeds its inputs."""
 
     def moved(plan: InputPlan) -> InputPlan:
         if plan.upstream is not None:
-            return plan.of_stage(plan.upstream + first)
+            return plan.of_stage(numbers[plan.upstream])
         given = request.inputs[plan.source]
         return fed(plan, given.feeds[0]) if given.feeds else plan
 
@@ -178,10 +192,7 @@ def _times(leaves: Sequence[Scan]) -> frozenset[str]:
 
 def _check(request: Request) -> None:
     """Raise SpecError for options that several stages do not support."""
-    if (
-        request.options.strategy not in ("auto", "multiway", "binary")
-        or request.options.subgroups is not None
-    ):
+    if request.options.strategy in ("biclique", "inequality") or request.options.subgroups is not None:
         raise SpecError(
             "join.strategy biclique and inequality, and join.subgroups, are for the INNER join of two"
             " inputs, and this query joins by several keys in turn; write auto, and leave subgroups out"

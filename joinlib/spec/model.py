@@ -23,7 +23,7 @@ from joinlib.spec.rules import next_power_of_two, problems
 DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 DnsName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 Query = Annotated[str, StringConstraints(pattern=r"\S")]
-Strategy = Literal["auto", "multiway", "binary", "biclique", "inequality"]
+Strategy = Literal["auto", "multiway", "binary", "stages", "paths", "biclique", "inequality"]
 ProbeOrder = Literal["auto", "fixed", "selectivity", "greedy"]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 MAX_UNITS = 65_536

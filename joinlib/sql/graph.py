@@ -10,6 +10,7 @@ from joinlib.expr import Expr, ref
 from joinlib.expr.behind import Rising
 from joinlib.expr.bound import Bound
 from joinlib.model.grouping import Grouping
+from joinlib.path.choice import PathPlan
 
 Kind = Literal["inner", "left", "full", "semi", "anti"]
 LookupKind = Literal["inner", "left", "semi", "anti"]
@@ -86,6 +87,9 @@ class Joined:
     right: Right = "keyed"
     apart: Expr | None = None  # selects rows of the first input that all go to one unit, whatever their key
     single: bool = False  # no equality relates its inputs: all rows meet in one unit
+    paths: PathPlan | None = (
+        None  # of an inner join of inputs that share no key: how their rows find each other
+    )
 
     @property
     def aliases(self) -> frozenset[str]:
@@ -112,7 +116,10 @@ class Result(Scan):
 
 @dataclass(frozen=True)
 class KeyClass:
-    """One expression for each input, all of one type: rows match only if all of these are equal."""
+    """One expression for each input, all of one type: rows match only if all of these are equal.
+
+    In a join by paths only some inputs have one.
+    """
 
     members: dict[str, Expr]  # by alias
     type: pa.DataType
@@ -122,7 +129,7 @@ class KeyClass:
 class JoinNode:
     """A join whose clauses are classified as keys, time bounds and the rest.
 
-    `holders[i][k]`: the input whose member of class k is the key of every row of child i.
+    `holders[i][k]`: the input whose member of class k is the key of every row of child i; empty if it has none.
     """
 
     kind: Kind
@@ -185,6 +192,7 @@ class Query:
     grouping: Grouping | None = None  # of the rows of `select`
     # The place of the first join that emits some rows only when no partner can arrive any more.
     waits: Place | None = None
+    paths: PathPlan | None = None  # over the scans and the classes, both in their order
 
 
 def aliases(value: Expr) -> frozenset[str]:

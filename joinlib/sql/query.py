@@ -1,15 +1,17 @@
 """Analyses the text to a join graph. All decisions about how to run it are left to the planner."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from joinlib.errors import SqlError
 from joinlib.expr import Expr
+from joinlib.expr.bound import Bound
 from joinlib.model.grouping import Grouping
 from joinlib.sql.aggregate import aggregated
 from joinlib.sql.bounds import intersect, time_bound
+from joinlib.sql.classes import key_classes
 from joinlib.sql.depth import check_depth, with_room
 from joinlib.sql.graph import (
     At,
@@ -31,7 +33,7 @@ from joinlib.sql.keys import Linked, NoKey, key_type, link, lossless
 from joinlib.sql.parse import parse, place
 from joinlib.sql.push import push
 from joinlib.sql.select import Named, select_list
-from joinlib.sql.stages import staged
+from joinlib.sql.stages import Paths, no_paths, staged
 from joinlib.sql.supported import check
 from joinlib.sql.tables import take_out
 from joinlib.sql.tree import Builder
@@ -55,6 +57,7 @@ def analyse_stages(
     tables: Mapping[str, Table],
     changelog: bool = False,
     aliases: set[str] | None = None,
+    paths: Paths = no_paths,
 ) -> tuple[Query, ...]:
     """Return the join graphs of a SELECT's stages, in order; there is one where the inputs share a key.
 
@@ -66,6 +69,7 @@ def analyse_stages(
         tables: The inputs, and the parts before.
         changelog: Emit groups whenever they change.
         aliases: The names of inputs in other parts; those of this one are added.
+        paths: Decides which joins are done by paths.
 
     Raises:
         SqlError: if the text is not a query that can be run.
@@ -77,11 +81,8 @@ def analyse_stages(
     try:
         classes = link(asked.tree, [])
     except NoKey:
-        *first, last = map(_met, staged(asked.tree, asked.at))
-        return (
-            *(_query(tree, link(tree, [])) for tree in first),
-            _whole(replace(asked, tree=last), link(last, [])),
-        )
+        *first, last = staged(asked.tree, asked.at, paths)
+        return (*map(_of_stage, first), _selecting(asked, _of_stage(last)))
     return (_whole(asked, classes),)
 
 
@@ -123,8 +124,29 @@ def _whole(asked: _Parsed, classes: list[Linked]) -> Query:
     if isinstance(asked.tree, Scan):
         routed = _routed(asked.tree, asked.lookups[0]) if asked.lookups else ()
         return Query((asked.tree,), asked.tree, routed, asked.columns, asked.lookups, asked.grouping)
-    query = _query(asked.tree, classes)
+    return _selecting(asked, _query(asked.tree, classes))
+
+
+def _selecting(asked: _Parsed, query: Query) -> Query:
+    """Return the query with the select list of the text, and what comes after the joins."""
     return replace(query, select=asked.columns, lookups=asked.lookups, grouping=asked.grouping)
+
+
+def _of_stage(tree: Joined) -> Query:
+    """Build the graph of what one of several stages joins."""
+    if tree.paths is not None:
+        return _by_paths(tree)
+    tree = _met(tree)
+    return _query(tree, link(tree, []))
+
+
+def _by_paths(tree: Joined) -> Query:
+    """Build the graph of a join by paths: its classes relate some inputs each."""
+    leaves, found = tuple(scans(tree)), key_classes(tree)
+    holders = tuple(tuple(s.alias if s.alias in c.members else "" for c in found.classes) for s in leaves)
+    said = [clause for clause in tree.on if not any(clause is one for one in found.rest)]
+    node = JoinNode("inner", leaves, holders, *_decided(tree, said), tree.where)
+    return Query(leaves, node, found.classes, (), paths=tree.paths)
 
 
 def _query(tree: Joined, classes: list[Linked]) -> Query:
@@ -161,15 +183,7 @@ def _in_order(linked: Linked, tree: Tree) -> dict[str, Expr]:
 def _node(tree: Joined, classes: list[Linked], types: tuple[KeyClass, ...]) -> JoinNode:
     """Build a node with its clauses classified as keys, bounds and the rest."""
     redundant = [e for c, k in zip(classes, types, strict=True) for e in c.edges if lossless(e, k.type)]
-    order = _event_times(tree)
-    rest: list[Clause] = []
-    bounds = []
-    for clause in tree.on:
-        bound = None if _within_a_child(clause, tree) else time_bound(clause, order)
-        if bound is not None:
-            bounds.append(bound)
-        if bound is None and not any(clause is e for e in redundant):
-            rest.append(clause)
+    times, predicate = _decided(tree, redundant)
     children: list[JoinNode | Scan] = []
     for number, child in enumerate(tree.children):
         below = [c.parts[number] for c in classes]
@@ -178,8 +192,21 @@ def _node(tree: Joined, classes: list[Linked], types: tuple[KeyClass, ...]) -> J
         tuple(_holder(child, c.parts[i]) for c in classes if tree.right == "keyed")
         for i, child in enumerate(tree.children)
     )
-    times, predicate = intersect(bounds), tuple(rest)
     return JoinNode(tree.kind, tuple(children), holders, times, predicate, tree.where, tree.right, tree.apart)
+
+
+def _decided(tree: Joined, said: Collection[Clause]) -> tuple[tuple[Bound, ...], tuple[Clause, ...]]:
+    """Return the time bounds of a join, and the other clauses without those that its key classes have said."""
+    order = _event_times(tree)
+    rest: list[Clause] = []
+    bounds = []
+    for clause in tree.on:
+        bound = None if _within_a_child(clause, tree) else time_bound(clause, order)
+        if bound is not None:
+            bounds.append(bound)
+        if bound is None and not any(clause is e for e in said):
+            rest.append(clause)
+    return intersect(bounds), tuple(rest)
 
 
 def _within_a_child(clause: Clause, tree: Joined) -> bool:

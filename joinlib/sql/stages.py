@@ -12,26 +12,37 @@ between would have reduced it.
 
 Inputs that no equality relates are joined last, in one unit (`Joined.single`).
 
+An inner join may also be done by paths (`joinlib.path`), if the planner says so: then it is one stage, as if all
+its inputs shared a key, and what is above it reads its rows.
+
 Law: every clause is decided in the earliest stage that sees its inputs. Cost: quartic in the number of
 inputs.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from joinlib.errors import SqlError
 from joinlib.expr.compare import Comparison
+from joinlib.path.choice import PathPlan
 from joinlib.sql.graph import At, Clause, Joined, Result, Scan, Table, Tree, inputs
 from joinlib.sql.keys import NoKey, link
 
+Paths = Callable[[Joined], PathPlan | None]  # the paths of an inner join of inputs; None: stages
 
-def staged(tree: Joined, at: At) -> tuple[Joined, ...]:
-    """Return the trees of the stages, in order, each with a class of its own.
 
-    `at` returns the place where the text names an input.
+def no_paths(tree: Joined) -> PathPlan | None:
+    """Join by stages."""
+    return None
+
+
+def staged(tree: Joined, at: At, paths: Paths = no_paths) -> tuple[Joined, ...]:
+    """Return the trees of the stages, in order, each with a class of its own, or with paths.
+
+    `at` returns the place where the text names an input. `paths` decides which joins are done by paths.
 
     Raises:
         SqlError: if no condition relates some inputs, or an alias begins with $.
@@ -41,22 +52,23 @@ def staged(tree: Joined, at: At) -> tuple[Joined, ...]:
             raise SqlError(
                 f"the alias {scan.alias} begins with $, as the rows of stages do; use another", *at(scan)
             )
-    stages = _Stages(at)
+    stages = _Stages(at, paths)
     last = stages.below(tree)
-    assert isinstance(last, Joined)
-    return (*stages.done, last)
+    return (*stages.done, last) if isinstance(last, Joined) else tuple(stages.done)
 
 
 class _Stages:
-    def __init__(self, at: At) -> None:
-        self.at, self.done = at, list[Joined]()
+    def __init__(self, at: At, paths: Paths) -> None:
+        self.at, self.paths, self.done = at, paths, list[Joined]()
 
     def below(self, tree: Tree) -> Tree:
-        """Put a Result wherever a class ends: the remaining tree has one class, or is an input."""
+        """Put a Result wherever a class ends: the remaining tree has one class, or is an input or a Result."""
         if isinstance(tree, Scan):
             return tree
         children = [self.below(c) for c in tree.children]
-        return self._inner(tree, children) if tree.kind == "inner" else self._two_sided(tree, children)
+        if tree.kind != "inner":
+            return self._two_sided(tree, children)
+        return self._by_paths(tree, children) or self._inner(tree, children)
 
     def _two_sided(self, tree: Joined, children: list[Tree]) -> Joined:
         """Finish as few sides of an outer, semi or anti join first as possible."""
@@ -69,6 +81,15 @@ class _Stages:
             del self.done[before:]
         met = tuple(c if _meets(c) else self._finished(c) for c in children)
         return replace(tree, children=met, right="keyed", apart=None, single=True)
+
+    def _by_paths(self, tree: Joined, parts: list[Tree]) -> Result | None:
+        """Finish an inner join as one stage if it is to be done by paths."""
+        before = len(self.done)
+        whole = replace(tree, children=tuple(p if isinstance(p, Scan) else self._finished(p) for p in parts))
+        if (found := self.paths(whole)) is not None:
+            return self._finished(replace(whole, paths=found))
+        del self.done[before:]
+        return None
 
     def _inner(self, tree: Joined, parts: list[Tree]) -> Joined:
         clauses = tree.on

@@ -1,0 +1,171 @@
+"""Plans of joins by paths: every leg reads what its tuples carry, and every route ends in the last level."""
+
+import pickle
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from joinlib.model.inputs import HASH, WEIGHT, InputPlan
+from joinlib.model.paths import Hop, Leg
+from joinlib.model.stage import HopStage, PathStage, Pipeline
+from joinlib.plan import JoinOptions, SourceInput, pipeline
+from joinlib.spec import ddl
+from tests.queries.corpus import query, schemas
+
+INT, TIME = pa.int64(), pa.timestamp("us", "UTC")
+BY_PATHS = ("q2", "q3", "q5", "q7", "q8", "q9", "q10", "q11", "q18", "q21")
+
+
+def tpch(name: str, strategy: str = "paths") -> Pipeline:
+    """The plan of a query of TPC-H."""
+    inputs = {
+        table: SourceInput(ddl.parse(", ".join(" ".join(column) for column in columns)))
+        for table, columns in schemas("tpch").items()
+    }
+    text = query(f"tpch-{name}").streamed
+    return pipeline(text, inputs, JoinOptions(units=4, strategy=strategy), mode="changelog")
+
+
+def stores(plan: Pipeline) -> Iterator[tuple[int, PathStage]]:
+    """The joins by paths of a plan."""
+    return ((n, stage) for n, stage in enumerate(plan.stages) if isinstance(stage, PathStage))
+
+
+def legs(plan: Pipeline, number: int, route: int) -> Iterator[tuple[InputPlan, Leg]]:
+    """The legs of a route, each with the input as which its rows come."""
+    stage = plan.stages[number]
+    assert isinstance(stage, PathStage)
+    yield stage.inputs[stage.homes[stage.paths[route].start]], stage.legs[route]
+    while (found := plan.next_leg(number, route)) is not None:
+        number, given = found
+        later = plan.stages[number]
+        assert isinstance(later, HopStage)
+        yield given, later.legs[given.number]
+    last = plan.stages[number]
+    assert isinstance(last, HopStage)
+    assert last.last, "a route ends where results are made"
+
+
+def check(hop: Hop, stage: PathStage, known: pa.Schema, key: tuple[str, ...]) -> pa.Schema:
+    """Check one probe of tuples that lie by `key`; return their columns after it."""
+    mine, theirs = hop.operator.sides
+    stored = stage.sides[hop.side]
+    assert mine.schema.names == [HASH, *known.names]
+    assert theirs.schema == stored.schema
+    assert theirs.keys[: len(stored.keys)] == stored.keys, "it asks by the key of the arrangement"
+    kinds = [known.field(name).type for name in mine.keys]
+    assert kinds == [theirs.schema.field(name).type for name in theirs.keys]
+    assert [known.field(name).type for name in key] == kinds[: len(key)], "tuples lie where they ask"
+    both = pa.schema([*known, *stored.schema.remove(0)])
+    read = {c for b in hop.operator.bounds for c in (b.left, b.right)}
+    read |= set(hop.operator.residual.columns) if hop.operator.residual is not None else set()
+    assert read <= set(both.names)
+    return both
+
+
+def sound(plan: Pipeline, number: int, stage: PathStage) -> None:
+    """Check all routes of a join by paths."""
+    for route, path in enumerate(stage.paths):
+        seen = [path.start]
+        for given, leg in legs(plan, number, route):
+            known = given.schema
+            for hop in leg.hops:
+                one = stage.arrangements[hop.side].input
+                known = check(hop, stage, known, given.keys)
+                assert hop.after == (one < path.start)
+                assert one not in seen
+                seen.append(one)
+            assert leg.route == route
+            cut = [name for name in leg.schema.names if name != WEIGHT]
+            weight = [pa.field(WEIGHT, INT)] if stage.changes else []
+            assert leg.schema == pa.schema([*(known.field(name) for name in cut), *weight])
+        assert sorted(seen) == list(range(stage.graph.inputs)), "it joins all inputs"
+
+
+@pytest.mark.parametrize("name", BY_PATHS)
+def test_all_routes_of_tpch_read_what_they_carry(name: str) -> None:
+    plan = tpch(name)
+
+    assert pickle.loads(pickle.dumps(plan)) == plan
+    found = list(stores(plan))
+    assert found
+    for number, stage in found:
+        sound(plan, number, stage)
+
+
+INPUTS = {
+    "c": SourceInput(pa.schema([("k", INT), ("seg", pa.string())])),
+    "o": SourceInput(pa.schema([("k", pa.int32()), ("c", INT), ("t", TIME), ("prio", INT)]), "t"),
+    "l": SourceInput(pa.schema([("o", INT), ("price", INT), ("t", TIME)]), "t"),
+}
+Q3 = "SELECT c.seg, o.prio, l.price FROM c JOIN o ON c.k = o.c JOIN l ON l.o = o.k"
+
+
+def plan(sql: str, **options: object) -> tuple[PathStage, list[HopStage]]:
+    """The stages of a query over `INPUTS`."""
+    found = pipeline(sql, INPUTS, JoinOptions(units=4, strategy="paths", **options))  # type: ignore[arg-type]
+    first, *rest = found.stages
+    assert isinstance(first, PathStage)
+    sound(found, 0, first)
+    return first, [stage for stage in rest if isinstance(stage, HopStage)]
+
+
+def test_each_input_is_stored_by_each_key_that_a_path_asks_for() -> None:
+    first, (last,) = plan(Q3)
+
+    assert [(i.alias, i.keys, i.again) for i in first.inputs] == [
+        ("c", ("c.k",), None),
+        ("o", ("o.c",), None),
+        ("o", ("o.$key1",), 1),
+        ("l", ("l.o",), None),
+    ]
+    assert [i.keys for i in last.inputs] == [("o.$key1",), ("o.$key1",), ("o.c",)]
+    assert last.select == plan(Q3)[1][0].select
+
+
+def test_rows_that_match_nothing_do_not_come() -> None:
+    first, _ = plan(f"{Q3} AND l.t > o.t")
+
+    assert [i.filter and i.filter.sql for i in first.inputs][
+        3
+    ] == "((NOT (l.o IS NULL)) AND (NOT (l.t IS NULL)))"
+
+
+def test_bounds_along_a_chain_bound_the_state() -> None:
+    """Of c no time is known, so all is kept; by a retention, c has none either: it is refused."""
+    times = "SELECT a.v, x.v, y.v FROM a JOIN x ON a.k = x.k AND x.t BETWEEN a.t AND a.t + INTERVAL 1 HOUR "
+    sql = times + "JOIN y ON x.j = y.j AND y.t BETWEEN x.t AND x.t + INTERVAL 2 HOURS"
+    kind = pa.schema([("k", INT), ("j", INT), ("v", INT), ("t", TIME)])
+    inputs = {name: SourceInput(kind, "t") for name in "axy"}
+    first = pipeline(sql, inputs, JoinOptions(units=4, strategy="paths")).stages[0]
+    assert isinstance(first, PathStage)
+    hour = 3_600_000_000
+
+    assert {(s.keys, s.time, s.hold_us) for s in first.sides} == {
+        (("a.k",), "a.t", 3 * hour),
+        (("x.k",), "x.t", 2 * hour),
+        (("x.j",), "x.t", 2 * hour),
+        (("y.j",), "y.t", 0),
+    }
+
+
+def test_a_condition_that_may_fail_is_asked_of_whole_tuples_only() -> None:
+    first, (last,) = plan(f"{Q3} WHERE o.prio / l.price > 1 AND o.prio > l.price")
+
+    for leg in first.legs:
+        assert all(
+            "/" not in (hop.operator.residual.sql if hop.operator.residual else "") for hop in leg.hops
+        )
+    assert all(leg.hops[-1].operator.residual is not None for leg in last.legs)
+
+
+def test_one_key_is_one_operator() -> None:
+    kind = pa.schema([("k", INT)])
+    found = pipeline(
+        "SELECT a.k FROM a JOIN x ON a.k = x.k JOIN y ON x.k = y.k",
+        {name: SourceInput(kind) for name in "axy"},
+        JoinOptions(strategy="paths"),
+    )
+
+    assert len(found.stages) == 1

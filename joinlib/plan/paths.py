@@ -119,7 +119,7 @@ class _Made:
         assert isinstance(self.whole.root, Operator)
         own = self.whole.root.sides
         return tuple(
-            replace(own[a.input], number=number, keys=self._columns(a.input, a.key))
+            replace(own[a.input], number=number, keys=self._columns(a.input, a.key), versioned=True)
             for number, a in enumerate(self.arrangements)
         )
 

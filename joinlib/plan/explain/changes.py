@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from joinlib.model.operator import Operator
-from joinlib.model.stage import AnyStage, GroupStage, Pipeline, Stage
+from joinlib.model.stage import AnyStage, GroupStage, HopStage, PathStage, Pipeline, Stage
 from joinlib.plan.explain.stage import called, spoken, title
 
 
@@ -22,7 +22,9 @@ def _stage(stage: AnyStage) -> Iterator[str]:
     if isinstance(stage, Stage):
         for join in stage.operators:
             yield from _operator(stage, join)
-    elif stage.changes:
+    elif isinstance(stage, HopStage) and stage.last and stage.changes:
+        yield "the result of the paths: what it joins may be taken back"
+    elif stage.changes and not isinstance(stage, PathStage | HopStage):
         what = "group" if isinstance(stage, GroupStage) else "row"
         yield f"a {what} is taken back when it changes"
 

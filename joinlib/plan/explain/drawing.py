@@ -16,9 +16,10 @@ from joinlib.model.bounds import describe
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf, Lookup
 from joinlib.model.operator import Operator
-from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, Stage
+from joinlib.model.stage import AnyStage, GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
 from joinlib.plan.explain.groups import by_keys
 from joinlib.plan.explain.over import summary
+from joinlib.plan.explain.paths import equalities, origins
 from joinlib.plan.explain.stage import called, filters, key, named, related, spoken
 from joinlib.plan.explain.words import bare, parts, plain
 
@@ -83,11 +84,24 @@ class _Drawing:
         if isinstance(stage, OverStage):
             text = plain(summary(stage), stage.inputs[0].alias)
             return Drawn(head + text, (), side, self._inputs(stage))
-        drawn = self._tree(stage, stage.root, number)
+        drawn = self._joined(stage, number)
         for asked in stage.lookups:
             table = Drawn(named(asked.table), tuple(filters(asked.table)))
             drawn = Drawn(_lookup(asked), _decided(asked.predicate, asked.where), side, (drawn, table))
         return replace(drawn, text=head + drawn.text)
+
+    def _joined(self, stage: Stage | PathStage | HopStage, number: int) -> Drawn:
+        if isinstance(stage, Stage):
+            return self._tree(stage, stage.root, number)
+        at = self.plan.store_of(number)
+        store = self.plan.stages[at]
+        assert isinstance(store, PathStage)
+        side = f"stages {at} to {number}{', changes' if store.changes else ''}"
+        text = (
+            f"join by paths of {' ⋈ '.join(map(called, origins(store)))} on {' and '.join(equalities(store))}"
+        )
+        decided = (*map(describe, store.tree.bounds), *_decided(store.tree.predicate, store.tree.where))
+        return Drawn(text, decided, side, tuple(map(self._input, origins(store))))
 
     def _inputs(self, stage: AnyStage) -> tuple[Drawn, ...]:
         below = tuple(map(self._input, stage.inputs))

@@ -6,13 +6,16 @@ groups that are. What a group keeps for ever its readers keep too: that is told 
 
 from collections.abc import Iterator
 
+from joinlib.expr.bound import Bound
 from joinlib.model.bags import bags_of
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.operator import Operator
-from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, Stage
+from joinlib.model.side import SideConfig
+from joinlib.model.stage import AnyStage, GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
+from joinlib.plan.explain.paths import forever
 from joinlib.plan.explain.retention import unbounded
-from joinlib.plan.explain.stage import spoken
+from joinlib.plan.explain.stage import called, spoken
 
 _RECENT = "read recent rows only (WHERE t > now() - INTERVAL 1 DAY, t an eventTime)"
 
@@ -29,30 +32,43 @@ def of_join(plan: Pipeline, stage: Stage, join: Operator) -> Iterator[str]:
         for child, side in zip(join.children, join.sides, strict=True)
         if join.kind != "upsert" and unbounded(side) and _stays(plan, stage, child)
     ]
+    yield from _kept(kept, join.sides, join.bounds)
+
+
+def of_paths(plan: Pipeline, stage: PathStage) -> Iterator[str]:
+    """Warn of a join by paths."""
+    kept = [called(given) for given in forever(stage) if _kept_for_ever(plan, given)]
+    yield from _kept(kept, stage.sides, stage.tree.bounds)
+
+
+def _kept(kept: list[str], sides: tuple[SideConfig, ...], bounds: tuple[Bound, ...]) -> Iterator[str]:
     if kept:
         verb = "is" if len(kept) == 1 else "are"
-        yield f"{' and '.join(kept)} {verb} kept forever, state grows with every row; {_bound(join)}"
+        yield f"{' and '.join(kept)} {verb} kept forever, state grows with every row; {_bound(sides, bounds)}"
 
 
 def _stays(plan: Pipeline, stage: Stage, child: Operator | Leaf) -> bool:
     """Whether rows that a join keeps until they are deleted stay for ever, and nobody else is to be told so."""
     if isinstance(child, Operator):
         return _emits(plan, stage, child)
-    given = stage.inputs[child.input]
+    return _kept_for_ever(plan, stage.inputs[child.input])
+
+
+def _kept_for_ever(plan: Pipeline, given: InputPlan) -> bool:
     below = None if given.upstream is None else plan.stages[given.upstream]
     told = isinstance(below, GroupStage | OverStage) and below.changes and any(of_stage(plan, below))
     return grows(plan, given) and not told
 
 
-def _bound(join: Operator) -> str:
+def _bound(sides: tuple[SideConfig, ...], bounds: tuple[Bound, ...]) -> str:
     """Say what would let a join forget."""
-    if any(side.mutable for side in join.sides):
+    if any(side.mutable for side in sides):
         return f"only deletions shrink it: {_RECENT}"
     missing = [
         f"{bound.right} <= {bound.left} + INTERVAL 1 HOUR"
         if bound.high_us is None
         else f"{bound.left} <= {bound.right} + INTERVAL 1 HOUR"
-        for bound in join.bounds
+        for bound in bounds
         if None in (bound.low_us, bound.high_us)
     ]
     between = " AND ".join(missing) or "a.t BETWEEN b.t - INTERVAL 1 HOUR AND b.t"
@@ -117,6 +133,8 @@ def grows(plan: Pipeline, given: InputPlan) -> bool:
         return _emits(plan, stage, stage.root)
     if isinstance(stage, GroupStage):
         return bool(stage.grouping.keys) and _fed(plan, stage)
+    if isinstance(stage, PathStage | HopStage):
+        return _fed(plan, stage)
     over = stage.over
     if over.present is not None and over.present[1] is not None:
         return False

@@ -7,7 +7,17 @@ from dataclasses import asdict
 from joinlib.expr.types import name
 from joinlib.model.fingerprint import fingerprint
 from joinlib.model.operator import Operator
-from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, Stage, selected
+from joinlib.model.stage import (
+    AnyStage,
+    GroupStage,
+    HopStage,
+    OverStage,
+    PathStage,
+    Pipeline,
+    Stage,
+    selected,
+)
+from joinlib.plan.explain.paths import path
 from joinlib.plan.explain.pipeline import explain
 from joinlib.plan.explain.stage import TITLES, classes, named
 from joinlib.plan.explain.words import spoken
@@ -63,6 +73,10 @@ def _done(stage: AnyStage) -> Iterator[str]:
     elif isinstance(stage, OverStage):
         yield f"over {', '.join(stage.over.partition) or 'all rows'}"
         yield from (call.sql for call in stage.over.calls)
+    elif isinstance(stage, PathStage):
+        yield from (path(stage, route) for route in stage.orders)
+    elif isinstance(stage, HopStage):
+        yield "further probes of the paths"
     else:
         yield from (_join(stage, join) for join in reversed(stage.operators))
 

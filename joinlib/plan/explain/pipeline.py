@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 
-from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, Stage
+from joinlib.model.stage import AnyStage, GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
 from joinlib.plan.explain.changes import edges
 from joinlib.plan.explain.drawing import drawing
 from joinlib.plan.explain.groups import grouped
 from joinlib.plan.explain.over import ranked
+from joinlib.plan.explain.paths import probed, stored
 from joinlib.plan.explain.stage import explain as explain_stage
 from joinlib.plan.explain.warnings import cautions
 from joinlib.plan.explain.words import spoken
@@ -44,4 +45,8 @@ def _one(plan: Pipeline, number: int | None, stage: AnyStage) -> str:
         return grouped(plan, stage, to)
     if isinstance(stage, OverStage):
         return ranked(stage, to)
+    if isinstance(stage, PathStage):
+        return stored(plan, number or 0, stage)
+    if isinstance(stage, HopStage):
+        return probed(plan, number or 0, stage, to)
     return explain_stage(stage, number, to)

@@ -42,13 +42,13 @@ def explain(stage: Stage, number: int | None, to: str) -> str:
     result = to.removeprefix("To ").lower()
     lines = ["Inputs"]
     for plan in stage.inputs:
-        lines += _indent(_input(plan, _reasons(stage, plan, result), "stores" if joined else "passes"))
+        lines += _indent(input_lines(plan, _reasons(stage, plan, result), "stores" if joined else "passes"))
     if joined:
         lines += ["", "Joins", *_indent(_tree(stage, stage.root))]
     if stage.route is not None:
         lines += ["", "Route", *_indent(routes(stage)), *_indent(figures(stage))]
     if stage.lookups:
-        lines += ["", "Tables", *_indent(line for lookup in stage.lookups for line in _lookup(lookup))]
+        lines += ["", "Tables", *_indent(line for lookup in stage.lookups for line in lookup_lines(lookup))]
     columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select if not c.name.startswith("$"))
     values = [f"{c.value.sql} {name(c.value.type)}" for c in stage.select if c.name.startswith("$")]
     lines += ["", to, f"  {columns or ', '.join(values) or 'rows only count'}"]
@@ -99,7 +99,8 @@ def named(plan: InputPlan) -> str:
     return of if called(plan) == of else f"{called(plan)} = {of}"
 
 
-def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]:
+def input_lines(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]:
+    """Say what an input reads, and why each column is stored."""
     yield from reads(plan)
     for at, column in enumerate(plan.columns):
         shown = (
@@ -125,7 +126,8 @@ def _input(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator[str]
         yield "  NULL    rows whose key is NULL are emitted without a partner"
 
 
-def _lookup(lookup: Lookup) -> Iterator[str]:
+def lookup_lines(lookup: Lookup) -> Iterator[str]:
+    """Say how a table is looked up."""
     table = lookup.table
     yield f"{named(table)}, {TITLES[lookup.kind]} lookup"
     yield f"  reads   {', '.join(table.read)}"

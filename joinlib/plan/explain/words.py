@@ -18,7 +18,7 @@ from typing import Any
 
 from joinlib.expr import Expr
 from joinlib.model.inputs import InputPlan
-from joinlib.model.stage import AnyStage, Pipeline, Stage, selected
+from joinlib.model.stage import AnyStage, HopStage, Pipeline, Stage, selected
 from joinlib.spec.duration import text as duration
 
 Say = Callable[[str], str]
@@ -115,7 +115,7 @@ def _renamed(stage: AnyStage, names: Mapping[str, str]) -> AnyStage:
         return replace(given, alias=names.get(given.alias, given.alias) or given.source)
 
     inputs = tuple(map(named, stage.inputs))
-    if not isinstance(stage, Stage):
+    if not isinstance(stage, Stage | HopStage):
         return replace(stage, inputs=inputs)
     lookups = tuple(replace(asked, table=named(asked.table)) for asked in stage.lookups)
     return replace(stage, inputs=inputs, lookups=lookups)

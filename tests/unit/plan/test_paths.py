@@ -10,6 +10,8 @@ from joinlib.model.inputs import HASH, WEIGHT, InputPlan
 from joinlib.model.paths import Hop, Leg
 from joinlib.model.stage import HopStage, PathStage, Pipeline
 from joinlib.plan import JoinOptions, SourceInput, pipeline
+from joinlib.plan.explain.formats import render
+from joinlib.plan.explain.pipeline import explain
 from joinlib.spec import ddl
 from tests.queries.corpus import query, schemas
 
@@ -169,3 +171,23 @@ def test_one_key_is_one_operator() -> None:
     )
 
     assert len(found.stages) == 1
+
+
+def told(sql: str) -> str:
+    """What `plan` prints of a query over `INPUTS`."""
+    return explain(pipeline(sql, INPUTS, JoinOptions(units=4, strategy="paths")))
+
+
+def test_plan_prints_what_is_stored_and_a_line_for_each_path() -> None:
+    text = told(Q3)
+
+    assert "└─ join by paths of c ⋈ o ⋈ l on c.k = o.c and CAST(o.k AS BIGINT) = l.o" in text
+    assert "    c by k, kept forever\n    o by k, kept forever\n    o by o, kept forever\n" in text
+    assert "    c ─k► o │ ─o► l\n    o ─k► c │ ─o► l\n    l ─o► o │ ─k► c\n" in text
+    assert "join by paths of c, o, l: c and o and l are kept forever" in text
+
+
+@pytest.mark.parametrize("form", ["text", "json", "mermaid"])
+@pytest.mark.parametrize("name", ["q2", "q9", "q18"])
+def test_every_form_of_plan_has_paths(name: str, form: str) -> None:
+    assert render(tpch(name), form)

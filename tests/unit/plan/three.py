@@ -49,7 +49,9 @@ def plan(number: int, alias: str, key: str, names: tuple[str, ...], **more: obje
 def side(number: int) -> SideConfig:
     """The side of an arrangement."""
     alias, key = BY[number]
-    return SideConfig(number, schema(*COLUMNS[alias], hashed=True), (key,), None, None, marked=False)
+    return SideConfig(
+        number, schema(*COLUMNS[alias], hashed=True), (key,), None, None, marked=False, versioned=True
+    )
 
 
 def hop(names: tuple[str, ...], key: str, asked: int, *, after: bool, bounds: tuple[Bound, ...] = ()) -> Hop:

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from joinlib.join.arrived import Blocks
 from joinlib.join.rows import Tuples
-from joinlib.join.unit import Blocks, UnitJoin
+from joinlib.join.unit import UnitJoin
 from joinlib.model.inputs import Group
 from joinlib.model.stage import Stage
 from joinlib.model.tuning import Tuning

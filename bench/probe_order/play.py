@@ -15,9 +15,10 @@ import orjson
 import pyarrow as pa
 
 from bench.probe_order.data import SCHEMA, Batches
+from joinlib.join.arrived import Blocks
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Tuples, flat
-from joinlib.join.unit import Blocks, UnitJoin
+from joinlib.join.unit import UnitJoin
 from joinlib.model.joins import Join, Leaf
 from joinlib.model.operator import Operator
 from joinlib.model.stage import Stage

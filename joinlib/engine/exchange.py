@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from joinlib import fault
 from joinlib.engine.wire import BLOCK, FILE, RECEIPT, SCHEMA, TABLE, TICK, ExchangeRow
-from joinlib.join.unit import Blocks
+from joinlib.join.arrived import Blocks
 from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import Pipeline
 from joinlib.model.watermark import Tick

@@ -13,7 +13,8 @@ from joinlib.engine.exchange import receive
 from joinlib.engine.frames import project
 from joinlib.engine.receipt import Receipt
 from joinlib.engine.task import JoinTask
-from joinlib.join.unit import Blocks, UnitJoin
+from joinlib.join.arrived import Blocks
+from joinlib.join.unit import UnitJoin
 from joinlib.lookup.enrich import Finder, enriched, finder
 from joinlib.model.joins import Lookup
 from joinlib.model.stage import Stage

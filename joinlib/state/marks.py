@@ -30,7 +30,7 @@ Flags = npt.NDArray[np.uint8]
 class Marks:
     """The marks of the rows of `runs`.
 
-    `log` holds the marks of previous batches and, after `write`, those of the current one so far.
+    `log` holds the marks of previous batches and, after `write`, those of the current one.
     """
 
     def __init__(self, runs: Runs) -> None:
@@ -111,10 +111,9 @@ class Marks:
         return token
 
     def write(self, batch: int) -> None:
-        """Log the marks that were made since the last call."""
+        """Log the batch's marks."""
         if self._fresh:
             self.log += (self._logged(batch, self._flagged()),)
-            self._fresh = []
         if len(self.log) > self.runs.tuning.marks_segments:
             self._rewrite(batch)
 
@@ -159,6 +158,7 @@ class Marks:
 
     def _rewrite(self, batch: int) -> None:
         """Write all live marks as one segment."""
+        self._fresh = []
         alive = []
         for live in self.runs.live:
             rows = np.flatnonzero(live.index.marks).astype(np.int32)

@@ -101,7 +101,6 @@ class Side:
         """
         self.expire(horizon)
         self._marks.bury()
-        self._marks.write(batch)
         self._settle(batch)
         self._inserted, self._came = {}, 0
 

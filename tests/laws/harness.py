@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from joinlib.engine.frames import project
 from joinlib.engine.splitter import with_numbers
+from joinlib.join.arrived import Blocks
 from joinlib.join.rows import Tuples
-from joinlib.join.unit import Blocks, UnitJoin
+from joinlib.join.unit import UnitJoin
 from joinlib.model.inputs import ORDINAL, WEIGHT, InputPlan
 from joinlib.model.stage import Stage
 from joinlib.model.time import NEVER

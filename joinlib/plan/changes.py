@@ -100,13 +100,18 @@ def _taken_back(plan: Pipeline) -> str:
 
 def _check_stage(stage: AnyStage, inputs: Mapping[str, SourceInput], reasons: Sequence[InputPlan]) -> None:
     """Refuse what the joins and lookups of a stage cannot do with changes; `reasons`: the inputs that change."""
-    if not isinstance(stage, Stage) and any(_skips(p, inputs) for p in stage.inputs):
+    if isinstance(stage, GroupStage | OverStage) and any(_skips(p, inputs) for p in stage.inputs):
         raise SpecError(
             "changes.onUnknownDelete: skip needs a join of streams, whose state knows which rows are there, and"
             " here rows are grouped or ranked as they come; write fail"
         )
-    if not isinstance(stage, Stage):
-        return
+    if isinstance(stage, Stage):
+        _check_joins(stage, inputs)
+    if isinstance(stage, Stage | HopStage) and stage.changes:
+        _check_lookups(stage, reasons)
+
+
+def _check_joins(stage: Stage, inputs: Mapping[str, SourceInput]) -> None:
     if stage.route is not None and any(_skips(p, inputs) for p in stage.inputs):
         raise SpecError(
             "changes.onUnknownDelete: skip is for joins by the hash of a key: here, the units that a deletion"
@@ -117,8 +122,9 @@ def _check_stage(stage: AnyStage, inputs: Mapping[str, SourceInput], reasons: Se
             "changes.onUnknownDelete: skip needs a join of streams, whose state knows which rows are there, and"
             " this query stores none; write fail"
         )
-    if not stage.changes:
-        return
+
+
+def _check_lookups(stage: Stage | HopStage, reasons: Sequence[InputPlan]) -> None:
     for lookup in stage.lookups:
         if lookup.caching.refresh_us is not None or lookup.caching.mode == "incremental":
             why = (
@@ -163,18 +169,21 @@ def _names(plans: Sequence[InputPlan]) -> str:
 
 def with_upserts(plan: Pipeline, inputs: Mapping[str, SourceInput]) -> Pipeline:
     """Put a stage in front of each input that is an upsert; other stages follow, with their numbers shifted."""
-    reading = [p for p in plan.inputs if inputs[p.source].upsert]
+    reading = [(n, p) for n, p in plan.counted_inputs if inputs[p.source].upsert]
     if not reading:
         return plan
-    first = [_upsert(p, inputs[p.source], plan.units) for p in reading]
-    numbers = {id(p): n for n, p in enumerate(reading)}
+    first = [_upsert(p, inputs[p.source], plan.units) for _, p in reading]
+    numbers = {(n, p.number): at for at, (n, p) in enumerate(reading)}
 
-    def moved(p: InputPlan) -> InputPlan:
+    def moved(stage: int, p: InputPlan) -> InputPlan:
         if p.upstream is not None:
             return p.of_stage(p.upstream + len(first))
-        return _after(p, numbers[id(p)]) if id(p) in numbers else p
+        own = stage, p.number if p.again is None else p.again  # the same rows come out of one upsert
+        return _after(p, numbers[own]) if own in numbers else p
 
-    rest = [replace(stage, inputs=tuple(map(moved, stage.inputs))) for stage in plan.stages]
+    rest = [
+        replace(stage, inputs=tuple(moved(n, p) for p in stage.inputs)) for n, stage in enumerate(plan.stages)
+    ]
     named = tuple(NamedResult(result.name, result.stage + len(first)) for result in plan.named)
     return replace(plan, stages=(*first, *rest), named=named)
 

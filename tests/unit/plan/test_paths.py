@@ -2,13 +2,14 @@
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from joinlib.model.inputs import HASH, WEIGHT, InputPlan
 from joinlib.model.paths import Hop, Leg
-from joinlib.model.stage import HopStage, PathStage, Pipeline
+from joinlib.model.stage import GroupStage, HopStage, PathStage, Pipeline, Stage
 from joinlib.plan import JoinOptions, SourceInput, pipeline
 from joinlib.plan.explain.formats import render
 from joinlib.plan.explain.pipeline import explain
@@ -191,3 +192,77 @@ def test_plan_prints_what_is_stored_and_a_line_for_each_path() -> None:
 @pytest.mark.parametrize("name", ["q2", "q9", "q18"])
 def test_every_form_of_plan_has_paths(name: str, form: str) -> None:
     assert render(tpch(name), form)
+
+
+def changing(**more: object) -> dict[str, SourceInput]:
+    """`INPUTS`, of which the orders change."""
+    return {**INPUTS, "o": replace(INPUTS["o"], changes=True, time=None, **more)}  # type: ignore[arg-type]
+
+
+def test_an_upsert_in_front_is_one_for_all_keys() -> None:
+    found = pipeline(
+        Q3,
+        changing(upsert=("k",)),
+        JoinOptions(units=4, strategy="paths"),
+        mode="upsert",
+        key=("seg", "prio", "price"),
+    )
+    _, first, last, keyed = found.stages
+
+    assert isinstance(first, PathStage)
+    assert isinstance(last, HopStage)
+    assert [i.upstream for i in first.inputs] == [None, 0, 0, None]
+    assert [side.mutable for side in first.sides] == [False, True, True, False]
+    assert {i.upstream for i in last.inputs} == {1}
+    assert first.changes
+    assert last.changes
+    assert keyed.inputs[0].upstream == 2, "results of one value may leave several units"
+
+
+def test_deletions_without_a_row_may_be_skipped() -> None:
+    found = pipeline(
+        Q3, changing(skip_unknown=True), JoinOptions(units=4, strategy="paths"), mode="changelog"
+    )
+
+    assert [i.skip_unknown for i in found.stages[0].inputs] == [False, True, True, False]
+
+
+def test_a_lookup_is_asked_for_whole_tuples() -> None:
+    table = SourceInput(pa.schema([("id", INT), ("name", pa.string())]), role="table")
+    found = pipeline(
+        f"{Q3.replace('c.seg', 'r.name')} JOIN r ON r.id = o.prio",
+        {**INPUTS, "r": table},
+        JoinOptions(strategy="paths"),
+    )
+
+    assert [len(stage.lookups) for stage in found.stages] == [0, 1]
+    assert found.emitted.names == ["name", "prio", "price"]
+
+
+def test_groups_read_what_paths_find() -> None:
+    found = pipeline(
+        "SELECT c.seg, sum(l.price) AS s FROM c JOIN o ON c.k = o.c JOIN l ON l.o = o.k GROUP BY c.seg",
+        INPUTS,
+        JoinOptions(strategy="paths"),
+        mode="changelog",
+    )
+
+    assert [type(stage) for stage in found.stages] == [PathStage, HopStage, GroupStage]
+    assert found.levels == ((0,), (1,), (2,))
+    assert found.stages[2].inputs[0].upstream == 1
+
+
+def test_paths_read_what_joins_below_find() -> None:
+    """An outer join within the FROM is a stage of its own, and its rows an input of the paths."""
+    found = pipeline(
+        "SELECT c.seg, o.prio, l.price FROM o LEFT JOIN p ON p.o = o.k JOIN c ON c.k = o.c JOIN l ON l.o = o.k",
+        {**INPUTS, "p": SourceInput(pa.schema([("o", INT)]))},
+        JoinOptions(strategy="paths"),
+        mode="changelog",
+    )
+    below, first, _ = found.stages
+
+    assert isinstance(below, Stage)
+    assert isinstance(first, PathStage)
+    assert {i.upstream for i in first.inputs} == {0, None}
+    sound(found, 1, first)

@@ -9,6 +9,9 @@ point costs one comparison.
     segment, index, joined          unit's task: rows are logged; indexed; all is done but the state's update
     sealed, piece, merged           unit's task: a head is sealed; a piece of a merge is written; merged
     handed                          unit's task of a later stage: the stage before is done with the batch
+    tidied, arranged                unit where rows of a path join come in: what the last batch has left is merged;
+                                    the batch's rows are stored, and none of them has probed
+    hopped                          unit of a later level of a path join: all is done but its manifest
     grouped                         unit of groups: all is done but the state's update
     cached                          unit's task: a table's cache is half changed (number: queries so far)
     created, peeked, logged         where batches are planned: a slot of PostgreSQL is made; rows of a peek are on

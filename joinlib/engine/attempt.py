@@ -25,7 +25,7 @@ from joinlib.state.manifest import Manifest, decode
 from joinlib.state.unit import held, locked
 
 if TYPE_CHECKING:
-    from joinlib.engine.forward import Forwarder
+    from joinlib.engine.forward import Forwarding
 
 Arrived = Iterable[Sequence[Any]]  # exchange rows of one unit
 Save = Callable[[bytes, Iterable[str]], None]  # an encoded manifest, and the files that are new in it
@@ -47,10 +47,11 @@ class BatchWork(Protocol):
 
 
 W = TypeVar("W", bound=BatchWork)
+R = TypeVar("R")  # what comes out: rows; of stages with routes, pairs of a route and rows
 _UNHEARD = 0, 0, 0, 0, NEVER, 0, 0  # the figures of an input that another stage reads
 
 
-class Attempt(ABC, Generic[W]):
+class Attempt(ABC, Generic[W, R]):
     """One batch of one unit.
 
     `saved` is the unit's encoded manifest after the previous batch; None for the very first batch.
@@ -82,10 +83,10 @@ class Attempt(ABC, Generic[W]):
         """Return the unit's manifest before the first batch."""
 
     @abstractmethod
-    def working(self, arrived: Arrived) -> AbstractContextManager[tuple[Iterator[pa.RecordBatch], W]]:
+    def working(self, arrived: Arrived) -> AbstractContextManager[tuple[Iterator[R], W]]:
         """Yield the result rows and the work that computes them, holding the unit's files meanwhile."""
 
-    def onward(self, arrived: Arrived, save: Save, onward: "Forwarder") -> Iterator[pa.RecordBatch]:
+    def onward(self, arrived: Arrived, save: Save, onward: "Forwarding[R]") -> Iterator[R]:
         """Yield the result for later stages; give `onward` the watermark and, if wanted, the receipt."""
         task = self.task
         with self.named(), self.working(arrived) as (result, work):
@@ -97,13 +98,15 @@ class Attempt(ABC, Generic[W]):
                 onward.reports.append(receipt_row(slot, len(task.pipeline.stages), receipt.encode()))
             self.end(work, save)
 
-    def frames(self, arrived: Arrived, save: Save) -> Iterator[pa.RecordBatch]:
+    def frames(self: "Attempt[W, pa.RecordBatch]", arrived: Arrived, save: Save) -> Iterator[pa.RecordBatch]:
         """Yield the result in frames of bounded size; save the manifest after the last one is consumed."""
         with self.named(), self.working(arrived) as (result, work):
             yield from frames(result, self.task.tuning.frame_rows)
             self.end(work, save)
 
-    def receipt(self, arrived: Arrived, save: Save, sink: Sink) -> tuple[Receipt, bytes | None]:
+    def receipt(
+        self: "Attempt[W, pa.RecordBatch]", arrived: Arrived, save: Save, sink: Sink
+    ) -> tuple[Receipt, bytes | None]:
         """Write the result into the task's sink and save the manifest.
 
         Returns the receipt for the driver, and the rows to show on the console, if any.
@@ -173,7 +176,7 @@ class Attempt(ABC, Generic[W]):
             p.upstream: p.number for p in self.task.stage.inputs if p.settled
         }  # by the stage of the upsert
         found: list[tuple[int, ...]] = []
-        for stage, p in self.task.pipeline.numbered_inputs:
+        for stage, p in self.task.pipeline.counted_inputs:
             n = p.number
             if stage == own:
                 rows, bad = after.rows[n] - before.rows[n], after.bad[n] - before.bad[n]

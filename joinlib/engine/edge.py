@@ -16,7 +16,7 @@ from joinlib.engine.exchange import Sender, Spool
 from joinlib.model.inputs import InputPlan
 from joinlib.model.over import Over
 from joinlib.model.panes import panes_of
-from joinlib.model.stage import GroupStage, OverStage, Pipeline, Stage
+from joinlib.model.stage import GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
 from joinlib.model.tuning import Tuning
 from joinlib.over.top import Top
 from joinlib.route.routers import Router
@@ -96,7 +96,12 @@ def senders(
     """
     spool = Spool(states, batch, tuning.spool_bytes) if batch is not None else None
     return tuple(
-        Sender(pipeline, n, spool if isinstance(stage, Stage) else None, (ways or {}).get(n))
+        Sender(
+            pipeline,
+            n,
+            spool if isinstance(stage, Stage | PathStage | HopStage) else None,
+            (ways or {}).get(n),
+        )
         for n, stage in enumerate(pipeline.stages)
     )
 

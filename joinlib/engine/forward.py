@@ -2,19 +2,28 @@
 
 u units in p tasks make p·u blocks. If each unit sent its own rows there would be u² of them, most of a few
 rows.
+
+Forwarder         rows, each to all readers
+RouteForwarder    tuples of a path join, each to the one input that takes its route on
 """
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic
 
 import pyarrow as pa
 
-from joinlib.engine.edge import edge, senders
-from joinlib.engine.frames import frames
+from joinlib.engine.attempt import R
+from joinlib.engine.edge import Way, edge, senders
+from joinlib.engine.frames import Routed, frames, frames_by_route
 from joinlib.engine.task import JoinTask
 from joinlib.join.forward import tick
+from joinlib.model.stage import HopStage
+
+_LARGE = 1 << 24  # bytes of a frame of very many tuples, if parts of it are files then
 
 
-class Forwarder:
+class Forwarding(ABC, Generic[R]):
     """Forwards the result rows of one task and batch.
 
     `partition` is the task's; it makes the sequence numbers of its blocks unique.
@@ -24,22 +33,72 @@ class Forwarder:
         self.task, self.partition, pipeline = task, partition, task.pipeline
         self.reports: list[pa.RecordBatch] = []  # exchange rows without result rows: ticks and receipts
         to = senders(pipeline, task.states, task.tuning, batch)
-        self._edges = [
-            edge(pipeline, n, plan, to[n], task.tuning.hash_bits) for n, plan in pipeline.readers(task.number)
-        ]
+        self.edges = {
+            (n, plan.number): edge(pipeline, n, plan, to[n], task.tuning.hash_bits)
+            for n, plan in pipeline.readers(task.number)
+        }
 
-    def send(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    @abstractmethod
+    def framed(self, rows: Iterator[R]) -> Iterator[tuple[Iterable[Way], pa.RecordBatch]]:
+        """Yield the rows in frames of bounded size, each with the ways that it takes."""
+
+    @property
+    @abstractmethod
+    def ticked(self) -> Iterable[Way]:
+        """The ways by which readers are told the time."""
+
+    def send(self, rows: Iterator[R]) -> Iterator[pa.RecordBatch]:
         """Yield the units' rows as exchange rows, then the ticks and receipts that the units have added.
 
         A sequence number is the partition in the high 32 bits and the number of frames before in the low ones.
         """
-        for at, frame in enumerate(frames(rows, self.task.tuning.frame_rows), self.partition << 32):
-            for each in self._edges:
+        for at, (ways, frame) in enumerate(self.framed(rows), self.partition << 32):
+            for each in ways:
                 yield from each.rows(at, frame)
-        for each in self._edges:
+        for each in self.edges.values():
             yield from each.end(self.partition)
         yield from self.reports
 
     def time(self, watermark: int, closed: bool) -> None:
         """Forward the watermark (µs); `closed` means that no more rows will follow."""
-        self.reports += [e.sender.ticks([tick(e.plan, watermark, closed)]) for e in self._edges]
+        self.reports += [e.sender.ticks([tick(e.plan, watermark, closed)]) for e in self.ticked]
+
+
+class Forwarder(Forwarding[pa.RecordBatch]):
+    """Forwards rows to every stage that reads them."""
+
+    def framed(self, rows: Iterator[pa.RecordBatch]) -> Iterator[tuple[Iterable[Way], pa.RecordBatch]]:
+        for frame in frames(rows, self.task.tuning.frame_rows):
+            yield self.edges.values(), frame
+
+    @property
+    def ticked(self) -> Iterable[Way]:
+        return self.edges.values()
+
+
+class RouteForwarder(Forwarding[Routed]):
+    """Forwards tuples to the next legs of their routes.
+
+    Where a task finds very many, its frames grow, so that the parts of a frame are files: the next level then
+    maps them one after the other, and neither the shuffle nor its tasks hold them all.
+    """
+
+    def framed(self, rows: Iterator[Routed]) -> Iterator[tuple[Iterable[Way], pa.RecordBatch]]:
+        tuning = self.task.tuning
+        bytes = max(_LARGE, 2 * tuning.spool_bytes * self.task.pipeline.units)
+        for route, frame in frames_by_route(rows, tuning.frame_rows, tuning.path_rows, bytes):
+            aim = self.task.pipeline.next_leg(self.task.number, route)
+            assert aim is not None, "every route goes on to the last level"
+            yield (self.edges[aim[0], aim[1].number],), frame
+
+    @property
+    def ticked(self) -> Sequence[Way]:
+        """One input of each stage: time is the same on all routes."""
+        return list({way.sender.number: way for way in reversed(self.edges.values())}.values())
+
+
+def forwarding(task: JoinTask, batch: int, partition: int) -> Forwarding[Any]:
+    """Return what sends a task's results on."""
+    readers = [task.pipeline.stages[n] for n, _ in task.pipeline.readers(task.number)]
+    routed = any(isinstance(reader, HopStage) for reader in readers)
+    return (RouteForwarder if routed else Forwarder)(task, batch, partition)

@@ -1,5 +1,6 @@
 """Cuts result rows into frames of bounded size."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -9,6 +10,8 @@ from joinlib.join.rows import Tuples, flat
 from joinlib.model.inputs import WEIGHT
 from joinlib.model.stage import OutputColumn
 from joinlib.route.content import consolidated, weights
+
+Routed = tuple[int, pa.RecordBatch]  # a route, and tuples that take it
 
 
 def project(
@@ -44,3 +47,27 @@ def frames(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
     parts = (batch.slice(start, rows) for batch in batches for start in range(0, batch.num_rows, rows))
     for group in chunked(parts, len, rows):
         yield pa.concat_batches(group)
+
+
+def frames_by_route(routed: Iterator[Routed], rows: int, many: int, most_bytes: int) -> Iterator[Routed]:
+    """Yield the same tuples in batches of one route and about `rows` rows: never more, and few that are smaller.
+
+    Behind the first `many` tuples the batches are of about `most_bytes`, so that however many come, there are few.
+    """
+    held: dict[int, list[pa.RecordBatch]] = {}
+    counts, sizes, seen = Counter[int](), Counter[int](), 0
+    for route, batch in routed:
+        held.setdefault(route, []).append(batch)
+        counts[route] += batch.num_rows
+        sizes[route] += batch.nbytes
+        seen += batch.num_rows
+        if seen > many and sizes[route] >= most_bytes:
+            yield route, pa.concat_batches(held.pop(route))
+        elif seen <= many and counts[route] >= rows:
+            yield from ((route, frame) for frame in frames(iter(held.pop(route)), rows))
+        if route not in held:
+            del counts[route], sizes[route]
+    for route in sorted(held):
+        yield from (
+            (route, frame) for frame in frames(iter(held[route]), max(rows, counts[route] * (seen > many)))
+        )

@@ -17,7 +17,7 @@ from joinlib.model.stage import GroupStage
 from joinlib.state.manifest import Manifest, empty
 
 
-class GroupTask(Attempt[GroupUnit]):
+class GroupTask(Attempt[GroupUnit, pa.RecordBatch]):
     """One batch of one unit of groups."""
 
     done = "grouped"

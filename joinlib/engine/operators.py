@@ -8,7 +8,7 @@ import pyarrow as pa
 from joinlib import fault
 from joinlib.engine import receipt
 from joinlib.engine.exchange import receipts_of, split_by_stage
-from joinlib.engine.forward import Forwarder
+from joinlib.engine.forward import forwarding
 from joinlib.engine.turn import Turn
 from joinlib.sink.changing import shown
 from joinlib.sink.sink import open_sink
@@ -40,7 +40,7 @@ def _apart(turns: Sequence[Turn], own: Sequence[list[pa.RecordBatch]], batches: 
 
 
 def _forwarded(turn: Turn, own: list[pa.RecordBatch]) -> Batches:
-    onward = Forwarder(turn.task, turn.batch, turn.partition)
+    onward = forwarding(turn.task, turn.batch, turn.partition)
     made = (turn.unit(unit).onward(rows, save, onward) for unit, rows, save in turn.units(own))
     yield from onward.send(chain.from_iterable(made))
     turn.end()

@@ -14,7 +14,7 @@ from joinlib.over.unit import OverUnit
 from joinlib.state.manifest import Manifest, empty
 
 
-class OverTask(Attempt[OverUnit]):
+class OverTask(Attempt[OverUnit, pa.RecordBatch]):
     """One batch of one unit of window functions."""
 
     done = "ranked"

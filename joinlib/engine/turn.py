@@ -26,11 +26,16 @@ class Turn:
         self.slots = slots(task.pipeline.units)
         self.partition, self.partitions = partition, partitions
         epochs.check(task.states, task.epoch)
-        synced = task.tuning.sync
-        self._manifests = Manifests(task.states, task.number, self.partition, partitions, task.epoch, synced)
+        self._manifests = self._of(task.number)
         self.saved = self._manifests.after(self.batch - 1)
+        asked = task.pipeline.store_of(task.number)  # the level below has written this batch before we began
+        self._asked = self._of(asked).after(self.batch) if asked != task.number else {}
         self._next = dict(self.saved)
         self._fresh: list[Path] = []
+
+    def _of(self, stage: int) -> Manifests:
+        task = self.task
+        return Manifests(task.states, stage, self.partition, self.partitions, task.epoch, task.tuning.sync)
 
     def units(self, arrived: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[Sequence[Any]], "Save"]]:
         """Yield each unit with its exchange rows and the function that saves its manifest.
@@ -48,11 +53,11 @@ class Turn:
                 raise StateError(f"unit {unit} has come to partition {self.partition} of {self.partitions}")
             yield unit, by_slot.pop(slot), partial(self._save, unit)
 
-    def unit(self, unit: int) -> "Attempt[Any]":
+    def unit(self, unit: int) -> "Attempt[Any, Any]":
         """Return the unit as it was before this batch."""
         from joinlib.engine.kinds import attempt
 
-        return attempt(self.task, unit, self.batch, self.saved.get(unit))
+        return attempt(self.task, unit, self.batch, self.saved.get(unit), self._asked.get(unit))
 
     def end(self) -> None:
         """Write the manifests of all units: the batch counts from here on."""

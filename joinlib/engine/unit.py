@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -11,19 +10,40 @@ from joinlib import fault
 from joinlib.engine.attempt import Arrived, Attempt
 from joinlib.engine.exchange import receive
 from joinlib.engine.frames import project
+from joinlib.engine.lookups import Finders, figures_of, finders
 from joinlib.engine.receipt import Receipt
 from joinlib.engine.task import JoinTask
-from joinlib.join.arrived import Blocks
 from joinlib.join.unit import UnitJoin
-from joinlib.lookup.enrich import Finder, enriched, finder
-from joinlib.model.joins import Lookup
+from joinlib.lookup.enrich import enriched
 from joinlib.model.stage import Stage
 from joinlib.state.location import local_folder, unit_folder
 from joinlib.state.manifest import Manifest, empty
-from joinlib.state.unit import hold
+from joinlib.state.unit import Unit, hold
 
 
-class UnitTask(Attempt[UnitJoin]):
+class _Storing(Protocol):
+    """The computation of a batch in a unit that stores rows."""
+
+    unit: Unit
+    commit_seconds: float
+
+    @property
+    def chosen(self) -> tuple[dict[str, Any], ...]:
+        """The figures of probe orders, if some were chosen after this batch."""
+
+
+def stored(work: _Storing) -> dict[str, Any]:
+    """Return a receipt's figures of the state and its indexes, and of the probe orders."""
+    return {
+        "dead_rows": work.unit.dead_rows,
+        "index_bytes": work.unit.index_bytes,
+        "commit_seconds": work.commit_seconds,
+        "merged_bytes": work.unit.merged_bytes,
+        "probes": work.chosen,
+    }
+
+
+class UnitTask(Attempt[UnitJoin, pa.RecordBatch]):
     """One batch of one unit of a stage."""
 
     done = "joined"
@@ -32,7 +52,7 @@ class UnitTask(Attempt[UnitJoin]):
         assert isinstance(task.stage, Stage)
         self.stage = task.stage
         self.sides = self.stage.sides
-        self.finders: list[tuple[Lookup, Finder]] = []  # set by `working`
+        self.finders: Finders = ()  # set by `working`
         super().__init__(task, unit, batch, saved)
 
     def new(self) -> Manifest:
@@ -50,13 +70,9 @@ class UnitTask(Attempt[UnitJoin]):
             join = UnitJoin(
                 stage.root, stage.inputs, stage.timed, stage.final_close, tuning, held, self.before
             )
-            self.finders = self._lookups(blocks, indexes)
+            self.finders = finders(self.task, blocks.versions, indexes)
             found = enriched(join.run(self.batch, blocks), self.finders, stage.reads)
             yield project(found, stage.select, stage.emitted), join
-
-    def _lookups(self, blocks: Blocks, folder: Path) -> list[tuple[Lookup, Finder]]:
-        units, bits = self.stage.units, self.task.tuning.hash_bits
-        return [(t.lookup, finder(t, blocks.versions, folder, units, bits)) for t in self.task.looked_up]
 
     def figures(self, work: UnitJoin, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """Build the receipt, with the figures of the indexes, the tables and the probe orders."""
@@ -64,11 +80,7 @@ class UnitTask(Attempt[UnitJoin]):
             work,
             rows_out,
             files,
-            dead_rows=work.unit.dead_rows,
-            index_bytes=work.unit.index_bytes,
-            commit_seconds=work.commit_seconds,
-            merged_bytes=work.unit.merged_bytes,
-            tables=tuple([found.used() for _, found in self.finders]),
-            probes=work.chosen,
+            **stored(work),
+            tables=figures_of(self.finders),
             **own,
         )

@@ -372,8 +372,8 @@ class Pipeline:
 
     @property
     def inputs(self) -> tuple[InputPlan, ...]:
-        """The inputs that the spec describes, over all stages."""
-        return tuple(plan for stage in self.stages for plan in stage.inputs if plan.upstream is None)
+        """The inputs that the spec describes, over all stages; each once, by however many keys it comes."""
+        return tuple(plan for _, plan in self.counted_inputs)
 
     @property
     def lookups(self) -> tuple[tuple[int, Lookup], ...]:
@@ -387,7 +387,7 @@ class Pipeline:
 
     @cached_property
     def numbered_inputs(self) -> tuple[tuple[int, InputPlan], ...]:
-        """All `inputs`, each with the number of its stage."""
+        """Everything that stages read of sources, each with the number of its stage."""
         return tuple((n, i) for n, s in enumerate(self.stages) for i in s.inputs if i.upstream is None)
 
     @property

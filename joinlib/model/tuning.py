@@ -23,6 +23,9 @@ class Tuning:
     retain_batches: int = 8  # batches to which one can go back: manifests and retired segments are kept
     spool_bytes: int = 1 << 16  # a block of this size goes to its unit as a file, not through Spark's shuffle
     frame_rows: int = 100_000  # approximate rows of one output frame
+    path_rows: int = (
+        10_000_000  # tuples of a path join that a task sends in frames of this size; then in larger ones
+    )
     skew: float = 0.2  # DS of a batch above which hot keys get a new rule, where nothing is stored
     probe_pairs: int = 1 << 18  # pairs of equal hash that are processed together
     probe_order: str = "auto"  # of joins of three or more inputs: a name in `join.order.policy.RULES`

@@ -81,6 +81,7 @@ QUERIES["nested"] = (  # groups below a join below a top-n
     " JOIN payments p ON g.k = p.k) q ORDER BY q.n DESC NULLS LAST, q.v NULLS FIRST, q.s NULLS FIRST LIMIT 9"
 )
 QUERIES["sealing"] = QUERIES["full"]
+QUERIES["paths"] = QUERIES["stages"]
 SEALING = {
     "levelled": True,
     "seal_rows": 1,
@@ -90,6 +91,7 @@ SEALING = {
 _EARLY = {"retain_batches": 3}  # files that were read go within a run
 _TUNING = {"groups": _EARLY, "sealing": {**SEALING, **_EARLY}}  # of a kind, beside TUNING
 _COMPACT = {"compact": {"every": "1h", "size": "200Ki"}}  # of about three batches
+_JOIN = {"paths": {"strategy": "paths"}}
 # Of a kind that meets random deaths, beside its query; "full" has none.
 FEATURES: dict[str, dict[str, Any]] = {
     "stages": {"files": _COMPACT},
@@ -325,7 +327,7 @@ class Scenario:
         written = f"-{max(self.manifests):08d}"
         for unit, manifest in enumerate(last):
             folder = self._segments(manifest, unit)
-            there = {f.name for f in folder.iterdir()}
+            there = {f.name for f in folder.iterdir()} if folder.exists() else set()
             assert manifest.names <= there
             assert not [name for name in there - manifest.names if written not in name]
             for side in (*before[unit].sides, *manifest.sides):
@@ -383,7 +385,7 @@ class Scenario:
                 "output": {"files": {"path": "out", "format": "parquet", **self.files}},
                 "checkpoint": {"path": "checkpoint"},
                 "batch": {"interval": "0s"},  # nobody waits for a kill
-                "join": {"units": UNITS},
+                "join": {"units": UNITS, **_JOIN.get(self.kind, {})},
             },
         }
 

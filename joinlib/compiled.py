@@ -61,7 +61,14 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
         SpecError: The spec or its SQL cannot be run.
     """
     spec, tuning = document.spec, tuning or Tuning()
-    tuning = replace(tuning, probe_order=spec.join.probe_order, sync=spec.checkpoint.sync)
+    given = spec.join
+    tuning = replace(
+        tuning,
+        probe_order=given.probe_order,
+        probe_cycle=given.cycle,
+        probe_history=given.history,
+        sync=spec.checkpoint.sync,
+    )
     pipeline = pipeline_of(document)
     for function in functions(spec).values():
         loaded(function)  # here, rather than in the first task

@@ -15,6 +15,7 @@ import orjson
 import pyarrow as pa
 
 from bench.probe_order.data import SCHEMA, Batches
+from joinlib.join.order.policy import OrderPolicy
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Tuples, flat
 from joinlib.join.unit import Blocks, UnitJoin
@@ -58,11 +59,8 @@ class Given:
     orders: list[list[int]]
     batches = cycles = 0
 
-    def watch(self, length: int) -> None:
+    def watch(self, policy: OrderPolicy) -> None:
         return None
-
-    def after(self, *_: Any) -> "Given":
-        return self
 
     def plain(self) -> dict[str, Any]:
         return {}

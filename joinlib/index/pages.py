@@ -48,6 +48,15 @@ def ahead_of_all(values: npt.NDArray[np.generic]) -> None:
             _ask(np.array([first]), np.array([end]))
 
 
+def in_memory(values: npt.NDArray[np.generic]) -> float:
+    """Return the share of an array's pages that are in memory, by a sample."""
+    if not values.nbytes:
+        return 1.0
+    first, end = values.ctypes.data, values.ctypes.data + values.nbytes
+    pages = np.unique(np.linspace(first, end - 1, _SAMPLE).astype(np.int64) // mmap.PAGESIZE).tolist()
+    return sum(map(_is_there, pages)) / len(pages)
+
+
 def _few(items: Items, count: int) -> Items:
     """Return about `count` of the items, evenly spaced."""
     return items[:: -(-len(items) // count)]

@@ -14,7 +14,7 @@ from joinlib.arrays import I32, I64, U64
 from joinlib.index import ascending
 from joinlib.index.ascending import Guide
 from joinlib.index.marks import MarkFile
-from joinlib.index.pages import ahead_of_all
+from joinlib.index.pages import ahead_of_all, in_memory
 
 # With at most this many rows per hash searched, the whole piece is prefetched.
 _DENSE = 8 * ascending.PAGE
@@ -125,9 +125,10 @@ class Sealed:
         return sum(guide.keys for _, guide, _ in self._pieces)
 
     @property
-    def slots(self) -> int:
-        """The slots of an equivalent hash table: one for each row."""
-        return self.rows
+    def cached(self) -> float:
+        """The share of the hashes that are in memory, by a sample of their pages."""
+        shares = [(len(hashes), in_memory(hashes)) for hashes, _, _ in self._pieces]
+        return sum(rows * share for rows, share in shares) / self.rows if self.rows else 1.0
 
     @property
     def allocated_bytes(self) -> int:

@@ -33,8 +33,8 @@ def inner(
         others = orders[me] if orders else [i for i in range(len(arrived)) if i != me]
         for part in settle(me, parts):
             if part.probing:
-                prober.begin(me, part.rows.num_rows)
-                yield from _expand(prober, Tuples(Picked(part.rows)), frozenset([me]), others)
+                for rows in prober.pieces(me, part.rows):
+                    yield from _expand(prober, Tuples(Picked(rows)), frozenset([me]), others)
             if part.stored:
                 prober.sides[me].insert(batch, part)
 

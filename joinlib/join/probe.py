@@ -1,9 +1,10 @@
 """Extends tuples by the matching stored rows of one more side; every join uses it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from joinlib.arrays import I32, I64
 from joinlib.chunks import chunked
@@ -39,10 +40,13 @@ class Prober:
         self.operator, self.sides, self.pairs, self.watch = operator, sides, tuning.probe_pairs, watch
         self._hash_is_key = operator.hash_is_key and tuning.hash_bits == 64
 
-    def begin(self, side: int, rows: int) -> None:
-        """Announce that the following calls of `extend` probe for `rows` new rows of `side`."""
-        if self.watch is not None:
-            self.watch.begin(side, rows)
+    def pieces(self, side: int, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        """Return new rows of `side` in the pieces that probe one after the other, so that some are counted."""
+        return [rows] if self.watch is None else self.watch.pieces(side, rows)
+
+    @property
+    def _counting(self) -> Watch | None:
+        return self.watch if self.watch is not None and self.watch.counting else None
 
     def extend(
         self, tuples: Tuples, bound: frozenset[int], side: int, apart: bool = False
@@ -53,8 +57,8 @@ class Prober:
         apart: keep chunks apart, so that the stored rows of a chunk belong to one run.
         """
         found = self._found(tuples, bound, side, apart)
-        if self.watch is not None:
-            found = self.watch.probing(found, side, len(tuples))
+        if (watch := self._counting) is not None:
+            found = watch.probing(found, side, len(tuples))
         last = len(bound) + 1 == len(self.sides)
         for longer in found:
             if last:
@@ -71,7 +75,7 @@ class Prober:
         for positions, stored, undecided in map(
             _joined, chunked(self._candidates(tuples, bound, side), _pairs, most)
         ):
-            asker = () if self.watch is None else (Asker(positions),)
+            asker = () if self._counting is None else (Asker(positions),)
             longer = Tuples(*tuples.each(positions), stored, *asker)
             if not self._hash_is_key:
                 longer = same_keys(longer, op.sides[min(bound)].keys, op.sides[side].keys)
@@ -93,8 +97,8 @@ class Prober:
                 candidates = live.probe(asked, self.pairs)
             else:
                 candidates = self._compared(tuples, live, side)
-            if self.watch is not None:
-                candidates = self.watch.searching(candidates)
+            if (watch := self._counting) is not None:
+                candidates = watch.searching(candidates)
             for positions, numbers, ends in _living(live, candidates) if live.dead else candidates:
                 yield _Found(positions, Stored(live, numbers, ends), undecided)
 

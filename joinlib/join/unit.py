@@ -24,7 +24,7 @@ from joinlib.join.inner import inner
 from joinlib.join.latest import latest
 from joinlib.join.match import satisfying
 from joinlib.join.order.orders import Orders, orders_of
-from joinlib.join.order.policy import RULES, OrderPolicy
+from joinlib.join.order.policy import OrderPolicy, policy_of
 from joinlib.join.outer import alone, outer, released
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples, concat
@@ -80,7 +80,8 @@ class UnitJoin:
         self.deleted = [0] * len(inputs)  # rows that came as deletions, by input
         self.unknown = [0] * len(inputs)  # deletions without a row that were left out, by input
         self._too_late = [0] * len(inputs)  # deletions whose row was dropped before, by input
-        self.orders = _orders(root, manifest.probes, RULES[tuning.probe_order])  # by number of first side
+        self.policy = policy_of(tuning)
+        self.orders = _orders(root, manifest.probes, self.policy)  # by number of first side
 
     @property
     def chosen(self) -> tuple[dict[str, Any], ...]:
@@ -163,7 +164,7 @@ class UnitJoin:
         """Yield one operator's output for the batch, after running its children."""
         sides = [self.unit.sides[s.number] for s in op.sides]
         orders = self.orders.get(op.sides[0].number)
-        watch = orders.watch(self.tuning.probe_cycle) if orders else None
+        watch = orders.watch(self.policy) if orders else None
         prober = Prober(op, sides, self.tuning, watch)
         inputs = []
         for at, child in enumerate(op.children):
@@ -180,8 +181,8 @@ class UnitJoin:
                     op, (alone(prober, at, Picked(dead)) for _, dead in split if dead.num_rows)
                 )
         yield from self._out(op, self._found(op, prober, batch, inputs, orders))
-        if orders and any(inputs):
-            self.orders[op.sides[0].number] = orders.after(watch, sides, RULES[self.tuning.probe_order])
+        if orders and watch and any(inputs):
+            self.orders[op.sides[0].number] = orders.after(watch, sides, self.policy)
         for side in sides:
             horizons = horizon(before, side.config.hold_us), horizon(after, side.config.hold_us)
             if side.config.marked and op.kind != "semi" and not op.eager:
@@ -257,9 +258,9 @@ class UnitJoin:
                 yield kept
 
 
-def _orders(root: Operator | Leaf, saved: Sequence[Any], rule: OrderPolicy) -> dict[int, Orders]:
+def _orders(root: Operator | Leaf, saved: Sequence[Any], policy: OrderPolicy) -> dict[int, Orders]:
     """Return the probe orders of each operator that has a choice, by the number of its first side."""
-    if isinstance(root, Leaf) or rule.policy == "fixed":
+    if isinstance(root, Leaf) or policy.policy == "fixed":
         return {}
     free = [op.sides for op in root.operators() if op.kind == "inner" and len(op.sides) > 2]
     return {

@@ -27,6 +27,7 @@ class Tuning:
     probe_pairs: int = 1 << 18  # pairs of equal hash that are processed together
     probe_order: str = "auto"  # of joins of three or more inputs: a name in `join.order.policy.RULES`
     probe_cycle: int = 8  # batches after which their orders are chosen again
+    probe_history: int = 3  # cycles over which their statistics are smoothed
     sync: bool = True  # everything a batch writes is on disk before the batch counts
 
     def __post_init__(self) -> None:

@@ -114,10 +114,8 @@ class Sizes:
         inputs = range(self.graph.inputs)
         rate = tuple(tuple(self._rate(one, a) for a in arrangements) for one in inputs)
         per_hit = tuple(self.rows[a.input] / self.keys(a.input, a.key) for a in arrangements)
-        each = len(arrangements)
-        return PathCosts(
-            (prices.query,) * each, prices.match, rate, (per_hit,) * self.graph.inputs, prices.exchange
-        )
+        n, query = len(inputs), (prices.query,) * len(arrangements)
+        return PathCosts((query,) * n, prices.match, rate, (per_hit,) * n, prices.exchange)
 
     def _rate(self, asker: int, asked: Arrangement) -> float:
         """Return γ: the share of the asker's keys that the arrangement has, too."""

@@ -92,17 +92,27 @@ def possible_arrangements(graph: JoinGraph) -> tuple[Arrangement, ...]:
 
 
 def next_probes(
-    graph: JoinGraph, arrangements: Sequence[Arrangement], bound: Collection[int]
+    graph: JoinGraph, arrangements: Sequence[Arrangement], bound: Collection[int], start: int
 ) -> Iterator[Probe]:
     """Yield the probes that tuples of these inputs can make: one for each arrangement whose key they hold.
 
-    The asker is the bound input with most classes of the key, the lowest of equal ones.
+    The asker is the bound input with most classes of the key: of equal ones the start, whose own key it is then,
+    else the lowest.
     """
+    for number, askers in askers_of(graph, arrangements, bound):
+        yield Probe(start if start in askers else askers[0], number)
+
+
+def askers_of(
+    graph: JoinGraph, arrangements: Sequence[Arrangement], bound: Collection[int]
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield each arrangement whose key tuples of these inputs hold, with the inputs that have most of its classes."""
     held = graph.held(bound)
     for number, arrangement in enumerate(arrangements):
         if arrangement.input not in bound and held.issuperset(arrangement.key):
             shares = {one: len(graph.of(one).intersection(arrangement.key)) for one in sorted(bound)}
-            yield Probe(max(shares, key=lambda one: shares[one]), number)
+            most = max(shares.values())
+            yield number, tuple(one for one, share in shares.items() if share == most)
 
 
 def undecided(graph: JoinGraph, arrangement: Arrangement, bound: Collection[int]) -> Key:
@@ -117,7 +127,7 @@ def every_path(graph: JoinGraph, arrangements: Sequence[Arrangement], start: int
     def walk(bound: frozenset[int], done: tuple[Probe, ...]) -> Iterator[Path]:
         if len(bound) == graph.inputs:
             yield Path(start, done)
-        for probe in next_probes(graph, arrangements, bound):
+        for probe in next_probes(graph, arrangements, bound, start):
             yield from walk(bound | {arrangements[probe.arrangement].input}, (*done, probe))
 
     return walk(frozenset([start]), ())

@@ -27,6 +27,7 @@ Strategy = Literal["auto", "multiway", "binary", "biclique", "inequality"]
 ProbeOrder = Literal["auto", "fixed", "selectivity", "greedy"]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 MAX_UNITS = 65_536
+MAX_CYCLE = 10_000
 PACE_US = 1_000_000  # default interval for results in files: a folder every 0.25 s would fill a disk
 KEY = r"^[A-Za-z0-9._-]{1,253}$"  # an entry of a Secret
 # Only variables of logins are allowed. Others, such as those of Java, bash or numba, could decide what runs.
@@ -140,6 +141,17 @@ class JoinSettings(Model):
         description="For joins of three or more inputs: the order in which a row probes the other "
         "inputs. auto chooses it at run time by a cost model, fixed takes the order of the "
         "SQL, selectivity and greedy are simpler rules for comparison.",
+    )
+    cycle: Annotated[int, Field(ge=1, le=MAX_CYCLE)] = Field(
+        default=8,
+        description="For joins of three or more inputs: after so many batches, what their probes found "
+        "is looked at and their orders are chosen again. A shorter cycle follows a stream that changes "
+        "sooner, a longer one knows more. Where orders stay good, cycles become up to four times as long.",
+    )
+    history: Annotated[int, Field(ge=1, le=MAX_CYCLE)] = Field(
+        default=3,
+        description="For joins of three or more inputs: number of cycles over which figures of their "
+        "probes are smoothed; the last one has the weight 2 / (history + 1).",
     )
     window: Window | None = Field(
         default=None, description="Rows match only if their row numbers are this close."

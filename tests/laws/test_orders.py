@@ -1,7 +1,7 @@
 """The probe order changes the cost, never the answer; what is counted for it is what happened."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -13,15 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joinlib.join.order.orders import Orders
-from joinlib.join.order.policy import RULES
-from joinlib.join.order.watch import Watch
+from joinlib.join.order.orders import Orders, first, size
+from joinlib.join.order.policy import RULES, OrderPolicy
+from joinlib.join.order.smoothing import Trend
+from joinlib.join.order.statistics import StateSize
+from joinlib.join.order.watch import LEAST, ProbeCounts, Watch
 from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick
 from joinlib.plan.build import build
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from joinlib.state.manifest import decode
+from joinlib.state.side import Side
 from tests.laws.cases import Case, cases, holds, stars, trees
 from tests.laws.harness import Batch, Flow
 
@@ -118,25 +121,24 @@ def orders(flow: Flow) -> Orders:
 
 def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """γ, μ and κ of a batch that can be counted by hand (equations 9 to 11)."""
-    seen: list[Watch] = []
+    seen: list[ProbeCounts] = []
     after = Orders.after
 
-    def noted(self: Orders, watch: Watch | None, *more: Any) -> Orders:
-        assert watch is not None
-        seen.append(watch)
+    def noted(self: Orders, watch: Watch, *more: Any) -> Orders:
+        seen.append(watch.counts)
         return after(self, watch, *more)
 
     monkeypatch.setattr(Orders, "after", noted)
     join = flow(tmp_path, probe_cycle=1)
     join.batch(batch(b=[1, 1, 2, 3], c=[1, 9]))  # b and c come first and find nothing in a
-    # 1 finds two, each 2 one in b; then four tuples ask c, and two find one.
+    # Of c, whose keys have fewer rows, 1 finds one; then one tuple asks b and finds two.
     join.batch(batch(a=[1, 2, 2, 7]))
 
-    assert (seen[1].asked[:3], seen[1].hit[:3]) == ([0, 4, 4], [0, 3, 2])
-    assert (seen[1].found[:3], seen[1].rows) == ([0, 4, 2], [4, 0, 0])
+    assert (seen[1].asked[:3], seen[1].hit[:3]) == ([0, 1, 4], [0, 1, 1])
+    assert (seen[1].found[:3], seen[1].rows) == ([0, 2, 1], [4, 0, 0])
     known = orders(join).statistics
-    assert known.rate[0][1] and known.rate[0][1].level == 3 / 4
-    assert known.per_hit[0][1] and known.per_hit[0][1].level == 1.333
+    assert known.rate[0][2] and known.rate[0][2].level == 1 / 4
+    assert known.per_hit[0][1] and known.per_hit[0][1].level == 2
     assert known.keys[1] and known.keys[1].level == 3
     assert known.rate[1][0] and known.rate[1][0].level == 0
 
@@ -188,15 +190,11 @@ def test_small(tmp_path: Path) -> None:
     assert len(orjson.dumps(decode(join.units[0]).probes)) < 1024
 
 
-@pytest.mark.parametrize(
-    ("near", "ends"), [(math.inf, [1, 2, 6, 13, 21, 28]), (0.0, [1, 2, 6, 9, 13, 16, 20, 23, 27, 30])]
-)
-def test_the_last_batch_of_a_cycle_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, near: float, ends: list[int]
-) -> None:
-    """Cycles have T batches, or one less in turn; four times as many while orders stay good; those without rows are none."""
+@pytest.mark.parametrize(("near", "ends"), [(math.inf, [1, 3, 7, 15, 23, 31]), (0.0, [*range(1, 32)][::2])])
+def test_cycles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, near: float, ends: list[int]) -> None:
+    """Cycles have 1, 2, 4, ... T batches; up to four times T while orders stay good; those without rows are none."""
     monkeypatch.setattr("joinlib.join.order.orders.NEAR", near)
-    join, counted = flow(tmp_path, probe_cycle=2 if near else 4), []
+    join, counted = flow(tmp_path, probe_cycle=2), []
     for n in range(32):
         before = orders(join).cycles if n else 0
         join.batch(batch(a=[n], b=[n], c=[n]))
@@ -207,11 +205,87 @@ def test_the_last_batch_of_a_cycle_is_counted(
     assert counted == ends
 
 
+def test_a_whole_cycle_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An eighth of each large batch, wherever in the cycle it comes, and every eighth of the small ones."""
+    counted = {name: [0] * 24 for name in "ab"}
+    pieces = Watch.pieces
+
+    def noted(self: Watch, origin: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for piece in pieces(self, origin, rows):
+            if self.counting and origin < 2:
+                counted["ab"[origin]][n] += piece.num_rows
+            yield piece
+
+    monkeypatch.setattr(Watch, "pieces", noted)
+    monkeypatch.setattr("joinlib.join.order.orders.NEAR", 0.0)
+    join, large = flow(tmp_path, probe_cycle=8), 32 * LEAST
+    for n in range(24):
+        join.batch(batch(a=range(large) if n in (9, 12, 20) else [n], b=[n], c=[n]))
+
+    assert {n: rows for n, rows in enumerate(counted["a"]) if rows > 1} == dict.fromkeys(
+        (9, 12, 20), large // 8
+    )
+    assert [n for n, rows in enumerate(counted["b"]) if rows] == [0, 2, 6, 14, 22]  # the last of each cycle
+    assert orders(join).cycles == 5
+
+
+def test_figures_are_those_of_all_batches(tmp_path: Path) -> None:
+    """Half of the cycle's large batches find a partner for each row, half of them none: γ is a half, not 0 or 1."""
+    rows = 32 * LEAST
+    join = flow(tmp_path, probe_cycle=8)
+    join.batch(batch(b=range(rows), c=range(rows)))
+    while orders(join).cycles < 3:
+        join.batch(batch(c=[0]))
+    (asked, _) = orders(join).orders[0]
+    for n in range(8):
+        join.batch(batch(a=range(rows) if n % 2 else range(rows, 2 * rows)))
+
+    assert orders(join).cycles == 4
+    assert orders(join).statistics.rate[0][asked] == Trend(0.5)
+
+
+def test_a_batch_again_counts_the_same(tmp_path: Path) -> None:
+    """Counting on leaves what was read as it was."""
+    known = first(3)
+    one = replace(
+        known,
+        cycles=9,
+        turns=[0, 6, 0],
+        counts=ProbeCounts.none(3, 3).plain() or [[1] * 9] * 3 + [[0.5] * 3, [1] * 3, 0.5],
+    )
+    for _ in range(2):
+        watch = one.watch(OrderPolicy())
+        assert [len(rows) for rows in watch.pieces(1, batch(a=[1, 2])["a"])] == [2]
+        watch.counts.asked[0] += 1
+        assert (watch.turns, watch.counts.rows, watch.counts.asked[0]) == ([0, 7, 0], [1, 3, 1], 2)
+
+
+def test_sorted_runs_are_costed_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads by their chains, sorted runs by what is in memory of them; all rows count."""
+    seen: list[StateSize] = []
+
+    def noted(side: Side) -> StateSize:
+        seen.append(size(side))
+        return seen[-1]
+
+    monkeypatch.setattr("joinlib.join.order.orders.size", noted)
+    monkeypatch.setattr("joinlib.join.order.orders.NEAR", 0.0)
+    join = flow(tmp_path, probe_cycle=1, levelled=True, seal_rows=64, file_bytes=0)
+    for n in range(6):
+        join.batch(batch(a=range(n * 100, n * 100 + 100), b=[n] * 10, c=[n]))
+    (a, b, c) = seen[-3:]
+
+    assert (a.rows, b.rows, c.rows) == (600, 60, 6)
+    assert 0 < sum(run.keys for run in a.runs if not run.slots) == pytest.approx(500)
+    assert all(0 < run.cached <= 1 for run in a.runs)
+    assert [run.slots > 0 for run in c.runs] == [True]
+
+
 def test_an_input_of_every_second_batch_is_counted(tmp_path: Path) -> None:
     """Whichever of the two it is."""
     for late in (0, 1):
         join = flow(tmp_path / str(late), probe_cycle=8)
-        for n in range(24):
+        for n in range(16):
             join.batch(batch(a=[0] if n % 2 == late else [], b=[0], c=[0]))
 
         assert all(t for t in orders(join).statistics.rate[0][1:])

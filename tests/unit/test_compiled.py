@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from joinlib.compiled import Compiled, compiled, database
+from joinlib.join.order.policy import OrderPolicy, policy_of
 from joinlib.model.joins import Caching
 from joinlib.model.tuning import Tuning
 from joinlib.plan.spec import options
@@ -173,17 +174,19 @@ def test_every_field_of_csv_arrives(source: Files | KafkaTopics, field: str) -> 
 
 
 def test_what_else_a_run_takes_from_the_spec() -> None:
-    """Rows of a batch, rows on the console, the order of probes, syncing."""
+    """Rows of a batch, rows on the console, how probe orders are chosen, syncing."""
     plan = document().spec
     other = document(
         batch=plan.batch.model_copy(update={"max_rows": 7}),
         output=Output(console=Console(rows=3)),
-        join=JoinSettings(probe_order="greedy"),
+        join=JoinSettings(probe_order="greedy", cycle=5, history=7),
         checkpoint=Checkpoint(path="c", sync=False),
     )
     tasks = compiled(other, 2)
     assert (tasks.source.max_rows, tasks.join.sink.show) == (7, 3)
-    assert (tasks.join.tuning.probe_order, tasks.join.tuning.sync) == ("greedy", False)
+    tuning = tasks.join.tuning
+    assert (tuning.probe_order, tuning.probe_cycle, tuning.probe_history) == ("greedy", 5, 7)
+    assert not tuning.sync
 
 
 OPTIONS = JoinSettings(units=16, retention_us="5s", strategy="biclique", subgroups=2, window=Window(rows=3))
@@ -191,8 +194,8 @@ OPTIONS = JoinSettings(units=16, retention_us="5s", strategy="biclique", subgrou
 
 @pytest.mark.parametrize("field", JoinSettings.model_fields)
 def test_every_option_of_the_join_arrives(field: str) -> None:
-    """In the planner; the order of probes is the tasks', and memory is a budget."""
-    if field in ("probe_order", "memory_bytes"):
+    """In the planner; how probe orders are chosen is the tasks' matter, and memory is a budget."""
+    if field in ("probe_order", "cycle", "history", "memory_bytes"):
         return
     without = OPTIONS.model_copy(update={field: getattr(JoinSettings(), field)})
     assert options(without) != options(OPTIONS)
@@ -244,6 +247,9 @@ def test_every_field_of_scaling_arrives(part: str, field: str) -> None:
 
 def test_defaults_that_stand_twice() -> None:
     """Workers do not load the spec, and the Python API has none: these are the same."""
-    assert (Tuning().probe_order, Tuning().sync) == (JoinSettings().probe_order, Checkpoint(path="c").sync)
+    tuning, join = Tuning(), JoinSettings()
+    found = tuning.probe_order, tuning.probe_cycle, tuning.probe_history, tuning.sync
+    assert found == (join.probe_order, join.cycle, join.history, Checkpoint(path="c").sync)
+    assert OrderPolicy() == policy_of(tuning)
     assert Caching().budget == Files(path="x").budget_bytes
     assert DEFAULTS[Postgres].password_env == connection._USUAL

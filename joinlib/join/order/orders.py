@@ -1,9 +1,9 @@
 """The probe orders of one operator: saved in its unit's manifest and chosen again at the end of each cycle.
 
-    orders of the last batch ─► probes of this one ─► end of a cycle? counted ─► statistics ─► next orders
+    orders of the last batch ─► probes of this one ─► counts of the cycle ─► its end? statistics ─► next orders
 
-Only the last batch of a cycle is counted: it predicts the following ones best, and counting adds a tenth to
-the time of what it counts. Where the current orders would do as well as new ones, the next cycles are longer.
+Of the new rows in a cycle every 8th chunk is counted: counting adds a tenth to the time of what it counts. Where
+the current orders would do as well as new ones, the next cycles are longer.
 
 A batch that runs again has the same orders. Only measured seconds differ between two attempts, and the result
 does not depend on them.
@@ -13,10 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from joinlib.index.unchained import Unchained
+from joinlib.index.chains import Chains
+from joinlib.index.sealed import Sealed
 from joinlib.join.order.policy import OrderPolicy, star
 from joinlib.join.order.statistics import StateSize, Statistics, nothing, short
-from joinlib.join.order.watch import Watch
+from joinlib.join.order.watch import EVERY, ProbeCounts, Watch
+from joinlib.path.cost import SearchedRun
+from joinlib.path.graph import Path, Probe
 from joinlib.state.side import Side
 
 CALM = 2  # the length of a cycle is doubled at most this many times
@@ -37,42 +40,48 @@ class Orders:
     calm: int = 0  # consecutive cycles at whose end the current orders were good enough
     predicted: list[float | None] = field(default_factory=list)  # seconds per row, by the model
     measured: list[float | None] = field(default_factory=list)  # seconds per row, last cycle
+    turns: list[int] = field(default_factory=list)  # chunks of new rows of each input, ever
+    counts: list[Any] = field(
+        default_factory=list
+    )  # of the current cycle, as `ProbeCounts.plain` writes them
 
-    def watch(self, length: int) -> Watch | None:
-        """Return a counter for the next batch if it is the last of its cycle, else None.
+    def length(self, policy: OrderPolicy) -> int:
+        """Return the batches of the current cycle. The first cycles are short: 1, 2, 4, …"""
+        return min(policy.cycle << min(self.calm, CALM), 1 << min(self.cycles, 30))
 
-        length: batches of a full cycle. The first cycles are short: 1, 2, 4, … Every other cycle is one
-        batch shorter, so that an input with rows in every second batch only is counted too.
-        """
-        most = min(length << min(self.calm, CALM), 1 << min(self.cycles, 30))
-        last = self.batches + 1 >= most - self.cycles % 2
-        return Watch(len(self.orders)) if last else None
+    def watch(self, policy: OrderPolicy) -> Watch:
+        """Return a counter for the next batch."""
+        n = len(self.orders)
+        counts = ProbeCounts.read(self.counts) if self.counts else ProbeCounts.none(n, n)
+        return Watch(counts, list(self.turns) or [0] * n, min(self.length(policy), EVERY))
 
-    def after(self, watch: Watch | None, sides: list[Side], rule: OrderPolicy) -> "Orders":
-        """Return the orders after one more batch with rows; a batch that was counted ends the cycle."""
-        if watch is None:
-            return replace(self, batches=self.batches + 1)
-        return self._next(watch, [size(side) for side in sides], rule)
+    def after(self, watch: Watch, sides: list[Side], policy: OrderPolicy) -> "Orders":
+        """Return the orders after one more batch with rows, which may end the cycle."""
+        went = replace(self, batches=self.batches + 1, turns=watch.turns, counts=watch.counts.plain())
+        if went.batches < self.length(policy):
+            return went
+        return went._next(watch.counts, [size(side) for side in sides], policy)
 
     @property
     def statistics(self) -> Statistics:
         """The statistics at the end of the last cycle."""
         return Statistics.read(self.known)
 
-    def _next(self, watch: Watch, sizes: list[StateSize], rule: OrderPolicy) -> "Orders":
-        known = self.statistics.after(watch, sizes, rule.smooth)
-        model = known.model(sizes)
-        chosen = [rule.choose(model, star(i, len(sizes)), i) for i in range(len(sizes))]
-        costs = [model.cost(sequence) for sequence in chosen]
-        had = [model.cost([(i, r) for r in order]) for i, order in enumerate(self.orders)]
-        measured = zip(watch.spent, watch.rows, strict=True)
+    def _next(self, seen: ProbeCounts, sizes: list[StateSize], policy: OrderPolicy) -> "Orders":
+        known = self.statistics.after(seen, sizes, policy.history if policy.smooth else None)
+        model, (graph, arrangements) = known.model(sizes), star(len(sizes))
+        chosen = policy.paths(graph, arrangements, model)
+        costs = [model.cost(path, arrangements) for path in chosen]
+        had = [model.cost(_path(i, order), arrangements) for i, order in enumerate(self.orders)]
+        measured = zip(seen.spent, seen.rows, strict=True)
         return Orders(
-            [[r for _, r in sequence] for sequence in chosen],
+            [[probe.arrangement for probe in path.probes] for path in chosen],
             known.plain(),
             self.cycles + 1,
             calm=self.calm + 1 if all(h <= NEAR * c for h, c in zip(had, costs, strict=True)) else 0,
             predicted=[short(cost) for cost in costs],
             measured=[short(spent / rows) if rows else None for spent, rows in measured],
+            turns=self.turns,
         )
 
     def figures(self) -> dict[str, Any]:
@@ -102,13 +111,25 @@ def orders_of(saved: Mapping[str, Any] | None, inputs: int) -> Orders:
 def first(inputs: int) -> Orders:
     """Return the initial orders, before any statistics: in the order of the inputs."""
     orders = [[o for o in range(inputs) if o != i] for i in range(inputs)]
-    return Orders(orders, nothing(inputs).plain())
+    return Orders(orders, nothing(inputs, inputs).plain())
+
+
+def _path(start: int, order: list[int]) -> Path:
+    """Return an order as a path: the row's own key asks every input."""
+    return Path(start, tuple(Probe(start, other) for other in order))
 
 
 def size(side: Side) -> StateSize:
     """Return the size of what a probe of `side` searches.
 
-    These are hash indexes: only joins by a key have more than two inputs.
+    These are indexes by hash: only joins by a key have more than two inputs.
     """
-    indexes = [live.index for live in side.runs if not isinstance(live.index, Unchained)]
-    return StateSize(sum(i.keys for i in indexes), sum(i.slots for i in indexes) or 1, max(len(indexes), 1))
+    runs, rows = [], 0
+    for live in side.runs:
+        index = live.index
+        rows += live.run.rows
+        if isinstance(index, Chains):
+            runs.append(SearchedRun(index.keys, index.slots))
+        elif isinstance(index, Sealed):
+            runs.append(SearchedRun(index.keys, cached=index.cached))
+    return StateSize(tuple(runs), rows)

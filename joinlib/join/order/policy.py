@@ -1,22 +1,23 @@
 """Policies that choose the probe orders: dpPick, or one of its peers (section 5.2).
 
-auto         dpPick: the cheapest by the cost model; greedy where there are more than SEARCHED inputs
+auto         dpPick: the cheapest by the cost model
 fixed        in the order of the inputs
 selectivity  next is the input in which the fewest rows find partners (MJoin, GrubJoin)
 greedy       next is the probe that costs least by itself (MultiStream)
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from joinlib.join.order.cost import CostModel, Pair
-from joinlib.join.order.search import Sequence, exact, possible
+from joinlib.join.order.smoothing import HISTORY
+from joinlib.model.tuning import Tuning
+from joinlib.path.cost import PathCosts
+from joinlib.path.graph import Arrangement, JoinGraph, Path
+from joinlib.path.search import Search, search, stepwise
 
 if TYPE_CHECKING:
     from joinlib.spec.model import ProbeOrder
-
-SEARCHED = 6  # largest number of inputs for which all sequences are considered
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,18 @@ class OrderPolicy:
     query: bool = True  # count the cost of queries
     match: bool = True  # count the cost of tuples found
     fanned: bool = True  # each tuple probes by itself; else as in the paper's equation 8
+    cycle: int = 8  # T, batches
+    history: int = HISTORY  # L, cycles
 
-    def choose(self, model: CostModel, edges: Collection[Pair], start: int) -> Sequence:
-        """Return the sequence of probes of the rows of input `start`."""
+    def paths(
+        self, graph: JoinGraph, arrangements: Sequence[Arrangement], costs: PathCosts
+    ) -> tuple[Path, ...]:
+        """Return the path of the rows of each input."""
         if not self.query:
-            model = replace(model, query=(0.0,) * len(model.query))
-        model = replace(model, match=model.match if self.match else 0.0, fanned=self.fanned)
-        return choose(self.policy, model, edges, start)
+            costs = replace(costs, query=tuple((0.0,) * len(line) for line in costs.query))
+        costs = replace(costs, match=costs.match if self.match else 0.0, fanned=self.fanned)
+        found = map(choose(self.policy, graph, arrangements, costs), range(graph.inputs))
+        return tuple(path for path in found if path is not None)
 
 
 RULES: Mapping[str, OrderPolicy] = {  # the last four are for comparisons only
@@ -49,26 +55,24 @@ RULES: Mapping[str, OrderPolicy] = {  # the last four are for comparisons only
 }
 
 
-def choose(policy: "ProbeOrder", model: CostModel, edges: Collection[Pair], start: int) -> Sequence:
-    """Return the sequence of probes that `policy` chooses for input `start`, with `model` as it is."""
+def policy_of(tuning: Tuning) -> OrderPolicy:
+    """Return the policy that the settings of a job name."""
+    return replace(RULES[tuning.probe_order], cycle=tuning.probe_cycle, history=tuning.probe_history)
+
+
+def choose(
+    policy: "ProbeOrder", graph: JoinGraph, arrangements: Sequence[Arrangement], costs: PathCosts
+) -> Search:
+    """Return what finds the path that `policy` chooses for the rows of an input, with `costs` as they are."""
     if policy == "fixed":
-        return stepwise(edges, start, lambda edge: edge[1])
+        return stepwise(graph, arrangements, lambda probe, _: arrangements[probe.arrangement].input)
     if policy == "selectivity":
-        return stepwise(edges, start, lambda edge: model.rate[edge[0]][edge[1]])
-    if policy == "greedy" or len(model.query) > SEARCHED:
-        return stepwise(edges, start, lambda edge: model.step(edge, 0.0))
-    return exact(model, edges, start)
+        return stepwise(graph, arrangements, lambda probe, _: costs.rate[probe.asker][probe.arrangement])
+    if policy == "greedy":
+        return stepwise(graph, arrangements, lambda probe, moved: costs.step(probe, 0.0, moved))
+    return search(graph, arrangements, costs)
 
 
-def stepwise(edges: Collection[Pair], start: int, by: Callable[[Pair], float]) -> Sequence:
-    """Choose the probe with the least `by` at each step; of equal ones that of the lowest input."""
-    bound, done = {start}, list[Pair]()
-    while left := possible(edges, bound):
-        done.append(min(left, key=lambda edge: (by(edge), edge)))
-        bound.add(done[-1][1])
-    return tuple(done)
-
-
-def star(start: int, inputs: int) -> list[Pair]:
-    """Return the join graph of one key class for a row of `start`, whose own key probes every input."""
-    return [(start, other) for other in range(inputs) if other != start]
+def star(inputs: int) -> tuple[JoinGraph, tuple[Arrangement, ...]]:
+    """Return the join graph of inputs that share one key, each stored by it."""
+    return JoinGraph(inputs, (frozenset(range(inputs)),)), tuple(Arrangement(i, (0,)) for i in range(inputs))

@@ -1,34 +1,46 @@
-"""Statistics of the probes of one operator, carried from cycle to cycle (dpPick, section 4.3)."""
+"""Statistics of the probes of one operator, carried from cycle to cycle (dpPick, section 4.3).
 
-from dataclasses import dataclass
+What was never observed is guessed from the state itself: as many of the asker's keys are found as the other
+side can have, and each has as many rows as one there has on average.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from joinlib.join.order.cost import CostModel, hashed
-from joinlib.join.order.smoothing import DAMPING, LINEAR, Trend, followed
-from joinlib.join.order.watch import Watch
+from joinlib.join.order.smoothing import DAMPING, LINEAR, Trend, followed, newest
+from joinlib.join.order.watch import ProbeCounts
+from joinlib.path.cost import PathCosts, SearchedRun, search_cost
 
 Table = tuple[tuple[Trend | None, ...], ...]
-_NEW = 0.5  # weight in α of the cycle that just ended
+Ratios = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
 class StateSize:
-    """The size of an input's state, as far as it decides the cost of probing it."""
+    """The size of what a probe of one arrangement searches."""
 
-    keys: int  # κ; a key in two runs counts twice, because both are searched
-    slots: int  # m
-    runs: int
+    runs: tuple[SearchedRun, ...]
+    rows: int
 
-    def weight(self, keys: float) -> float:
-        """Return f(κ), equation 5."""
-        return hashed(keys, self.slots, self.runs)
+    @property
+    def keys(self) -> float:
+        """κ; a key in two runs counts twice, because both are searched."""
+        return sum(run.keys for run in self.runs)
+
+    def weight(self, rate: float, keys: float | None = None) -> float:
+        """Return f(κ), equations 5 and 6, for an asker whose match rate is `rate`; `keys` is κ if not today's."""
+        if keys is None or not self.keys:
+            return search_cost(self.runs, rate)
+        grown = keys / self.keys
+        return search_cost([replace(run, keys=run.keys * grown) for run in self.runs], rate)
 
 
 @dataclass(frozen=True)
 class Statistics:
     """Smoothed figures; None where nothing was observed.
 
-    Tables have shape (n, n): by the input whose rows probe, then by the input that is probed.
+    Tables have shape (inputs, arrangements): by the input that asks, then by what is asked.
     """
 
     rate: Table  # γ, equation 9
@@ -37,33 +49,52 @@ class Statistics:
     query_seconds: float | None = None  # αq: seconds per query, divided by f(κ)
     match_seconds: float | None = None  # αm: seconds per tuple found
 
-    def after(self, seen: Watch, sizes: list[StateSize], smooth: bool = True) -> "Statistics":
+    def after(self, seen: ProbeCounts, sizes: Sequence[StateSize], history: int | None) -> "Statistics":
         """Return the statistics one cycle later.
 
-        seen: the counters of the cycle. sizes: the sizes of the inputs at its end.
+        seen: what was counted in the cycle. sizes: the sizes of the arrangements at its end. history: cycles
+        over which figures are smoothed; None: those of the last cycle count.
         """
-        n = len(sizes)
-        weights = [size.weight(size.keys) for size in sizes]
-        queries = sum(asked * weights[at % n] for at, asked in enumerate(seen.asked))
+        each = len(sizes)
+        asked = [
+            (queries, sizes[at % each].weight(hits / queries))
+            for at, (queries, hits) in enumerate(zip(seen.asked, seen.hit, strict=True))
+            if queries
+        ]
+        queries = sum(count * weight for count, weight in asked)
         return Statistics(
-            _after(self.rate, seen.hit, seen.asked, DAMPING, smooth),
-            _after(self.per_hit, seen.found, seen.hit, LINEAR, smooth),
-            _line(self.keys, [size.keys for size in sizes], LINEAR, smooth),
-            _settled(self.query_seconds, _share(seen.asking, queries)),
-            _settled(self.match_seconds, _share(sum(seen.spent) - seen.asking, sum(seen.found))),
+            _after(self.rate, seen.hit, seen.asked, DAMPING, history),
+            _after(self.per_hit, seen.found, seen.hit, LINEAR, history),
+            _line(self.keys, [size.keys for size in sizes], LINEAR, history),
+            _settled(self.query_seconds, _share(seen.asking, queries), history),
+            _settled(self.match_seconds, _share(sum(seen.spent) - seen.asking, sum(seen.found)), history),
         )
 
-    def model(self, sizes: list[StateSize]) -> CostModel:
-        """Return the costs in the next cycle.
+    def model(self, sizes: Sequence[StateSize]) -> PathCosts:
+        """Return the costs in the next cycle."""
+        seconds, each = self.query_seconds or 1.0, range(len(sizes))
+        rates, per_hit = self._rates(sizes), self._per_hit(sizes)
+        ahead = [_ahead(trend, size.keys, LINEAR) for trend, size in zip(self.keys, sizes, strict=True)]
+        query = tuple(
+            tuple(seconds * sizes[at].weight(line[at], max(ahead[at], 0.0)) for at in each) for line in rates
+        )
+        return PathCosts(query, self.match_seconds or seconds, rates, per_hit)
 
-        A probe that was never made is assumed to find one partner each time.
-        """
-        query, weights = self.query_seconds or 1.0, zip(sizes, self.keys, strict=True)
-        return CostModel(
-            tuple(query * size.weight(max(_ahead(keys, 0.0, LINEAR), 0.0)) for size, keys in weights),
-            self.match_seconds or query,
-            tuple(tuple(min(max(_ahead(t, 1.0, DAMPING), 0.0), 1.0) for t in line) for line in self.rate),
-            tuple(tuple(max(_ahead(t, 1.0, LINEAR), 1.0) for t in line) for line in self.per_hit),
+    def _rates(self, sizes: Sequence[StateSize]) -> Ratios:
+        keys = [max(size.keys, 1.0) for size in sizes]
+        return tuple(
+            tuple(
+                min(max(_ahead(trend, sizes[r].keys / keys[l], DAMPING), 0.0), 1.0)
+                for r, trend in enumerate(line)
+            )
+            for l, line in enumerate(self.rate)  # noqa: E741 - as in the paper
+        )
+
+    def _per_hit(self, sizes: Sequence[StateSize]) -> Ratios:
+        rows = [size.rows / max(size.keys, 1.0) for size in sizes]
+        return tuple(
+            tuple(max(_ahead(trend, rows[r], LINEAR), 1.0) for r, trend in enumerate(line))
+            for line in self.per_hit
         )
 
     def plain(self) -> list[Any]:
@@ -84,9 +115,9 @@ class Statistics:
         return cls(tables[0], tables[1], tuple(map(_trend, keys)), query, match)
 
 
-def nothing(inputs: int) -> Statistics:
+def nothing(inputs: int, arrangements: int) -> Statistics:
     """Return the statistics before the first cycle."""
-    none = (None,) * inputs
+    none = (None,) * arrangements
     return Statistics((none,) * inputs, (none,) * inputs, none)
 
 
@@ -99,10 +130,10 @@ def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def _settled(before: float | None, now: float | None) -> float | None:
-    if before is None or now is None:
+def _settled(before: float | None, now: float | None, history: int | None) -> float | None:
+    if before is None or now is None or history is None:
         return before if now is None else now
-    return (1 - _NEW) * before + _NEW * now
+    return (1 - newest(history)) * before + newest(history) * now
 
 
 def _ahead(trend: Trend | None, unseen: float, damping: float) -> float:
@@ -110,15 +141,17 @@ def _ahead(trend: Trend | None, unseen: float, damping: float) -> float:
 
 
 def _line(
-    before: tuple[Trend | None, ...], now: list[Any], damping: float, smooth: bool
+    before: tuple[Trend | None, ...], now: list[Any], damping: float, history: int | None
 ) -> tuple[Trend | None, ...]:
-    return tuple(followed(t, x, damping, smooth) for t, x in zip(before, now, strict=True))
+    return tuple(followed(t, x, damping, history) for t, x in zip(before, now, strict=True))
 
 
-def _after(before: Table, parts: list[int], wholes: list[int], damping: float, smooth: bool) -> Table:
+def _after(before: Table, parts: list[int], wholes: list[int], damping: float, history: int | None) -> Table:
     """Return a table of ratios, one cycle later."""
-    n, shares = len(before), [*map(_share, parts, wholes)]
-    return tuple(_line(line, shares[at * n : at * n + n], damping, smooth) for at, line in enumerate(before))
+    each, shares = len(before[0]), [*map(_share, parts, wholes)]
+    return tuple(
+        _line(line, shares[at * each : (at + 1) * each], damping, history) for at, line in enumerate(before)
+    )
 
 
 def _pair(trend: Trend | None) -> list[float | None] | None:

@@ -1,10 +1,12 @@
-"""Counts what the probes of one batch do, while they run.
+"""ProbeCounts what the probes of one batch do, while they run: of every 8th chunk of new rows, and of what it becomes.
 
 This costs some additions per chunk and one write per pair found.
 """
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,8 @@ from joinlib.expr import Column
 from joinlib.index.kernels import touch
 from joinlib.join.rows import Positions, Rows, Tuples
 
+EVERY = 8  # chunks, of which one is counted
+LEAST = 1024  # rows of a counted piece that is cut out of a larger chunk
 Candidates = Iterator[tuple[I32, I32, I64]]
 
 
@@ -38,9 +42,9 @@ class Asker:
         return Asker(self.positions[positions])
 
 
-class Watch:
-    """Counters of one operator and batch. The pair <i, j> of n inputs, rows of i probing j, is counted at i
-    n + j.
+@dataclass
+class ProbeCounts:
+    """What was counted since a cycle began. The pair <l, r> is at l * (arrangements) + r.
 
     asked: tuples that probed (q of equation 9). hit: those that found something (m).
     found: the tuples that they found (s of equation 10).
@@ -48,32 +52,84 @@ class Watch:
     asking: the part of all seconds that was spent in the index.
     """
 
-    def __init__(self, inputs: int) -> None:
-        self.inputs = inputs
-        self.asked, self.hit, self.found = ([0] * inputs**2 for _ in range(3))
-        self.spent, self.rows = [0.0] * inputs, [0] * inputs
-        self.asking = 0.0
-        self.origin = 0
+    asked: list[int]
+    hit: list[int]
+    found: list[int]
+    spent: list[float]
+    rows: list[int]
+    asking: float = 0.0
 
-    def begin(self, origin: int, rows: int) -> None:
-        """Start counting for `rows` rows of input `origin`, which probe next."""
-        self.origin = origin
-        self.rows[origin] += rows
+    @classmethod
+    def none(cls, inputs: int, arrangements: int) -> Self:
+        """Return the counts at the beginning of a cycle."""
+        pairs = inputs * arrangements
+        return cls([0] * pairs, [0] * pairs, [0] * pairs, [0.0] * inputs, [0] * inputs)
+
+    @classmethod
+    def read(cls, raw: list[Any]) -> Self:
+        """Return the inverse of `plain`; counting on leaves `raw` as it is."""
+        asked, hit, found, spent, rows, asking = raw
+        return cls(list(asked), list(hit), list(found), list(spent), list(rows), asking)
+
+    def plain(self) -> list[Any]:
+        """Return the counts in JSON's types; an empty list if there are none."""
+        if not any(self.rows):
+            return []
+        seconds = [round(spent, 6) for spent in self.spent]
+        return [self.asked, self.hit, self.found, seconds, self.rows, round(self.asking, 6)]
+
+
+class Watch:
+    """ProbeCounts on, in the chunks of one operator and batch.
+
+    every: of so many chunks of an input one is counted. turns: the chunks of each input so far.
+    """
+
+    def __init__(self, counts: ProbeCounts, turns: list[int], every: int) -> None:
+        self.counts, self.turns, self.every = counts, turns, every
+        self.origin: int | None = None  # whose new rows are counted now
+
+    @property
+    def counting(self) -> bool:
+        """Whether what runs now is counted."""
+        return self.origin is not None
+
+    def pieces(self, origin: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield a chunk of new rows of an input, whole or in pieces; while the caller is at some, all is counted.
+
+        Of a chunk with many rows one part of `every` is counted, of those with few rows every such one.
+        """
+        turn, n = self.turns[origin], rows.num_rows
+        self.turns[origin] += 1
+        if n < LEAST * self.every:
+            # In cycles of 1, 2, 4, ... batches with one chunk each, this is the last one of the cycle.
+            cuts = [(0, n, (turn + 2) % self.every == 0)]
+        else:
+            at = turn % self.every
+            first, last = n * at // self.every, n * (at + 1) // self.every
+            cuts = [(0, first, False), (first, last, True), (last, n, False)]
+        for begin, end, counted in cuts:
+            if end > begin:
+                self.origin = origin if counted else None
+                self.counts.rows[origin] += (end - begin) * counted
+                yield rows.slice(begin, end - begin)
+        self.origin = None
 
     def searching(self, candidates: Candidates) -> Candidates:
         """Yield the same candidates and measure the time that each takes."""
         started = time.perf_counter()
         for candidate in candidates:
-            self.asking += time.perf_counter() - started
+            self.counts.asking += time.perf_counter() - started
             yield candidate
             started = time.perf_counter()
-        self.asking += time.perf_counter() - started
+        self.counts.asking += time.perf_counter() - started
 
     def probing(self, found: Iterator[Tuples], side: int, asked: int) -> Iterator[Tuples]:
         """Count the tuples found and yield them without their `Asker`.
 
         A probe that is not exhausted is not counted.
         """
+        assert self.origin is not None
         me, pairs, seconds = self.origin, 0, 0.0
         hit = np.zeros(asked, np.bool_)
         started = time.perf_counter()
@@ -86,8 +142,8 @@ class Watch:
             seconds += time.perf_counter() - started
             yield tuples
             started = time.perf_counter()
-        pair = me * self.inputs + side
-        self.asked[pair] += asked
-        self.hit[pair] += int(np.count_nonzero(hit))
-        self.found[pair] += pairs
-        self.spent[me] += seconds + time.perf_counter() - started
+        counts, pair = self.counts, me * (len(self.counts.asked) // len(self.turns)) + side
+        counts.asked[pair] += asked
+        counts.hit[pair] += int(np.count_nonzero(hit))
+        counts.found[pair] += pairs
+        counts.spent[me] += seconds + time.perf_counter() - started

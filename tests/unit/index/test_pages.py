@@ -138,3 +138,12 @@ def test_nothing_is_asked_for_that_is_there(monkeypatch: pytest.MonkeyPatch) -> 
     libc.looked = 0
     pages.ahead([(batch.column("v"), np.arange(ROWS))] * 40)
     assert libc.asked == 0 and 4 <= libc.looked <= 16, "however many rows and parts there are"
+
+
+def test_how_much_is_in_memory(cold: pa.RecordBatch) -> None:
+    """Nothing of a cold array, all of it once it was read, and half where half of it was."""
+    cold_one = cold.column("v").to_numpy()
+    assert pages.in_memory(cold_one) < 0.2
+    cold_one[: ROWS // 2].sum()
+    assert 0.3 < pages.in_memory(cold_one) < 0.7
+    assert pages.in_memory(np.zeros(0)) == pages.in_memory(np.ones(ROWS)) == 1.0

@@ -33,7 +33,7 @@ def costs(draw: st.DrawFn, inputs: int, arrangements: Sequence[Arrangement]) -> 
 
     seconds = [0.0, 1.0, 2.0, 7.0]
     return PathCosts(
-        line(seconds),
+        tuple(line(seconds) for _ in range(inputs)),
         draw(st.sampled_from(seconds)),
         tuple(line([0.0, 0.1, 0.5, 1.0]) for _ in range(inputs)),
         tuple(line([1.0, 1.5, 20.0]) for _ in range(inputs)),

@@ -59,9 +59,9 @@ def test_two_classes_that_two_inputs_share_are_one_key() -> None:
 
     assert both in possible_arrangements(graph)
     assert Arrangement(1, (0,)) in possible_arrangements(graph)  # for tuples that hold one of them
-    assert list(next_probes(graph, [both], [0])) == [Probe(0, 0)]
-    assert list(next_probes(graph, [both], [2])) == []
-    assert list(next_probes(graph, [both], [0, 2])) == [Probe(0, 0)]
+    assert list(next_probes(graph, [both], [0], 0)) == [Probe(0, 0)]
+    assert list(next_probes(graph, [both], [2], 2)) == []
+    assert list(next_probes(graph, [both], [0, 2], 2)) == [Probe(0, 0)]
 
 
 @given(join_graphs())

@@ -2,14 +2,13 @@
 
 import math
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinlib.join.order.cost import CostModel
 from joinlib.join.order.policy import star
-from joinlib.join.order.search import exact
 from joinlib.path.cost import FILTERED, PathCosts, SearchedRun, search_cost
 from joinlib.path.graph import (
     Arrangement,
@@ -20,7 +19,7 @@ from joinlib.path.graph import (
     next_probes,
     possible_arrangements,
 )
-from joinlib.path.search import cheapest_few, cheapest_paths, search
+from joinlib.path.search import cheapest_few, cheapest_paths, search, searchable, stepwise
 from tests.unit.path.graphs import costs, join_graphs
 
 
@@ -64,35 +63,73 @@ def test_the_few_cheapest_are_those_of_all(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_one_key_is_as_it_was(data: st.DataObject) -> None:
-    """A star of one class: the sequences of the search that units use today."""
+def test_one_key(data: st.DataObject) -> None:
+    """A star of one class: paths are the permutations of the other inputs, and the row's own key asks all of them."""
     n = data.draw(st.integers(2, 5))
-    graph = JoinGraph(n, (frozenset(range(n)),))
-    arrangements = possible_arrangements(graph)
+    graph, arrangements = star(n)
     model = data.draw(costs(n, arrangements))
-    old = CostModel(model.query, model.match, model.rate, model.per_hit, model.fanned)
     for start in range(n):
-        path = Path(start, tuple(Probe(start, r) for _, r in exact(old, star(start, n), start)))
-        found = search(
-            graph,
-            arrangements,
-            replace(model, rate=(model.rate[start],) * n, per_hit=(model.per_hit[start],) * n),
-        )(start)
-        assert found is not None
-        alike = Path(start, tuple(Probe(start, probe.arrangement) for probe in found.probes))
-        assert model.cost(alike, arrangements) == pytest.approx(model.cost(path, arrangements))
+        others = [i for i in range(n) if i != start]
+        every = {Path(start, tuple(Probe(start, i) for i in p)) for p in permutations(others)}
+        found = search(graph, arrangements, model)(start)
+
+        assert set(every_path(graph, arrangements, start)) == every
+        assert found in every
+        assert model.cost(found, arrangements) == pytest.approx(
+            min(model.cost(path, arrangements) for path in every)
+        )
+
+
+@given(st.data())
+def test_step_by_step(data: st.DataObject) -> None:
+    """The greedy path is one of all, takes the least at each step, and is missing only where no path is short enough."""
+    graph = data.draw(join_graphs(most=4))
+    arrangements = possible_arrangements(graph)
+    figures = {a: data.draw(st.integers(0, 3)) for a in range(len(arrangements))}
+    legs = data.draw(st.sampled_from([None, 1, 2]))
+    found = stepwise(graph, arrangements, lambda probe, _: figures[probe.arrangement], legs)(0)
+    allowed = [
+        path
+        for path in every_path(graph, arrangements, 0)
+        if legs is None or len(path.legs(arrangements)) <= legs
+    ]
+    if found is None:
+        assert not allowed
+        return
+    assert found in allowed
+    for at, probe in enumerate(found.probes if legs is None else ()):
+        bound = found.visits(arrangements)[: at + 1]
+        least = min(
+            (figures[p.arrangement], p.arrangement) for p in next_probes(graph, arrangements, bound, 0)
+        )
+        assert (figures[probe.arrangement], probe.arrangement) == least
+
+
+def test_too_many_sets_are_not_looked_at() -> None:
+    """Up to 11 inputs of one key all sets are searched; from 12 on, and in long chains never, the greedy path is taken."""
+    for n, all_of_them in ((7, True), (11, True), (12, False)):
+        graph, arrangements = star(n)
+        rate = ((*(1.0 - i / 100 for i in range(n)),),) * n
+        model = PathCosts(((1.0,) * n,) * n, 1.0, rate, ((1.0,) * n,) * n)
+        greedy = stepwise(graph, arrangements, lambda probe, _: -probe.arrangement)
+
+        assert searchable(graph, arrangements) == all_of_them
+        assert search(graph, arrangements, model)(0) == greedy(0)
+        assert len(cheapest_few(graph, arrangements, model, 0, 2)) == 1 + all_of_them
+    chain = JoinGraph(30, tuple(frozenset([i, i + 1]) for i in range(29)))
+    assert searchable(chain, possible_arrangements(chain))
 
 
 CHAIN = JoinGraph(3, (frozenset([0, 1]), frozenset([1, 2])))
 FOUR = (Arrangement(0, (0,)), Arrangement(1, (0,)), Arrangement(1, (1,)), Arrangement(2, (1,)))
-EVEN = PathCosts((1.0,) * 4, 1.0, ((1.0,) * 4,) * 3, ((1.0,) * 4,) * 3)
+EVEN = PathCosts(((1.0,) * 4,) * 3, 1.0, ((1.0,) * 4,) * 3, ((1.0,) * 4,) * 3)
 TO_BOTH = Path(1, (Probe(1, 0), Probe(1, 3)))
 
 
 def test_equation_8() -> None:
     """Worked by hand: q + γ (αm μ + C), with C of the second probe 3 + 0.5 (2 · 4 + 0) = 7."""
     model = PathCosts(
-        (5.0, 0.0, 0.0, 3.0),
+        ((5.0, 0.0, 0.0, 3.0),) * 3,
         2.0,
         ((0.0,) * 4, (0.25, 0.0, 0.0, 0.5), (0.0,) * 4),
         ((4.0,) * 4,) * 3,
@@ -119,6 +156,14 @@ def test_equations_5_and_6() -> None:
     assert search_cost([SearchedRun(1024)], 0.0, basic=1.0) == pytest.approx(1 + FILTERED * 10)
     many = search_cost([SearchedRun(1024)] * 10, 1.0, basic=0.0)
     assert many == pytest.approx(10 * (0.1 + 0.9 * FILTERED) * math.log2(1024))
+    large, small = (
+        SearchedRun(3072, cached=0.5),
+        SearchedRun(1024, 1024),
+    )  # three quarters are found in the large one
+    passes = 0.75 * 0.4 + (1 - 0.75 * 0.4) * FILTERED
+    assert search_cost([large, small], 0.4, read=50.0) == pytest.approx(
+        1 + passes * (math.log2(3072) + 25) + 1.5
+    )
 
 
 def test_what_finds_little_comes_first() -> None:
@@ -138,7 +183,7 @@ def test_an_exchange_is_worth_a_detour() -> None:
     c, d = every.index(Arrangement(2, (1,))), every.index(Arrangement(3, (0,)))
     line = [1.0] * len(every)
     line[c], line[d] = 0.1, 0.6
-    model = PathCosts((1.0,) * len(every), 0.0, (tuple(line),) * 4, ((1.0,) * len(every),) * 4)
+    model = PathCosts(((1.0,) * len(every),) * 4, 0.0, (tuple(line),) * 4, ((1.0,) * len(every),) * 4)
     orders = []
     for exchange in (0.0, 10.0):
         found = search(graph, every, replace(model, exchange=exchange))(0)
@@ -152,4 +197,4 @@ def test_paths_may_be_missing() -> None:
     """Without orders by orderkey no path of lineitem begins; with one leg no path ends."""
     assert cheapest_paths(CHAIN, FOUR[:2] + FOUR[3:], EVEN) is None
     assert cheapest_paths(CHAIN, FOUR, EVEN, legs=1) is None
-    assert [p.arrangement for p in next_probes(CHAIN, FOUR, [2])] == [2]
+    assert [p.arrangement for p in next_probes(CHAIN, FOUR, [2], 2)] == [2]

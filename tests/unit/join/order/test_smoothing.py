@@ -4,29 +4,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinlib.join.order.smoothing import DAMPING, LINEAR, A, B, Trend, followed
+from joinlib.join.order.smoothing import DAMPING, HISTORY, LINEAR, B, Trend, followed, newest
 
 VALUES = st.lists(st.floats(0, 1e6), min_size=1, max_size=20)
 DAMPINGS = st.sampled_from([LINEAR, DAMPING, 0.0])
 
 
-def over(values: list[float], damping: float) -> Trend:
+def over(values: list[float], damping: float, history: int = HISTORY) -> Trend:
     trend = Trend(values[0])
     for value in values[1:]:
-        trend = trend.after(value, damping)
+        trend = trend.after(value, damping, history)
     return trend
 
 
-@given(VALUES, DAMPINGS)
-def test_recurrences(values: list[float], damping: float) -> None:
+@given(VALUES, DAMPINGS, st.integers(1, 9))
+def test_recurrences(values: list[float], damping: float, history: int) -> None:
     """Level, slope and forecast by the textbook's equations, written as arrays."""
+    A = 2 / (history + 1)
     levels, slopes = [values[0]], [0.0]
     for x in values[1:]:
         expected = levels[-1] + damping * slopes[-1]
         levels.append(A * x + (1 - A) * expected)
         slopes.append(B * (levels[-1] - levels[-2]) + (1 - B) * damping * slopes[-1])
 
-    found = over(values, damping)
+    found = over(values, damping, history)
     assert [found.level, found.slope] == pytest.approx([levels[-1], slopes[-1]])
     assert found.ahead(damping) == pytest.approx(levels[-1] + damping * slopes[-1])
 
@@ -49,4 +50,12 @@ def test_nothing_seen() -> None:
     """A cycle in which nothing was seen changes nothing; without smoothing only the last one counts."""
     assert followed(None, None) is None
     assert followed(Trend(3.0, 1.0), None) == Trend(3.0, 1.0)
-    assert followed(None, 5.0) == followed(Trend(3.0, 1.0), 5.0, smooth=False) == Trend(5.0)
+    assert followed(None, 5.0) == followed(Trend(3.0, 1.0), 5.0, history=None) == Trend(5.0)
+
+
+def test_history() -> None:
+    """A jump is a level at once with a history of 1, half of it with 3, and a tenth with 19."""
+    jumps = {history: over([0.0, 10.0], 0.0, history).level for history in (1, HISTORY, 19)}
+
+    assert jumps == {1: 10.0, HISTORY: 5.0, 19: 1.0}
+    assert newest(HISTORY) == 0.5

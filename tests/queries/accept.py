@@ -1,6 +1,6 @@
 """Which queries are planned, and why others are not: a table.
 
-python -m tests.queries.accept [tpch|tpcds|nexmark]
+python -m tests.queries.accept [tpch|tpcds|imdb|nexmark|patterns]
 """
 
 import sys

@@ -3,20 +3,22 @@
 import os
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import sqlglot
 from sqlglot import exp
 
+T = TypeVar("T")
 HERE = Path(__file__).parent
 DIVISOR = "cast(pmc AS DECIMAL(15, 4))"
 ADAPTED = {  # as long as no evening sale has come, the quotient is an error in Spark too
     "tpcds-q90": (DIVISOR, f"nullif({DIVISOR}, 0)"),
 }
-BENCHMARKS = ("tpch", "tpcds", "nexmark", "patterns")
+BENCHMARKS = ("tpch", "tpcds", "imdb", "nexmark", "patterns")
 
 
 @dataclass(frozen=True)
@@ -107,9 +109,13 @@ def _tables(benchmark: str, text: str) -> tuple[str, ...]:
 
 def chosen(benchmark: str, count: int) -> list[Query]:
     """So many of a benchmark, drawn by STREAMJOIN_QUERIES_SEED; all of them if STREAMJOIN_QUERIES=all."""
-    known = queries(benchmark)
+    return drawn(benchmark, queries(benchmark), count)
+
+
+def drawn(name: str, known: Sequence[T], count: int) -> list[T]:
+    """So many of what is called so, in their order."""
     if os.environ.get("STREAMJOIN_QUERIES") == "all":
         return list(known)
-    seed = f"{os.environ.get('STREAMJOIN_QUERIES_SEED', '19')} {benchmark}"
+    seed = f"{os.environ.get('STREAMJOIN_QUERIES_SEED', '19')} {name}"
     picked = random.Random(seed).sample(known, count)
-    return [query for query in known if query in picked]
+    return [one for one in known if one in picked]

@@ -8,13 +8,14 @@ from random import Random
 
 import pyarrow as pa
 
-from tests.queries import nexmark, tpcds, tpch
+from tests.queries import imdb, nexmark, tpcds, tpch
 from tests.queries.corpus import Query, schemas
 from tests.queries.draw import Shape
 from tests.queries.hints import hints
 from tests.queries.shapes import SHAPES
 
 TENTHS = 10
+MAKERS = {"tpch": tpch, "tpcds": tpcds, "imdb": imdb, "nexmark": nexmark, "patterns": nexmark}
 TYPES = {
     "INT": pa.int32(), "BIGINT": pa.int64(), "STRING": pa.string(), "DATE": pa.date32(),
     "TIMESTAMP": pa.timestamp("us"),
@@ -31,7 +32,7 @@ class Data:
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
         """All rows, as they arrive."""
-        made = {"tpch": tpch, "tpcds": tpcds, "nexmark": nexmark, "patterns": nexmark}[self.query.benchmark]
+        made = MAKERS[self.query.benchmark]
         known = {} if made is nexmark else hints(self.query.text)
         found, random = made.rows(known, self.shape), Random(self.shape.seed)
         timed = made is nexmark  # these arrive in their order, all others in any

@@ -27,12 +27,12 @@ def course(seed: int) -> Course:
     return Course(partitions, twice=some[0], restart=some[1], seed=seed)
 
 
-def wrong(asked: Query, seed: int = 0, tuning: Tuning = SMALL) -> Iterator[str]:
+def wrong(asked: Query, seed: int = 0, tuning: Tuning = SMALL, strategy: str = "auto") -> Iterator[str]:
     """Runs it whole; tells each batch after which its contents are not the answer over the rows read so far."""
     rows = data(asked)
     with own_folder() as folder:
         write(rows, folder)
-        run = Product(document(asked, folder), tuning, course(seed))
+        run = Product(document(asked, folder, strategy), tuning, course(seed))
         seen = Changelog(folder / "out")
         for batch in run.batches():
             seen.batch(batch, units_apart=False)

@@ -22,14 +22,14 @@ def write(data: Data, folder: Path) -> None:
             pq.write_table(rows, folder / name / f"{number:03d}.parquet")
 
 
-def content(query: Query, units: int = 2) -> dict[str, Any]:
+def content(query: Query, units: int = 2, strategy: str = "auto") -> dict[str, Any]:
     """The spec as a file has it: one file of each table a batch; results as changes."""
     spec = {
         "sql": query.streamed,
         "inputs": {name: _input(query.benchmark, name) for name in query.tables},
         "output": {"mode": "changelog", "files": {"path": "out"}},
         "checkpoint": {"path": "checkpoint", "sync": False},
-        "join": {"units": units},
+        "join": {"units": units, "strategy": strategy},
     }
     return {
         "apiVersion": "streamjoin.dev/v1alpha1",
@@ -39,9 +39,9 @@ def content(query: Query, units: int = 2) -> dict[str, Any]:
     }
 
 
-def document(query: Query, folder: Path) -> StreamJoin:
+def document(query: Query, folder: Path, strategy: str = "auto") -> StreamJoin:
     """The same, read."""
-    return parse(orjson.dumps(content(query)).decode(), f"{query.title}.yaml", folder)
+    return parse(orjson.dumps(content(query, strategy=strategy)).decode(), f"{query.title}.yaml", folder)
 
 
 def _input(benchmark: str, name: str) -> dict[str, Any]:

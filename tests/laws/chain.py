@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from joinlib.model.stage import Pipeline, Stage
+from joinlib.model.stage import HopStage, PathStage, Pipeline, Stage
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick
 from tests.laws.harness import CALM, SMALL, Batch, Flow, Running, Trouble
+from tests.laws.paths import HopFlow, PathFlow
 
 
 class Chain(Running):
@@ -23,17 +24,26 @@ class Chain(Running):
         trouble: Trouble = CALM,
         spooled_rows: int = 1000,
     ) -> None:
-        self.flows = [
-            Flow(stage, folder / str(n), tuning, trouble, spooled_rows)
-            for n, stage in enumerate(pipeline.stages)
-        ]
+        self.flows: list[Flow] = []
+        for n, stage in enumerate(pipeline.stages):
+            given = folder / str(n), tuning, trouble, spooled_rows
+            if isinstance(stage, HopStage):
+                store = self.flows[pipeline.store_of(n)]
+                assert isinstance(store, PathFlow)
+                self.flows.append(HopFlow(store, stage, *given))
+            else:
+                self.flows.append((PathFlow if isinstance(stage, PathStage) else Flow)(stage, *given))
 
     def batch(self, rows: Batch, closed: bool = False) -> list[tuple[object, ...]]:
         """One batch through all stages."""
         known, out = dict(rows), []
         for number, flow in enumerate(self.flows):
             out = flow.batch(known, closed, ticks=list(self._ticks(flow.stage)))
-            known[f"$stage{number}"] = _rows(out, flow.stage)
+            if flow.routes:
+                tuples = {route: [t[1:] for t in out if t[0] == route] for route in flow.routes}
+                known |= {f"$stage{number}/{r}": made(t, flow.routes[r]) for r, t in tuples.items()}
+            else:
+                known[f"$stage{number}"] = made(out, flow.stage.emitted)
         return out
 
     def _ticks(self, stage: Stage) -> list[Tick]:
@@ -53,11 +63,10 @@ class Chain(Running):
         ]
 
 
-def _rows(out: list[tuple[object, ...]], stage: Stage) -> pa.RecordBatch:
-    columns = list(zip(*out)) or [()] * len(stage.emitted)
-    return pa.record_batch(
-        [_array(c, f.type) for c, f in zip(columns, stage.emitted, strict=True)], stage.emitted
-    )
+def made(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    """These rows as a record batch."""
+    columns = list(zip(*rows)) or [()] * len(schema)
+    return pa.record_batch([_array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
 
 
 def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:

@@ -346,13 +346,18 @@ def _of_two(draw: st.DrawFn) -> Joined:
 
 @st.composite
 def questions(
-    draw: st.DrawFn, two: bool = False, inner: bool = False, kinds: Sequence[str] = (), many: bool = False
+    draw: st.DrawFn,
+    two: bool = False,
+    inner: bool = False,
+    kinds: Sequence[str] = (),
+    many: bool = False,
+    least: int = 2,
 ) -> Question:
-    """`two`: the INNER join of two streams; `inner`: streams are joined by INNER JOIN only; `kinds`: of subqueries, one at least.
+    """`two`: the INNER join of two streams; `inner`: streams, `least` of them, are joined by INNER JOIN only.
 
-    `many`: groups have aggregates of more kinds.
+    `kinds`: of subqueries, one at least. `many`: groups have aggregates of more kinds.
     """
-    found = draw(_of_two() if two else _of_streams(INNER if inner else ANY, 2 if inner else 1))
+    found = draw(_of_two() if two else _of_streams(INNER if inner else ANY, least if inner else 1))
     tree, named = found.tree, "".join(_leaves(found.tree))
     where: list[Condition] = []
     if draw(st.integers(0, 3)) == 0:

@@ -9,8 +9,10 @@ import shutil
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +20,6 @@ import pyarrow.compute as pc
 from joinlib.engine.frames import project
 from joinlib.engine.splitter import with_numbers
 from joinlib.join.arrived import Blocks
-from joinlib.join.rows import Tuples
 from joinlib.join.unit import UnitJoin
 from joinlib.model.inputs import ORDINAL, WEIGHT, InputPlan
 from joinlib.model.stage import Stage
@@ -31,6 +32,7 @@ from joinlib.state import segment
 from joinlib.state import unit as units
 from joinlib.state.manifest import Manifest, decode, empty
 from joinlib.state.segment import Written
+from joinlib.state.unit import Unit
 from joinlib.worker import current
 
 Batch = Mapping[str, pa.RecordBatch]  # source -> its rows
@@ -62,6 +64,14 @@ class Trouble:
 
 
 CALM = Trouble()
+
+
+class Work(Protocol):
+    """What works on a batch of a unit: its state is that after the batch once all has come out."""
+
+    manifest: Manifest
+
+    def run(self, batch: int, blocks: Blocks) -> Iterator[Any]: ...
 
 
 class Running(ABC):
@@ -102,12 +112,13 @@ class Flow(Running):
             trouble,
             spooled_rows,
         )
-        self.root = stage.root
+        self.root = getattr(stage, "root", None)  # only joins by one key are a tree
         self.sides = stage.sides
         self.units = {u: empty(len(self.sides), len(stage.inputs)).encode() for u in range(stage.units)}
         self.done = 0
         self.read = [0] * len(stage.inputs)  # rows of each input so far
         self.largest = 0  # rows of one frame
+        self.routes: dict[int, pa.Schema] = {}  # where tuples leave by several: their columns
 
     def batch(
         self, rows: Batch, closed: bool = False, idle: Sequence[str] = (), ticks: Sequence[Tick] = ()
@@ -141,11 +152,18 @@ class Flow(Running):
     def _segments(self, u: int) -> Path:
         return self.folder / "segments" / f"{u:05d}"
 
+    def _indexes(self, u: int) -> Path:
+        return self.folder / "indexes" / f"{u:05d}"
+
+    def _rows(self, plan: InputPlan, rows: Batch) -> pa.RecordBatch | None:
+        """What an input reads in this batch."""
+        return rows.get(plan.source)
+
     def _exchange(self, rows: Batch) -> tuple[dict[int, list[Block]], list[Tick]]:
         blocks: dict[int, list[Block]] = {u: [] for u in range(self.stage.units)}
         ticks = []
         for plan in self.stage.inputs:
-            table = rows.get(plan.source)
+            table = self._rows(plan, rows)
             if table is None or not table.num_rows:
                 continue
             if plan.numbered:
@@ -188,7 +206,7 @@ class Flow(Running):
         if n in trouble.restart:
             current().close()
         if n in trouble.lost:
-            shutil.rmtree(self.folder / "indexes" / f"{u:05d}", ignore_errors=True)
+            shutil.rmtree(self._indexes(u), ignore_errors=True)
         if n in trouble.dies:
             self.attempt(u, before, data, ticks, frames=trouble.dies[n])
         if n in trouble.fails:
@@ -210,19 +228,7 @@ class Flow(Running):
         schemas = [block_schema(p) for p in self.stage.inputs]
         rows = [(i, s, self._receive(u, b, schemas[i]), role) for i, s, b, role in data]
         written = {(i, s, role): b for i, s, b, role in data if isinstance(b, Written)}
-        manifest = decode(saved)
-        bits = self.stage.skip_bits
-        folders = self._segments(u), self.folder / "indexes" / f"{u:05d}"
-        with units.hold(*folders, bits, self.sides, self.tuning, manifest) as unit:
-            join = UnitJoin(
-                self.root,
-                self.stage.inputs,
-                self.stage.timed,
-                self.stage.final_close,
-                self.tuning,
-                unit,
-                manifest,
-            )
+        with self._held(u, decode(saved)) as (unit, join):
             out = self._shown(self._measured(join.run(self.done, Blocks(rows, ticks, written)), frames))
             if frames is not None:
                 return out, saved
@@ -230,15 +236,29 @@ class Flow(Running):
                 side.check()
         return out, join.manifest.encode()
 
-    def _measured(self, found: Iterator[Tuples], most: int | None) -> Iterator[Tuples]:
+    @contextmanager
+    def _held(self, u: int, manifest: Manifest) -> Iterator[tuple[Unit, Work]]:
+        """The state of a unit, and what works on it."""
+        stage, folders = self.stage, (self._segments(u), self._indexes(u))
+        with units.hold(*folders, stage.skip_bits, self.sides, self.tuning, manifest) as unit:
+            yield unit, self._work(unit, manifest)
+
+    def _work(self, unit: Unit, manifest: Manifest) -> Work:
+        stage = self.stage
+        return UnitJoin(self.root, stage.inputs, stage.timed, stage.final_close, self.tuning, unit, manifest)
+
+    def _measured(self, found: Iterator[Any], most: int | None) -> Iterator[Any]:
         """The first tuples; a task that is killed after them has seen that there are more."""
         for count, tuples in enumerate(found):
             if most is not None and count >= most:
                 return
-            self.largest = max(self.largest, len(tuples))
+            self.largest = max(self.largest, self._size(tuples))
             yield tuples
 
-    def _shown(self, found: Iterator[Tuples]) -> list[tuple[object, ...]]:
+    def _size(self, found: Any) -> int:
+        return len(found)
+
+    def _shown(self, found: Iterator[Any]) -> list[tuple[object, ...]]:
         """What these tuples are as results; of changes, the weight is the last value of a row."""
         batches = [*project(found, self.stage.select, self.stage.emitted)]
         assert all(batch.schema == self.stage.emitted for batch in batches)

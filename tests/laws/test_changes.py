@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from joinlib.errors import SpecError
 from joinlib.model.tuning import Tuning
 from joinlib.spec import StreamJoin, parse
+from tests.laws.any_paths import any_paths
 from tests.laws.cases import differences, tunings
 from tests.laws.changelog import Answer, Changelog
 from tests.laws.combined import KEYS, STRANGERS, STREAMS, TABLES, TYPES, Question, column, questions, shown
@@ -266,6 +267,24 @@ def _unique(question: Question) -> bool:
 def test_joins_by_equality(case: Case) -> None:
     """One to four streams in one stage or several, tables anywhere among them, joins of every kind."""
     holds(case)
+
+
+@pytest.mark.slow
+@settings(LIVELY, max_examples=EXAMPLES // 2)
+@given(cases(questions(inner=True, many=True, least=3), ("paths",)), st.integers(0, 999))
+def test_joins_by_paths(case: Case, seed: int) -> None:
+    """Three or four streams by any paths, with tables and groups behind them."""
+    with any_paths(seed):
+        holds(case)
+
+
+@pytest.mark.slow
+@settings(LIVELY, max_examples=EXAMPLES // 4)
+@given(cases(questions(inner=True, least=3), ("paths",), retained=True), st.integers(0, 999))
+def test_paths_and_retention(case: Case, seed: int) -> None:
+    """Rows by each key are dropped for themselves; what is taken back in time is taken back."""
+    with any_paths(seed):
+        holds(case)
 
 
 @pytest.mark.slow

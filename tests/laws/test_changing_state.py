@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from joinlib.errors import SpecError
 from joinlib.model.inputs import WEIGHT
-from joinlib.model.stage import Pipeline
+from joinlib.model.stage import PathStage, Pipeline
 from joinlib.model.tuning import Tuning
 from joinlib.plan import JoinOptions, SourceInput, pipeline
+from tests.laws.any_paths import any_paths
 from tests.laws.cases import SECOND, differences, troubles
 from tests.laws.chain import Chain
 from tests.laws.changelog import WEIGHTS, Answer, bare
@@ -89,6 +90,7 @@ def holds(case: Case, trouble: Trouble) -> None:
     except SpecError as refused:
         event(f"refused: {refused}"[:150])
         reject()
+    event(f"paths: {any(isinstance(stage, PathStage) for stage in plan.stages)}")
     with TemporaryDirectory() as folder:
         chain = Chain(plan, Path(folder), case.tuning, trouble, 2 if case.at_once == 2 else 1000)
         answer: Answer = Counter()
@@ -112,6 +114,15 @@ def _cases(asked: st.SearchStrategy[Question], *strategies: str) -> st.SearchStr
 @given(_cases(questions(), "auto", "auto", "binary", "multiway"), troubles(4))
 def test_joins_by_equality(case: Case, trouble: Trouble) -> None:
     holds(case, trouble)
+
+
+@pytest.mark.slow
+@settings(LIVELY, max_examples=EXAMPLES)
+@given(_cases(questions(inner=True, least=3), "paths"), troubles(4), st.integers(0, 999))
+def test_joins_by_paths(case: Case, trouble: Trouble, seed: int) -> None:
+    """By any paths; rows are settled by each key by which they are stored."""
+    with any_paths(seed):
+        holds(case, trouble)
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def punctual(case: Case, plan: Pipeline) -> dict[str, list[tuple[object, ...]]]:
         before = list(marks)
         for number, stage in enumerate(plan.stages):
             tops: list[int] = []
-            for i in stage.inputs:
+            for i in (i for i in stage.inputs if i.again is None):
                 if i.upstream is not None:
                     tops += [marks[i.upstream]] if i.time else []
                     continue

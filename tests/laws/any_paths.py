@@ -1,0 +1,54 @@
+"""Paths that nobody chose: arrangements and paths at random, from all that there are. Results are the same by any."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from unittest.mock import patch
+
+from joinlib.path.choice import PathPlan
+from joinlib.path.estimate import PlanWork
+from joinlib.path.graph import Arrangement, JoinGraph, Path, Probe, next_probes, possible_arrangements
+from joinlib.plan import decide
+from joinlib.sql.classes import key_classes
+from joinlib.sql.graph import Joined
+
+
+@contextmanager
+def any_paths(seed: int) -> Iterator[None]:
+    """Within it, a planner that is told to join by paths takes some at random."""
+
+    def choose(tree: Joined) -> PathPlan | None:
+        return some_plan(key_classes(tree).graph, Random(seed))  # the same for the same join
+
+    with patch.object(decide, "_forced", choose):
+        yield
+
+
+def some_plan(graph: JoinGraph, random: Random) -> PathPlan | None:
+    """Arrangements by which every input reaches all others, and a path of each; None: all can be one operator."""
+    if not graph.connected or any(len(members) == graph.inputs for members in graph.classes):
+        return None
+    kept = [*possible_arrangements(graph)]
+    for one in random.sample(kept, random.randint(0, len(kept))):
+        fewer = [other for other in kept if other != one]
+        if all(some_path(graph, fewer, start, random) for start in range(graph.inputs)):
+            kept = fewer
+    paths = [some_path(graph, kept, start, random) for start in range(graph.inputs)]
+    found = tuple(path for path in paths if path is not None)
+    assert len(found) == graph.inputs
+    return PathPlan(tuple(kept), found, PlanWork())
+
+
+def some_path(
+    graph: JoinGraph, arrangements: Sequence[Arrangement], start: int, random: Random
+) -> Path | None:
+    """A path over these arrangements, if there is one: what can be reached does not depend on the order."""
+    probes = list[Probe]()
+    bound = frozenset([start])
+    while len(bound) < graph.inputs:
+        open_ones = [*next_probes(graph, arrangements, bound, start)]
+        if not open_ones:
+            return None
+        probes.append(random.choice(open_ones))
+        bound |= {arrangements[probes[-1].arrangement].input}
+    return Path(start, tuple(probes))

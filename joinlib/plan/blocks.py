@@ -32,7 +32,7 @@ from joinlib.plan import rising
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, OutputMode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.clocks import clocked, with_clocks
-from joinlib.plan.decide import paths
+from joinlib.plan.decide import PathChooser
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
@@ -42,6 +42,7 @@ from joinlib.plan.stages import joins
 from joinlib.sql import Query, Scan, analyse_stages
 from joinlib.sql.aggregate import check_append
 from joinlib.sql.blocks import Block, blocks, of_several
+from joinlib.sql.hints import hints
 from joinlib.sql.maps import map_of
 from joinlib.sql.notes import notes
 from joinlib.sql.over import over_of
@@ -68,8 +69,10 @@ def pipeline(
         SpecError: if an option does not fit the query.
     """
     parts = blocks(sql, Request(inputs, options).tables, views or {})
-    stages, _ = _results(sql, parts, inputs, options, {"": OutputMode(mode, tuple(key))})
-    found = Pipeline(with_clocks(shared(stages), upserted(inputs)), notes=notes(sql), called=_called(parts))
+    request = Request(inputs, options, chooser=PathChooser(options.strategy, hints(sql)))
+    stages, _ = _results(sql, parts, request, {"": OutputMode(mode, tuple(key))})
+    told = (*notes(sql), *request.chooser.notes())
+    found = Pipeline(with_clocks(shared(stages), upserted(inputs)), notes=told, called=_called(parts))
     return _checked(found, inputs, {"": OutputMode(mode, tuple(key))})
 
 
@@ -84,18 +87,17 @@ def pipeline_of_several(
         SqlError, SpecError: As `pipeline` does; the error has the name of the output.
     """
     parts = of_several(sql, Request(inputs, options).tables)
-    stages, results = _results(sql, parts, inputs, options, outputs)
-    found = Pipeline(
-        with_clocks(stages, upserted(inputs)), notes=notes(sql), called=_called(parts), named=results
-    )
+    request = Request(inputs, options, chooser=PathChooser(options.strategy, hints(sql)))
+    stages, results = _results(sql, parts, request, outputs)
+    told = (*notes(sql), *request.chooser.notes())
+    found = Pipeline(with_clocks(stages, upserted(inputs)), notes=told, called=_called(parts), named=results)
     return _checked(found, inputs, outputs)
 
 
 def _results(
     sql: str,
     parts: Sequence[Block],
-    inputs: Mapping[str, SourceInput],
-    options: JoinOptions,
+    asked: Request,
     outputs: Mapping[str, OutputMode],
 ) -> tuple[list[AnyStage], tuple[NamedResult, ...]]:
     """Plan the results one after the other; return all stages, and which of them make the results.
@@ -111,8 +113,8 @@ def _results(
         with of_output(output):
             mode = outputs[output].mode
             named = {t.name.lower() for part in below for t in part.query.find_all(exp.Table)}
-            changing = any(i.changes or i.upsert for n, i in inputs.items() if n.lower() in named)
-            request = Request(upserted(inputs), options, eager=changing or mode != "append")
+            changing = any(i.changes or i.upsert for n, i in asked.inputs.items() if n.lower() in named)
+            request = replace(asked, inputs=upserted(asked.inputs), eager=changing or mode != "append")
             kind = mode == "append", request.eager
             planner = planners.setdefault(kind, _Planner(sql, request, mode, stages, aliases))
             for part in below[:-1]:
@@ -319,9 +321,9 @@ class _Planner:
         assert isinstance(part.query, exp.Select)
         request = self._tables()
         tables = request.tables
-        queries = analyse_stages(
-            self.sql, part.query, tables, self.mode != "append", self.aliases, paths(self.request.options)
-        )
+        changelog, chooser = self.mode != "append", request.chooser
+        queries = analyse_stages(self.sql, part.query, tables, changelog, self.aliases, chooser)
+        chooser.planned(queries)
         query = queries[-1]
         if isinstance(query.tree, Scan) and not query.lookups:
             return (

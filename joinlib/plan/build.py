@@ -3,7 +3,7 @@ becomes bounds, stored columns are listed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from types import MappingProxyType
 
@@ -19,6 +19,7 @@ from joinlib.model.joins import Caching, Join, Leaf, Lookup, Range
 from joinlib.model.operator import Operator
 from joinlib.model.stage import OutputColumn, Stage, above
 from joinlib.plan.columns import Need, input_plan, key_column, need, upstream_plan
+from joinlib.plan.decide import PathChooser
 from joinlib.plan.layout import layout
 from joinlib.plan.merge import chain
 from joinlib.plan.operator import Choice, chosen, present
@@ -38,6 +39,7 @@ class Request:
     inputs: Mapping[str, SourceInput]
     options: JoinOptions
     eager: bool = False  # outer joins do not wait: rows without a partner are taken back when one comes
+    chooser: PathChooser = field(default_factory=PathChooser)  # of the joins that are done by paths
 
     @property
     def tables(self) -> dict[str, Table]:

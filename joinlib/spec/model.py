@@ -118,7 +118,10 @@ class JoinSettings(Model):
     strategy: Strategy = Field(
         default="auto",
         description="The join operator. auto lets the planner choose. binary runs INNER joins of three "
-        "or more inputs as a chain that stores its intermediate results.",
+        "or more inputs as a chain that stores its intermediate results. paths joins inputs that share no "
+        "key without storing what is between: each is stored by every key that new rows of the others ask "
+        "for. stages stores the result of each key. The hints PATHS(a, b, c) and STAGES(a, b, c) say the "
+        "same of one join.",
     )
     units: Annotated[int, Field(ge=1, le=MAX_UNITS), AfterValidator(_power_of_two)] = Field(
         default=8,

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from joinlib.sql.depth import with_room
 from joinlib.sql.graph import Table
+from joinlib.sql.hints import taken
 from joinlib.sql.parse import parse_query
 from joinlib.sql.rewrite.block import Block, Kind
 from joinlib.sql.rewrite.constants import rooted
@@ -50,14 +51,21 @@ def _blocks(
 ) -> tuple[Block, ...]:
     times = {name: table.time for name, table in tables.items()}
     lookups = [name for name, table in tables.items() if not table.stream]
-    parsed = {name: spoken(parse_query(text), text, times, lookups) for name, text in views.items()}
+    parsed = {name: spoken(_plain(text), text, times, lookups) for name, text in views.items()}
     names = Names(sql, {name: tuple(t.schema.names) for name, t in tables.items()}, parsed)
     names.streams = frozenset(tables) - frozenset(lookups)
-    tree = spoken(parse_query(sql), sql, times, lookups)
+    tree = spoken(_plain(sql), sql, times, lookups)
     found = names.results(tree) if several else {"": names.result(tree)}
     for definition in names.definitions.values():
         definition.query = rooted(definition.query, names)
     return Cutter(names).results({output: rooted(query, names) for output, query in found.items()})
+
+
+def _plain(sql: str) -> exp.Select | exp.SetOperation | exp.Subquery:
+    """Return the tree of a text without its hints, which decide nothing here."""
+    tree = parse_query(sql)
+    taken(tree)
+    return tree
 
 
 def as_text(parts: tuple[Block, ...], dialect: str = "spark") -> str:

@@ -82,8 +82,8 @@ _TIME = (
 _SET = {
     "with_": f"WITH is not supported; {INNER}",
     "hint": (
-        "hints are not read: the planner decides how inputs are joined; join.strategy in the spec overrules"
-        " it"
+        "hints are not read, but for PATHS(a, b, c) and STAGES(a, b, c): the planner decides how inputs are"
+        " joined; join.strategy in the spec overrules it"
     ),
     "order": f"ORDER BY {_SORTED}: results come out as they are found; sort the output",
     "limit": f"LIMIT {_SORTED}; filter the output",
@@ -189,6 +189,11 @@ def check_part(sql: str, node: exp.Expr, name: str) -> None:
     part = node.args[name]
     at = part[0] if isinstance(part, list) else part
     raise SqlError(_unread(name, node), *place(sql, at if isinstance(at, exp.Expr) else node))
+
+
+def unread(part: str) -> str:
+    """Explain why a part that some nodes have is not read."""
+    return _SET[part]
 
 
 def refusal(node: exp.Expr) -> str:

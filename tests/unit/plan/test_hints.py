@@ -1,0 +1,91 @@
+"""Hints and join.strategy say how joins are done; one that cannot be followed is told, with why."""
+
+import pyarrow as pa
+import pytest
+
+from joinlib.errors import SqlError
+from joinlib.model.stage import PathStage, Pipeline
+from joinlib.plan import JoinOptions, SourceInput, pipeline
+from joinlib.plan.explain.pipeline import explain
+
+KIND = pa.schema([(name, pa.int64()) for name in ("k", "j", "v")])
+INPUTS = {name: SourceInput(KIND) for name in "abcd"}
+CHAIN = "a.v FROM a JOIN b ON a.k = b.k JOIN c ON b.j = c.j"
+
+
+def plan(sql: str, strategy: str = "auto") -> Pipeline:
+    """A plan over four inputs."""
+    return pipeline(sql, INPUTS, JoinOptions(units=4, strategy=strategy), mode="changelog")
+
+
+def by_paths(found: Pipeline) -> list[str]:
+    """The inputs of each join by paths."""
+    stages = [stage for stage in found.stages if isinstance(stage, PathStage)]
+    return ["".join(dict.fromkeys(i.alias for i in stage.inputs)) for stage in stages]
+
+
+@pytest.mark.parametrize(
+    ("hint", "strategy", "paths"),
+    [
+        ("", "auto", []),
+        ("", "stages", []),
+        ("", "paths", ["abc"]),
+        ("/*+ PATHS(a, b, c) */", "auto", ["abc"]),
+        ("/*+ paths(A, C) */", "auto", ["abc"]),
+        ("/*+ PATHS(a, b, c) */", "stages", ["abc"]),
+        ("/*+ STAGES(a, b, c) */", "auto", []),
+        ("/*+ STAGES(a, b, c) */", "paths", []),
+    ],
+)
+def test_hints_go_before_the_strategy(hint: str, strategy: str, paths: list[str]) -> None:
+    found = plan(f"SELECT {hint} {CHAIN}", strategy)
+
+    assert by_paths(found) == paths
+    assert found.notes == ()
+
+
+def test_each_join_has_its_own() -> None:
+    """What the two SELECTs have below their groups is told apart by the names of inputs."""
+    one = "SELECT {} x.k, count(*) AS n FROM a x JOIN b y ON x.k = y.k JOIN c z ON y.j = z.j GROUP BY x.k"
+    two = "SELECT {} o.k, count(*) AS n FROM a o JOIN b p ON o.k = p.k JOIN c q ON p.j = q.j GROUP BY o.k"
+    sql = f"SELECT u.n FROM ({one.format('/*+ PATHS(x, y, z) */')}) u JOIN ({two.format('')}) w ON u.k = w.k"
+
+    assert by_paths(plan(sql)) == ["xyz"]
+
+
+UNFOLLOWED = {
+    f"SELECT /*+ PATHS(a, d) */ {CHAIN}": "PATHS(a, d) is not followed: no INNER JOIN has a and d",
+    f"SELECT /*+ STAGES(d) */ {CHAIN}": "STAGES(d) is not followed: no INNER JOIN has d",
+    "SELECT /*+ PATHS(a, b, c) */ a.v FROM a JOIN b ON a.k = b.k JOIN c ON a.k = c.k": (
+        "PATHS(a, b, c) is not followed: these inputs share a key"
+    ),
+    "SELECT /*+ PATHS(a, b, c) */ a.v FROM a JOIN b ON a.k = b.k LEFT JOIN c ON b.j = c.j": (
+        "PATHS(a, b, c) is not followed: no INNER JOIN has a, b and c"
+    ),
+    "SELECT /*+ PATHS(a, b, c) */ a.v FROM a JOIN b ON a.k = b.k JOIN c ON b.j < c.j JOIN d ON b.v = d.v": (
+        "PATHS(a, b, c) is not followed: no equality relates some of these inputs to the others"
+    ),
+}
+
+
+@pytest.mark.parametrize("sql", UNFOLLOWED)
+def test_a_hint_that_cannot_be_followed_is_told(sql: str) -> None:
+    found = plan(sql)
+
+    assert by_paths(found) == []
+    (note,) = found.notes
+    assert note.startswith(f"the hint {UNFOLLOWED[sql]}")
+    assert note in explain(found)
+
+
+@pytest.mark.parametrize("hint", ["BROADCAST(a)", "PATHS(a), MERGE(b)", "MAPJOIN"])
+def test_other_hints_are_refused_where_they_stand(hint: str) -> None:
+    with pytest.raises(SqlError, match=r"hints are not read, but for PATHS\(a, b, c\)") as told:
+        plan(f"SELECT b.v FROM b JOIN (\n  SELECT /*+ {hint} */ k FROM a) s ON b.k = s.k")
+    assert "line 2" in str(told.value)
+
+
+@pytest.mark.parametrize("hint", ["PATHS", "STAGES()"])
+def test_a_hint_names_inputs(hint: str) -> None:
+    with pytest.raises(SqlError, match=r"names the inputs that it is about; write (PATHS|STAGES)\(a, b, c\)"):
+        plan(f"SELECT /*+ {hint} */ {CHAIN}")

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from joinlib.expr import Expr
 from joinlib.model.called import Called
+from joinlib.model.decided import Conversion
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import WEIGHT, Biclique, InputPlan
 from joinlib.model.joins import Index, Join, Leaf, Lookup
@@ -312,6 +313,7 @@ class Pipeline:
     budget: Budget | None = None  # None: no limit
     notes: tuple[str, ...] = ()  # what is to be said of the text
     called: tuple[Called, ...] = field(default=(), compare=False)  # for people: nothing is decided by it
+    joined: Conversion = field(default=Conversion(), compare=False)  # for people
     named: tuple[
         NamedResult, ...
     ] = ()  # the results of several outputs; none: the last stage makes the only one

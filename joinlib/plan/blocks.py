@@ -22,7 +22,6 @@ from joinlib.expr import types as t
 from joinlib.expr.behind import Rising
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
-from joinlib.model.called import Called
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan, StoredColumn
 from joinlib.model.joins import Leaf
@@ -32,7 +31,7 @@ from joinlib.plan import rising
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, OutputMode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.clocks import clocked, with_clocks
-from joinlib.plan.decide import PathChooser
+from joinlib.plan.decide import PathChooser, conversion
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
@@ -71,8 +70,7 @@ def pipeline(
     parts = blocks(sql, Request(inputs, options).tables, views or {})
     request = Request(inputs, options, chooser=PathChooser(options.strategy, hints(sql)))
     stages, _ = _results(sql, parts, request, {"": OutputMode(mode, tuple(key))})
-    told = (*notes(sql), *request.chooser.notes())
-    found = Pipeline(with_clocks(shared(stages), upserted(inputs)), notes=told, called=_called(parts))
+    found = _told(sql, parts, request, shared(stages))
     return _checked(found, inputs, {"": OutputMode(mode, tuple(key))})
 
 
@@ -89,9 +87,18 @@ def pipeline_of_several(
     parts = of_several(sql, Request(inputs, options).tables)
     request = Request(inputs, options, chooser=PathChooser(options.strategy, hints(sql)))
     stages, results = _results(sql, parts, request, outputs)
-    told = (*notes(sql), *request.chooser.notes())
-    found = Pipeline(with_clocks(stages, upserted(inputs)), notes=told, called=_called(parts), named=results)
+    found = replace(_told(sql, parts, request, stages), named=results)
     return _checked(found, inputs, outputs)
+
+
+def _told(sql: str, parts: Sequence[Block], request: Request, stages: Sequence[AnyStage]) -> Pipeline:
+    """Return the stages with what is to be said of them."""
+    return Pipeline(
+        with_clocks(stages, upserted(request.inputs)),
+        notes=(*notes(sql), *request.chooser.notes()),
+        called=tuple(called for part in parts for called in part.called),
+        joined=conversion(parts, request.chooser.decisions),
+    )
 
 
 def _results(
@@ -131,10 +138,6 @@ def _needed(part: Block, parts: Sequence[Block]) -> list[Block]:
         if other.name in named:
             named |= {table.name for table in other.query.find_all(exp.Table)}
     return [other for other in parts if other.name in named]
-
-
-def _called(parts: Sequence[Block]) -> tuple[Called, ...]:
-    return tuple(called for part in parts for called in part.called)
 
 
 def _checked(

@@ -117,15 +117,18 @@ def _ordered(root: PlanNode, outputs: dict[PlanNode, list[PlanNode]]) -> Iterato
                 todo.append(below)
 
 
-def drawn(root: PlanNode) -> Iterator[str]:
-    """Yield the lines of a drawing of the graph; a node that was drawn before is only named."""
+def drawn(root: PlanNode, named: Callable[[str], str] = str) -> Iterator[str]:
+    """Yield the lines of a drawing of the graph; a node that was drawn before is only named.
+
+    named: what a label is called; empty: it has no name.
+    """
     seen: set[PlanNode] = set()
-    yield from _drawn(root, "", seen)
+    yield from _drawn(root, "", seen, named)
 
 
-def _drawn(node: PlanNode, indent: str, seen: set[PlanNode]) -> Iterator[str]:
-    again = node in seen and bool(node.inputs)
-    yield f"{indent}{node.kind}{f' {node.label}' if node.label else ''}{' (as above)' if again else ''}"
+def _drawn(node: PlanNode, indent: str, seen: set[PlanNode], named: Callable[[str], str]) -> Iterator[str]:
+    again, label = node in seen and bool(node.inputs), named(node.label)
+    yield f"{indent}{node.kind}{f' {label}' if label else ''}{' (as above)' if again else ''}"
     seen.add(node)
     for below in () if again else node.inputs:
-        yield from _drawn(below, indent + "  ", seen)
+        yield from _drawn(below, indent + "  ", seen, named)

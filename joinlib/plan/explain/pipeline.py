@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from joinlib.model.stage import AnyStage, GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
 from joinlib.plan.explain.changes import edges
+from joinlib.plan.explain.conversion import became, logical
 from joinlib.plan.explain.drawing import drawing
 from joinlib.plan.explain.groups import grouped
 from joinlib.plan.explain.over import ranked
@@ -20,6 +21,7 @@ def explain(plan: Stage | Pipeline) -> str:
     told = spoken(given)
     sections = [drawing(told), _section("Warnings", "- ", cautions(given))]
     sections += [_stage(told, number, stage) for number, stage in enumerate(told.stages)]
+    sections += [_section("Logical", "", logical(told.joined)), _section("Groups", "", became(told.joined))]
     sections += [_section("Changes", "", edges(told)), _section("Memory", "", budget_lines(told))]
     return "\n\n".join(section for section in sections if section)
 

@@ -49,7 +49,9 @@ def spoken(plan: Pipeline) -> Pipeline:
     say = _say(names, values)
     stages = tuple(_renamed(_told(stage, say), names) for stage in plan.stages)
     called = tuple(replace(c, alias=names[c.alias]) for c in plan.called if c.alias in names)
-    return replace(plan, stages=stages, called=called)
+    joins = (replace(j, inputs=tuple(names.get(i, i) for i in j.inputs)) for j in plan.joined.joins)
+    joined = replace(plan.joined, joins=_told(tuple(joins), say))
+    return replace(plan, stages=stages, called=called, joined=joined)
 
 
 def parts(told: Pipeline) -> dict[str, str]:

@@ -89,3 +89,42 @@ def test_other_hints_are_refused_where_they_stand(hint: str) -> None:
 def test_a_hint_names_inputs(hint: str) -> None:
     with pytest.raises(SqlError, match=r"names the inputs that it is about; write (PATHS|STAGES)\(a, b, c\)"):
         plan(f"SELECT /*+ {hint} */ {CHAIN}")
+
+
+def groups(found: Pipeline) -> list[tuple[str, str, str]]:
+    """What each group of joins became, and why."""
+    return [("".join(join.inputs), join.became, join.why) for join in found.joined.joins]
+
+
+@pytest.mark.parametrize(
+    ("sql", "strategy", "became"),
+    [
+        (f"SELECT {CHAIN}", "paths", ("abc", "paths", "join.strategy is paths")),
+        (f"SELECT {CHAIN}", "stages", ("abc", "stages", "join.strategy is stages")),
+        (f"SELECT /*+ PATHS(a) */ {CHAIN}", "stages", ("abc", "paths", "the hint PATHS(a)")),
+        (f"SELECT /*+ STAGES(b, c) */ {CHAIN}", "paths", ("abc", "stages", "the hint STAGES(b, c)")),
+    ],
+)
+def test_plan_says_what_groups_of_joins_become(sql: str, strategy: str, became: tuple[str, str, str]) -> None:
+    found = plan(sql, strategy)
+
+    assert groups(found) == [became]
+    text = explain(found)
+    assert "Logical\n  project\n    multi\n      scan a\n      scan b\n      scan c\n" in text
+    assert (
+        f"Groups\n  a, b, c: {became[1]}\n    key  a.k = b.k\n    key  b.j = c.j\n    why  {became[2]}"
+        in text
+    )
+
+
+def test_one_key_needs_no_choice() -> None:
+    found = plan("SELECT a.v FROM a JOIN b ON a.k = b.k JOIN c ON a.k = c.k JOIN d ON d.k = b.k")
+
+    assert [(inputs, became) for inputs, became, _ in groups(found)] == [("abcd", "one operator")]
+
+
+def test_two_inputs_are_no_group() -> None:
+    found = plan("SELECT a.v FROM a JOIN b ON a.k = b.k")
+
+    assert found.joined.joins == ()
+    assert "Logical" not in explain(found)

@@ -15,6 +15,7 @@ from joinlib.plan.explain.formats import render
 from joinlib.plan.explain.pipeline import explain
 from joinlib.spec import ddl
 from tests.queries.corpus import query, schemas
+from tests.unit.plan.test_tsc import TABLE_3
 
 INT, TIME = pa.int64(), pa.timestamp("us", "UTC")
 BY_PATHS = ("q2", "q3", "q5", "q7", "q8", "q9", "q10", "q11", "q18", "q21")
@@ -266,3 +267,13 @@ def test_paths_read_what_joins_below_find() -> None:
     assert isinstance(first, PathStage)
     assert {i.upstream for i in first.inputs} == {0, None}
     sound(found, 1, first)
+
+
+@pytest.mark.parametrize("name", BY_PATHS)
+def test_all_groups_that_two_step_convert_finds_become_paths(name: str) -> None:
+    """Those of three inputs or more: the logical graph and what is planned say the same."""
+    found = tpch(name)
+    inputs = [len(join.inputs) for join in found.joined.joins if join.became == "paths"]
+
+    assert len(inputs) == len(list(stores(found)))
+    assert sorted(inputs) == sorted(len(group) for group in TABLE_3[name] if len(group) > 2)

@@ -1,0 +1,24 @@
+"""What was decided about the joins of a query, for people: nothing reads it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Became = Literal["one operator", "paths", "stages"]
+
+
+@dataclass(frozen=True)
+class JoinDecision:
+    """What became of an inner join of three inputs or more."""
+
+    inputs: tuple[str, ...]  # by their aliases
+    keys: tuple[str, ...]  # what is equal in which of them
+    became: Became
+    why: str
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """The operators that a text names, its groups of joins drawn as one, and what each of these became."""
+
+    tree: tuple[str, ...] = ()
+    joins: tuple[JoinDecision, ...] = ()

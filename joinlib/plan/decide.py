@@ -96,7 +96,12 @@ def _paths(graph: JoinGraph) -> tuple[PathPlan | None, str | None]:
         return None, "no equality relates some of these inputs to the others"
     if any(len(members) == graph.inputs for members in graph.classes):
         return None, _ONE_KEY
-    return by_paths(_unknown(graph), Prices()), None
+    return cheapest_plan(graph), None
+
+
+def cheapest_plan(graph: JoinGraph) -> PathPlan | None:
+    """Return the arrangements and paths that are expected to cost least."""
+    return by_paths(_unknown(graph), Prices())
 
 
 def _unknown(graph: JoinGraph) -> Sizes:

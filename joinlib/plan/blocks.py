@@ -27,6 +27,7 @@ from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan, StoredColumn
 from joinlib.model.joins import Leaf
 from joinlib.model.maps import Map
+from joinlib.model.order import Shape, StageOrder
 from joinlib.model.stage import AnyStage, GroupStage, NamedResult, OutputColumn, OverStage, Pipeline, Stage
 from joinlib.plan import rising
 from joinlib.plan.build import Request
@@ -35,6 +36,7 @@ from joinlib.plan.clocks import clocked, with_clocks
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
+from joinlib.plan.order import Decide, as_written
 from joinlib.plan.share import shared
 from joinlib.plan.source import Inflow, SourceInput
 from joinlib.plan.stages import joins
@@ -43,6 +45,7 @@ from joinlib.sql.aggregate import check_append
 from joinlib.sql.blocks import Block, blocks, of_several
 from joinlib.sql.maps import map_of
 from joinlib.sql.notes import notes
+from joinlib.sql.order import InnerGroup
 from joinlib.sql.over import over_of
 from joinlib.sql.parse import place
 
@@ -55,25 +58,37 @@ def pipeline(
     mode: Mode = "append",
     key: Sequence[str] = (),
     views: Mapping[str, str] | None = None,
+    decide: Decide = as_written,
 ) -> Pipeline:
     """Plan the stages that answer the query.
 
     `mode`: what the output may take. With append, results are final; otherwise groups and rows of outer joins
     come at once, and are taken back. `key`: the columns of which each value has one row in the
-    result; all changes of one value come out of one unit. `views`: SELECTs that the query may name.
+    result; all changes of one value come out of one unit. `views`: SELECTs that the query may name. `decide`: in which
+    order inner joins by several keys become stages.
 
     Raises:
         SqlError: if the query cannot be answered.
         SpecError: if an option does not fit the query.
     """
     parts = blocks(sql, Request(inputs, options).tables, views or {})
-    stages, _ = _results(sql, parts, inputs, options, {"": OutputMode(mode, tuple(key))})
-    found = Pipeline(with_clocks(shared(stages), upserted(inputs)), notes=notes(sql), called=_called(parts))
-    return _checked(found, inputs, {"": OutputMode(mode, tuple(key))})
+    outputs = {"": OutputMode(mode, tuple(key))}
+    stages, _, orders = _results(sql, parts, Request(inputs, options, decide=decide), outputs)
+    found = Pipeline(
+        with_clocks(shared(stages), upserted(inputs)),
+        notes=notes(sql),
+        called=_called(parts),
+        orders=orders,
+    )
+    return _checked(found, inputs, outputs)
 
 
 def pipeline_of_several(
-    sql: str, outputs: Mapping[str, OutputMode], inputs: Mapping[str, SourceInput], options: JoinOptions
+    sql: str,
+    outputs: Mapping[str, OutputMode],
+    inputs: Mapping[str, SourceInput],
+    options: JoinOptions,
+    decide: Decide = as_written,
 ) -> Pipeline:
     """Plan the stages that answer the queries of several outputs; what several of them name is computed once.
 
@@ -83,9 +98,13 @@ def pipeline_of_several(
         SqlError, SpecError: As `pipeline` does; the error has the name of the output.
     """
     parts = of_several(sql, Request(inputs, options).tables)
-    stages, results = _results(sql, parts, inputs, options, outputs)
+    stages, results, orders = _results(sql, parts, Request(inputs, options, decide=decide), outputs)
     found = Pipeline(
-        with_clocks(stages, upserted(inputs)), notes=notes(sql), called=_called(parts), named=results
+        with_clocks(stages, upserted(inputs)),
+        notes=notes(sql),
+        called=_called(parts),
+        named=results,
+        orders=orders,
     )
     return _checked(found, inputs, outputs)
 
@@ -93,11 +112,10 @@ def pipeline_of_several(
 def _results(
     sql: str,
     parts: Sequence[Block],
-    inputs: Mapping[str, SourceInput],
-    options: JoinOptions,
+    asked: Request,
     outputs: Mapping[str, OutputMode],
-) -> tuple[list[AnyStage], tuple[NamedResult, ...]]:
-    """Plan the results one after the other; return all stages, and which of them make the results.
+) -> tuple[list[AnyStage], tuple[NamedResult, ...], tuple[StageOrder, ...]]:
+    """Plan the results one after the other; return all stages, which of them make the results, and what was decided.
 
     Outputs that wait until rows are final and those that do not have planners of their own, since joins and groups
     differ: each plans a part once.
@@ -110,15 +128,16 @@ def _results(
         with of_output(output):
             mode = outputs[output].mode
             named = {t.name.lower() for part in below for t in part.query.find_all(exp.Table)}
-            changing = any(i.changes or i.upsert for n, i in inputs.items() if n.lower() in named)
-            request = Request(upserted(inputs), options, eager=changing or mode != "append")
+            changing = any(i.changes or i.upsert for n, i in asked.inputs.items() if n.lower() in named)
+            request = replace(asked, inputs=upserted(asked.inputs), eager=changing or mode != "append")
             kind = mode == "append", request.eager
             planner = planners.setdefault(kind, _Planner(sql, request, mode, stages, aliases))
             for part in below[:-1]:
                 planner.know(part, shared=uses[part.name] > 1)
             planner.result(below[-1])
         results.append(NamedResult(output, len(stages) - 1))
-    return stages, tuple(results)
+    orders = (order for planner in planners.values() for order in planner.orders)
+    return stages, tuple(results), tuple(orders)
 
 
 def _needed(part: Block, parts: Sequence[Block]) -> list[Block]:
@@ -160,6 +179,7 @@ class _Planner:
     aliases: set[str]  # of all inputs so far
     known: dict[str, SourceInput] = field(default_factory=dict)
     shared: set[int] = field(default_factory=set)  # stages that several outputs read
+    orders: list[StageOrder] = field(default_factory=list)
 
     def know(self, part: Block, *, shared: bool) -> None:
         """Plan a part that others read, once. shared: by several outputs."""
@@ -318,7 +338,8 @@ class _Planner:
         assert isinstance(part.query, exp.Select)
         request = self._tables()
         tables = request.tables
-        queries = analyse_stages(self.sql, part.query, tables, self.mode != "append", self.aliases)
+        changelog = self.mode != "append"
+        queries = analyse_stages(self.sql, part.query, tables, changelog, self.aliases, self._order)
         query = queries[-1]
         if isinstance(query.tree, Scan) and not query.lookups:
             return (
@@ -340,6 +361,11 @@ class _Planner:
         return self._groups(
             grouping, rows, "", None, times=rising.of_groups(grouping, query.select, found.times)
         )
+
+    def _order(self, group: InnerGroup) -> Shape:
+        """Decide in which order the inputs of a group become stages."""
+        self.orders.append(self.request.decide(group, self._tables().inputs))
+        return self.orders[-1].shape
 
     def _alone(self, part: Block, query: Query, scan: Scan, last: bool) -> SourceInput:
         """Plan what reads one stream: groups, or only a map."""

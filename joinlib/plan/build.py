@@ -23,6 +23,7 @@ from joinlib.plan.layout import layout
 from joinlib.plan.merge import chain
 from joinlib.plan.operator import Choice, chosen, present
 from joinlib.plan.options import JoinOptions
+from joinlib.plan.order import Decide, as_written
 from joinlib.plan.source import SourceInput
 from joinlib.plan.window import counted
 from joinlib.sql import JoinNode, KeyClass, Query, RangeEnd, Result, Scan, Table, analyse
@@ -38,6 +39,7 @@ class Request:
     inputs: Mapping[str, SourceInput]
     options: JoinOptions
     eager: bool = False  # outer joins do not wait: rows without a partner are taken back when one comes
+    decide: Decide = as_written  # in which order inner joins by several keys become stages
 
     @property
     def tables(self) -> dict[str, Table]:

@@ -28,6 +28,7 @@ from joinlib.sql.graph import (
     scans,
 )
 from joinlib.sql.keys import Linked, NoKey, key_type, link, lossless
+from joinlib.sql.order import Order, of_the_text
 from joinlib.sql.parse import parse, place
 from joinlib.sql.push import push
 from joinlib.sql.select import Named, select_list
@@ -55,6 +56,7 @@ def analyse_stages(
     tables: Mapping[str, Table],
     changelog: bool = False,
     aliases: set[str] | None = None,
+    order: Order = of_the_text,
 ) -> tuple[Query, ...]:
     """Return the join graphs of a SELECT's stages, in order; there is one where the inputs share a key.
 
@@ -66,6 +68,7 @@ def analyse_stages(
         tables: The inputs, and the parts before.
         changelog: Emit groups whenever they change.
         aliases: The names of inputs in other parts; those of this one are added.
+        order: Decides in which order inner joins by several keys become stages.
 
     Raises:
         SqlError: if the text is not a query that can be run.
@@ -77,7 +80,7 @@ def analyse_stages(
     try:
         classes = link(asked.tree, [])
     except NoKey:
-        *first, last = map(_met, staged(asked.tree, asked.at))
+        *first, last = map(_met, staged(asked.tree, asked.at, order, asked.reads))
         return (
             *(_query(tree, link(tree, [])) for tree in first),
             _whole(replace(asked, tree=last), link(last, [])),
@@ -94,6 +97,16 @@ class _Parsed:
     columns: tuple[Named, ...]
     grouping: Grouping | None  # of the rows of `columns`
     at: At
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns that lookups and the select list read."""
+        probes = (e for looked in self.lookups for e in (*looked.probe, *_decided(looked)))
+        return frozenset(c for e in (*probes, *(value for _, value in self.columns)) for c in e.columns)
+
+
+def _decided(looked: LookupJoin) -> tuple[Expr, ...]:
+    return tuple(clause.value for clause in (*looked.predicate, *looked.where))
 
 
 def _parsed(

@@ -3,7 +3,8 @@ finished stage are an input of a later one.
 
     a.k = b.k AND b.j = c.j AND a.k = d.k     stage 0 joins a, b, d by k; stage 1 joins its rows with c by j
 
-Inputs are taken in the order of the text, as far as equalities relate them. Before a stage with another key
+An `Order` decides about inner joins by several keys (`order`). Without one, inputs are taken in the order of the
+text, as far as equalities relate them. Before a stage with another key
 begins, a stage takes the remaining inputs that have its key, unless that has a cost: no class of a composite
 key is given up for a further input, and no input is taken out of order if a condition with an input in
 between would have reduced it.
@@ -17,7 +18,7 @@ inputs.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -25,13 +26,17 @@ import pyarrow as pa
 from joinlib.errors import SqlError
 from joinlib.expr.compare import Comparison
 from joinlib.sql.graph import At, Clause, Joined, Result, Scan, Table, Tree, inputs
-from joinlib.sql.keys import NoKey, link
+from joinlib.sql.keys import key_count
+from joinlib.sql.order import Order, Ordered, group_of, of_the_text
 
 
-def staged(tree: Joined, at: At) -> tuple[Joined, ...]:
+def staged(
+    tree: Joined, at: At, order: Order = of_the_text, reads: frozenset[str] = frozenset()
+) -> tuple[Joined, ...]:
     """Return the trees of the stages, in order, each with a class of its own.
 
-    `at` returns the place where the text names an input.
+    `at` returns the place where the text names an input. `order` decides in which order inner joins by several keys
+    become stages. `reads`: the columns that are read of the result.
 
     Raises:
         SqlError: if no condition relates some inputs, or an alias begins with $.
@@ -41,15 +46,15 @@ def staged(tree: Joined, at: At) -> tuple[Joined, ...]:
             raise SqlError(
                 f"the alias {scan.alias} begins with $, as the rows of stages do; use another", *at(scan)
             )
-    stages = _Stages(at)
+    stages = _Stages(order, reads.union(*(c.value.columns for c in _clauses(tree))))
     last = stages.below(tree)
     assert isinstance(last, Joined)
     return (*stages.done, last)
 
 
 class _Stages:
-    def __init__(self, at: At) -> None:
-        self.at, self.done = at, list[Joined]()
+    def __init__(self, order: Order, reads: frozenset[str]) -> None:
+        self.order, self.reads, self.done = order, reads, list[Joined]()
 
     def below(self, tree: Tree) -> Tree:
         """Put a Result wherever a class ends: the remaining tree has one class, or is an input."""
@@ -64,13 +69,28 @@ class _Stages:
         for ends in ([], *([i] for i in trees), trees):
             before = len(self.done)
             found = tuple(self._finished(c) if i in ends else c for i, c in enumerate(children))
-            if _classes(whole := replace(tree, children=found)):
+            if key_count(whole := replace(tree, children=found)):
                 return whole
             del self.done[before:]
         met = tuple(c if _meets(c) else self._finished(c) for c in children)
         return replace(tree, children=met, right="keyed", apart=None, single=True)
 
-    def _inner(self, tree: Joined, parts: list[Tree]) -> Joined:
+    def _inner(self, tree: Joined, parts: list[Tree]) -> Tree:
+        """Join inputs by several keys in the order that is asked for, if a choice is left."""
+        before = len(self.done)
+        text = self._of_the_text(tree, parts)
+        if text.single or len(parts) < 3 or len(self.done) == before:
+            return text
+        group = group_of(tree, parts, text, self.reads)
+        if not group.known.graph.connected:
+            return text
+        asked = group.ordered(self.order(group))
+        if asked == group.text:
+            return text
+        del self.done[before:]
+        return Ordered(group, self._finished).joined(asked)
+
+    def _of_the_text(self, tree: Joined, parts: list[Tree]) -> Joined:
         clauses = tree.on
         while (group := _group(parts, clauses)) is None or len(group) < len(parts):
             if group is None and all(map(_meets, parts)):
@@ -99,6 +119,13 @@ class _Stages:
         return Result(f"${number}", Table(f"$stage{number}", pa.schema([]), None), below=tree, stage=number)
 
 
+def _clauses(tree: Tree) -> Iterator[Clause]:
+    if isinstance(tree, Joined):
+        yield from (*tree.on, *tree.where)
+        for child in tree.children:
+            yield from _clauses(child)
+
+
 def _meets(tree: Tree) -> bool:
     """Whether all rows of a tree can meet in one unit, without a stage of its own."""
     return isinstance(tree, Scan) or tree.single
@@ -118,9 +145,9 @@ def _group(parts: Sequence[Tree], clauses: Sequence[Clause]) -> list[int] | None
 
 
 def _next(members: list[int], parts: Sequence[Tree], clauses: Sequence[Clause]) -> int | None:
-    least = max(_classes(_joined([parts[i] for i in members], clauses)), 1)
+    least = max(key_count(_joined([parts[i] for i in members], clauses)), 1)
     for at in range(len(parts)):
-        if at in members or _classes(_joined([parts[i] for i in (*members, at)], clauses)) < least:
+        if at in members or key_count(_joined([parts[i] for i in (*members, at)], clauses)) < least:
             continue
         if len(members) == 1 or not _held_back(at, members, parts, clauses):
             return at
@@ -146,13 +173,3 @@ def _equated(one: Tree, two: Tree, clauses: Iterable[Clause]) -> bool:
 def _joined(parts: Sequence[Tree], clauses: Iterable[Clause]) -> Joined:
     seen = frozenset().union(*(p.aliases for p in parts))
     return Joined("inner", tuple(parts), tuple(c for c in clauses if c.aliases <= seen), (), (1, 1))
-
-
-def _classes(tree: Joined) -> int:
-    """The number of key classes that hold for all inputs of the tree."""
-    if len(tree.children) == 1:
-        return 0
-    try:
-        return len(link(tree, []))
-    except NoKey:
-        return 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))
+from machine import told
 from outcome import Outcome, read
 from picture import pyplot, save
 from speed import OURS, SYSTEMS, rate
@@ -28,18 +29,10 @@ def write(raw: Path) -> Path:
     for part, tell in (("answer", _answers), ("speed", _speeds), ("memory", _memory)):
         if part in known:
             lines += tell(known[part]["outcomes"], raw.with_suffix(f".{part}.png"))
-            lines += ["", _machine(known[part]["machine"]), ""]
+            lines += ["", told(known[part]["machine"]), ""]
     table = raw.with_suffix(".md")
     table.write_text("\n".join(lines).rstrip() + "\n")
     return table
-
-
-def _machine(machine: Raw) -> str:
-    libraries = ", ".join(f"{name} {number}" for name, number in machine["libraries"].items())
-    return (
-        f"{machine['date']}: {machine['cores']} cores ({machine['processor']}), {machine['memory_gb']} GB,"
-        f" {machine['system']}, {libraries}; load of the machine before: {machine['load_before']}."
-    )
 
 
 def _answers(outcomes: Raw, picture: Path) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Which plans of a block does StreamJoin run, and by whom is it measured?
 
-auto     what the planner chooses
+auto     what the planner chooses; stages, paths: what it chooses of this kind
 text     stages in the order of the text
 o l c    stages in that order of `FROM`: the orders chosen by hand, or with --orders all that make plans of their own
 binary   a chain within one stage, where all inputs share a key; multiway: one operator
@@ -14,12 +14,16 @@ import task
 from blocks import LETTERS, Block
 
 from joinlib.plan import JoinOptions, Pipeline, SourceInput, pipeline
+from joinlib.plan.options import STRATEGIES
 from joinlib.spec import ddl
 from joinlib.spec.model import JoinSettings
 
 Settings = Mapping[str, str]  # of `join`
-IN_ORDER: Settings = {"order": "text"} if "order" in JoinSettings.model_fields else {}
-FORCED: Mapping[str, Settings] = {}  # further plans of several keys
+FORCED: Mapping[str, Settings] = {w: {"strategy": w} for w in ("stages", "paths") if w in STRATEGIES}
+IN_ORDER: Settings = {
+    **FORCED.get("stages", {}),
+    **({"order": "text"} if "order" in JoinSettings.model_fields else {}),
+}
 ONE_KEY: Mapping[str, Settings] = {word: {"strategy": word} for word in ("multiway", "binary")}
 
 

@@ -83,8 +83,10 @@ def main() -> int:
     ours = {name: plans(BLOCKS[name], folder(BLOCKS[name], scale), given.every) for name in queries}
     chosen = given.systems or ["ours", *PEERS]
     systems = {name: [s for c in chosen for s in (ours[name] if c == "ours" else [c])] for name in queries}
-    name = "many_keys-tiny" if given.tiny else "many_keys"
-    suite = Suite((WORK if given.tiny else RESULTS) / f"{name}.json", partial(one, scale=scale, ours=ours))
+    path = WORK / "many_keys-tiny.json" if given.tiny else RESULTS / "many_keys.json"
+    if given.tiny:
+        path.unlink(missing_ok=True)
+    suite = Suite(path, partial(one, scale=scale, ours=ours))
     whole = suite.run(systems, given.repetitions, given.go_on, scale=scale)
     print(draw.write(suite.path).read_text())
     return 0 if whole else 1

@@ -86,6 +86,8 @@ def main() -> int:
     WORK.mkdir(parents=True, exist_ok=True)
     size = "-tiny" if given.tiny else "-quick" if given.quick else ""
     path = (WORK if given.tiny else RESULTS) / f"nexmark{size}.json"
+    if given.tiny:
+        path.unlink(missing_ok=True)
     suite = Suite(path, partial(one, data=data))
     whole = suite.run(dict.fromkeys(given.queries or texts.QUERIES, systems), given.repetitions, given.go_on)
     table = matrix(suite.known()["queries"], [*SYSTEMS, *CHECKED])

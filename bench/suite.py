@@ -108,4 +108,4 @@ def matrix(queries: Mapping[str, Runs], order: Iterable[str]) -> str:
 
 
 def _size(what: str, megabytes: float | None) -> list[str]:
-    return [] if megabytes is None else [f"{what}{number(megabytes)} MB"]
+    return [] if megabytes is None else [f"{what}{number(megabytes, 0 if megabytes >= 1 else 2)} MB"]

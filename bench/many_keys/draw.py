@@ -71,7 +71,8 @@ def table(runs: Runs) -> Iterator[str]:
         yield _line(
             [
                 name,
-                f"**{rate(ended):,.0f}** ({min(rates):,.0f} to {max(rates):,.0f}, {len(rates)} runs)",
+                f"**{rate(ended):,.0f}**"
+                + f" ({min(rates):,.0f} to {max(rates):,.0f}, {len(rates)} runs)" * (len(rates) > 1),
                 f"{rate(ended) / max(ours):.0%}" if ours else "-",
                 _mid(ended, "seconds_total", digits=1),
                 number(ended[0]["results"]),

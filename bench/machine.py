@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 import time
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,3 +37,12 @@ def java() -> str:
     """The version of the JVM that the peers run on, in its own words."""
     said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
     return said.stderr.splitlines()[0].replace('"', "")
+
+
+def told(machine: Mapping[str, Any]) -> str:
+    """The same in a sentence."""
+    libraries = ", ".join(f"{name} {number}" for name, number in machine["libraries"].items())
+    return (
+        f"{machine['date']}: {machine['cores']} cores ({machine['processor']}), {machine['memory_gb']} GB,"
+        f" {machine['system']}, {libraries}; load of the machine before: {machine['load_before']}."
+    )

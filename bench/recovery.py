@@ -23,7 +23,7 @@ from typing import Any
 import task
 import yaml
 from data import FULL, INPUTS, ensure
-from streamjoin_join import spec
+from streamjoin_join import parser, spec
 from timed import run_to_end
 
 SHAPE = replace(FULL, rows=5_500_000, keys=2_500_000, files=11)  # the last file of each is held back
@@ -56,7 +56,8 @@ def run(work: Path, units: int) -> dict[str, Any]:
         for each in early:
             (data / name / each.name).symlink_to(each)
         held_back.append((last, data / name / last.name))
-    file.write_text(yaml.safe_dump(spec(data, work, task.read(made), {"units": units}), sort_keys=False))
+    asked = parser().parse_args(["--data", str(data), "--work", str(work), "--units", str(units)])
+    file.write_text(yaml.safe_dump(spec(asked, task.read(made)), sort_keys=False))
     before = _process(file)
     for last, place in held_back:
         place.symlink_to(last)
@@ -81,18 +82,16 @@ def _process(file: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Run, print the outcome as one line, leave nothing behind."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--work", type=Path, help="a folder that does not exist yet, removed at the end")
-    parser.add_argument("--units", type=int, default=8)
-    parser.add_argument("--go-on", type=Path, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--work", type=Path, help="a folder that does not exist yet, removed at the end")
+    asked.add_argument("--units", type=int, default=8)
+    asked.add_argument("--go-on", type=Path, help=argparse.SUPPRESS)
+    args = asked.parse_args()
     if args.go_on:
         print(json.dumps(go_on(args.go_on)))
         return
     if args.work is None:
-        parser.error("--work FOLDER is needed")
+        asked.error("--work FOLDER is needed")
     args.work.mkdir(parents=True)
     try:
         print(json.dumps(run(args.work, args.units)))

@@ -2,14 +2,12 @@
 
 import argparse
 import json
-import os
-import shutil
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import command
 import task
 import yaml
 from task import Task
@@ -17,59 +15,62 @@ from timed import Timed, run_to_end
 
 from joinlib.spark.job import Report
 
-QUERY = Path(__file__).parent / "query.sql"
 
-
-def spec(
-    data: Path,
-    work: Path,
-    task: Task,
-    join: Mapping[str, Any],
-    query: Path = QUERY,
-    output: Path | None = None,
-) -> dict[str, Any]:
+def spec(args: argparse.Namespace, given: Task) -> dict[str, Any]:
     """The join as a user would write it: one file of each input a batch, results counted and dropped, or
     kept.
     """
     inputs = {
         name: {
-            "schema": schema,
-            "files": {"path": str(data / name), "format": "parquet", "maxFilesPerBatch": 1},
+            "schema": given.inputs[name],
+            "files": {"path": str(args.data / name), "format": "parquet", "maxFilesPerBatch": 1},
         }
-        for name, schema in task.inputs.items()
+        for name in args.inputs or given.inputs
     }
+    kept = {"files": {"path": str(args.output), "format": "parquet"}} if args.output else {"noop": {}}
+    chosen = {name: value for name, _, value in (text.partition("=") for text in args.join)}
     return {
         "apiVersion": "streamjoin.dev/v1alpha1",
         "kind": "StreamJoin",
         "metadata": {"name": "bench"},
         "spec": {
-            "sql": query.read_text(),
+            "sql": args.query.read_text(),
             "inputs": inputs,
-            "output": {"files": {"path": str(output), "format": "parquet"}} if output else {"noop": {}},
-            "join": dict(join),
-            "batch": {"maxRows": 2 * task.batch_rows},  # files are the limit
-            "checkpoint": {"path": str(work / "checkpoint")},
+            "output": kept,
+            "join": {"units": args.units, **chosen},
+            "batch": {"maxRows": 2 * given.batch_rows},  # files are the limit
+            "checkpoint": {"path": str(args.work / "checkpoint")},
         },
     }
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """One run, as the outcome that bench/run.py reads."""
-    launched = float(os.environ.get("BENCH_LAUNCHED", time.time()))
-    args.work.mkdir(parents=True, exist_ok=True)
-    file = args.work / "bench.yaml"
-    join = {"units": args.units, **({"memory": args.memory} if args.memory else {})}
-    written = spec(args.data, args.work, task.read(args.data), join, args.query, args.output)
-    file.write_text(yaml.safe_dump(written, sort_keys=False))
+    """One run, as the outcome that bench/measure.py reads."""
     conf = {"spark.driver.memory": args.heap} if args.heap else {}
-    ran = run_to_end(file, args.limit, conf, progress(args.progress))
+    ran = ran_to_end(spec(args, task.read(args.data)), args.work, args.limit, conf, progress(args.progress))
+    # Of a query that names an input twice, or filters it, the reports count other rows than its files have.
+    whole = task.rows_of(args.data, args.inputs) if args.inputs and not ran.stopped else None
+    return outcome(ran, args, whole)
+
+
+def ran_to_end(said: dict[str, Any], work: Path, *others: Any) -> Timed:
+    """A spec, written to a file and run."""
+    file = work / "bench.yaml"
+    file.write_text(yaml.safe_dump(said, sort_keys=False))
+    return run_to_end(file, *others)
+
+
+def outcome(ran: Timed, args: argparse.Namespace, rows: int | None = None) -> dict[str, Any]:
+    """What a run tells; `rows`: of the files that were read, where the reports count otherwise."""
+    read = sum(r.rows_in for _, r in ran.reports)
+    assert read, "no rows were read"
     return {
         "system": "streamjoin",
-        "rows": sum(r.rows_in for _, r in ran.reports),
+        "rows": rows or read,
         "results": ran.results,
         "seconds_total": ran.ended - ran.begun,
-        "seconds_first_result": ran.reports[0][0] - launched,
-        "batches": batches(ran),
+        "seconds_first_result": ran.reports[0][0] - command.launched(),
+        "batches": [{**one, "rows": one["rows"] * (rows or read) // read} for one in batches(ran)],
         "stopped": ran.stopped,
         **sizes(ran),
         "disk_mb": megabytes(args.work / "checkpoint"),
@@ -96,8 +97,8 @@ def batches(ran: Timed) -> list[dict[str, Any]]:
 
 
 def sizes(ran: Timed) -> dict[str, float]:
-    """MB and rows of all that is stored at the end."""
-    last = ran.reports[-1][1].receipts
+    """MB and rows of all that is stored at the end: a unit that the last batch did not touch has what it had."""
+    last = {r.unit: r for _, report in ran.reports for r in report.receipts}.values()
     segments, indexes = sum(r.state_bytes for r in last), sum(r.index_bytes for r in last)
     return {
         "state_mb": (segments + indexes) / 1e6,
@@ -111,30 +112,18 @@ def megabytes(folder: Path) -> float:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
 
 
-def main() -> None:
-    """Run, print the outcome as one line, leave nothing behind but results that are to be kept."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="a folder as bench/task.py describes it")
-    parser.add_argument("--query", type=Path, default=QUERY)
-    parser.add_argument("--out", type=Path, help="write the outcome here as well")
-    parser.add_argument(
-        "--work", type=Path, required=True, help="a folder for spec and checkpoint, removed at the end"
+def parser() -> argparse.ArgumentParser:
+    asked = command.parser(__doc__)
+    asked.add_argument("--progress", type=Path, help="add a line for each batch to this file")
+    asked.add_argument("--output", type=Path, help="keep the results here")
+    asked.add_argument("--units", type=int, default=8)
+    asked.add_argument(
+        "--join", nargs="*", default=[], metavar="NAME=VALUE", help="further settings of `join`"
     )
-    parser.add_argument("--progress", type=Path, help="add a line for each batch to this file")
-    parser.add_argument("--output", type=Path, help="keep the results here")
-    parser.add_argument("--units", type=int, default=8)
-    parser.add_argument("--memory", help="join.memory")
-    parser.add_argument("--heap", help="of the JVM, otherwise the default")
-    parser.add_argument("--limit", type=float, default=86400.0, help="seconds until the query is stopped")
-    args = parser.parse_args()
-    try:
-        line = json.dumps(run(args))
-    finally:
-        shutil.rmtree(args.work, ignore_errors=True)
-    if args.out:
-        args.out.write_text(line + "\n")
-    sys.stdout.write(line + "\n")
+    asked.add_argument("--heap", help="of the JVM, otherwise the default")
+    asked.add_argument("--limit", type=float, default=86400.0, help="seconds until the query is stopped")
+    return asked
 
 
 if __name__ == "__main__":
-    main()
+    command.tell(parser().parse_args(), run)

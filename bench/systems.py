@@ -20,10 +20,11 @@ def script(path: str, *options: str) -> Command:
 
 
 OURS = "streamjoin"
+JOIN, SPARK, FLINK = "streamjoin_join.py", "peers/spark_join.py", "peers/flink/flink.py"
 SYSTEMS: Mapping[str, Command] = {
-    OURS: script("streamjoin_join.py"),
-    "spark-rocksdb": script("peers/spark_join.py", "--provider", "rocksdb"),
-    "spark-memory": script("peers/spark_join.py", "--provider", "memory"),
-    "flink-rocksdb": script("peers/flink/flink.py", "--state", "rocksdb"),
-    "flink-heap": script("peers/flink/flink.py", "--state", "heap"),
+    OURS: script(JOIN),
+    "spark-rocksdb": script(SPARK, "--provider", "rocksdb"),
+    "spark-memory": script(SPARK, "--provider", "memory"),
+    "flink-rocksdb": script(FLINK, "--state", "rocksdb"),
+    "flink-heap": script(FLINK, "--state", "heap"),
 }

@@ -9,7 +9,7 @@ not at all.
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 CACHE = Path.home() / ".cache" / "streamjoin" / "bench"
 FIRST_MTIME = 1_700_000_000
+DEFAULT_ROWS = 1_000_000  # of a batch: `batch.maxRows`
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,16 @@ class Task:
 
 def read(data: Path) -> Task:
     return Task(**json.loads((data / "task.json").read_text()))
+
+
+def rows_of(data: Path, inputs: Iterable[str]) -> int:
+    """Rows that the files of some inputs have."""
+    return sum(pq.read_metadata(f).num_rows for name in inputs for f in (data / name).glob("*.parquet"))
+
+
+def default_batches(rows: int) -> int:
+    """So many that a batch has about as many rows as it has by default; at least four, for there is a warm-up."""
+    return max(4, -(-rows // DEFAULT_ROWS))
 
 
 def folder(kind: str, shape: Any) -> Path:
@@ -67,6 +78,7 @@ def write_file(table: pa.Table, folder: Path, number: int, row_groups: int = 2) 
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"part-{number:04d}.parquet"
-    group = -(-table.num_rows // row_groups)
-    pq.write_table(table, path, row_group_size=group, use_dictionary=False, compression="snappy")
+    group = max(-(-table.num_rows // row_groups), 1)
+    options = {"use_dictionary": False, "store_decimal_as_integer": True, "compression": "snappy"}
+    pq.write_table(table, path, row_group_size=group, **options)
     os.utime(path, (FIRST_MTIME + number, FIRST_MTIME + number))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from joinlib.checkpoint.planned import plan_of
 from joinlib.engine.sources import SourcePlan, SourceTask
 from joinlib.engine.task import JoinTask
 from joinlib.expr.declared import loaded
@@ -18,7 +19,6 @@ from joinlib.lookup.task import TableTask
 from joinlib.model.joins import Lookup
 from joinlib.model.stage import Pipeline
 from joinlib.model.tuning import Tuning
-from joinlib.plan import pipeline_of
 from joinlib.plan.spec import functions
 from joinlib.postgres import PostgresConfig
 from joinlib.sink.config import KafkaSinkConfig, SinkConfig
@@ -69,7 +69,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
         probe_history=given.history,
         sync=spec.checkpoint.sync,
     )
-    pipeline = pipeline_of(document)
+    pipeline = plan_of(document)
     for function in functions(spec).values():
         loaded(function)  # here, rather than in the first task
     if pipeline.budget is not None:

@@ -25,9 +25,8 @@ import upserts
 from machine import facts
 from measure import Terms, measure, warm_page_cache
 from outcome import Failure, Outcome
+from systems import FLINK, script
 
-HERE = Path(__file__).parent
-BENCH = HERE.parent
 WORK = task.CACHE / "work"
 UPDATES = 10_000_000
 Named = tuple[str, Outcome | Failure]
@@ -56,19 +55,9 @@ def flink(quick: bool, repetitions: int, updates: int) -> Iterator[Named]:
     warm_page_cache(folder)
     terms = Terms(replace(task.read(folder), results=changing.net(folder)), 1200.0)
     for mode in ("upsert", "retract"):
-        script, work = BENCH / "peers" / "flink" / "flink.py", WORK / f"changes-flink-{mode}"
-        command = [
-            str(script),
-            "--state",
-            "heap",
-            "--changes",
-            mode,
-            "--data",
-            str(folder),
-            "--work",
-            str(work),
-        ]
-        yield mode, measure(f"flink-{mode}", [sys.executable, *command], work.with_suffix(".log"), terms)
+        work = WORK / f"changes-flink-{mode}"
+        command = script(FLINK, "--state", "heap", "--changes", mode)(folder, work)
+        yield mode, measure(f"flink-{mode}", command, work.with_suffix(".log"), terms)
 
 
 def state(quick: bool, repetitions: int, updates: int) -> Iterator[Named]:
@@ -90,10 +79,8 @@ PARTS = {"speed": speed, "flink": flink, "state": state}
 def _ours(name: str, folder: Path, *options: str) -> Outcome | Failure:
     warm_page_cache(folder)
     work = WORK / f"changes-{name}"
-    command = [str(HERE / "streamjoin_changes.py"), "--data", str(folder), "--work", str(work), *options]
-    return measure(
-        name, [sys.executable, *command], work.with_suffix(".log"), Terms(task.read(folder), 1800.0)
-    )
+    command = script("changes/streamjoin_changes.py", *options)(folder, work)
+    return measure(name, command, work.with_suffix(".log"), Terms(task.read(folder), 1800.0))
 
 
 def main() -> int:

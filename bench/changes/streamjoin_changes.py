@@ -4,19 +4,15 @@ Changes that come out are counted and dropped.
 """
 
 import argparse
-import json
-import os
-import shutil
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))
+import command
+import streamjoin_join
 import task
-import yaml
-from streamjoin_join import QUERY, batches, megabytes, sizes, spec
-from timed import Timed, run_to_end
+from timed import Timed
 
 KINDS = {
     "append": {},
@@ -28,7 +24,7 @@ KINDS = {
 
 def written(args: argparse.Namespace) -> dict[str, Any]:
     """The spec: what its rows are is said for the inputs that `changing` names, by default for all."""
-    said = spec(args.data, args.work, task.read(args.data), {"units": args.units}, args.query)
+    said = streamjoin_join.spec(args, task.read(args.data))
     if args.kind != "append":
         for name in args.changing or said["spec"]["inputs"]:
             said["spec"]["inputs"][name] |= KINDS[args.kind]
@@ -38,26 +34,11 @@ def written(args: argparse.Namespace) -> dict[str, Any]:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     """One run, as the outcome that bench/measure.py reads, and what was stored after each batch."""
-    launched = float(os.environ.get("BENCH_LAUNCHED", time.time()))
-    args.work.mkdir(parents=True, exist_ok=True)
-    file = args.work / "bench.yaml"
-    file.write_text(yaml.safe_dump(written(args), sort_keys=False))
-    ran = run_to_end(file)
-    rows = sum(r.rows_in for _, r in ran.reports)
+    ran = streamjoin_join.ran_to_end(written(args), args.work)
     # An upsert leaves out rows as they were: they are changes of the input like others.
-    all_rows = task.read(args.data).rows if args.kind == "upsert" else rows
-    return {
-        "system": f"streamjoin-{args.kind}",
-        "rows": all_rows,
-        "results": ran.results,
-        "seconds_total": ran.ended - ran.begun,
-        "seconds_first_result": ran.reports[0][0] - launched,
-        "batches": [{**one, "rows": one["rows"] * all_rows / rows} for one in batches(ran)],
-        **sizes(ran),
-        "disk_mb": megabytes(args.work / "checkpoint"),
-        "stored_mb": stored(ran),
-        "notes": f"{args.units} units",
-    }
+    rows = task.read(args.data).rows if args.kind == "upsert" else None
+    told = streamjoin_join.outcome(ran, args, rows)
+    return told | {"system": f"streamjoin-{args.kind}", "stored_mb": stored(ran)}
 
 
 def stored(ran: Timed) -> list[float]:
@@ -71,22 +52,10 @@ def stored(ran: Timed) -> list[float]:
 
 
 def main() -> None:
-    """Run, print the outcome as one line, leave nothing behind."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="a folder as bench/task.py describes it")
-    parser.add_argument(
-        "--work", type=Path, required=True, help="a folder for spec and checkpoint, removed at the end"
-    )
+    parser = streamjoin_join.parser()
     parser.add_argument("--kind", choices=KINDS, required=True, help="what the rows of the inputs are")
     parser.add_argument("--changing", nargs="*", help="the inputs whose rows are that; default: all")
-    parser.add_argument("--query", type=Path, default=QUERY)
-    parser.add_argument("--units", type=int, default=8)
-    args = parser.parse_args()
-    try:
-        line = json.dumps(run(args))
-    finally:
-        shutil.rmtree(args.work, ignore_errors=True)
-    sys.stdout.write(line + "\n")
+    command.tell(parser.parse_args(), run)
 
 
 if __name__ == "__main__":

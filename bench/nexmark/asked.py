@@ -3,12 +3,10 @@
 Both systems are given the texts of `tests/queries/nexmark`; Flink wants two words in backticks.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import sqlglot
 
 TEXTS = Path(__file__).parents[2] / "tests" / "queries" / "nexmark"
@@ -56,16 +54,3 @@ QUERIES = {
         Asked("q20", ("auction", "bid"), changing=False, joins=True),
     )
 }
-
-
-def answers(folder: Path, asked: Asked) -> int:
-    """Rows of the answer over the events of a folder, kept beside them."""
-    kept = folder / f"{asked.name}.json"
-    if not kept.exists():
-        with duckdb.connect() as connection:
-            connection.execute("SET TimeZone = 'UTC'")
-            for name in asked.inputs:
-                connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{folder}/{name}/*.parquet')")
-            rows = connection.sql(f"SELECT count(*) FROM ({asked.for_duckdb})").fetchall()
-        kept.write_text(json.dumps(rows[0][0]))
-    return int(json.loads(kept.read_text()))

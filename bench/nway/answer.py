@@ -10,12 +10,12 @@ from typing import Any
 
 import duckdb
 import task
-from speed import OUR_CHAIN, OURS, command
+from speed import OUR_BINARY, OUR_STAGES, OURS, command
 
 
 def compared(data: Path, work: Path) -> dict[str, Any]:
     """Of each way to join: how many rows came out, and how many of one answer the other has not."""
-    return {name: _compared(name, data, work) for name in (OURS, OUR_CHAIN)}
+    return {name: _compared(name, data, work) for name in (OURS, OUR_BINARY, OUR_STAGES)}
 
 
 def _compared(name: str, data: Path, work: Path) -> dict[str, int]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))
-from outcome import Outcome, read
+from machine import told
+from outcome import Batch, Outcome, read
 from picture import pyplot, save
 from speed import OURS, SYSTEMS, rate
 
@@ -25,37 +26,78 @@ def write(raw: Path) -> Path:
     """The report of a file of raw outcomes; returns the path of the tables."""
     known = json.loads(raw.read_text())
     lines = ["# Joins of four inputs", ""]
-    for part, tell in (("answer", _answers), ("speed", _speeds), ("memory", _memory)):
+    for part, tell in (
+        ("convert", _conversions),
+        ("answer", _answers),
+        ("speed", _speeds),
+        ("memory", _memory),
+    ):
         if part in known:
-            lines += tell(known[part]["outcomes"], raw.with_suffix(f".{part}.png"))
-            lines += ["", _machine(known[part]["machine"]), ""]
+            lines += tell(
+                {n: _middle(runs) for n, runs in known[part]["outcomes"].items()},
+                raw.with_suffix(f".{part}.png"),
+            )
+            lines += ["", told(known[part]["machine"]), ""]
     table = raw.with_suffix(".md")
     table.write_text("\n".join(lines).rstrip() + "\n")
     return table
 
 
-def _machine(machine: Raw) -> str:
-    libraries = ", ".join(f"{name} {number}" for name, number in machine["libraries"].items())
-    return (
-        f"{machine['date']}: {machine['cores']} cores ({machine['processor']}), {machine['memory_gb']} GB,"
-        f" {machine['system']}, {libraries}; load of the machine before: {machine['load_before']}."
-    )
+def _middle(runs: list[Raw]) -> Raw:
+    """The run of median speed, with the rates of all; one that failed before any that did not."""
+    paces = sorted(map(_fast, runs))
+    ranked = sorted(runs, key=lambda run: (not _failed(run), _fast(run)))
+    failed = sum(map(_failed, runs))
+    chosen = ranked[0] if failed else ranked[len(ranked) // 2]
+    spread = {"least": paces[0], "most": paces[-1], "times": len(runs), "failed": failed}
+    return chosen | (spread if "batches" in chosen or failed else {})
+
+
+def _failed(run: Raw) -> bool:
+    return bool(run.get("failure") or run.get("reason"))
+
+
+def _fast(run: Raw) -> float:
+    """Rows a second, of parts that are repeated."""
+    if _failed(run) or not run.get("batches"):
+        return 0.0
+    found = _pace(run) if "figure" in run else rate([Batch(**batch) for batch in run["batches"]])
+    return 0.0 if isnan(found) else found
+
+
+def _conversions(outcomes: Raw, picture: Path) -> Iterator[str]:
+    yield from ("## Trees of joins in TPC-H, and what runs them", "")
+    yield from ("| query | inputs of the trees found | inputs of the joins that run |", "|---|---|---|")
+    for name, found in outcomes.items():
+        yield f"| {name} | {', '.join(map(str, found['groups']))} | {', '.join(map(str, found['runs']))} |"
+    if "q3" in outcomes:
+        for when in ("before", "after"):
+            yield from ("", f"Q3 {when} (figure 8):", "", *(f"    {line}" for line in outcomes["q3"][when]))
 
 
 def _answers(outcomes: Raw, picture: Path) -> Iterator[str]:
-    yield from ("## The answer at scale 1, row by row beside DuckDB's", "")
+    yield from (f"## The answer at {next(iter(outcomes))}, row by row beside DuckDB's", "")
     yield from ("| system | rows | missing | wrong |", "|---|---:|---:|---:|")
-    for name, found in outcomes["scale 1"].items():
+    for name, found in next(iter(outcomes.values())).items():
         yield f"| {name} | {found['rows']:,} | {found['missing']} | {found['wrong']} |"
 
 
 def _speeds(outcomes: Raw, picture: Path) -> Iterator[str]:
-    ran = {n: read(o) for n, o in ((n, outcomes[n]) for n in SYSTEMS if n in outcomes) if o["ended"]}
+    told = ("least", "most", "times", "failed", "ended", "scale")
+    spread = {
+        n: f" ({o['least']:,.0f} to {o['most']:,.0f}, {o['times']} runs)" * (o["times"] > 1)
+        for n, o in outcomes.items()
+    }
+    ran = {
+        n: read({k: v for k, v in o.items() if k not in told})
+        for n, o in ((n, outcomes[n]) for n in SYSTEMS if n in outcomes)
+        if o["ended"]
+    }
     scale = next(iter(outcomes.values()))["scale"]
     yield from (f"## The query at scale {scale}", "", f"| {' | '.join(HEADINGS)} |")
     yield f"|---{'|---:' * (len(HEADINGS) - 1)}|"
     ours = ran.get(OURS)
-    yield from (_row(name, one, ours) for name, one in ran.items())
+    yield from (_row(name, one, ours, spread[name]) for name, one in ran.items())
     yield ""
     for name, one in outcomes.items():
         if not one["ended"]:
@@ -69,12 +111,12 @@ def _speeds(outcomes: Raw, picture: Path) -> Iterator[str]:
     _draw_speeds(ran, picture)
 
 
-def _row(name: str, one: Outcome, ours: Outcome | None) -> str:
+def _row(name: str, one: Outcome, ours: Outcome | None, spread: str) -> str:
     done = len(one.batches) if one.stopped else None
     ratio = rate(ours.batches, done) / rate(one.batches, done) if ours and one is not ours else float("nan")
     cells = (
         name,
-        f"**{rate(one.batches):,.0f}**",
+        f"**{rate(one.batches):,.0f}**{spread}",
         "-" if isnan(ratio) else f"{ratio:.1f}",
         f"{one.seconds_total:,.0f}" + (" (stopped)" if one.stopped else ""),
         f"{one.results / one.seconds_total:,.0f}",
@@ -129,7 +171,7 @@ def _memory(outcomes: Raw, picture: Path) -> Iterator[str]:
             name,
             f"{one['results']:,}",
             f"{one['results_all']:,}",
-            f"{_pace(one):,.0f}",
+            f"{_pace(one):,.0f}" + f" ({one['least']:,.0f} to {one['most']:,.0f})" * (one["times"] > 1),
             "-" if one["seconds"] is None else f"{one['seconds']:,.0f}",
             f"{one['held_peak_mb']:,.0f}",
             f"{one['held_peak_mb'] - floor:,.0f}",
@@ -143,7 +185,8 @@ def _memory(outcomes: Raw, picture: Path) -> Iterator[str]:
 
 def _end(one: Raw) -> str:
     if one["failure"]:
-        return f"died ({one['killed']} killed for memory): {one['failure']}"
+        times = f"{one['failed']} of {one['times']} times " * (one["times"] > 1)
+        return f"died {times}({one['killed']} killed for memory): {one['failure']}"
     return "stopped" if one["stopped"] else "complete" if one["complete"] else "WRONG"
 
 
@@ -159,7 +202,7 @@ def _draw_memory(outcomes: Raw, path: Path) -> None:
     """Figures 5 (results and memory by time), 6 and 7 (time by memory)."""
     figure, ((five, held), (six, seven)) = pyplot.subplots(2, 2, figsize=(11, 8))
     for one in (o for o in outcomes.values() if o["figure"] == "figure 5"):
-        label = one["name"].partition(": ")[2].partition(", cap")[0]
+        label = one["name"].partition(": ")[2].partition(", state")[0]
         times = [at for at, _, _ in one["batches"]]
         _, results = _sums([(0, n) for _, _, n in one["batches"]])
         (line,) = five.plot(times, [100 * n / one["results_all"] for n in results[1:]], label=label)
@@ -180,9 +223,21 @@ def _draw_memory(outcomes: Raw, path: Path) -> None:
     for axes in (five, held):
         axes.set_xlabel("seconds")
         axes.legend(fontsize=7, frameon=False)
-    for query, label in (("wide.sql", "one operator"), ("wide-chain.sql", "chain")):
-        runs = [o for o in outcomes.values() if o["figure"] == "figure 6" and o["query"] == query]
-        six.plot([o["cap_mb"] for o in runs], [_pace(o) / 1e3 for o in runs], "o-", label=label)
+    six_runs = [o for o in outcomes.values() if o["figure"] == "figure 6" and not o["failure"]]
+    for join, of_key in sorted({(o["join"], o["of_key"]) for o in six_runs}):
+        runs = [o for o in six_runs if (o["join"], o["of_key"]) == (join, of_key)]
+        paces = [_pace(o) / 1e3 for o in runs]
+        six.errorbar(
+            [o["cap_mb"] for o in runs],
+            paces,
+            [
+                [max(p - o["least"] / 1e3, 0) for p, o in zip(paces, runs, strict=True)],
+                [max(o["most"] / 1e3 - p, 0) for p, o in zip(paces, runs, strict=True)],
+            ],
+            fmt="o-",
+            capsize=2,
+            label=f"{join}, {of_key:g} rows of a key",
+        )
     six.set_xlabel("cap, MB")
     six.set_ylabel("thousand rows/s")
     six.set_title("Figure 6: speed by the cap", fontsize=9)

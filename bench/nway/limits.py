@@ -1,35 +1,44 @@
 """What becomes of a join whose state is larger than memory?
 
-Runs of StreamJoin in a cgroup, each told from its batches.
+Runs in a cgroup, each told from its batches. Figures are those of UMJoin.
 
-figure 5    how many results come out by when, with state of many times the cap: all of them, or does it die?
-figure 6    how long it takes by the cap, as one operator and as a chain of binary joins
-figure 7    how long it takes by `join.memory`
+figure 5abc how many results come out by when, by the cap: StreamJoin, and an n-way join in memory (Flink's); who dies?
+figure 5d   the same beside the best chain of binary joins, whose state is that of the same engine
+figure 6    how long it takes by the memory, as one operator and as that chain; few matches, and many
+figure 7b   how long it takes by `join.memory`
 tenfold     does all come out with state of ten times the cap?
 floor       what the processes hold where there is hardly any state
+
+All inputs of the chain are alike, so each order of it is the best.
 """
 
 import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import task
 from capped import Cap, capped
 from measure import last_words
+from systems import FLINK, JOIN, script
 from wide import Shape, ensure
 
 HERE = Path(__file__).parent
-NWAY, CHAIN = "wide.sql", "wide-chain.sql"
 UNITS = 4
 HEAP = "512m"  # Spark takes no less than 450 MB
 JAVA = "-Xmn96m -XX:ReservedCodeCacheSize=64m -XX:MaxMetaspaceSize=160m"
+BESIDE_HEAP_MB = 400  # of the cap: what a JVM of Flink holds beside its heap
+JOINS = {  # by name: what runs it
+    "operator": script(JOIN, "--query", str(HERE / "wide.sql")),
+    "binary": script(JOIN, "--query", str(HERE / "wide.sql"), "--join", "strategy=binary"),
+    "stages": script(JOIN, "--query", str(HERE / "wide-chain.sql")),
+    "flink": script(FLINK, "--query", str(HERE / "wide.sql"), "--state", "heap", "--multi-join"),
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class Run:
     """One line of a figure. `memory_mb`: join.memory; None: not set."""
 
     figure: str
-    query: str
+    join: str
     shape: Shape
     cap_mb: int
     memory_mb: int | None
@@ -45,12 +54,26 @@ class Run:
 
     @property
     def name(self) -> str:
-        budget = "unset" if self.memory_mb is None else f"{self.memory_mb} MB"
-        kind = "operator" if self.query == NWAY else "chain"
+        budget = "" if self.join == "flink" else f" join.memory {self.memory_mb or 'unset'},"
         return (
-            f"{self.figure}: {kind}, join.memory {budget}, cap {self.cap_mb} MB, state {self.shape.state_mb}"
-            " MB"
+            f"{self.figure}: {self.join},{budget} cap {self.cap_mb} MB, state {self.shape.state_mb} MB,"
+            f" {self.shape.of_key:g} rows of a key"
         )
+
+    def command(self, data: Path, work: Path, lines: Path) -> list[str]:
+        given = ["--limit", str(self.limit), "--progress", str(lines)]
+        if self.join == "flink":
+            return [*JOINS[self.join](data, work), *given, "--memory", f"{self.cap_mb - BESIDE_HEAP_MB}m"]
+        command = JOINS[self.join](data, work)
+        if self.memory_mb:
+            command += [] if "--join" in command else ["--join"]
+            at = command.index("--join") + 1
+            command[at:at] = [f"memory={self.memory_mb}M"]
+        return [*command, *given, "--units", str(UNITS), "--heap", HEAP]
+
+    @property
+    def surroundings(self) -> dict[str, str]:
+        return {} if self.join == "flink" else {"JAVA_TOOL_OPTIONS": JAVA, "MALLOC_ARENA_MAX": "2"}
 
 
 @dataclass(frozen=True)
@@ -60,32 +83,45 @@ class Sizes:
     cap: int = 1600
     memory: int = 256
     state: int = 2600  # ten times the budget
-    varied: int = 2600  # of figures 6 and 7
+    matched: int = 1000  # of figure 6, where a row finds eight results: the chain stores five times as much
+    caps: tuple[int, ...] = (1600, 2400, 3200, 6400)  # of figure 5
+    memories: tuple[int, ...] = (256, 512, 1024, 2048, 4096)  # of figure 6
+    budgets: tuple[int, ...] = (64, 128, 256, 512, 1024)  # of figure 7
     least_cap: int = 1200  # and half the budget
     most_state: int = 12000  # ten times that cap
     limit: int = 300  # seconds for one run
-    varied_limit: int = 150
     most_limit: int = 1500
 
 
 FULL = Sizes()
-QUICK = Sizes(1500, 64, 700, 350, least_cap=1200, most_state=1200, limit=60, varied_limit=30, most_limit=90)
+QUICK = Sizes(
+    1500, 64, 700, 200, (1500,), (64, 256), (16, 64), least_cap=1200, most_state=1200, limit=60, most_limit=90
+)
+TINY = replace(
+    QUICK, state=20, matched=10, memories=(64,), budgets=(64,), most_state=20, limit=120, most_limit=120
+)
 
 
 def runs(sizes: Sizes) -> Iterator[Run]:
     """All runs, the most telling first."""
-    large, small, most = Shape(sizes.state), Shape(sizes.varied), Shape(sizes.most_state)
-    cap, memory, limit, varied = sizes.cap, sizes.memory, sizes.limit, sizes.varied_limit
-    yield Run("floor", NWAY, Shape(8, 2), cap, memory, limit)
-    yield Run("figure 5", NWAY, large, cap, memory, limit)
-    yield Run("figure 5", NWAY, large, cap, None, limit)
-    yield Run("figure 5", CHAIN, large, cap, memory, limit)
-    for times in (1, 2):
-        yield Run("figure 6", NWAY, small, times * cap, memory, varied)
-        yield Run("figure 6", CHAIN, small, times * cap, memory, varied)
-    for part in (4, 1, 0.5):
-        yield Run("figure 7", NWAY, small, 2 * cap, int(memory / part), varied)
-    yield Run("tenfold", NWAY, most, sizes.least_cap, memory // 2, sizes.most_limit)
+    large, most = Shape(sizes.state), Shape(sizes.most_state)
+    cap, memory, limit = sizes.cap, sizes.memory, sizes.limit
+    yield Run("floor", "operator", Shape(8, 2), cap, memory, limit)
+    for one in sizes.caps:
+        yield Run("figure 5", "operator", large, one, memory, limit)
+        yield Run("figure 5", "flink", large, one, None, limit)
+    yield Run("figure 5", "operator", large, cap, None, limit)
+    for chain in ("binary", "stages"):
+        yield Run("figure 5", chain, large, cap, memory, limit)
+    for shape in (large, Shape(sizes.matched, of_key=2)):
+        for budget in sizes.memories:
+            for join in ("operator", "binary"):
+                yield Run("figure 6", join, shape, cap - memory + budget, budget, limit)
+        for join in ("operator", "binary"):
+            yield Run("figure 6", join, shape, cap - memory + 2 * sizes.memories[-1], None, limit)
+    for budget in sizes.budgets:
+        yield Run("figure 7", "operator", large, 2 * cap, budget, limit)
+    yield Run("tenfold", "operator", most, sizes.least_cap, memory // 2, sizes.most_limit)
 
 
 def run(asked: Run, work: Path) -> dict[str, Any]:
@@ -101,11 +137,14 @@ def run(asked: Run, work: Path) -> dict[str, Any]:
         ended = time.time()
     batches = list(map(json.loads, lines.read_text().splitlines())) if lines.exists() else []
     lines.unlink(missing_ok=True)
-    results = sum(batch["results"] for batch in batches)
+    if asked.join == "flink":
+        batches = [*_steps(batches)]
+    results = said.get("results", sum(batch["results"] for batch in batches))
     return {
         "name": asked.name,
         "figure": asked.figure,
-        "query": asked.query,
+        "join": asked.join,
+        "of_key": asked.shape.of_key,
         "cap_mb": asked.cap_mb,
         "memory_mb": asked.memory_mb,
         "state_mb": said.get("state_mb"),
@@ -127,20 +166,22 @@ def run(asked: Run, work: Path) -> dict[str, Any]:
     }
 
 
+def _steps(marks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What lies between marks, which count from the beginning."""
+    before = {"rows": 0, "results": 0}
+    for mark in marks:
+        yield mark | {name: mark[name] - before[name] for name in before}
+        before = mark
+
+
 def _said(asked: Run, cap: Cap, data: Path, work: Path, lines: Path) -> Mapping[str, Any]:
     """What the command says at its end, or why it said nothing."""
     limit = asked.limit
-    options = {
-        "query": HERE / asked.query, "units": UNITS, "heap": HEAP, "limit": limit, "progress": lines, "data": data,
-        "work": work, **({"memory": f"{asked.memory_mb}M"} if asked.memory_mb else {}),
-    }  # fmt: skip
-    script = [sys.executable, str(HERE.parent / "streamjoin_join.py")]
-    command = script + [text for name, value in options.items() for text in (f"--{name}", str(value))]
-    surroundings = {"JAVA_TOOL_OPTIONS": JAVA, "STREAMJOIN_LOCAL_DIR": str(work), "MALLOC_ARENA_MAX": "2"}
+    surroundings = {**asked.surroundings, "STREAMJOIN_LOCAL_DIR": str(work)}
     log = work.with_suffix(".log")
     with log.open("w") as errors:
         process = subprocess.Popen(
-            cap.around(command),
+            cap.around(asked.command(data, work, lines)),
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

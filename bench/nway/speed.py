@@ -1,46 +1,31 @@
 """Which systems run the query of four inputs, and how fast were they?"""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from outcome import WARM_UP_BATCHES, Batch
+from systems import FLINK, JOIN, SPARK, script
 
 HERE = Path(__file__).parent
-BENCH = HERE.parent
-OURS, OUR_CHAIN = "streamjoin", "streamjoin-chain"
-LIMITS = {OURS: 300, OUR_CHAIN: 120}  # seconds; whoever needs longer is stopped
+OURS, OUR_BINARY, OUR_STAGES = "streamjoin", "streamjoin-binary", "streamjoin-chain"
+LIMITS = {OURS: 300, OUR_BINARY: 300, OUR_STAGES: 120}  # seconds; whoever needs longer is stopped
 LIMIT = 110
 
 
 def command(name: str, data: Path, work: Path) -> list[str]:
     """What runs a system."""
-    limit = str(LIMITS.get(name, LIMIT))
-    return [sys.executable, *SYSTEMS[name], "--limit", limit, "--data", str(data), "--work", str(work)]
+    return [*SYSTEMS[name](data, work), "--limit", str(LIMITS.get(name, LIMIT))]
 
 
-def _ours(query: str) -> list[str]:
-    return [str(BENCH / "streamjoin_join.py"), "--query", str(HERE / query)]
-
-
-def _spark(provider: str) -> list[str]:
-    return [
-        str(BENCH / "peers" / "spark_join.py"), "--provider", provider, "--query", str(HERE / "query.sql")
-    ]  # fmt: skip
-
-
-def _flink(*options: str) -> list[str]:
-    script = BENCH / "peers" / "flink" / "flink.py"
-    return [str(script), "--state", "heap", "--query", str(HERE / "query.sql"), *options]
-
-
+QUERY = ("--query", str(HERE / "query.sql"))
 SYSTEMS = {
-    OURS: _ours("query.sql"),
-    "flink-multi-join": _flink("--multi-join"),
-    "spark-chain-memory": _spark("memory"),
-    "spark-chain-rocksdb": _spark("rocksdb"),
-    "flink-chain": _flink(),
-    OUR_CHAIN: _ours("chain.sql"),
+    OURS: script(JOIN, *QUERY),
+    OUR_BINARY: script(JOIN, *QUERY, "--join", "strategy=binary"),
+    "flink-multi-join": script(FLINK, *QUERY, "--state", "heap", "--multi-join"),
+    "spark-chain-memory": script(SPARK, *QUERY, "--provider", "memory"),
+    "spark-chain-rocksdb": script(SPARK, *QUERY, "--provider", "rocksdb"),
+    "flink-chain": script(FLINK, *QUERY, "--state", "heap"),
+    OUR_STAGES: script(JOIN, "--query", str(HERE / "chain.sql")),
 }
 
 

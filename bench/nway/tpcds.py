@@ -41,7 +41,7 @@ class Shape:
     """What the data is; equal shapes are equal bytes."""
 
     scale: float = 10  # of TPC-DS
-    batches: int = 16
+    batches: int = 16  # 0: of default size
     seed: int = 7
     columns: str = str(INPUTS)
     generator: str = GENERATOR
@@ -68,12 +68,14 @@ def _write(shape: Shape, folder: Path) -> Task:
         read = {
             n: _shuffled(Path(made), n, np.random.default_rng(s)) for n, s in zip(INPUTS, seeds, strict=True)
         }
+    rows = sum(t.num_rows for t in read.values())
+    batches = shape.batches or task.default_batches(rows)
     for name, table in read.items():
-        cuts = np.linspace(0, table.num_rows, shape.batches + 1).astype(int).tolist()
+        cuts = np.linspace(0, table.num_rows, batches + 1).astype(int).tolist()
         for number, (start, end) in enumerate(pairwise(cuts)):
             write_file(table.slice(start, end - start), folder / name, number)
     ddl = {name: ", ".join(f"{column} BIGINT" for column in columns) for name, columns in INPUTS.items()}
-    return Task(ddl, sum(t.num_rows for t in read.values()), shape.batches, _results(read))
+    return Task(ddl, rows, batches, _results(read))
 
 
 def _shuffled(folder: Path, name: str, random: np.random.Generator) -> pa.Table:

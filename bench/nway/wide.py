@@ -1,9 +1,10 @@
 """Four inputs whose rows are wide, so that state soon outgrows a small memory: `k BIGINT, v BIGINT, s
 STRING`.
 
-Keys are uniform, half a row of each input for each key: most rows find no partner, as in most streams, and an
-eighth as many results come out as an input has rows. s is long and each row has its own; it repeats itself,
-so files stay small while state, which is not compressed, does not.
+Keys are uniform, by default half a row of each input for each key: most rows find no partner, as in most
+streams, and an eighth as many results come out as an input has rows. With two rows of a key it is eight times
+as many. s is long and each row has its own; it repeats itself, so files stay small while state, which is not
+compressed, does not.
 """
 
 from collections.abc import Iterator
@@ -29,9 +30,10 @@ class Shape:
 
     state_mb: int  # of all inputs, as they are stored
     batch_mb: int = 64
+    of_key: float = 0.5  # rows of each input, for each key
     width: int = WIDTH
     seed: int = 7
-    version: int = 1  # of this file's way to make rows
+    version: int = 2  # of this file's way to make rows
 
     @property
     def batches(self) -> int:
@@ -43,7 +45,7 @@ class Shape:
 
     @property
     def keys(self) -> int:
-        return 2 * self.file_rows * self.batches
+        return int(self.file_rows * self.batches / self.of_key)
 
     @property
     def folder(self) -> Path:

@@ -1,11 +1,11 @@
-"""results/probe_order.json as tables and a plot: `python bench/probe_order/draw.py` writes
-results/probe_order.md and .png.
-"""
+"""Raw runs as tables and a plot: `python bench/probe_order/draw.py [RAW]` writes .md and .png beside them."""
 
 import json
+import sys
 from collections.abc import Iterator
+from math import isnan
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 import matplotlib as mpl
@@ -13,54 +13,91 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
+sys.path.append(str(Path(__file__).parents[2]))
+from bench.probe_order.data import KINDS
+
 HERE = Path(__file__).parent / "results"
 Runs = list[dict[str, Any]]
 
 
 def main() -> None:
-    found: dict[str, Any] = json.loads((HERE / "probe_order.json").read_text())
-    parts = {"orders": _orders, "flip": _flip, "cycles": _cycles, "books": _books, "merge": _merge}
+    raw = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "probe_order.json"
+    found: dict[str, Any] = json.loads(raw.read_text())
+    parts = {
+        **dict.fromkeys(KINDS, _rules),
+        "cycles": _lengths,
+        "history": _lengths,
+        "books": _books,
+        "merge": _merge,
+    }
     lines = [line for part, write in parts.items() if part in found for line in write(found[part]["runs"])]
-    (HERE / "probe_order.md").write_text("\n".join(lines) + "\n")
-    if "orders" in found:
-        _plot(found)
+    raw.with_suffix(".md").write_text("\n".join(lines).lstrip() + "\n")
+    _plot({kind: found[kind]["runs"] for kind in KINDS if kind in found}, raw.with_suffix(".png"))
 
 
 def by_rule(runs: Runs, field: str) -> dict[str, list[float]]:
-    """Of each rule, over the initial orders."""
+    """Of each rule, over the initial orders; the medians of seconds."""
     rules = dict.fromkeys(run["rule"] for run in runs)
-    return {rule: [run[field] for run in runs if run["rule"] == rule] for rule in rules}
+    return {rule: [_middle(run[field]) for run in runs if run["rule"] == rule] for rule in rules}
 
 
-def _orders(runs: Runs) -> Iterator[str]:
-    yield "## Initial orders\n"
-    yield from _rules(runs, "dpPick is faster in")
+def _middle(value: float | list[float]) -> float:
+    return median(value) if isinstance(value, list) else value
 
 
-def _flip(runs: Runs) -> Iterator[str]:
-    yield "\n## A stream that flips\n"
-    yield from _rules(runs, "dpPick is faster in")
+def noise(runs: Runs) -> float:
+    """Half of the distance of extremes, of the median: the mean over all that ran more than once."""
+    repeated = [run["cpu"] for run in runs if len(run["cpu"]) > 1]
+    return mean((max(c) - min(c)) / 2 / median(c) for c in repeated) if repeated else float("nan")
 
 
-def _rules(runs: Runs, title: str) -> Iterator[str]:
-    cpu, tuples = by_rule(runs, "cpu"), by_rule(runs, "tuples")
-    yield f"| rule | CPU s, mean | least | most | {title} | tuples, mean | most |"
-    yield "|---|---|---|---|---|---|---|"
+def _told(runs: Runs) -> str:
+    """How the runs of a part were made."""
+    counts = sorted({len(run["cpu"]) for run in runs})
+    spread = noise(runs)
+    times = " or ".join(f"{count} run{'s' * (count > 1)}" for count in counts)
+    return f"Scale {runs[0]['scale']:g}, {times} of each" + (
+        "." if isnan(spread) else f", medians; noise (half of what lies between extremes): {spread:.1%}."
+    )
+
+
+def _rules(runs: Runs) -> Iterator[str]:
+    cpu, tuples, least = by_rule(runs, "cpu"), by_rule(runs, "tuples"), noise(runs)
+    yield from (f"\n## Initial orders: {runs[0]['kind']}\n", _told(runs), "")
+    yield "| rule | CPU s, mean | least | most | dpPick takes | is faster in | beyond noise in | tuples, mean | most |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for rule, seconds in cpu.items():
-        faster = sum(a < b for a, b in zip(cpu["auto"], seconds))
-        wins = "" if rule == "auto" else f"{faster} of {len(seconds)}"
+        ratios = [ours / theirs for ours, theirs in zip(cpu["auto"], seconds, strict=True)]
+        wins = [
+            f"{mean(ratios) - 1:+.1%}",
+            f"{sum(r < 1 for r in ratios)} of {len(ratios)}",
+            "?"
+            if isnan(least)
+            else f"{sum(r < 1 - least for r in ratios)}, slower in {sum(r > 1 + least for r in ratios)}",
+        ]
         yield (
-            f"| {rule} | {mean(seconds):.2f} | {min(seconds):.2f} | {max(seconds):.2f} | {wins}"
-            f" | {mean(tuples[rule]):,.0f} | {max(tuples[rule]):,} |"
+            f"| {rule} | {mean(seconds):.2f} | {min(seconds):.2f} | {max(seconds):.2f}"
+            f" | {' | '.join(['', '', ''] if rule == 'auto' else wins)}"
+            f" | {mean(tuples[rule]):,.0f} | {max(tuples[rule]):,.0f} |"
         )
 
 
-def _cycles(runs: Runs) -> Iterator[str]:
-    yield "\n## Batches in a cycle\n"
-    yield "| stream | T | CPU s | tuples |"
-    yield "|---|---|---|---|"
+def _lengths(runs: Runs) -> Iterator[str]:
+    """Of a cycle, T, or of the history, L."""
+    what = "history" if any("history" in run for run in runs) else "cycle"
+    yield f"\n## {'Cycles of the history, L' if what == 'history' else 'Batches of a cycle, T'}\n"
+    yield from (
+        _told(runs),
+        "",
+        "| stream | initial order | rule | length | CPU s | tuples |",
+        "|---|---|---|---|---|---|",
+    )
     for run in runs:
-        yield f"| {run['kind']} | {run['cycle']} | {run['cpu']:.2f} | {run['tuples']:,} |"
+        length = "" if run["rule"] == "fixed" else run.get(what, run["cycle"])
+        yield (
+            f"| {run['kind']} | {run['order']} | {run['rule']} | {length} | {_middle(run['cpu']):.2f}"
+            f" | {run['tuples']:,} |"
+        )
 
 
 def _books(runs: Runs) -> Iterator[str]:
@@ -88,19 +125,25 @@ def _merge(runs: Runs) -> Iterator[str]:
         )
 
 
-def _plot(found: dict[str, Any]) -> None:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(15, 5), constrained_layout=True, width_ratios=(3, 1))
-    for rule, seconds in by_rule(found["orders"]["runs"], "tuples").items():
-        names = [run["order"] for run in found["orders"]["runs"] if run["rule"] == rule]
-        left.plot(names, seconds, "o-" if rule in ("auto", "fixed") else ".:", label=rule)
-    left.tick_params(axis="x", rotation=70)
-    left.set(title="tuples that probes find, by initial order", ylim=(0, None))
-    left.legend(ncols=4)
-    if "flip" in found:
-        bars = {rule: mean(values) for rule, values in by_rule(found["flip"]["runs"], "tuples").items()}
-        right.bar(list(bars), list(bars.values()))
-        right.set(title="a stream that flips: tuples, mean of 4 orders")
-    figure.savefig(HERE / "probe_order.png", dpi=100)
+def _plot(found: dict[str, Runs], path: Path) -> None:
+    """Above: tuples by initial order. Below: CPU seconds, with the extremes."""
+    figure, axes = plt.subplots(
+        2, max(len(found), 1), figsize=(6 * max(len(found), 1), 9), squeeze=False, constrained_layout=True
+    )
+    for (kind, runs), above, below in zip(found.items(), *axes, strict=True):
+        for rule, tuples in by_rule(runs, "tuples").items():
+            some = [run for run in runs if run["rule"] == rule]
+            names, seconds = [run["order"] for run in some], [_middle(run["cpu"]) for run in some]
+            reach = [[s - min(r["cpu"]), max(r["cpu"]) - s] for s, r in zip(seconds, some, strict=True)]
+            line = "o-" if rule in ("auto", "fixed") else ".:"
+            above.plot(names, tuples, line, label=rule)
+            below.errorbar(names, seconds, list(zip(*reach, strict=True)), fmt=line, label=rule, capsize=2)
+        for axis, title in ((above, f"{kind}: tuples that probes find"), (below, f"{kind}: CPU seconds")):
+            axis.tick_params(axis="x", rotation=70)
+            axis.set(title=title, ylim=(0, None))
+        above.legend(ncols=2, fontsize=7)
+    figure.savefig(path, dpi=80)
+    plt.close(figure)
 
 
 if __name__ == "__main__":

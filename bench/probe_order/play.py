@@ -127,9 +127,9 @@ def chained(tree: Join | Leaf) -> Join:
     return below
 
 
-def played(order: Sequence[str], batches: Batches, rule: str, cycle: int = 4) -> Run:
+def played(order: Sequence[str], batches: Batches, tuning: Tuning) -> Run:
     """The stream from beginning to end."""
-    play = Play(order, Path(tempfile.mkdtemp()), Tuning(probe_order=rule, probe_cycle=cycle))
+    play = Play(order, Path(tempfile.mkdtemp()), tuning)
     took, Counting.tuples = [], 0
     try:
         for rows in batches:

@@ -60,8 +60,14 @@ AGGREGATED = {
     "bool_and(p.amount > 9)": "whether the condition is true of all rows; also `every`",
     "bool_or(p.amount > 9)": "whether it is true of one row; also `some`",
     "any_value(p.method)": "some value: the least one",
-    "min_by(p.method, p.at)": "the value in the row with the least second value; of several such rows, the least value",
-    "max_by(p.method, p.at)": "the value in the row with the greatest second value; of several, the greatest",
+    "min_by(p.method, p.at)": (
+        "the value in the row with the least second value; of several such rows, the least value; also"
+        " `first(p.method ORDER BY p.at)`"
+    ),
+    "max_by(p.method, p.at)": (
+        "the value in the row with the greatest second value; of several, the greatest; also"
+        " `last(p.method ORDER BY p.at)`"
+    ),
     "collect_list(p.amount)": "all values, sorted; also `array_agg`",
     "collect_set(p.amount)": "the different values, sorted",
     "median(p.amount)": "the value in the middle; of an even number, the mean of the two there",
@@ -100,6 +106,7 @@ REFUSED = {
         f"SELECT o.city {_PAIR} DISTRIBUTE BY o.city",
         f"SELECT /*+ BROADCAST(p) */ o.city {_PAIR}",
         "SELECT o.city FROM orders TABLESAMPLE (10 PERCENT) o JOIN payments p ON o.order_id = p.order_id",
+        "SELECT city FROM orders ORDER BY price FETCH FIRST 10 PERCENT ROWS ONLY",
         "SELECT city FROM orders LATERAL VIEW explode(city) x AS y",
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT n FROM r",
     ),
@@ -112,6 +119,7 @@ REFUSED = {
     ),
     "Groups": (
         f"SELECT o.city, first(p.method) AS m {_PAIR} GROUP BY o.city",
+        "SELECT explode(array(city)) AS c, count(*) AS n FROM orders GROUP BY c",
         f"SELECT o.city, median(DISTINCT p.amount) AS m {_PAIR} GROUP BY o.city",
         f"SELECT *, count(*) AS n {_PAIR} GROUP BY o.city",
     ),
@@ -120,6 +128,5 @@ REFUSED = {
         f"SELECT lenght(o.city) AS n {_PAIR}",
         f"SELECT o.town {_PAIR}",
         f"SELECT o.city COLLATE UTF8_LCASE AS city {_PAIR}",
-        f"SELECT * REPLACE (1 AS city) {_PAIR}",
     ),
 }

@@ -86,14 +86,14 @@ def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
     Raises:
         SpecError: The spec or its SQL cannot be run; the message lists every reason.
     """
+    from joinlib.checkpoint.planned import plan_of
     from joinlib.expr.declared import loaded
-    from joinlib.plan import pipeline_of
     from joinlib.plan.spec import functions
     from joinlib.spec import load, telling_of
 
     document = load(file)
     with telling_of(file):
-        pipeline = pipeline_of(document)
+        pipeline = plan_of(document)
         for function in functions(document.spec).values():
             loaded(function)
     return document, pipeline

@@ -17,8 +17,8 @@ from jobs.cli.summary import near
 from joinlib.checkpoint import batches
 from joinlib.checkpoint.history import History, results
 from joinlib.checkpoint.lock import Lock
+from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import NotReady, SpecError, StateError
-from joinlib.plan import pipeline_of
 from joinlib.sink.publish import numbers
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.output import Output
@@ -34,7 +34,7 @@ def restore(document: StreamJoin, batch: int | None) -> str:
     checkpoint = document.spec.checkpoint.folder
     if not (checkpoint / "streamjoin.json").exists():
         raise SpecError(f"{near(checkpoint)} holds no checkpoint: nothing to go back to")
-    history = History(checkpoint, len(pipeline_of(document).stages))
+    history = History(checkpoint, len(plan_of(document).stages))
     lock = Lock(checkpoint)
     try:
         _alone(checkpoint)

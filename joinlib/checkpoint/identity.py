@@ -1,8 +1,10 @@
 """The identity of a checkpoint: whose state it holds, and in which formats.
 
-    streamjoin.json     {"v": 2, "id", "name", "by": release, "formats": {name: version}, "plan": fingerprint}
+    streamjoin.json     {"v": 2, "id", "name", "by": release, "formats": {name: version}, "plan": fingerprint,
+                         "orders": in which order inputs became stages}
 
-A run is refused if the checkpoint belongs to another spec, or if this version of StreamJoin cannot read it.
+A run is refused if the checkpoint belongs to another spec, or if this version of StreamJoin cannot read it. The
+orders were chosen by figures that change, such as the sizes of files, so later runs take them from here.
 """
 
 import json
@@ -16,6 +18,7 @@ from joinlib import formats
 from joinlib.errors import SpecError, StateError
 from joinlib.files import sync, whole
 from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.order import Shape, shape_of
 from joinlib.model.stage import Pipeline
 
 _FILE = "streamjoin.json"
@@ -30,7 +33,6 @@ def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = Fal
         StateError: The file is missing or damaged, or of a version that cannot be read.
     """
     file = checkpoint / _FILE
-    now = json.loads(json.dumps(fingerprint(pipeline)))
     if not file.exists():
         if (checkpoint / "spark").exists():
             raise StateError(
@@ -38,11 +40,12 @@ def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = Fal
                 " folder"
             )
         identity = str(uuid.uuid4())
-        _write(file, {"id": identity, "name": name}, now, synced)
+        _write(file, {"id": identity, "name": name}, pipeline, synced)
         if synced:
             sync([checkpoint.parent])
         return identity
     known = _known(file)
+    now = json.loads(json.dumps(fingerprint(pipeline)))
     if changes := compare(known["plan"], now):
         what = "\n".join(f"  - {c}" for c in changes)
         raise SpecError(
@@ -50,8 +53,20 @@ def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = Fal
             f" has changed since:\n{what}\nUndo the change, or set checkpoint.path (and the output's path)"
             " to a new folder to start afresh."
         )
-    _write(file, known, now, synced)
+    _write(file, known, pipeline, synced)
     return str(known["id"])
+
+
+def orders_of(checkpoint: Path) -> tuple[Shape, ...] | None:
+    """Return what was decided when the checkpoint began; None if there is no checkpoint yet.
+
+    Of a file that cannot be read it is nothing: `identify` refuses such a checkpoint.
+    """
+    file = checkpoint / _FILE
+    try:
+        return tuple(map(shape_of, json.loads(file.read_text()).get("orders", ()))) if file.exists() else None
+    except (ValueError, TypeError, AttributeError):
+        return ()
 
 
 def _known(file: Path) -> Raw:
@@ -72,8 +87,14 @@ def _known(file: Path) -> Raw:
 READERS: dict[int, Callable[[Raw], Raw]] = {1: lambda raw: {**raw, "formats": formats.FIRST}, 2: dict}
 
 
-def _write(file: Path, known: Raw, plan: Raw, synced: bool) -> None:
-    said = {"v": formats.IDENTITY.writes, "by": _release(), "formats": formats.written(), "plan": plan}
+def _write(file: Path, known: Raw, pipeline: Pipeline, synced: bool) -> None:
+    said = {
+        "v": formats.IDENTITY.writes,
+        "by": _release(),
+        "formats": formats.written(),
+        "plan": fingerprint(pipeline),
+        "orders": [order.shape for order in pipeline.orders],
+    }
     with whole(file, hidden=True, synced=synced) as aside:
         aside.write_text(json.dumps({**known, **said}, indent=1))
 

@@ -14,6 +14,9 @@ class JoinDecision:
     keys: tuple[str, ...]  # what is equal in which of them
     became: Became
     why: str
+    prices: tuple[
+        str, ...
+    ] = ()  # what each way is expected to take; none where nothing is known of the inputs
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import WEIGHT, Biclique, InputPlan
 from joinlib.model.joins import Index, Join, Leaf, Lookup
 from joinlib.model.operator import Operator
+from joinlib.model.order import StageOrder
 from joinlib.model.over import Over
 from joinlib.model.paths import Leg
 from joinlib.model.side import SideConfig
@@ -317,6 +318,7 @@ class Pipeline:
     named: tuple[
         NamedResult, ...
     ] = ()  # the results of several outputs; none: the last stage makes the only one
+    orders: tuple[StageOrder, ...] = ()  # of inner joins by several keys, as it was decided
 
     @property
     def results(self) -> tuple[NamedResult, ...]:

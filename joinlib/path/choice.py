@@ -4,7 +4,7 @@ Fewer arrangements take less state, but make longer paths. The search begins wit
 and leaves one out after the other, as long as time and state together get no dearer: O(arrangements²) searches.
 
 Stages are found by dynamic programming over the sets of inputs that hang together: each set is the join of two
-smaller ones, or of all its inputs if these share a key. O(3^inputs).
+smaller ones, or of several inputs and at most one smaller set by a key that all of them share. O(3^inputs).
 
 Between the two: paths whose inputs are *parts*, each an input or the result of stages. A filtered dimension or
 two tables that join to few rows are such parts: levels and arrangements become fewer. All of one part is stages.
@@ -28,6 +28,7 @@ from joinlib.path.estimate import (
 from joinlib.path.graph import Arrangement, JoinGraph, Path, possible_arrangements
 from joinlib.path.search import cheapest_paths
 
+Allowed = Callable[[frozenset[int]], bool]
 BYTE = 1e-9  # seconds that a byte of state is worth: 1 GB is a second
 
 
@@ -81,22 +82,31 @@ def _planned(
     return PathPlan(tuple(arrangements), paths, path_work(sizes, arrangements, paths))
 
 
-def by_stages(sizes: Sizes, prices: Prices, byte: float = BYTE) -> StagePlan | None:
+def by_stages(
+    sizes: Sizes, prices: Prices, byte: float = BYTE, allowed: Allowed = lambda _: True
+) -> StagePlan | None:
     """Return the cheapest stages; None if no class relates some inputs."""
-    return stages(sizes, prices, byte)(frozenset(range(sizes.graph.inputs)))
+    return stages(sizes, prices, byte, allowed)(frozenset(range(sizes.graph.inputs)))
 
 
-def stages(sizes: Sizes, prices: Prices, byte: float = BYTE) -> Callable[[frozenset[int]], StagePlan | None]:
-    """Return what finds the cheapest stages of two or more inputs; None if no class relates some of them."""
+def stages(
+    sizes: Sizes, prices: Prices, byte: float = BYTE, allowed: Allowed = lambda _: True
+) -> Callable[[frozenset[int]], StagePlan | None]:
+    """Return what finds the cheapest stages of two or more inputs; None if no class relates some of them.
+
+    allowed: whether a set of inputs may be what a stage joins.
+    """
     graph = sizes.graph
 
     @cache
     def best(bound: frozenset[int]) -> StagePlan | None:
-        found = [staged(sizes, sorted(bound))] if _one_key(graph, bound) else []
-        for left, right in _halves(bound):
-            if not graph.held(left) & graph.held(right):
+        if not allowed(bound):
+            return None
+        found = []
+        for halves in (*_halves(bound), *_by_one_key(graph, bound)):
+            if not frozenset.intersection(*map(graph.held, halves)):
                 continue
-            parts = [next(iter(half)) if len(half) == 1 else best(half) for half in (left, right)]
+            parts = [next(iter(half)) if len(half) == 1 else best(half) for half in halves]
             known = [part for part in parts if part is not None]
             if len(known) == len(parts):
                 found.append(staged(sizes, known))
@@ -161,8 +171,25 @@ def _over(
     return MixedPlan(tuple(parts), paths, replace(every_work, levels=below + paths.work.levels))
 
 
-def _one_key(graph: JoinGraph, bound: frozenset[int]) -> bool:
-    return len(bound) > 1 and any(bound <= members for members in graph.classes)
+def _by_one_key(graph: JoinGraph, bound: frozenset[int]) -> Iterator[tuple[frozenset[int], ...]]:
+    """Yield the ways to join three or more parts by what all of them share: single inputs, and the rest.
+
+    Of two that share more, less would be found by all that they share: such ways are left out.
+    """
+    for key in {graph.of(one) for one in bound} | {frozenset([c]) for c in range(len(graph.classes))}:
+        members = [one for one in sorted(bound) if graph.of(one).issuperset(key)]
+        for count in range(2, len(members) + 1) if key else ():
+            for some in combinations(members, count):
+                rest = bound.difference(some)
+                parts = (*(frozenset([one]) for one in some), *([rest] if rest else []))
+                if len(parts) > 2 and len(rest) != 1 and _share_no_more(graph, parts):
+                    yield parts
+
+
+def _share_no_more(graph: JoinGraph, parts: Sequence[frozenset[int]]) -> bool:
+    held = [graph.held(part) for part in parts]
+    shared = frozenset.intersection(*held)
+    return bool(shared) and all(one & two == shared for one, two in combinations(held, 2))
 
 
 def _halves(bound: frozenset[int]) -> Iterator[tuple[frozenset[int], frozenset[int]]]:

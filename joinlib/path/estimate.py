@@ -11,6 +11,7 @@ of one of them: those where its row came last.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
 from joinlib.path.cost import PathCosts
@@ -67,6 +68,9 @@ class Sizes:
     rows: tuple[float, ...]  # that are kept of each input
     widths: tuple[int, ...]  # bytes of a row
     distinct: tuple[tuple[float, ...], ...]  # by input and class; 0 where the class has no member there
+    conditions: tuple[
+        tuple[frozenset[int], float], ...
+    ] = ()  # the share that one passes, of tuples of these inputs
 
     def keys(self, one: int, key: Key) -> float:
         """Return the number of different keys among the rows of an input.
@@ -83,6 +87,17 @@ class Sizes:
 
     def tuples(self, bound: Collection[int]) -> float:
         """Return the number of tuples that a set of inputs joins to; it depends on the set alone."""
+        of = frozenset(bound)
+        if of not in self._found:
+            passing = prod(share for inputs, share in self.conditions if inputs <= of)
+            self._found[of] = self._tuples(of) * passing
+        return self._found[of]
+
+    @cached_property
+    def _found(self) -> dict[frozenset[int], float]:
+        return {}
+
+    def _tuples(self, bound: Collection[int]) -> float:
         first, *left = sorted(bound)
         done, found = [first], self.rows[first]
         while left:
@@ -135,7 +150,11 @@ def merged_sizes(sizes: Sizes, parts: Sequence[frozenset[int]]) -> Sizes:
         for part in parts
     )
     rows = tuple(map(sizes.tuples, parts))
-    return Sizes(JoinGraph(len(parts), merged), rows, tuple(map(sizes.width, parts)), distinct)
+    conditions = (
+        (frozenset(at for at, part in enumerate(parts) if part & of), share) for of, share in sizes.conditions
+    )
+    between = tuple((of, share) for of, share in conditions if len(of) > 1)
+    return Sizes(JoinGraph(len(parts), merged), rows, tuple(map(sizes.width, parts)), distinct, between)
 
 
 def path_work(sizes: Sizes, arrangements: Sequence[Arrangement], paths: Sequence[Path]) -> PlanWork:

@@ -26,7 +26,9 @@ from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan, StoredColumn
 from joinlib.model.joins import Leaf
 from joinlib.model.maps import Map
+from joinlib.model.order import Shape, StageOrder
 from joinlib.model.stage import AnyStage, GroupStage, NamedResult, OutputColumn, OverStage, Pipeline, Stage
+from joinlib.path.choice import PathPlan
 from joinlib.plan import rising
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, OutputMode, check_changes, static, upserted, with_key, with_upserts
@@ -35,6 +37,7 @@ from joinlib.plan.decide import PathChooser, conversion
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
+from joinlib.plan.order import Decide, as_written
 from joinlib.plan.share import shared
 from joinlib.plan.source import Inflow, SourceInput
 from joinlib.plan.stages import joins
@@ -44,6 +47,7 @@ from joinlib.sql.blocks import Block, blocks, of_several
 from joinlib.sql.hints import hints
 from joinlib.sql.maps import map_of
 from joinlib.sql.notes import notes
+from joinlib.sql.order import InnerGroup
 from joinlib.sql.over import over_of
 from joinlib.sql.parse import place
 
@@ -56,26 +60,33 @@ def pipeline(
     mode: Mode = "append",
     key: Sequence[str] = (),
     views: Mapping[str, str] | None = None,
+    decide: Decide = as_written,
 ) -> Pipeline:
     """Plan the stages that answer the query.
 
     `mode`: what the output may take. With append, results are final; otherwise groups and rows of outer joins
     come at once, and are taken back. `key`: the columns of which each value has one row in the
-    result; all changes of one value come out of one unit. `views`: SELECTs that the query may name.
+    result; all changes of one value come out of one unit. `views`: SELECTs that the query may name. `decide`: in which
+    order inner joins by several keys become stages.
 
     Raises:
         SqlError: if the query cannot be answered.
         SpecError: if an option does not fit the query.
     """
     parts = blocks(sql, Request(inputs, options).tables, views or {})
-    request = Request(inputs, options, chooser=PathChooser(options.strategy, hints(sql)))
-    stages, _ = _results(sql, parts, request, {"": OutputMode(mode, tuple(key))})
-    found = _told(sql, parts, request, shared(stages))
-    return _checked(found, inputs, {"": OutputMode(mode, tuple(key))})
+    request = Request(inputs, options, decide=decide, chooser=PathChooser(options.strategy, hints(sql)))
+    outputs = {"": OutputMode(mode, tuple(key))}
+    stages, _, orders = _results(sql, parts, request, outputs)
+    found = replace(_told(sql, parts, request, shared(stages)), orders=orders)
+    return _checked(found, inputs, outputs)
 
 
 def pipeline_of_several(
-    sql: str, outputs: Mapping[str, OutputMode], inputs: Mapping[str, SourceInput], options: JoinOptions
+    sql: str,
+    outputs: Mapping[str, OutputMode],
+    inputs: Mapping[str, SourceInput],
+    options: JoinOptions,
+    decide: Decide = as_written,
 ) -> Pipeline:
     """Plan the stages that answer the queries of several outputs; what several of them name is computed once.
 
@@ -85,9 +96,9 @@ def pipeline_of_several(
         SqlError, SpecError: As `pipeline` does; the error has the name of the output.
     """
     parts = of_several(sql, Request(inputs, options).tables)
-    request = Request(inputs, options, chooser=PathChooser(options.strategy, hints(sql)))
-    stages, results = _results(sql, parts, request, outputs)
-    found = replace(_told(sql, parts, request, stages), named=results)
+    request = Request(inputs, options, decide=decide, chooser=PathChooser(options.strategy, hints(sql)))
+    stages, results, orders = _results(sql, parts, request, outputs)
+    found = replace(_told(sql, parts, request, stages), named=results, orders=orders)
     return _checked(found, inputs, outputs)
 
 
@@ -106,8 +117,8 @@ def _results(
     parts: Sequence[Block],
     asked: Request,
     outputs: Mapping[str, OutputMode],
-) -> tuple[list[AnyStage], tuple[NamedResult, ...]]:
-    """Plan the results one after the other; return all stages, and which of them make the results.
+) -> tuple[list[AnyStage], tuple[NamedResult, ...], tuple[StageOrder, ...]]:
+    """Plan the results one after the other; return all stages, which of them make the results, and what was decided.
 
     Outputs that wait until rows are final and those that do not have planners of their own, since joins and groups
     differ: each plans a part once.
@@ -128,7 +139,8 @@ def _results(
                 planner.know(part, shared=uses[part.name] > 1)
             planner.result(below[-1])
         results.append(NamedResult(output, len(stages) - 1))
-    return stages, tuple(results)
+    orders = (order for planner in planners.values() for order in planner.orders)
+    return stages, tuple(results), tuple(orders)
 
 
 def _needed(part: Block, parts: Sequence[Block]) -> list[Block]:
@@ -166,6 +178,7 @@ class _Planner:
     aliases: set[str]  # of all inputs so far
     known: dict[str, SourceInput] = field(default_factory=dict)
     shared: set[int] = field(default_factory=set)  # stages that several outputs read
+    orders: list[StageOrder] = field(default_factory=list)
 
     def know(self, part: Block, *, shared: bool) -> None:
         """Plan a part that others read, once. shared: by several outputs."""
@@ -324,9 +337,9 @@ class _Planner:
         assert isinstance(part.query, exp.Select)
         request = self._tables()
         tables = request.tables
-        changelog, chooser = self.mode != "append", request.chooser
-        queries = analyse_stages(self.sql, part.query, tables, changelog, self.aliases, chooser)
-        chooser.planned(queries)
+        changelog = self.mode != "append"
+        queries = analyse_stages(self.sql, part.query, tables, changelog, self.aliases, self._order)
+        request.chooser.planned(queries)
         query = queries[-1]
         if isinstance(query.tree, Scan) and not query.lookups:
             return (
@@ -348,6 +361,15 @@ class _Planner:
         return self._groups(
             grouping, rows, "", None, times=rising.of_groups(grouping, query.select, found.times)
         )
+
+    def _order(self, group: InnerGroup) -> Shape | PathPlan:
+        """Decide in which order the inputs of a group become stages, or by which paths they are joined."""
+        chooser, inputs = self.request.chooser, self._tables().inputs
+        if (paths := chooser.paths(group, inputs)) is not None:
+            return paths
+        self.orders.append(self.request.decide(group, inputs))
+        chooser.staged(group, self.orders[-1])
+        return self.orders[-1].shape
 
     def _alone(self, part: Block, query: Query, scan: Scan, last: bool) -> SourceInput:
         """Plan what reads one stream: groups, or only a map."""

@@ -24,6 +24,7 @@ from joinlib.plan.layout import layout
 from joinlib.plan.merge import chain
 from joinlib.plan.operator import Choice, chosen, present
 from joinlib.plan.options import JoinOptions
+from joinlib.plan.order import Decide, as_written
 from joinlib.plan.source import SourceInput
 from joinlib.plan.window import counted
 from joinlib.sql import JoinNode, KeyClass, Query, RangeEnd, Result, Scan, Table, analyse
@@ -40,6 +41,7 @@ class Request:
     options: JoinOptions
     eager: bool = False  # outer joins do not wait: rows without a partner are taken back when one comes
     chooser: PathChooser = field(default_factory=PathChooser)  # of the joins that are done by paths
+    decide: Decide = as_written  # in which order inner joins by several keys become stages
 
     @property
     def tables(self) -> dict[str, Table]:

@@ -1,6 +1,7 @@
 """An input as the planner knows it: plain values, whether a spec or a DataFrame describes the input."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -31,6 +32,15 @@ class Inflow:
 
 
 @dataclass(frozen=True)
+class InputStatistics:
+    """What is known of an input before it is read."""
+
+    rows: float | None = None  # that are kept of it
+    distinct: Mapping[str, float] = field(default_factory=dict)  # values of a column
+    most: Mapping[str, float] = field(default_factory=dict)  # values that a column has at most
+
+
+@dataclass(frozen=True)
 class SourceInput:
     """The schema, event time and role of an input, or of a named part of the query, which has `feeds`.
 
@@ -57,6 +67,7 @@ class SourceInput:
     ] = ()  # of a part of the query: columns that follow an event time, `time` among them
     feeds: tuple[Inflow, ...] = ()  # of a part of the query; several are united
     title: str = ""  # of a part of the query, for messages
+    statistics: InputStatistics = InputStatistics()
 
     @property
     def times(self) -> dict[str, Rising]:

@@ -1,36 +1,52 @@
 """Plans a spec: a thin adapter from the models of the file to the values of the planner."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import pyarrow as pa
 
 from joinlib.errors import SpecError, of_output
 from joinlib.expr.declared import PythonFunction, declaring
 from joinlib.model.joins import Caching
+from joinlib.model.order import Shape
 from joinlib.model.stage import Pipeline
+from joinlib.path.choice import BYTE
 from joinlib.plan.blocks import pipeline, pipeline_of_several
 from joinlib.plan.changes import OutputMode
 from joinlib.plan.landing import check
 from joinlib.plan.memory import budget
 from joinlib.plan.options import JoinOptions
-from joinlib.plan.source import SourceInput
+from joinlib.plan.order import Decide, as_written, cheapest, remembered
+from joinlib.plan.source import InputStatistics, SourceInput
 from joinlib.spec import ddl
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import JoinSettings, Spec, StreamJoin
 from joinlib.sql.reserved import RESERVED
 from joinlib.sql.text import composed, program
 
+SCARCE = 30 * BYTE  # what a byte of state is worth where memory is limited
 
-def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
+
+def pipeline_of(
+    spec: StreamJoin | Spec,
+    orders: Sequence[Shape] | None = None,
+    found: Mapping[str, InputStatistics] = MappingProxyType({}),
+) -> Pipeline:
     """Plan the pipeline that runs the spec's SQL.
+
+    Args:
+        spec: The spec.
+        orders: What was decided when the checkpoint began; None: there is none.
+        found: What is known of inputs besides what the spec says.
 
     Raises:
         SpecError, SqlError: if the query or an option cannot be run.
     """
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
-    inputs = {name: source(given) for name, given in spec.inputs.items()}
-    plan = _several(spec, inputs) if spec.outputs else _one(spec, inputs)
+    inputs = {name: source(given, found.get(name)) for name, given in spec.inputs.items()}
+    decide = _decide(spec.join, orders)
+    plan = _several(spec, inputs, decide) if spec.outputs else _one(spec, inputs, decide)
     for result in plan.results:
         with of_output(result.name):
             check(plan.only(result), spec.results[result.name])
@@ -40,17 +56,26 @@ def pipeline_of(spec: StreamJoin | Spec) -> Pipeline:
     return replace(plan, budget=budget(plan, spec.join.memory_bytes, executors))
 
 
-def _one(spec: Spec, inputs: Mapping[str, SourceInput]) -> Pipeline:
+def _decide(join: JoinSettings, orders: Sequence[Shape] | None) -> Decide:
+    """Return what decides in which order inner joins by several keys become stages."""
+    byte = BYTE if join.memory_bytes is None else SCARCE
+    if orders is not None:
+        return remembered(orders, byte)
+    return as_written if join.order == "text" else cheapest(byte)
+
+
+def _one(spec: Spec, inputs: Mapping[str, SourceInput], decide: Decide) -> Pipeline:
     text = composed(spec.sql, spec.views, spec.parameters)
     with text.telling(), declaring(functions(spec)):
-        return pipeline(text.sql, inputs, options(spec.join), mode=spec.output.mode, key=spec.output.key)
+        mode, key = spec.output.mode, spec.output.key
+        return pipeline(text.sql, inputs, options(spec.join), mode=mode, key=key, decide=decide)
 
 
-def _several(spec: Spec, inputs: Mapping[str, SourceInput]) -> Pipeline:
+def _several(spec: Spec, inputs: Mapping[str, SourceInput], decide: Decide) -> Pipeline:
     asked = {name: OutputMode(output.mode, output.key) for name, output in spec.outputs.items()}
     text = program({name: o.sql for name, o in spec.outputs.items()}, spec.views, spec.parameters)
     with text.telling(), declaring(functions(spec)):
-        return pipeline_of_several(text.sql, asked, inputs, options(spec.join))
+        return pipeline_of_several(text.sql, asked, inputs, options(spec.join), decide)
 
 
 def functions(spec: Spec) -> dict[str, PythonFunction]:
@@ -81,8 +106,8 @@ def options(join: JoinSettings) -> JoinOptions:
     )
 
 
-def source(given: Input) -> SourceInput:
-    """Return an input of the spec as the planner knows it."""
+def source(given: Input, found: InputStatistics | None = None) -> SourceInput:
+    """Return an input of the spec as the planner knows it. found: what is known of it besides what the spec says."""
     time, logged = given.event_time, given.postgres is not None and given.postgres.changes is not None
     changes = logged or given.changes is not None or given.upsert is not None
     return SourceInput(
@@ -101,7 +126,17 @@ def source(given: Input) -> SourceInput:
         and given.changes.on_unknown_delete == "skip",
         partial=given.upsert is not None
         and (logged or (given.kafka is not None and given.kafka.format == "debezium")),
+        statistics=statistics(given, found or InputStatistics()),
     )
+
+
+def statistics(given: Input, found: InputStatistics) -> InputStatistics:
+    """Return what is known of an input: first what the spec says; each row of an upsert has a key of its own."""
+    made = given.generator.rows if given.generator else None
+    rows = next((n for n in (given.statistics.rows, made, found.rows) if n is not None), None)
+    key = given.upsert.key if given.upsert else ()
+    own = {key[0]: float(rows)} if rows is not None and len(key) == 1 else {}
+    return InputStatistics(rows, {**own, **given.statistics.distinct}, found.most)
 
 
 def _seen(given: Input) -> pa.Schema:

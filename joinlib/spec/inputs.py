@@ -1,5 +1,6 @@
 """The inputs of a spec: where their rows come from, and in which columns."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 import pyarrow as pa
@@ -308,6 +309,21 @@ class Postgres(PostgresConnection):
         return [Problem((names[n],), "is for tables; with changes, remove it") for n in sorted(given)]
 
 
+class RowStatistics(Model):
+    """What is known of the rows: it decides in which order inputs are joined."""
+
+    rows: Positive | None = Field(
+        default=None,
+        description="Rows that are kept at a time. Absent: those of the generator or of the Parquet files that are "
+        "there, as far as they are known.",
+    )
+    distinct: dict[str, Positive] = Field(
+        default_factory=dict,
+        description="For columns: the number of their different values. Absent, for a column of an equality: the "
+        "rows of the smallest input that has one side of it.",
+    )
+
+
 class Input(Model):
     """A named stream or table: its columns and exactly one source of its rows."""
 
@@ -331,6 +347,10 @@ class Input(Model):
         default=None,
         description="The last row of each key counts. A Kafka message without a value deletes its key.",
     )
+    statistics: RowStatistics = Field(
+        default_factory=RowStatistics,
+        description="What is known of the rows. It counts when a checkpoint begins.",
+    )
     files: Files | None = Field(default=None, description="Rows from a folder of files.")
     generator: Generator | None = Field(default=None, description="Generated rows.")
     kafka: KafkaTopics | None = Field(default=None, description="Rows from Kafka topics.")
@@ -343,8 +363,18 @@ class Input(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        refuse([*self._sources(), *self._times(), *self._metadata(), *self._changing()])
+        refuse([*self._sources(), *self._times(), *self._metadata(), *self._changing(), *self._counted()])
         return self
+
+    def _counted(self) -> Iterator[Problem]:
+        """Check that statistics are of columns, none of which has more values than there are rows."""
+        rows, names = self.statistics.rows, self.arrow_schema.names
+        for column, values in self.statistics.distinct.items():
+            place = ("statistics", "distinct", column)
+            if column not in names:
+                yield Problem(place, f"no column {column!r} in the schema; {hint(column, names, 'columns')}")
+            elif rows is not None and values > rows:
+                yield Problem(place, f"is {values}, but there are {rows} rows; correct one of them")
 
     def _changing(self) -> list[Problem]:
         """Check what says how rows change: only rows of streams do, and they must be told apart."""

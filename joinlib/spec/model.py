@@ -24,6 +24,7 @@ DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[
 DnsName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 Query = Annotated[str, StringConstraints(pattern=r"\S")]
 Strategy = Literal["auto", "multiway", "binary", "stages", "paths", "biclique", "inequality"]
+StageOrdering = Literal["auto", "text"]
 ProbeOrder = Literal["auto", "fixed", "selectivity", "greedy"]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 MAX_UNITS = 65_536
@@ -155,6 +156,12 @@ class JoinSettings(Model):
         default=3,
         description="For joins of three or more inputs: number of cycles over which figures of their "
         "probes are smoothed; the last one has the weight 2 / (history + 1).",
+    )
+    order: StageOrdering = Field(
+        default="auto",
+        description="For inner joins by several keys: the order in which inputs are joined. auto takes the one "
+        "that is expected to be cheapest if something is known of the inputs (statistics), text the order of the "
+        "SQL. It is decided when a checkpoint begins, and kept with it.",
     )
     window: Window | None = Field(
         default=None, description="Rows match only if their row numbers are this close."

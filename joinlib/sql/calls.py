@@ -69,10 +69,13 @@ _NAMES: dict[str, tuple[str, Function]] = {  # how it is called: its name in the
     **{name: (name, name) for name in (*_ONE, *_PAIRS)},
 }
 SUPPORTED = tuple(_NAMES)
-_ORDERLESS = "depends on the order of rows, and a stream has none; write {}(value, time)"
+_ORDERLESS = (
+    "depends on the order of rows, and a stream has none; say by what: {}(value ORDER BY time), which is"
+    " {}(value, time)"
+)
 _INSTEAD = {
-    **dict.fromkeys(("first", "first_value"), _ORDERLESS.format("min_by")),
-    **dict.fromkeys(("last", "last_value"), _ORDERLESS.format("max_by")),
+    **{name: _ORDERLESS.format(name, "min_by") for name in ("first", "first_value")},
+    **{name: _ORDERLESS.format(name, "max_by") for name in ("last", "last_value")},
 }
 _BY = ("min_by", "max_by")
 _LISTS = ("collect_list", "collect_set")

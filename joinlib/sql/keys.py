@@ -71,6 +71,16 @@ def link(tree: Tree, unusable: list[str]) -> list[Linked]:
     return found
 
 
+def key_count(tree: Joined) -> int:
+    """Return the number of key classes that hold for all inputs of a tree."""
+    if len(tree.children) == 1:
+        return 0
+    try:
+        return len(link(tree, []))
+    except NoKey:
+        return 0
+
+
 def _constant(tree: Joined) -> Linked:
     """Return a class whose members are one constant, so that all rows meet."""
     parts = [

@@ -30,10 +30,11 @@ from joinlib.sql.graph import (
     scans,
 )
 from joinlib.sql.keys import Linked, NoKey, key_type, link, lossless
+from joinlib.sql.order import Order, of_the_text
 from joinlib.sql.parse import parse, place
 from joinlib.sql.push import push
 from joinlib.sql.select import Named, select_list
-from joinlib.sql.stages import Paths, no_paths, staged
+from joinlib.sql.stages import staged
 from joinlib.sql.supported import check
 from joinlib.sql.tables import take_out
 from joinlib.sql.tree import Builder
@@ -57,7 +58,7 @@ def analyse_stages(
     tables: Mapping[str, Table],
     changelog: bool = False,
     aliases: set[str] | None = None,
-    paths: Paths = no_paths,
+    order: Order = of_the_text,
 ) -> tuple[Query, ...]:
     """Return the join graphs of a SELECT's stages, in order; there is one where the inputs share a key.
 
@@ -69,7 +70,7 @@ def analyse_stages(
         tables: The inputs, and the parts before.
         changelog: Emit groups whenever they change.
         aliases: The names of inputs in other parts; those of this one are added.
-        paths: Decides which joins are done by paths.
+        order: Decides in which order inner joins by several keys become stages, or by which paths they are done.
 
     Raises:
         SqlError: if the text is not a query that can be run.
@@ -81,7 +82,7 @@ def analyse_stages(
     try:
         classes = link(asked.tree, [])
     except NoKey:
-        *first, last = staged(asked.tree, asked.at, paths)
+        *first, last = staged(asked.tree, asked.at, order, asked.reads)
         return (*map(_of_stage, first), _selecting(asked, _of_stage(last)))
     return (_whole(asked, classes),)
 
@@ -95,6 +96,16 @@ class _Parsed:
     columns: tuple[Named, ...]
     grouping: Grouping | None  # of the rows of `columns`
     at: At
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns that lookups and the select list read."""
+        probes = (e for looked in self.lookups for e in (*looked.probe, *_decided(looked)))
+        return frozenset(c for e in (*probes, *(value for _, value in self.columns)) for c in e.columns)
+
+
+def _decided(looked: LookupJoin) -> tuple[Expr, ...]:
+    return tuple(clause.value for clause in (*looked.predicate, *looked.where))
 
 
 def _parsed(
@@ -145,7 +156,7 @@ def _by_paths(tree: Joined) -> Query:
     leaves, found = tuple(scans(tree)), key_classes(tree)
     holders = tuple(tuple(s.alias if s.alias in c.members else "" for c in found.classes) for s in leaves)
     said = [clause for clause in tree.on if not any(clause is one for one in found.rest)]
-    node = JoinNode("inner", leaves, holders, *_decided(tree, said), tree.where)
+    node = JoinNode("inner", leaves, holders, *_told_apart(tree, said), tree.where)
     return Query(leaves, node, found.classes, (), paths=tree.paths)
 
 
@@ -183,7 +194,7 @@ def _in_order(linked: Linked, tree: Tree) -> dict[str, Expr]:
 def _node(tree: Joined, classes: list[Linked], types: tuple[KeyClass, ...]) -> JoinNode:
     """Build a node with its clauses classified as keys, bounds and the rest."""
     redundant = [e for c, k in zip(classes, types, strict=True) for e in c.edges if lossless(e, k.type)]
-    times, predicate = _decided(tree, redundant)
+    times, predicate = _told_apart(tree, redundant)
     children: list[JoinNode | Scan] = []
     for number, child in enumerate(tree.children):
         below = [c.parts[number] for c in classes]
@@ -195,7 +206,7 @@ def _node(tree: Joined, classes: list[Linked], types: tuple[KeyClass, ...]) -> J
     return JoinNode(tree.kind, tuple(children), holders, times, predicate, tree.where, tree.right, tree.apart)
 
 
-def _decided(tree: Joined, said: Collection[Clause]) -> tuple[tuple[Bound, ...], tuple[Clause, ...]]:
+def _told_apart(tree: Joined, said: Collection[Clause]) -> tuple[tuple[Bound, ...], tuple[Clause, ...]]:
     """Return the time bounds of a join, and the other clauses without those that its key classes have said."""
     order = _event_times(tree)
     rest: list[Clause] = []

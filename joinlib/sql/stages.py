@@ -3,7 +3,8 @@ finished stage are an input of a later one.
 
     a.k = b.k AND b.j = c.j AND a.k = d.k     stage 0 joins a, b, d by k; stage 1 joins its rows with c by j
 
-Inputs are taken in the order of the text, as far as equalities relate them. Before a stage with another key
+An `Order` decides about inner joins by several keys (`order`). Without one, inputs are taken in the order of the
+text, as far as equalities relate them. Before a stage with another key
 begins, a stage takes the remaining inputs that have its key, unless that has a cost: no class of a composite
 key is given up for a further input, and no input is taken out of order if a condition with an input in
 between would have reduced it.
@@ -20,7 +21,7 @@ inputs.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -29,20 +30,17 @@ from joinlib.errors import SqlError
 from joinlib.expr.compare import Comparison
 from joinlib.path.choice import PathPlan
 from joinlib.sql.graph import At, Clause, Joined, Result, Scan, Table, Tree, inputs
-from joinlib.sql.keys import NoKey, link
-
-Paths = Callable[[Joined], PathPlan | None]  # the paths of an inner join of inputs; None: stages
-
-
-def no_paths(tree: Joined) -> PathPlan | None:
-    """Join by stages."""
-    return None
+from joinlib.sql.keys import key_count
+from joinlib.sql.order import Order, Ordered, group_of, of_the_text
 
 
-def staged(tree: Joined, at: At, paths: Paths = no_paths) -> tuple[Joined, ...]:
+def staged(
+    tree: Joined, at: At, order: Order = of_the_text, reads: frozenset[str] = frozenset()
+) -> tuple[Joined, ...]:
     """Return the trees of the stages, in order, each with a class of its own, or with paths.
 
-    `at` returns the place where the text names an input. `paths` decides which joins are done by paths.
+    `at` returns the place where the text names an input. `order` decides in which order inner joins by several keys
+    become stages, or that they are done by paths. `reads`: the columns that are read of the result.
 
     Raises:
         SqlError: if no condition relates some inputs, or an alias begins with $.
@@ -52,23 +50,21 @@ def staged(tree: Joined, at: At, paths: Paths = no_paths) -> tuple[Joined, ...]:
             raise SqlError(
                 f"the alias {scan.alias} begins with $, as the rows of stages do; use another", *at(scan)
             )
-    stages = _Stages(at, paths)
+    stages = _Stages(order, reads.union(*(c.value.columns for c in _clauses(tree))))
     last = stages.below(tree)
     return (*stages.done, last) if isinstance(last, Joined) else tuple(stages.done)
 
 
 class _Stages:
-    def __init__(self, at: At, paths: Paths) -> None:
-        self.at, self.paths, self.done = at, paths, list[Joined]()
+    def __init__(self, order: Order, reads: frozenset[str]) -> None:
+        self.order, self.reads, self.done = order, reads, list[Joined]()
 
     def below(self, tree: Tree) -> Tree:
         """Put a Result wherever a class ends: the remaining tree has one class, or is an input or a Result."""
         if isinstance(tree, Scan):
             return tree
         children = [self.below(c) for c in tree.children]
-        if tree.kind != "inner":
-            return self._two_sided(tree, children)
-        return self._by_paths(tree, children) or self._inner(tree, children)
+        return self._inner(tree, children) if tree.kind == "inner" else self._two_sided(tree, children)
 
     def _two_sided(self, tree: Joined, children: list[Tree]) -> Joined:
         """Finish as few sides of an outer, semi or anti join first as possible."""
@@ -76,22 +72,36 @@ class _Stages:
         for ends in ([], *([i] for i in trees), trees):
             before = len(self.done)
             found = tuple(self._finished(c) if i in ends else c for i, c in enumerate(children))
-            if _classes(whole := replace(tree, children=found)):
+            if key_count(whole := replace(tree, children=found)):
                 return whole
             del self.done[before:]
         met = tuple(c if _meets(c) else self._finished(c) for c in children)
         return replace(tree, children=met, right="keyed", apart=None, single=True)
 
-    def _by_paths(self, tree: Joined, parts: list[Tree]) -> Result | None:
-        """Finish an inner join as one stage if it is to be done by paths."""
+    def _inner(self, tree: Joined, parts: list[Tree]) -> Tree:
+        """Join inputs by several keys as is asked for, if a choice is left."""
         before = len(self.done)
-        whole = replace(tree, children=tuple(p if isinstance(p, Scan) else self._finished(p) for p in parts))
-        if (found := self.paths(whole)) is not None:
-            return self._finished(replace(whole, paths=found))
+        text = self._of_the_text(tree, parts)
+        if text.single or len(parts) < 3 or len(self.done) == before:
+            return text
+        group = group_of(tree, parts, text, self.reads)
+        if not group.known.graph.connected:
+            return text
+        asked = self.order(group)
+        if isinstance(asked, PathPlan):
+            del self.done[before:]
+            return self._by_paths(tree, parts, asked)
+        if (shape := group.ordered(asked)) == group.text:
+            return text
         del self.done[before:]
-        return None
+        return Ordered(group, self._finished).joined(shape)
 
-    def _inner(self, tree: Joined, parts: list[Tree]) -> Joined:
+    def _by_paths(self, tree: Joined, parts: list[Tree], paths: PathPlan) -> Result:
+        """Finish an inner join as one stage that is done by paths; what it joins are then inputs, or rows of stages."""
+        children = tuple(part if isinstance(part, Scan) else self._finished(part) for part in parts)
+        return self._finished(replace(tree, children=children, paths=paths))
+
+    def _of_the_text(self, tree: Joined, parts: list[Tree]) -> Joined:
         clauses = tree.on
         while (group := _group(parts, clauses)) is None or len(group) < len(parts):
             if group is None and all(map(_meets, parts)):
@@ -120,6 +130,13 @@ class _Stages:
         return Result(f"${number}", Table(f"$stage{number}", pa.schema([]), None), below=tree, stage=number)
 
 
+def _clauses(tree: Tree) -> Iterator[Clause]:
+    if isinstance(tree, Joined):
+        yield from (*tree.on, *tree.where)
+        for child in tree.children:
+            yield from _clauses(child)
+
+
 def _meets(tree: Tree) -> bool:
     """Whether all rows of a tree can meet in one unit, without a stage of its own."""
     return isinstance(tree, Scan) or tree.single
@@ -139,9 +156,9 @@ def _group(parts: Sequence[Tree], clauses: Sequence[Clause]) -> list[int] | None
 
 
 def _next(members: list[int], parts: Sequence[Tree], clauses: Sequence[Clause]) -> int | None:
-    least = max(_classes(_joined([parts[i] for i in members], clauses)), 1)
+    least = max(key_count(_joined([parts[i] for i in members], clauses)), 1)
     for at in range(len(parts)):
-        if at in members or _classes(_joined([parts[i] for i in (*members, at)], clauses)) < least:
+        if at in members or key_count(_joined([parts[i] for i in (*members, at)], clauses)) < least:
             continue
         if len(members) == 1 or not _held_back(at, members, parts, clauses):
             return at
@@ -167,13 +184,3 @@ def _equated(one: Tree, two: Tree, clauses: Iterable[Clause]) -> bool:
 def _joined(parts: Sequence[Tree], clauses: Iterable[Clause]) -> Joined:
     seen = frozenset().union(*(p.aliases for p in parts))
     return Joined("inner", tuple(parts), tuple(c for c in clauses if c.aliases <= seen), (), (1, 1))
-
-
-def _classes(tree: Joined) -> int:
-    """The number of key classes that hold for all inputs of the tree."""
-    if len(tree.children) == 1:
-        return 0
-    try:
-        return len(link(tree, []))
-    except NoKey:
-        return 0

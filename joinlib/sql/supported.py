@@ -98,7 +98,10 @@ _SET = {
     "pivots": "PIVOT is not supported; write one aggregate of CASE WHEN ... for each column",
     "match": "MATCH_RECOGNIZE is not supported",
     "locks": "FOR UPDATE and FOR SHARE have no meaning for a stream",
-    "sample": "TABLESAMPLE is not supported; filter by a column",
+    "sample": (
+        "TABLESAMPLE is not supported: it would draw other rows when a batch is run again; take a share of the"
+        " keys: WHERE pmod(xxhash64(key), 100) < 10"
+    ),
     "when": _TIME,
     "version": _TIME,
     "system_time": _TIME,
@@ -124,8 +127,8 @@ _KINDS: dict[type[exp.Expr], str] = {
     ),
     exp.Star: "* is only allowed in the select list",
     exp.Filter: "FILTER is only allowed after an aggregate",
-    exp.IgnoreNulls: "IGNORE NULLS is not supported",
-    exp.RespectNulls: "RESPECT NULLS is not supported",
+    exp.IgnoreNulls: "IGNORE NULLS is for window functions; to an aggregate add FILTER (WHERE the value IS NOT NULL)",
+    exp.RespectNulls: "RESPECT NULLS is for window functions; leave it out",
     exp.WithinGroup: "WITHIN GROUP is not supported",
     exp.Collate: _SET["collate"],
     exp.Rollup: _SET["rollup"],
@@ -160,6 +163,8 @@ _REWRITTEN = {  # before a part of the query is read here
         "grouping_sets",
         "cube",
         "rollup",
+        "replace",
+        "rename",
     ),
     *(exp.Rollup, exp.Cube, exp.GroupingSets, exp.Lateral, exp.Union, exp.Intersect, exp.Except),
     *(exp.IgnoreNulls, exp.RespectNulls, exp.All, exp.Any, exp.Subquery, exp.Select, exp.Exists),

@@ -194,8 +194,8 @@ OPTIONS = JoinSettings(units=16, retention_us="5s", strategy="biclique", subgrou
 
 @pytest.mark.parametrize("field", JoinSettings.model_fields)
 def test_every_option_of_the_join_arrives(field: str) -> None:
-    """In the planner; how probe orders are chosen is the tasks' matter, and memory is a budget."""
-    if field in ("probe_order", "cycle", "history", "memory_bytes"):
+    """In the planner; how probe orders are chosen is the tasks' matter, memory is a budget, and order chooses a plan."""
+    if field in ("probe_order", "cycle", "history", "memory_bytes", "order"):
         return
     without = OPTIONS.model_copy(update={field: getattr(JoinSettings(), field)})
     assert options(without) != options(OPTIONS)

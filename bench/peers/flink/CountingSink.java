@@ -1,3 +1,5 @@
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.flink.api.connector.sink2.Sink;
 import org.apache.flink.api.connector.sink2.SinkWriter;
@@ -10,11 +12,12 @@ import org.apache.flink.types.RowKind;
  * where Flink sends no rows as they were before an update, an update changes no number.
  */
 final class CountingSink implements Sink<RowData> {
-    private static final AtomicLong results = new AtomicLong();
+    private static final List<Writer> writers = new CopyOnWriteArrayList<>();
     private static final AtomicLong firstResultMillis = new AtomicLong();
 
+    /** So far; while writers are at work, about. */
     static long results() {
-        return results.get();
+        return writers.stream().mapToLong(Writer::there).sum();
     }
 
     static long firstResultMillis() {
@@ -23,7 +26,9 @@ final class CountingSink implements Sink<RowData> {
 
     @Override
     public SinkWriter<RowData> createWriter(WriterInitContext context) {
-        return new Writer();
+        Writer writer = new Writer();
+        writers.add(writer);
+        return writer;
     }
 
     private static final class Writer implements SinkWriter<RowData> {
@@ -47,8 +52,10 @@ final class CountingSink implements Sink<RowData> {
         public void flush(boolean endOfInput) {}
 
         @Override
-        public void close() {
-            results.addAndGet(before == 0 ? there : there + after - before);
+        public void close() {}
+
+        long there() {
+            return before == 0 ? there : there + after - before;
         }
     }
 }

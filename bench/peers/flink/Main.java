@@ -1,7 +1,9 @@
 import java.io.File;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -21,7 +23,6 @@ import org.apache.flink.table.api.Table;
 import org.apache.flink.table.api.TableDescriptor;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.table.data.RowData;
-import org.apache.flink.table.types.DataType;
 
 /**
  * Flink's SQL join of all inputs of a data folder, parallelism 2, in one JVM (its local cluster).
@@ -37,85 +38,71 @@ public final class Main {
      * retract, upsert, or events), inputs.
      */
     public static void main(String[] args) throws Exception {
-        Path data = Path.of(args[0]);
         long rowsPerMark = Long.parseLong(args[3]);
         StreamExecutionEnvironment flow =
                 StreamExecutionEnvironment.createLocalEnvironment(2, configuration(Path.of(args[2])));
         StreamTableEnvironment tables =
                 StreamTableEnvironment.create(flow, EnvironmentSettings.inStreamingMode());
-        List<String> inputs = Arrays.asList(args).subList(6, args.length);
-        if (args[5].equals("events")) {
-            events(tables, args, inputs);
-            return;
-        }
-        if (!args[5].equals("none")) {
-            changes(tables, args, inputs);
-            return;
-        }
-        for (String name : inputs) {
-            tables.createTemporaryView(name, input(flow, name, data.resolve(name).toFile(), rowsPerMark));
-        }
-        Table joined = tables.sqlQuery(Files.readString(Path.of(args[1])));
-        DataType internalRow = joined.getResolvedSchema().toPhysicalRowDataType().bridgedTo(RowData.class);
-        DataStream<RowData> results = tables.toDataStream(joined, internalRow);
-        results.sinkTo(new CountingSink());
-        System.err.println(joined.explain());
-        long began = System.nanoTime();
-        stopAfter(Long.parseLong(args[4]), began, rowsPerMark);
-        flow.execute("join");
-        System.out.println(outcome(began, System.nanoTime(), rowsPerMark, false));
-    }
-
-    /** The inputs send changes, or upserts of the key v. */
-    private static void changes(StreamTableEnvironment tables, String[] args, List<String> inputs) throws Exception {
-        Path data = Path.of(args[0]);
-        for (String name : inputs) {
-            Schema columns =
-                    Schema.newBuilder()
-                            .column("k", "BIGINT")
-                            .column("v", "BIGINT NOT NULL")
-                            .column("s", "STRING")
-                            .primaryKey("v")
-                            .build();
-            tables.createTemporaryTable(
-                    name,
-                    TableDescriptor.forConnector("bench")
-                            .schema(columns)
-                            .option(ChangesTables.PATH, data.resolve(name).toString())
-                            .option(ChangesTables.MARK, Long.valueOf(args[3]))
-                            .option(ChangesTables.MODE, args[5])
-                            .build());
-        }
-        Table joined = tables.sqlQuery(Files.readString(Path.of(args[1])));
-        System.err.println(joined.explain(ExplainDetail.CHANGELOG_MODE));
-        long began = System.nanoTime();
-        stopAfter(Long.parseLong(args[4]), began, Long.parseLong(args[3]));
-        joined.insertInto(TableDescriptor.forConnector("bench").build()).execute().await();
-        System.out.println(outcome(began, System.nanoTime(), Long.parseLong(args[3]), false));
-    }
-
-    /** The inputs are events with times; what comes out may change. */
-    private static void events(StreamTableEnvironment tables, String[] args, List<String> inputs) throws Exception {
-        for (String name : inputs) {
+        for (String name : Arrays.asList(args).subList(6, args.length)) {
             Path folder = Path.of(args[0]).resolve(name);
-            tables.createTemporaryTable(
-                    name,
-                    TableDescriptor.forConnector("events")
-                            .schema(EventTables.schema(folder, "dateTime", "`dateTime` - INTERVAL '4' SECOND"))
-                            .option(ChangesTables.PATH, folder.toString())
-                            .option(ChangesTables.MARK, Long.valueOf(args[3]))
-                            .build());
+            if (args[5].equals("none")) {
+                tables.createTemporaryView(name, input(flow, name, folder.toFile(), rowsPerMark));
+            } else {
+                tables.createTemporaryTable(name, args[5].equals("events") ? events(folder, rowsPerMark) : changes(folder, args));
+            }
         }
         Table asked = tables.sqlQuery(Files.readString(Path.of(args[1])));
         System.err.println(asked.explain(ExplainDetail.CHANGELOG_MODE));
+        List<Integer> joins = joins(asked);
         long began = System.nanoTime();
-        stopAfter(Long.parseLong(args[4]), began, Long.parseLong(args[3]));
+        stopAfter(Long.parseLong(args[4]), began, rowsPerMark, joins);
         asked.insertInto(TableDescriptor.forConnector("bench").build()).execute().await();
-        System.out.println(outcome(began, System.nanoTime(), Long.parseLong(args[3]), false));
+        System.out.println(outcome(began, System.nanoTime(), rowsPerMark, false, joins));
+    }
+
+    /** An input that sends changes, or upserts of the key v. */
+    private static TableDescriptor changes(Path folder, String[] args) {
+        Schema columns =
+                Schema.newBuilder()
+                        .column("k", "BIGINT")
+                        .column("v", "BIGINT NOT NULL")
+                        .column("s", "STRING")
+                        .primaryKey("v")
+                        .build();
+        return TableDescriptor.forConnector("bench")
+                .schema(columns)
+                .option(ChangesTables.PATH, folder.toString())
+                .option(ChangesTables.MARK, Long.valueOf(args[3]))
+                .option(ChangesTables.MODE, args[5])
+                .build();
+    }
+
+    /** An input of rows that only come, with a time if it has that column; what comes out may change. */
+    private static TableDescriptor events(Path folder, long rowsPerMark) throws IOException {
+        return TableDescriptor.forConnector("events")
+                .schema(EventTables.schema(folder, "dateTime", "`dateTime` - INTERVAL '4' SECOND"))
+                .option(ChangesTables.PATH, folder.toString())
+                .option(ChangesTables.MARK, rowsPerMark)
+                .build();
+    }
+
+    /** How many inputs each join of the plan has, the largest first: what the planner made of the query. */
+    private static List<Integer> joins(Table asked) {
+        String plan = asked.explain();
+        List<Integer> inputs = new ArrayList<>();
+        for (String line : plan.substring(plan.indexOf("== Optimized Execution Plan ==")).split("\n")) {
+            if (line.contains("MultiJoin(")) {
+                inputs.add(1 + line.replaceAll(".*joinTypes=\\[(.*?)\\].*", "$1").split(",").length);
+            } else if (line.matches(".*[^a-zA-Z](Interval)?Join\\(.*")) {
+                inputs.add(2);
+            }
+        }
+        inputs.sort(Collections.reverseOrder());
+        return inputs;
     }
 
     /** Says how far it has come, and ends. */
-    private static void stopAfter(long seconds, long began, long rowsPerMark) {
+    private static void stopAfter(long seconds, long began, long rowsPerMark, List<Integer> joins) {
         Thread watch =
                 new Thread(
                         () -> {
@@ -124,7 +111,7 @@ public final class Main {
                             } catch (InterruptedException e) {
                                 return;
                             }
-                            System.out.println(outcome(began, System.nanoTime(), rowsPerMark, true));
+                            System.out.println(outcome(began, System.nanoTime(), rowsPerMark, true, joins));
                             System.out.flush();
                             Runtime.getRuntime().halt(0);
                         });
@@ -132,8 +119,21 @@ public final class Main {
         watch.start();
     }
 
-    static void markBatch(long nanos) {
+    /** Another batch's worth of rows has been read; whoever asked for it is told at once, since the process may die. */
+    static void markBatch(long nanos, long rows) {
         batchNanos.add(nanos);
+        String file = System.getProperty("bench.progress");
+        if (file != null) {
+            String line =
+                    String.format(
+                            "{\"at\": %.3f, \"rows\": %d, \"results\": %d}%n",
+                            System.currentTimeMillis() / 1e3, rows, CountingSink.results());
+            try {
+                Files.writeString(Path.of(file), line, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
     }
 
     private static Configuration configuration(Path file) throws Exception {
@@ -158,7 +158,8 @@ public final class Main {
         return flow.fromSource(source, WatermarkStrategy.noWatermarks(), name);
     }
 
-    private static String outcome(long began, long ended, long rowsPerMark, boolean stopped) {
+    private static String outcome(
+            long began, long ended, long rowsPerMark, boolean stopped, List<Integer> joins) {
         StringJoiner batches = new StringJoiner(", ", "[", "]");
         long previous = began;
         for (int batch = 0; batch < batchNanos.size(); batch++) {
@@ -170,12 +171,13 @@ public final class Main {
         }
         return String.format(
                 "{\"rows\": %d, \"results\": %d, \"seconds_total\": %.3f, \"first_result_millis\": %d, \"stopped\": %b,"
-                        + " \"batches\": %s}",
+                        + " \"joins\": %s, \"batches\": %s}",
                 ParquetRows.rowsRead(),
                 CountingSink.results(),
                 (ended - began) / 1e9,
                 CountingSink.firstResultMillis(),
                 stopped,
+                joins,
                 batches);
     }
 }

@@ -9,12 +9,16 @@ import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.file.src.FileSourceSplit;
 import org.apache.flink.connector.file.src.reader.BulkFormat;
 import org.apache.flink.connector.file.src.util.ArrayResultIterator;
+import org.apache.flink.table.data.DecimalData;
 import org.apache.flink.table.data.GenericRowData;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.data.StringData;
 import org.apache.flink.table.data.TimestampData;
 import org.apache.flink.table.runtime.typeutils.InternalTypeInfo;
 import org.apache.flink.table.types.logical.BigIntType;
+import org.apache.flink.table.types.logical.DateType;
+import org.apache.flink.table.types.logical.DecimalType;
+import org.apache.flink.table.types.logical.IntType;
 import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.table.types.logical.TimestampType;
 import org.apache.flink.table.types.logical.VarCharType;
@@ -28,13 +32,16 @@ import org.apache.parquet.io.LocalInputFile;
 import org.apache.parquet.io.api.Converter;
 import org.apache.parquet.io.api.GroupConverter;
 import org.apache.parquet.io.api.PrimitiveConverter;
+import org.apache.parquet.schema.LogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.DateLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
 import org.apache.parquet.schema.LogicalTypeAnnotation.TimestampLogicalTypeAnnotation;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.apache.parquet.schema.Type;
 
 /**
- * Reads columns of BIGINT, STRING and TIMESTAMP from the same parquet files as everybody, column by column, into Flink's own
+ * Reads columns of INT, BIGINT, DECIMAL, DATE, STRING and TIMESTAMP from the same parquet files as everybody, column by column, into Flink's own
  * internal rows: no conversion follows. The wheel brings no parquet format, so the jars that pyspark brings decode.
  *
  * <p>Where rows have kinds, the last column says which (`+I`, `-U`, ...) and is not part of the row.
@@ -96,8 +103,22 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
         if (timed(column)) {
             return new TimestampType(3);
         }
-        boolean text = column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BINARY;
-        return text ? new VarCharType(VarCharType.MAX_LENGTH) : new BigIntType();
+        LogicalTypeAnnotation meant = column.getPrimitiveType().getLogicalTypeAnnotation();
+        if (meant instanceof DecimalLogicalTypeAnnotation) {
+            DecimalLogicalTypeAnnotation decimal = (DecimalLogicalTypeAnnotation) meant;
+            return new DecimalType(decimal.getPrecision(), decimal.getScale());
+        }
+        if (meant instanceof DateLogicalTypeAnnotation) {
+            return new DateType();
+        }
+        switch (column.getPrimitiveType().getPrimitiveTypeName()) {
+            case BINARY:
+                return new VarCharType(VarCharType.MAX_LENGTH);
+            case INT32:
+                return new IntType();
+            default:
+                return new BigIntType();
+        }
     }
 
     private static boolean timed(ColumnDescriptor column) {
@@ -207,9 +228,17 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
             if (timed(column)) {
                 return TimestampData.fromEpochMillis(reader.getLong() / 1000);
             }
-            return column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BINARY
-                    ? StringData.fromBytes(reader.getBinary().getBytes())
-                    : (Object) reader.getLong();
+            PrimitiveTypeName stored = column.getPrimitiveType().getPrimitiveTypeName();
+            if (stored == PrimitiveTypeName.BINARY) {
+                return StringData.fromBytes(reader.getBinary().getBytes());
+            }
+            LogicalTypeAnnotation meant = column.getPrimitiveType().getLogicalTypeAnnotation();
+            if (meant instanceof DecimalLogicalTypeAnnotation) {
+                DecimalLogicalTypeAnnotation decimal = (DecimalLogicalTypeAnnotation) meant;
+                long unscaled = stored == PrimitiveTypeName.INT32 ? reader.getInteger() : reader.getLong();
+                return DecimalData.fromUnscaledLong(unscaled, decimal.getPrecision(), decimal.getScale());
+            }
+            return stored == PrimitiveTypeName.INT32 ? (Object) reader.getInteger() : (Object) reader.getLong();
         }
 
         private boolean nextRowGroup() throws IOException {
@@ -229,7 +258,7 @@ final class ParquetRows implements BulkFormat<RowData, FileSourceSplit> {
         private void mark(int rows) {
             long after = rowsRead.addAndGet(rows);
             if (after / rowsPerMark > (after - rows) / rowsPerMark) {
-                Main.markBatch(System.nanoTime());
+                Main.markBatch(System.nanoTime(), after);
             }
         }
     }

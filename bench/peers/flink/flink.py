@@ -8,11 +8,9 @@ case.
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
-import time
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -23,9 +21,9 @@ WHEEL = "apache-flink-libraries"
 CACHE = Path.home() / ".cache" / "streamjoin"
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parents[1]))
+import command  # noqa: E402
 import task  # noqa: E402
 
-QUERY = HERE.parents[1] / "query.sql"
 PARQUET_JARS = (
     "parquet-*.jar",
     "jts-core-*.jar",
@@ -89,6 +87,7 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
         "state.backend.type": STATE[args.state],
         "taskmanager.memory.managed.size": args.managed if args.state == "rocksdb" else "64m",
         "pipeline.object-reuse": "true",
+        "restart-strategy.type": "none",  # with checkpoints, Flink would go on from the last for ever
         "io.tmp.dirs": str(args.work),
     }
     if args.multi_join:
@@ -106,14 +105,13 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     """One run, as the outcome that bench/run.py reads."""
-    launched = float(os.environ.get("BENCH_LAUNCHED", time.time()))
     jars = ":".join(map(str, [*flink_jars(), *parquet_jars()]))
     given = task.read(args.data)
-    args.work.mkdir(parents=True, exist_ok=True)
     settings = args.work / "settings"
     settings.write_text("".join(f"{key}: {value}\n" for key, value in configuration(args).items()))
     opened = [f"--add-opens={package}=ALL-UNNAMED" for package in OPENED]
-    java = ["java", f"-Xmx{args.memory}", *opened, "-cp", f"{classes(jars)}:{HERE}:{jars}", "Main"]
+    watched = [f"-Dbench.progress={args.progress}"] if args.progress else []
+    java = ["java", f"-Xmx{args.memory}", *watched, *opened, "-cp", f"{classes(jars)}:{HERE}:{jars}", "Main"]
     program = [
         *java,
         str(args.data),
@@ -129,7 +127,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if ended.returncode:
         raise SystemExit(f"flink: java ended with exit code {ended.returncode}; what it said is above")
     measured = json.loads(ended.stdout.splitlines()[-1])
-    first = measured.pop("first_result_millis") / 1000 - launched
+    first = measured.pop("first_result_millis") / 1000 - command.launched()
     notes = f"Flink {VERSION}, heap {args.memory}, checkpoints {args.checkpoint or 'none'}"
     told = {"system": f"flink-{args.state}", **measured, "seconds_first_result": first, "notes": notes}
     return told | ({"checkpoint_mb": largest.stop() / 1e6} if largest else {})
@@ -150,20 +148,27 @@ class Largest:
         return self._bytes
 
     def _look(self) -> None:
-        while not self._stop.wait(1.0):
-            try:
-                sizes = [file.stat().st_size for file in self._folder.rglob("*") if file.is_file()]
-            except OSError:  # removed meanwhile
-                continue
-            self._bytes = max(self._bytes, sum(sizes))
+        while not self._stop.wait(0.25):
+            self._bytes = max(self._bytes, sum(map(_size, _files(self._folder))))
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return list(folder.rglob("*"))
+    except OSError:  # a folder was removed meanwhile
+        return []
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size if file.is_file() else 0
+    except OSError:  # removed meanwhile
+        return 0
 
 
 def main() -> None:
-    """Run, print the outcome as one line, leave nothing behind but the cache."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command.parser(__doc__)
     parser.add_argument("--state", choices=STATE, required=True)
-    parser.add_argument("--data", type=Path, required=True, help="a folder as bench/task.py describes it")
-    parser.add_argument("--query", type=Path, default=QUERY)
     parser.add_argument(
         "--multi-join", action="store_true", help="Flink's multi-way operator in place of a chain"
     )
@@ -171,29 +176,19 @@ def main() -> None:
         "--changes",
         choices=("none", "retract", "upsert", "events"),
         default="none",
-        help="what rows are: the last column says it, or all are inserts; upsert: of the key v; events: inserts with a time",
+        help="what rows are: the last column says it, or all are inserts; upsert: of the key v; events: inserts,"
+        " of which only the columns that the query names are decoded, with a time if there is one",
     )
-    parser.add_argument("--inputs", nargs="*", help="those that the query reads; default: all")
     parser.add_argument("--limit", type=int, default=86400, help="seconds until the query is stopped")
-    parser.add_argument("--out", type=Path, help="write the outcome here as well")
-    parser.add_argument(
-        "--work", type=Path, required=True, help="a folder for Flink's files, removed afterwards"
-    )
     parser.add_argument("--memory", default="12g", help="heap of the JVM")
     parser.add_argument("--managed", default="2g", help="memory that RocksDB may use beside the heap")
     parser.add_argument("--mini-batch", type=int, default=0, help="rows of Flink's mini batches; 0: none")
     parser.add_argument("--checkpoint", default="", help="interval of checkpoints, as '5 s'; empty: none")
+    parser.add_argument("--progress", type=Path, help="add a line to this file at each mark")
     parser.add_argument(
         "--measure-state", action="store_true", help="tell the size of the largest checkpoints"
     )
-    args = parser.parse_args()
-    try:
-        line = json.dumps(run(args))
-    finally:
-        shutil.rmtree(args.work, ignore_errors=True)
-    if args.out:
-        args.out.write_text(line + "\n")
-    sys.stdout.write(line + "\n")
+    command.tell(parser.parse_args(), run)
 
 
 if __name__ == "__main__":

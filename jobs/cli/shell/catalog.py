@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import SpecError
 from joinlib.expr.types import name as type_name
-from joinlib.plan import Pipeline, pipeline_of
+from joinlib.plan import Pipeline
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
@@ -91,7 +92,7 @@ class Catalog:
             "executors": None,
         }
         document = self.document.model_copy(update={"spec": spec.model_copy(update=update)})
-        return document, pipeline_of(document)
+        return document, plan_of(document)
 
     def to_run(self, sql: str) -> StreamJoin:
         """Return the job that runs a query.

@@ -17,3 +17,4 @@ def became(found: Conversion) -> Iterator[str]:
         yield f"{', '.join(join.inputs)}: {join.became}"
         yield from (f"  key  {key}" for key in join.keys)
         yield f"  why  {join.why}"
+        yield from (f"  cost {price}" for price in join.prices)

@@ -9,6 +9,7 @@ WITH ORDINALITY is `posexplode` whose position the marker `ordinal` makes count 
 
 from sqlglot import exp
 
+from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.lengths import WindowText
 from joinlib.sql.supported import written
 
@@ -145,9 +146,11 @@ def _selected(select: exp.Select, text: WindowText) -> None:
     found = [i for i in select.expressions if _name(_unnamed(i)) in NAMES]
     for item in found:
         call = _unnamed(item)
-        if select.args.get("group") or select.args.get("having"):
+        if select.args.get("having") or trees.is_grouped(select):
             text.refuse(
-                f"{call.name} stands beside groups; write it in a query around them: SELECT {call.name}(x) FROM (...)",
+                f"{call.name} stands beside groups; to group the rows that it makes, write LATERAL VIEW"
+                f" {call.name}(x) v AS y and group by y; to take lists of groups apart, write it in a query around"
+                f" them: SELECT {call.name}(y) FROM (...)",
                 call,
             )
         name = _name(call)
@@ -166,8 +169,10 @@ def _selected(select: exp.Select, text: WindowText) -> None:
         at = select.expressions.index(item)
         select.set("expressions", [*select.expressions[:at], *new, *select.expressions[at + 1 :]])
         select.append("laterals", _lateral(plain, value, alias, columns, plain != name, call))
-    for item in select.expressions:
-        for node in item.find_all(exp.Anonymous):
+    clauses = [p for n in ("where", "group", "having", "qualify", "order") if (p := select.args.get(n))]
+    clauses += [on for j in select.args.get("joins") or [] if (on := j.args.get("on"))]
+    for part in (*select.expressions, *clauses):
+        for node in part.find_all(exp.Anonymous):
             if _name(node) in NAMES and node.find_ancestor(exp.Select) is select:
                 text.refuse(
                     f"{node.name} makes rows: it stands alone in the select list, or in LATERAL VIEW", node

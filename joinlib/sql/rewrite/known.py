@@ -368,6 +368,10 @@ class Known:
                 continue
             if isinstance(child, exp.In):
                 _listed(child, self.names.sql)
+            if isinstance(child, exp.DataType) and child.args.get("collate"):
+                from joinlib.sql.supported import check_part
+
+                check_part(self.names.sql, child, "collate")
             if isinstance(child, exp.Column) and isinstance(child.this, exp.Identifier):
                 child.replace(self._meaning(child, outputs or {}, first))
             elif isinstance(child, exp.Select | exp.SetOperation):
@@ -496,11 +500,6 @@ class Known:
     def _but(
         self, star: exp.Expr, columns: list[tuple[str, exp.Expr]], known: "Known"
     ) -> list[tuple[str, exp.Expr]]:
-        for part in ("replace", "rename"):
-            if star.args.get(part):
-                from joinlib.sql.supported import check_part
-
-                check_part(self.names.sql, star, part)
         less = []
         for name in star.args.get("except_") or []:
             column = name if isinstance(name, exp.Column) else exp.Column(this=name.copy())
@@ -513,7 +512,37 @@ class Known:
             raise self.names.error("EXCEPT leaves no column", star)
         for _, value in found:
             trees.placed(value, star)
-        return found
+        return self._renamed(star, self._replaced(star, found))
+
+    def _replaced(self, star: exp.Expr, columns: list[tuple[str, exp.Expr]]) -> list[tuple[str, exp.Expr]]:
+        """REPLACE (value AS column, ...)."""
+        for item in star.args.get("replace") or []:
+            at = self._of_star("REPLACE", item, item.alias, columns)
+            box = exp.Paren(this=item.this.copy())
+            self.resolve(box)
+            columns[at] = (columns[at][0], trees.placed(box.this, item))
+        return columns
+
+    def _renamed(self, star: exp.Expr, columns: list[tuple[str, exp.Expr]]) -> list[tuple[str, exp.Expr]]:
+        """RENAME (column AS name, ...)."""
+        places = [
+            (self._of_star("RENAME", i, i.this.name, columns), i.alias) for i in star.args.get("rename") or []
+        ]
+        for at, name in places:
+            columns[at] = (name, columns[at][1])
+        return columns
+
+    def _of_star(self, word: str, item: exp.Expr, name: str, columns: list[tuple[str, exp.Expr]]) -> int:
+        """The place of the one column of a star that has a name."""
+        known = [n.lower() for n, _ in columns]
+        if known.count(name.lower()) != 1:
+            why = (
+                f"several columns are called {name}; write them out"
+                if name.lower() in known
+                else (f"* has no column {name}{nearest(name, known)}")
+            )
+            raise self.names.error(f"{word}: {why}", item)
+        return known.index(name.lower())
 
     def _spelled(self, name: str) -> str:
         every = (c for s in self.sources.values() for c in s.rows.columns)

@@ -1,7 +1,7 @@
 """ORDER BY ... LIMIT n keeps the rows whose number in that order is at most n; ORDER BY alone is dropped.
 
     SELECT x FROM t ORDER BY y LIMIT 3
-    SELECT x FROM t QUALIFY row_number() OVER (ORDER BY y) <= 3
+    SELECT x FROM t QUALIFY row_number() OVER (ORDER BY y) <= 3        WITH TIES: rank()
 
 Law: the same rows, as a bag. Rows that are equal in the order are told apart by row_number.
 """
@@ -38,7 +38,8 @@ def limited(select: exp.Select, names: Names) -> exp.Select:
     keys = keys or [exp.Ordered(this=item.this.copy(), nulls_first=True) for item in select.expressions]
     if not any(key.find(exp.Column, exp.Select, exp.Anonymous) for key in keys):
         keys = [exp.Ordered(this=_something(select, names), nulls_first=True)]  # all rows are the same
-    _keep(select, keys, low, high)
+    ties = limit is not None and limit.args.get("limit_options") is not None
+    _keep(select, keys, low, high, "rank" if ties else "row_number")
     return select
 
 
@@ -69,13 +70,18 @@ def _number(node: exp.Expr, names: Names) -> int:
     raise names.error(f"{node.key.upper()} takes a whole number", node)
 
 
-def _keep(select: exp.Select, keys: list[exp.Expr], low: int, high: int | None) -> None:
-    place = exp.Window(this=trees.call("row_number"), order=exp.Order(expressions=keys), over="OVER")
+def _keep(select: exp.Select, keys: list[exp.Expr], low: int, high: int | None, last: str) -> None:
+    """Keep the rows after number `low` whose place, which the call `last` tells, is at most `high`."""
+
+    def place(call: str) -> exp.Expr:
+        order = exp.Order(expressions=[key.copy() for key in keys])
+        return exp.Window(this=trees.call(call), order=order, over="OVER")
+
     parts: list[exp.Expr] = []
     if high is not None:
-        parts.append(exp.LTE(this=place.copy(), expression=trees.number(high)))
+        parts.append(exp.LTE(this=place(last), expression=trees.number(high)))
     if low:
-        parts.append(exp.GT(this=place.copy(), expression=trees.number(low)))
+        parts.append(exp.GT(this=place("row_number"), expression=trees.number(low)))
     condition = trees.together(parts)
     if condition is not None:
         select.set("qualify", exp.Qualify(this=condition))

@@ -130,11 +130,11 @@ class Names:
         return node
 
     def _with(self, with_: exp.With, outer: Known | None) -> Known:
-        if with_.args.get("recursive"):
+        if with_.args.get("recursive") and (cte := _recursive(with_)) is not None:
             raise self.error(
-                "WITH RECURSIVE is not supported: a change could travel round for ever; join the input to"
-                " itself as often as levels are needed",
-                with_,
+                f"{cte.alias} reads itself, and WITH RECURSIVE is not supported: a change could travel round for"
+                " ever; join the input to itself as often as levels are needed",
+                cte,
             )
         known = Known(self, outer, ctes={})
         for cte in with_.expressions:
@@ -180,6 +180,12 @@ class Names:
         found = self.fresh(alias)
         self.titles[found] = self.titles.get(alias, "")
         return found
+
+    def copied(self, query: trees.Query) -> None:
+        """Take note that a query is read twice, and with it what it reads: that has to be computed once."""
+        for table in query.find_all(exp.Table):
+            if table.name in self.definitions:
+                self.definitions[table.name].uses += 1
 
     def hidden(self, select: exp.Select) -> str:
         """A name that no output column of the query has."""
@@ -290,6 +296,15 @@ def _first(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.SetOperation | exp.Subquery):
         node = node.this
     return node
+
+
+def _recursive(with_: exp.With) -> exp.Expr | None:
+    """The first query of a WITH that reads itself, or one after it."""
+    names = [cte.alias.lower() for cte in with_.expressions]
+    for at, cte in enumerate(with_.expressions):
+        if any(table.name.lower() in names[at:] for table in cte.this.find_all(exp.Table)):
+            return cte
+    return None
 
 
 def _void(side: trees.Query) -> None:

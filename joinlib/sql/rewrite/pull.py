@@ -57,7 +57,7 @@ def pulled(query: trees.Query, around: exp.Select, names: Names, equal: bool = F
     if not outer:
         alias = names.fresh("s")
         values = [trees.column(alias, name) for name in trees.output_names(query)]
-        return Pulled(query, alias, [], list(values))
+        return Pulled(query, alias, [], list(values), one=_number_one(query))
     if not isinstance(query, exp.Select):
         raise names.error(
             f"{query.key.upper()} in a subquery that reads {trees.text(outer[0])} of the query around it is"
@@ -321,9 +321,11 @@ def _number(node: exp.Expr | None, names: Names) -> int | None:
     raise names.error(f"{node.key.upper()} takes a whole number", node)
 
 
-def _number_one(query: exp.Select) -> bool:
+def _number_one(query: trees.Query) -> bool:
     limit = query.args.get("limit")
-    return limit is not None and limit.expression.name == "1" and query.args.get("offset") is None
+    if limit is None or query.args.get("offset") is not None or limit.args.get("limit_options"):
+        return False
+    return bool(limit.expression.name == "1")
 
 
 def _short(node: exp.Expr) -> str:

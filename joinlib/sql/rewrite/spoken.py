@@ -1,4 +1,4 @@
-"""The rewrites of time and lists that need no more than the syntax: they come before names are resolved."""
+"""The rewrites of time, lists and words of other dialects that need the syntax alone: before names are resolved."""
 
 from collections.abc import Collection, Mapping
 from typing import TypeVar
@@ -6,8 +6,10 @@ from typing import TypeVar
 from sqlglot import exp
 
 from joinlib.sql.rewrite.asof_syntax import asof_syntax
+from joinlib.sql.rewrite.fetch import fetch
 from joinlib.sql.rewrite.generators import generators
 from joinlib.sql.rewrite.lengths import WindowText
+from joinlib.sql.rewrite.ordered_calls import ordered_calls
 from joinlib.sql.rewrite.window_calls import window_calls
 from joinlib.sql.rewrite.window_tables import window_table
 
@@ -23,6 +25,8 @@ def spoken(statement: Tree, sql: str, times: Mapping[str, str | None], lookups: 
         SqlError: at what cannot be read.
     """
     text = WindowText(sql)
+    fetch(statement, text)
+    ordered_calls(statement, text)
     for table in reversed(list(statement.find_all(exp.Table))):
         if (derived := window_table(table, text)) is not None:
             table.replace(derived)

@@ -263,6 +263,7 @@ class _Subqueries:
         if isinstance(test.value.unnest(), exp.Tuple):
             raise self.names.error("IN with several values is supported among the ANDs of WHERE", test.at)
         again = test.query.copy()
+        self.names.copied(again)
         self._rename_sources(again)
         value = _tight(self._value(test.value))
         one, two = (pulled(q, self.select, self.names, equal=True) for q in (test.query, again))

@@ -13,6 +13,11 @@ TEXTS = {
         "SELECT k, x, y, a FROM t NATURAL JOIN u",
         "SELECT a, z FROM t NATURAL LEFT JOIN v",
         "SELECT t.* EXCEPT (b) FROM t",
+        "SELECT * REPLACE (a + 1 AS a) FROM t",
+        "SELECT t.* EXCEPT (b) REPLACE (u.x * 2 AS A), y FROM t JOIN u USING (k)",
+        "SELECT t.* REPLACE (sum(a) OVER (PARTITION BY k) AS b, (SELECT max(x) FROM u) AS a) FROM t",
+        "SELECT q.z, q.a FROM (SELECT * RENAME (a AS z, b AS a) FROM t) q WHERE q.z > 0",
+        "WITH RECURSIVE c AS (SELECT a FROM t), d AS (SELECT a FROM c) SELECT a FROM d",
         "SELECT a + 1 AS c, c * 2 AS d FROM t",
         "SELECT b AS a, count(*) AS n FROM t GROUP BY 1",
         "SELECT k AS g, sum(a) AS a FROM t GROUP BY g HAVING a > 1",
@@ -46,6 +51,9 @@ TEXTS = {
         "SELECT a FROM t UNION ALL SELECT x FROM u ORDER BY a LIMIT 3",
         "SELECT count(*) n FROM t LIMIT 5",
         "SELECT a FROM t ORDER BY k + b, a",
+        "SELECT a FROM t ORDER BY a FETCH FIRST 3 ROWS ONLY",
+        "SELECT a FROM t UNION ALL SELECT x FROM u ORDER BY a OFFSET 1 ROW FETCH NEXT ROW ONLY",
+        "SELECT k, (SELECT x FROM u WHERE u.k = t.k ORDER BY x FETCH FIRST ROW ONLY) AS x FROM t",
     ),
     "sets": (
         "SELECT a FROM t UNION SELECT x FROM u",
@@ -236,6 +244,9 @@ TEXTS = {
         "SELECT * FROM t UNPIVOT INCLUDE NULLS (c FOR name IN (a AS aa, b))",
         "SELECT q.name, sum(q.c) AS s FROM (SELECT a, b FROM t) UNPIVOT (c FOR name IN (a AS aa, b)) AS q GROUP BY q.name",
     ),
+    "what IN as a value reads twice": (
+        "WITH w AS (SELECT q.x FROM (SELECT l.x, r.c FROM (SELECT y AS c FROM u) r, LATERAL (SELECT v.x FROM v WHERE v.a = r.c ORDER BY x, z LIMIT 2) l) q LEFT SEMI JOIN u ON q.c = u.y) SELECT a FROM t WHERE NOT (k > 0 AND a NOT IN (SELECT x FROM w))",
+    ),
     "derived tables within subqueries": (
         "SELECT k FROM u WHERE NOT EXISTS (SELECT 1 FROM (SELECT t.k, t.a FROM (SELECT x, z AS d FROM v WHERE z > 0) p FULL JOIN t ON p.d = t.k) j JOIN t AS r ON j.a = r.k AND j.a < r.a WHERE j.k = u.y)",
     ),
@@ -271,6 +282,41 @@ def test_same_rows(rewrite: str) -> None:
 def test_shapes(sql: str, kinds: str) -> None:
     """One join stays one, and nothing is computed twice."""
     assert " ".join(block.kind for block in blocks(sql, INPUTS)) == kinds
+
+
+@pytest.mark.parametrize(
+    ("sql", "same"),
+    [
+        (
+            "SELECT a FROM t ORDER BY b FETCH FIRST 2 ROWS WITH TIES",
+            "SELECT a FROM t QUALIFY rank() OVER (ORDER BY b) <= 2",
+        ),
+        (
+            "SELECT a FROM t ORDER BY b OFFSET 1 ROW FETCH NEXT 2 ROWS WITH TIES",
+            "SELECT a FROM t QUALIFY rank() OVER (ORDER BY b) <= 3 AND row_number() OVER (ORDER BY b) > 1",
+        ),
+        (
+            "SELECT k, first(a ORDER BY b) AS f, last_value(a ORDER BY b) AS l FROM t GROUP BY k",
+            "SELECT k, min_by(a, b) AS f, max_by(a, b) AS l FROM t GROUP BY k",
+        ),
+        ("SELECT last(a ORDER BY b DESC) AS l FROM t", "SELECT min_by(a, b) AS l FROM t"),
+        (
+            "SELECT array_agg(a ORDER BY a) AS l, collect_list(DISTINCT b ORDER BY b) AS m FROM t",
+            "SELECT array_agg(a) AS l, collect_list(DISTINCT b) AS m FROM t",
+        ),
+    ],
+)
+def test_other_words(sql: str, same: str) -> None:
+    """What another dialect says in other words is the same."""
+    assert as_text(blocks(sql, INPUTS)) == as_text(blocks(same, INPUTS))
+
+
+def test_ties_may_be_more_rows() -> None:
+    """One row is one value; of one with its ties, a value is chosen."""
+    form = "SELECT a, (SELECT x FROM u ORDER BY y FETCH FIRST ROW {}) AS x FROM t"
+    one, ties = (as_text(blocks(form.format(word), INPUTS)).lower() for word in ("ONLY", "WITH TIES"))
+    assert "any_value" not in one
+    assert "any_value" in ties
 
 
 def test_with_rollup() -> None:

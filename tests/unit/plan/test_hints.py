@@ -1,5 +1,7 @@
 """Hints and join.strategy say how joins are done; one that cannot be followed is told, with why."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -7,6 +9,8 @@ from joinlib.errors import SqlError
 from joinlib.model.stage import PathStage, Pipeline
 from joinlib.plan import JoinOptions, SourceInput, pipeline
 from joinlib.plan.explain.pipeline import explain
+from joinlib.plan.order import cheapest
+from joinlib.plan.source import InputStatistics
 
 KIND = pa.schema([(name, pa.int64()) for name in ("k", "j", "v")])
 INPUTS = {name: SourceInput(KIND) for name in "abcd"}
@@ -54,16 +58,16 @@ def test_each_join_has_its_own() -> None:
 
 
 UNFOLLOWED = {
-    f"SELECT /*+ PATHS(a, d) */ {CHAIN}": "PATHS(a, d) is not followed: no INNER JOIN has a and d",
-    f"SELECT /*+ STAGES(d) */ {CHAIN}": "STAGES(d) is not followed: no INNER JOIN has d",
+    f"SELECT /*+ PATHS(a, d) */ {CHAIN}": "PATHS(a, d) is not followed: no INNER JOIN by several equalities has a and d",
+    f"SELECT /*+ STAGES(d) */ {CHAIN}": "STAGES(d) is not followed: no INNER JOIN by several equalities has d",
     "SELECT /*+ PATHS(a, b, c) */ a.v FROM a JOIN b ON a.k = b.k JOIN c ON a.k = c.k": (
         "PATHS(a, b, c) is not followed: these inputs share a key"
     ),
     "SELECT /*+ PATHS(a, b, c) */ a.v FROM a JOIN b ON a.k = b.k LEFT JOIN c ON b.j = c.j": (
-        "PATHS(a, b, c) is not followed: no INNER JOIN has a, b and c"
+        "PATHS(a, b, c) is not followed: no INNER JOIN by several equalities has a, b and c"
     ),
     "SELECT /*+ PATHS(a, b, c) */ a.v FROM a JOIN b ON a.k = b.k JOIN c ON b.j < c.j JOIN d ON b.v = d.v": (
-        "PATHS(a, b, c) is not followed: no equality relates some of these inputs to the others"
+        "PATHS(a, b, c) is not followed: no INNER JOIN by several equalities has a, b and c"
     ),
 }
 
@@ -100,9 +104,13 @@ def groups(found: Pipeline) -> list[tuple[str, str, str]]:
     ("sql", "strategy", "became"),
     [
         (f"SELECT {CHAIN}", "paths", ("abc", "paths", "join.strategy is paths")),
-        (f"SELECT {CHAIN}", "stages", ("abc", "stages", "join.strategy is stages")),
+        (f"SELECT {CHAIN}", "stages", ("abc", "stages", "join.strategy is stages; join.order is text")),
         (f"SELECT /*+ PATHS(a) */ {CHAIN}", "stages", ("abc", "paths", "the hint PATHS(a)")),
-        (f"SELECT /*+ STAGES(b, c) */ {CHAIN}", "paths", ("abc", "stages", "the hint STAGES(b, c)")),
+        (
+            f"SELECT /*+ STAGES(b, c) */ {CHAIN}",
+            "paths",
+            ("abc", "stages", "the hint STAGES(b, c); join.order is text"),
+        ),
     ],
 )
 def test_plan_says_what_groups_of_joins_become(sql: str, strategy: str, became: tuple[str, str, str]) -> None:
@@ -128,3 +136,17 @@ def test_two_inputs_are_no_group() -> None:
 
     assert found.joined.joins == ()
     assert "Logical" not in explain(found)
+
+
+def test_both_prices_are_told_where_something_is_known() -> None:
+    """Each key is there 100 times on both sides: what stages store between is a hundred times their inputs."""
+    known = InputStatistics(10_000, {"k": 100, "j": 100})
+    inputs = {name: replace(given, statistics=known) for name, given in INPUTS.items()}
+    found = pipeline(f"SELECT {CHAIN}", inputs, JoinOptions(units=4), mode="changelog", decide=cheapest())
+
+    (join,) = found.joined.joins
+    assert join.became == "stages"
+    paths, stages = join.prices
+    assert paths.startswith("paths, 4 times an input by a key: ")
+    assert stages.startswith("stages: ")
+    assert f"    cost {paths}\n    cost {stages}" in explain(found)

@@ -51,7 +51,7 @@ REFUSED = [
     ("SELECT sum(*) AS n", "", (1, 8), "name the column"),
     ("SELECT sum(o.id, 1) AS n", "", (1, 8), "sum takes 1 argument, not 2"),
     ("SELECT hll_sketch_agg(o.id) AS n", "", (1, 8), "function hll_sketch_agg is not supported"),
-    ("SELECT first(o.id) AS n", "", (1, 8), "first depends on the order of rows, and a stream has none; write min_by(value, time)"),
+    ("SELECT first(o.id) AS n", "", (1, 8), "first depends on the order of rows, and a stream has none; say by what: first(value ORDER BY time), which is min_by(value, time)"),
     ("SELECT percentile_approx(o.id, 2) AS n", "", (1, 32), "takes a number from 0 to 1"),
     ("SELECT percentile(o.id) AS n", "", (1, 8), "percentile takes 2 arguments, not 1"),
     ("SELECT percentile(o.id, 1.5) AS n", "", (1, 25), "percentile takes a number from 0 to 1"),

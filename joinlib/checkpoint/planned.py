@@ -1,0 +1,34 @@
+"""The plan that a job runs with: as its checkpoint was begun, or else by what is known of its inputs now."""
+
+from pathlib import Path
+
+from joinlib.checkpoint.identity import orders_of
+from joinlib.errors import InputError
+from joinlib.model.stage import Pipeline
+from joinlib.plan import pipeline_of
+from joinlib.plan.source import InputStatistics
+from joinlib.source.footers import footers
+from joinlib.spec.inputs import Input
+from joinlib.spec.model import StreamJoin
+
+
+def plan_of(document: StreamJoin) -> Pipeline:
+    """Plan a job.
+
+    Raises:
+        SpecError, SqlError: The query or an option cannot be run.
+    """
+    inputs = document.spec.inputs.items()
+    found = {name: known for name, given in inputs if (known := _found(given)) is not None}
+    return pipeline_of(document, orders_of(document.spec.checkpoint.folder), found)
+
+
+def _found(given: Input) -> InputStatistics | None:
+    """Return what the files that are there say of an input; the run tells what is wrong with them."""
+    if given.files is None or given.files.format != "parquet":
+        return None
+    try:
+        said = footers(Path(given.files.path), given.arrow_schema.names)
+    except InputError:
+        return None
+    return None if said is None else InputStatistics(said.rows, most=said.spans)

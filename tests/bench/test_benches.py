@@ -1,0 +1,79 @@
+"""Each bench still runs, on data of seconds, and its tables are drawn: what it measures is no matter here."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORK = Path.home() / ".cache" / "streamjoin" / "bench" / "work"
+
+
+def run(script: str, *options: str) -> str:
+    """What a script of bench prints."""
+    command = [sys.executable, str(ROOT / "bench" / script), *options]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_probe_orders(tmp_path: Path) -> None:
+    """Each stream and figure, twice, so that noise is told; a second call has nothing left to do."""
+    raw = tmp_path / "raw.json"
+    parts = ["uniform", "skewed", "flip", "drift", "cycles", "history"]
+    small = [
+        "--kinds",
+        "drift",
+        "--scale",
+        "0.01",
+        "--repetitions",
+        "2",
+        "--orders",
+        "1",
+        "--results",
+        str(raw),
+    ]
+    run("probe_order/run.py", *parts, *small)
+    known = json.loads(raw.read_text())
+
+    assert list(known) == parts
+    assert {len(row["cpu"]) for part in known.values() for row in part["runs"]} == {2}
+    assert [row.get("history") for row in known["history"]["runs"][:3]] == [None, 1, 2]
+    assert "s, " not in run("probe_order/run.py", *parts, *small, "--go-on")
+    run("probe_order/draw.py", str(raw))
+    table = raw.with_suffix(".md").read_text()
+    assert "## Initial orders: drift" in table
+    assert "2 runs of each, medians; noise" in table
+
+
+@pytest.mark.slow
+def test_trees_of_joins_in_tpch() -> None:
+    """Every query of UMJoin's table 3 has a tree of three inputs or more, and is planned."""
+    run("nway/run.py", "convert", "--tiny")
+    known = json.loads((WORK / "nway-tiny.json").read_text())["convert"]["outcomes"]
+
+    assert len(known) == 11
+    assert all(max(runs[0]["groups"]) >= 3 and runs[0]["runs"] for runs in known.values())
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_joins_with_several_keys() -> None:
+    """All our plans of a block give DuckDB's number of rows, and each tells its state."""
+    printed = run("many_keys/run.py", "q3", "--tiny", "--systems", "ours")
+    known = json.loads((WORK / "many_keys-tiny.json").read_text())["queries"]["q3"]
+
+    assert {"auto", "text", "o l c"} <= set(known)
+    assert all(known[name][0]["state_mb"] > 0 for name in ("auto", "text", "o l c"))
+    assert "| q3 |" in printed
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_nexmark() -> None:
+    """A query that joins, and one whose changelog is kept and counted."""
+    printed = run("nexmark/run.py", "q8", "q4", "--tiny", "--systems", "streamjoin-checked")
+    assert all(f"| {name} |" in printed for name in ("q4", "q8"))

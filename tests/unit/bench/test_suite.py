@@ -1,0 +1,64 @@
+"""What benches share: outcomes are kept as they are had, and orders of tables are all that there are."""
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from itertools import permutations
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCH = Path(__file__).parents[3] / "bench"
+
+
+@pytest.fixture
+def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
+    """Scripts import each other by their bare names, which nobody else shall find."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(BENCH))
+    monkeypatch.syspath_prepend(str(BENCH / "many_keys"))
+    yield {name: importlib.import_module(name) for name in ("suite", "outcome", "blocks")}
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(BENCH)):
+            del sys.modules[name]
+
+
+def test_a_suite_goes_on_where_it_was_interrupted(modules: dict[str, ModuleType], tmp_path: Path) -> None:
+    """Systems take turns; what is there is not run again, a failure counts as a run and is told."""
+    suite, outcome, ran = modules["suite"], modules["outcome"], []
+
+    def one(query: str, system: str) -> object:
+        ran.append(system)
+        if system == "c":
+            return outcome.Failure(system, "not done after 1 s")
+        told = {"system": system, "rows": 10, "results": 1, "seconds_total": 2, "seconds_first_result": 1}
+        return outcome.read({**told, "batches": []})
+
+    made = suite.Suite(tmp_path / "raw.json", one)
+    assert made.run({"q": ["a", "b"]}, 2)
+    assert ran == ["a", "b", "a", "b"]
+    assert not made.run({"q": ["a", "b", "c"]}, 2, go_on=True)
+    assert ran[4:] == ["c", "c"]
+    assert made.run({"q": ["a"]}, 1)
+    known = json.loads((tmp_path / "raw.json").read_text())["queries"]["q"]
+    assert {name: len(runs) for name, runs in known.items()} == {"a": 1, "b": 2, "c": 2}
+    table = suite.matrix({"q": known}, ["a", "b", "c"])
+    assert "| q | 0 K/s | 0 K/s | not done after 1 s |" in table
+
+
+def test_orders_of_a_block_are_all_that_are_connected(modules: dict[str, ModuleType]) -> None:
+    """Each table is related to one before it; the first two have no order of their own."""
+    for block in modules["blocks"].BLOCKS.values():
+        related = block.related
+        connected = {
+            (*sorted(order[:2]), *order[2:])
+            for order in permutations(block.tables)
+            if all(any(frozenset((t, s)) in related for s in order[:i]) for i, t in enumerate(order) if i)
+        }
+        found = [(*sorted(order[:2]), *order[2:]) for order in block.orders()]
+        assert len(found) == len(set(found))
+        assert set(found) == connected
+        assert set(block.hands) | {block.peers or block.tables} <= set(permutations(block.tables))
+        assert {(*sorted(o[:2]), *o[2:]) for o in (*block.hands, block.peers or block.tables)} <= connected

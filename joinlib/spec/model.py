@@ -156,6 +156,12 @@ class JoinSettings(Model):
         description="For joins of three or more inputs: number of cycles over which figures of their "
         "probes are smoothed; the last one has the weight 2 / (history + 1).",
     )
+    path_limit: Positive = Field(
+        default=10_000_000,
+        description="For joins by paths: so many rows that are still to be joined further go on in small "
+        "pieces, per task and batch. More of them go on in large pieces through files, so that a batch of "
+        "any size takes bounded memory.",
+    )
     window: Window | None = Field(
         default=None, description="Rows match only if their row numbers are this close."
     )

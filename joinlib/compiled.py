@@ -67,6 +67,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
         probe_order=given.probe_order,
         probe_cycle=given.cycle,
         probe_history=given.history,
+        path_rows=given.path_limit,
         sync=spec.checkpoint.sync,
     )
     pipeline = plan_of(document)

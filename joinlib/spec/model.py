@@ -163,6 +163,12 @@ class JoinSettings(Model):
         "that is expected to be cheapest if something is known of the inputs (statistics), text the order of the "
         "SQL. It is decided when a checkpoint begins, and kept with it.",
     )
+    path_limit: Positive = Field(
+        default=10_000_000,
+        description="For joins by paths: so many rows that are still to be joined further go on in small "
+        "pieces, per task and batch. More of them go on in large pieces through files, so that a batch of "
+        "any size takes bounded memory.",
+    )
     window: Window | None = Field(
         default=None, description="Rows match only if their row numbers are this close."
     )

@@ -174,19 +174,19 @@ def test_every_field_of_csv_arrives(source: Files | KafkaTopics, field: str) -> 
 
 
 def test_what_else_a_run_takes_from_the_spec() -> None:
-    """Rows of a batch, rows on the console, how probe orders are chosen, syncing."""
+    """Rows of a batch, rows on the console, how probe orders are chosen, the limit of paths, syncing."""
     plan = document().spec
     other = document(
         batch=plan.batch.model_copy(update={"max_rows": 7}),
         output=Output(console=Console(rows=3)),
-        join=JoinSettings(probe_order="greedy", cycle=5, history=7),
+        join=JoinSettings(probe_order="greedy", cycle=5, history=7, path_limit=9),
         checkpoint=Checkpoint(path="c", sync=False),
     )
     tasks = compiled(other, 2)
     assert (tasks.source.max_rows, tasks.join.sink.show) == (7, 3)
     tuning = tasks.join.tuning
     assert (tuning.probe_order, tuning.probe_cycle, tuning.probe_history) == ("greedy", 5, 7)
-    assert not tuning.sync
+    assert (tuning.path_rows, tuning.sync) == (9, False)
 
 
 OPTIONS = JoinSettings(units=16, retention_us="5s", strategy="biclique", subgroups=2, window=Window(rows=3))
@@ -194,8 +194,8 @@ OPTIONS = JoinSettings(units=16, retention_us="5s", strategy="biclique", subgrou
 
 @pytest.mark.parametrize("field", JoinSettings.model_fields)
 def test_every_option_of_the_join_arrives(field: str) -> None:
-    """In the planner; how probe orders are chosen is the tasks' matter, memory is a budget, and order chooses a plan."""
-    if field in ("probe_order", "cycle", "history", "memory_bytes", "order"):
+    """In the planner; how probe orders are chosen, the limit of paths and memory are the tasks' matter, order chooses a plan."""
+    if field in ("probe_order", "cycle", "history", "path_limit", "memory_bytes", "order"):
         return
     without = OPTIONS.model_copy(update={field: getattr(JoinSettings(), field)})
     assert options(without) != options(OPTIONS)
@@ -250,6 +250,7 @@ def test_defaults_that_stand_twice() -> None:
     tuning, join = Tuning(), JoinSettings()
     found = tuning.probe_order, tuning.probe_cycle, tuning.probe_history, tuning.sync
     assert found == (join.probe_order, join.cycle, join.history, Checkpoint(path="c").sync)
+    assert tuning.path_rows == join.path_limit
     assert OrderPolicy() == policy_of(tuning)
     assert Caching().budget == Files(path="x").budget_bytes
     assert DEFAULTS[Postgres].password_env == connection._USUAL

@@ -47,6 +47,7 @@ class Bench:
         *tables: str,
         mode: str = "append",
         changing: Mapping[str, Any] | None = None,
+        strategy: str = "auto",
     ) -> None:
         self.folder, self.sql, self.schemas, self.db = folder, sql, schemas, duckdb.connect()
         time = {"eventTime": {"column": "t", "delay": "1m"}} if timed else {}
@@ -63,17 +64,18 @@ class Bench:
                 for n, s in schemas.items()
             },
             mode,
+            strategy,
         )
         self.plan = compiled(self.document, 2, TUNING)
         self.offset = Composer(self.plan.source).initial()
 
-    def _document(self, inputs: dict[str, Any], mode: str) -> StreamJoin:
+    def _document(self, inputs: dict[str, Any], mode: str, strategy: str) -> StreamJoin:
         spec = {
             "sql": self.sql,
             "inputs": inputs,
             "output": {"mode": mode, "files": {"path": "out"}},
             "checkpoint": {"path": "ck"},
-            "join": {"units": UNITS},
+            "join": {"units": UNITS, "strategy": strategy},
         }
         head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "bench"}}
         return parse(orjson.dumps({**head, "spec": spec}).decode(), "spec.yaml", self.folder)

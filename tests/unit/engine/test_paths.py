@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from joinlib.engine.exchange import Sender
 from joinlib.engine.frames import frames_by_route
-from tests.unit.engine.bench import UNITS, Bench
+from tests.unit.engine.bench import TUNING, UNITS, Bench
 from tests.unit.plan.three import three
 
 SCHEMAS = {"c": "k BIGINT, name STRING", "o": "k BIGINT, c BIGINT, t TIMESTAMP", "l": "o BIGINT, t TIMESTAMP"}
@@ -89,3 +91,59 @@ def test_very_many_tuples_are_framed_by_bytes() -> None:
     rows = [(0, pa.record_batch({"n": [n]})) for n in range(100)]
     found = [frame.num_rows for _, frame in frames_by_route(iter(rows), 2, 20, 8 * 16)]
     assert found == [2] * 10 + [16] * 5
+
+
+@pytest.mark.parametrize("limit", [10**6, 0])
+def test_very_many_tuples_go_in_few_blocks(bench: Bench, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """Frames of a row or two make a block of each; behind the limit a batch has one for each route and unit."""
+    sent, send = Counter[int](), Sender._send
+
+    def counted(self: Sender, number: int, unit: int, part: pa.RecordBatch) -> tuple[int, pa.Buffer]:
+        sent[self.number] += 1
+        return send(self, number, unit, part)
+
+    monkeypatch.setattr(Sender, "_send", counted)
+    tuning = replace(TUNING, frame_rows=2, path_rows=limit)
+    bench.plan = replace(bench.plan, join=replace(bench.plan.join, tuning=tuning))
+    fill(bench, range(3))
+    bench.run()
+
+    assert bench.output() == bench.expected() != Counter()
+    assert (sent[1] > 3 * 3 * UNITS) == (limit > 0)
+
+
+TIMED = {
+    "a": "k BIGINT, v BIGINT, t TIMESTAMP",
+    "b": "k BIGINT, j BIGINT, t TIMESTAMP",
+    "c": "j BIGINT, w BIGINT, t TIMESTAMP",
+}
+NEAR = (
+    "a JOIN b ON a.k = b.k AND b.t BETWEEN a.t - INTERVAL 4 MINUTES AND a.t + INTERVAL 4 MINUTES"
+    " JOIN c ON b.j = c.j AND c.t BETWEEN a.t - INTERVAL 6 MINUTES AND a.t + INTERVAL 3 MINUTES"
+)
+
+
+def test_time_passes_through_all_levels(tmp_path: Path) -> None:
+    """Old rows are dropped, and groups above the last level come out before the end: they hear how far time is."""
+    sql = f"SELECT minute(date_trunc('minute', a.t)) AS m, count(*) AS n, sum(c.w) AS w FROM {NEAR} GROUP BY date_trunc('minute', a.t)"
+    bench = Bench(tmp_path, TIMED, True, sql, strategy="paths")
+    assert [type(s).__name__ for s in bench.plan.pipeline.stages] == ["PathStage", "HopStage", "GroupStage"]
+    start = datetime(2026, 1, 1)  # noqa: DTZ001 - as in most files, no zone
+    for file in range(12):
+        for name in TIMED:
+            draw = random.Random(f"{file}{name}")
+            times = [
+                start + timedelta(seconds=6 * at + draw.randrange(55))
+                for at in range(file * 20, file * 20 + 20)
+            ]
+            rows = [
+                (draw.randrange(5), draw.randrange(5) if name == "b" else at, t) for at, t in enumerate(times)
+            ]
+            bench.write(name, file, rows)
+    bench.run()
+
+    assert bench.output() == bench.expected() != Counter()
+    early = [sum(r.rows_out for r in batch) for batch in bench.receipts[:-1]]
+    assert sum(map(bool, early)) > 5, "most groups are final long before the inputs end"
+    stored = [sum(r.state_rows for r in batch if r.unit < UNITS) for batch in bench.receipts]
+    assert max(stored) < 600 < 12 * 20 * 4, "b is stored twice, and all of it for some minutes"

@@ -14,6 +14,7 @@ from joinlib.plan import JoinOptions, SourceInput, pipeline
 from joinlib.plan.explain.formats import render
 from joinlib.plan.explain.pipeline import explain
 from joinlib.spec import ddl
+from tests.laws.any_paths import any_paths
 from tests.queries.corpus import query, schemas
 from tests.unit.plan.test_tsc import TABLE_3
 
@@ -70,6 +71,7 @@ def check(hop: Hop, stage: PathStage, known: pa.Schema, key: tuple[str, ...]) ->
 
 def sound(plan: Pipeline, number: int, stage: PathStage) -> None:
     """Check all routes of a join by paths."""
+    assert all(stage.inputs[home].stored or not stage.inputs[home].changes for home in stage.homes)
     for route, path in enumerate(stage.paths):
         seen = [path.start]
         for given, leg in legs(plan, number, route):
@@ -77,6 +79,10 @@ def sound(plan: Pipeline, number: int, stage: PathStage) -> None:
             for hop in leg.hops:
                 one = stage.arrangements[hop.side].input
                 known = check(hop, stage, known, given.keys)
+                shared = stage.graph.held(seen) & stage.graph.of(one)
+                assert len(hop.operator.sides[1].keys) == len(shared), (
+                    "all classes are compared where inputs meet"
+                )
                 assert hop.after == (one < path.start)
                 assert one not in seen
                 seen.append(one)
@@ -113,6 +119,36 @@ def plan(sql: str, **options: object) -> tuple[PathStage, list[HopStage]]:
     assert isinstance(first, PathStage)
     sound(found, 0, first)
     return first, [stage for stage in rest if isinstance(stage, HopStage)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("name", ["q5", "q9"])
+def test_any_paths_read_what_they_carry(name: str, seed: int) -> None:
+    """Cycles that a key leaves to be compared, keys by which nothing is stored, rows that wait."""
+    with any_paths(seed):
+        found = tpch(name)
+    for number, stage in stores(found):
+        sound(found, number, stage)
+
+
+CYCLE = "SELECT a.v FROM a JOIN b ON a.k = b.k JOIN c ON b.v = c.v AND a.j = c.j"
+HUB = (
+    "SELECT a.v FROM a JOIN b ON a.k = b.k JOIN c ON a.k = c.k JOIN d ON a.k = d.k"
+    " JOIN e ON a.j = e.j JOIN f ON a.v = f.v JOIN g ON g.k = a.k JOIN h ON h.j = a.j"
+)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("sql", [CYCLE, HUB])
+def test_any_paths_of_rows_that_may_go(sql: str, seed: int) -> None:
+    """Where they come in they are stored; routes differ by several legs."""
+    kind = pa.schema([(name, INT) for name in "kjv"])
+    given = {name: SourceInput(kind, changes=True) for name in "abcdefgh"}
+    with any_paths(seed):
+        found = pipeline(sql, given, JoinOptions(strategy="paths"), mode="changelog")
+
+    ((number, stage),) = stores(found)
+    sound(found, number, stage)
 
 
 def test_each_input_is_stored_by_each_key_that_a_path_asks_for() -> None:

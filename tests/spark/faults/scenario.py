@@ -329,7 +329,8 @@ class Scenario:
             folder = self._segments(manifest, unit)
             there = {f.name for f in folder.iterdir()} if folder.exists() else set()
             assert manifest.names <= there
-            assert not [name for name in there - manifest.names if written not in name]
+            left = [name for name in there - manifest.names if written not in name]
+            assert not left, f"{folder}: {left}"
             for side in (*before[unit].sides, *manifest.sides):
                 for live in side.segments:
                     segment.verify(folder, live)

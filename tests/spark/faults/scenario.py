@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -352,10 +352,13 @@ class Scenario:
 
     @property
     def manifests(self) -> dict[int, list[Manifest]]:
-        """By batch: those of all units, of the last run."""
+        """By batch: those of all units, of the last run; without the probe orders, which depend on measured times."""
         done = self.runs[-1].done
         assert done is not None
-        return {int(b): [decode(m.encode("latin-1")) for m in all_] for b, all_ in done["manifests"].items()}
+        return {
+            int(b): [replace(decode(m.encode("latin-1")), probes=()) for m in all_]
+            for b, all_ in done["manifests"].items()
+        }
 
     def _segments(self, manifest: Manifest, unit: int) -> Path:
         stage, number = divmod(unit, UNITS)

@@ -10,19 +10,45 @@ from dataclasses import dataclass
 from typing import Any
 
 from joinlib.model.joins import Join, Leaf
-from joinlib.model.stage import Pipeline, Stage
+from joinlib.model.stage import PathStage, Pipeline, Stage
 
 UnitJoins = Sequence[Mapping[str, Any]]  # the figures of each join of one unit, from its receipt
 
 
 @dataclass(frozen=True)
 class Chooser:
-    """A join that has probe orders: an inner join of three inputs or more."""
+    """A join that has probe orders: an inner join of three inputs or more, or one by paths, which has routes."""
 
     stage: int
     place: int  # its position among those of its stage, children first, as units number them
     units: int  # per stage
     inputs: tuple[str, ...]
+    store: PathStage | None = None  # of a join by paths
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What is asked: the inputs, or where a join by paths stores one by several keys, these."""
+        if self.store is None:
+            return self.inputs
+        every = [
+            (self.inputs[a.input], self.store.sides[n].keys) for n, a in enumerate(self.store.arrangements)
+        ]
+        often = Counter(name for name, _ in every)
+        return tuple(f"{name} by {', '.join(keys)}" if often[name] > 1 else name for name, keys in every)
+
+    def state(self, one: int) -> int | None:
+        """Return the number of what is asked of an input; of several the first, None if it is never asked."""
+        if self.store is None:
+            return one
+        return next((n for n, a in enumerate(self.store.arrangements) if a.input == one), None)
+
+    def askers(self, one: int, order: Sequence[int]) -> tuple[int, ...]:
+        """Return the input whose key asks, for each probe of an order of an input."""
+        ways = () if self.store is None else self.store.paths
+        for way in ways:
+            if way.start == one and [probe.arrangement for probe in way.probes] == list(order):
+                return tuple(probe.asker for probe in way.probes)
+        return (one,) * len(order)
 
     def reported(self, known: Mapping[int, UnitJoins]) -> list[Mapping[str, Any]]:
         """Return what the units report of this join.
@@ -64,18 +90,21 @@ class Asks:
 
 def choosers(pipeline: Pipeline) -> tuple[Chooser, ...]:
     """Return the joins of a query that have probe orders."""
-    return tuple(
-        Chooser(number, place, pipeline.units, inputs)
-        for number, stage in enumerate(pipeline.stages)
-        if isinstance(stage, Stage)
-        for place, inputs in enumerate(_choices(stage.tree, [plan.alias for plan in stage.inputs]))
-    )
+    found = list[Chooser]()
+    for number, stage in enumerate(pipeline.stages):
+        if isinstance(stage, Stage):
+            choices = enumerate(_choices(stage.tree, [plan.alias for plan in stage.inputs]))
+            found += [Chooser(number, place, pipeline.units, inputs) for place, inputs in choices]
+        elif isinstance(stage, PathStage):
+            names = tuple(stage.inputs[home].alias for home in stage.homes)
+            found.append(Chooser(number, 0, pipeline.units, names, stage))
+    return tuple(found)
 
 
 def asks(joins: Iterable[Chooser], known: Mapping[int, UnitJoins]) -> list[Asks]:
     """Return the probes of each input of each join, without the joins that no unit has reported yet."""
     return [
-        _of(join.inputs, at, said)
+        _of(join, at, said)
         for join in joins
         if (said := join.reported(known))
         for at in range(len(join.inputs))
@@ -97,17 +126,20 @@ def _choices(tree: Join | Leaf, aliases: Sequence[str]) -> Iterable[tuple[str, .
         yield tuple("+".join(aliases[i] for i in _leaves(child)) for child in tree.inputs)
 
 
-def _of(inputs: Sequence[str], at: int, units: Sequence[Mapping[str, Any]]) -> Asks:
-    (order, count), *_ = Counter(tuple(unit["orders"][at]) for unit in units).most_common()
+def _of(join: Chooser, at: int, units: Sequence[Mapping[str, Any]]) -> Asks:
+    every = [unit["orders"][at] for unit in units]
+    (order, count), *_ = Counter(map(tuple, every)).most_common()
     rate, per_hit, keys = ([unit["known"][n] for unit in units] for n in range(3))
-    own = [trends[at] for trends in keys]
+    state, pairs = join.state(at), [*zip(join.askers(at, order), order, strict=True)]
+    own = [] if state is None else [trends[state] for trends in keys]
+    places = [[one.index(o) + 1 for one in every if o in one] for o in order]
     return Asks(
-        inputs[at],
-        tuple(inputs[other] for other in order),
+        join.inputs[at],
+        tuple(join.asked[other] for other in order),
         count / len(units),
-        tuple(sum(unit["orders"][at].index(o) + 1 for unit in units) / len(units) for o in order),
-        tuple(_mean([_level(table[at][o]) for table in rate]) for o in order),
-        tuple(_mean([_level(table[at][o]) for table in per_hit]) for o in order),
+        tuple(sum(found) / len(found) for found in places),
+        tuple(_mean([_level(table[by][o]) for table in rate]) for by, o in pairs),
+        tuple(_mean([_level(table[by][o]) for table in per_hit]) for by, o in pairs),
         sum(trend[0] for trend in own if trend) if any(own) else None,
         _mean([unit["predicted"][at] for unit in units]),
         _mean([unit["measured"][at] for unit in units]),

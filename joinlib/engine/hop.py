@@ -73,7 +73,7 @@ class Hopping(Attempt[HopUnit, R]):
         """
         task, store = self.task, self._store
         if not blocks.rows:
-            yield HopUnit(self.stage, (), task.tuning, self.before, self.asked)
+            yield HopUnit(self.stage, store, (), task.tuning, self.before, self.asked)
             return
         if self.asked.batch != self.batch:
             raise StateError(
@@ -86,7 +86,7 @@ class Hopping(Attempt[HopUnit, R]):
         with hold(
             segments, indexes, store.skip_bits, store.sides, task.tuning, self.asked, task.run, swept=False
         ) as held:
-            yield HopUnit(self.stage, held.sides, task.tuning, self.before, self.asked)
+            yield HopUnit(self.stage, store, held.sides, task.tuning, self.before, self.asked)
 
     @abstractmethod
     def made(self, work: HopUnit, blocks: Blocks) -> Iterator[R]:

@@ -1,6 +1,6 @@
 """Runs one batch of one unit where the rows of a path join come in: blocks in, tuples by route out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,18 +14,25 @@ from joinlib.engine.unit import stored
 from joinlib.join.paths import PathUnit
 from joinlib.model.stage import PathStage
 from joinlib.state.location import local_folder, unit_folder
-from joinlib.state.manifest import Manifest, empty
+from joinlib.state.manifest import Manifest, decode, empty
 from joinlib.state.unit import hold
+
+Heard = Callable[[], Iterable[bytes]]
 
 
 class PathTask(Attempt[PathUnit, Routed]):
-    """One batch of one unit of a path join's state."""
+    """One batch of one unit of a path join's state.
+
+    hops: returns the manifests of the units that ask it, after the batch before.
+    """
 
     done = "joined"
 
-    def __init__(self, task: JoinTask, unit: int, batch: int, saved: bytes | None) -> None:
+    def __init__(
+        self, task: JoinTask, unit: int, batch: int, saved: bytes | None, hops: Heard = list
+    ) -> None:
         assert isinstance(task.stage, PathStage)
-        self.stage = task.stage
+        self.stage, self.hops = task.stage, hops
         super().__init__(task, unit, batch, saved)
 
     def new(self) -> Manifest:
@@ -42,7 +49,7 @@ class PathTask(Attempt[PathUnit, Routed]):
         with hold(
             segments, indexes, stage.skip_bits, stage.sides, tuning, self.before, self.task.run
         ) as held:
-            work = PathUnit(stage, tuning, held, self.before)
+            work = PathUnit(stage, tuning, held, self.before, lambda: map(decode, self.hops()))
             found = work.run(self.batch, blocks)
             yield ((route, tuples.batch(stage.legs[route].schema)) for route, tuples in found), work
 

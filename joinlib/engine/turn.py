@@ -1,7 +1,7 @@
 """Runs one task: the units of one partition, in one batch of one stage."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +57,18 @@ class Turn:
         """Return the unit as it was before this batch."""
         from joinlib.engine.kinds import attempt
 
-        return attempt(self.task, unit, self.batch, self.saved.get(unit), self._asked.get(unit))
+        known = self.saved.get(unit), self._asked.get(unit)
+        return attempt(self.task, unit, self.batch, *known, partial(self._of_hops, unit))
+
+    def _of_hops(self, unit: int) -> list[bytes]:
+        """Return the manifests of the units that ask this one, after the batch before; few batches want them."""
+        return [saved[unit] for saved in self._hops if unit in saved]
+
+    @cached_property
+    def _hops(self) -> list[dict[int, bytes]]:
+        pipeline = self.task.pipeline
+        later = [n for n in range(len(pipeline.stages)) if n != self.task.number]
+        return [self._of(n).after(self.batch - 1) for n in later if pipeline.store_of(n) == self.task.number]
 
     def end(self) -> None:
         """Write the manifests of all units: the batch counts from here on."""

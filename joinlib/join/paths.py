@@ -7,12 +7,15 @@ The state is complete before the first probe: which version a probe sees is in t
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from joinlib import fault
 from joinlib.join.arrived import Arrivals, Blocks
 from joinlib.join.hop import walked
-from joinlib.join.rows import Picked, Tuples
+from joinlib.join.order.policy import policy_of
+from joinlib.join.order.routes import Hops, Routes
+from joinlib.join.rows import Tuples
 from joinlib.join.settled import settled
 from joinlib.model.stage import PathStage
 from joinlib.model.tuning import Tuning
@@ -25,12 +28,14 @@ class PathUnit:
     """One batch of one unit of a PathStage.
 
     `manifest` is the state before the batch until `run` is exhausted, then the state after it.
+    hops: returns the manifests of the units of later levels that have the same number, after the batch before.
     """
 
-    chosen: tuple[dict[str, Any], ...] = ()
-
-    def __init__(self, stage: PathStage, tuning: Tuning, unit: Unit, manifest: Manifest) -> None:
+    def __init__(
+        self, stage: PathStage, tuning: Tuning, unit: Unit, manifest: Manifest, hops: Hops = list
+    ) -> None:
         self.stage, self.tuning, self.unit, self.manifest = stage, tuning, unit, manifest
+        self.routes = Routes.of(stage, manifest.probes, policy_of(tuning), hops)
         self.closed = False  # whether all inputs are closed in this batch
         self.commit_seconds = 0.0
         self.deleted = [0] * len(stage.inputs)
@@ -48,12 +53,20 @@ class PathUnit:
         committed = self.unit.commit(known, batch, blocks.written.values())
         self.commit_seconds = time.perf_counter() - started
         fault.point("arranged", batch)
+        routes, watch = self.routes, self.routes.watch()
         for origin, home in enumerate(stage.homes):
-            leg = stage.legs[stage.orders[origin]]
+            leg = stage.legs[routes.taken(origin)]
             for part in parts[home]:
-                for found in walked(leg, self.unit.sides, self.tuning, Tuples(Picked(part.rows))):
+                for found in walked(leg, self.unit.sides, self.tuning, origin, part.rows, watch):
                     yield leg.route, found
-        self.manifest = came.counted(committed)
+        if any(parts[home] for home in stage.homes):
+            self.routes = routes.after(watch, self.unit.sides)
+        self.manifest = replace(came.counted(committed), probes=self.routes.plain())
+
+    @property
+    def chosen(self) -> tuple[dict[str, Any], ...]:
+        """The figures of the routes, if some were chosen after this batch."""
+        return self.routes.chosen
 
     def _stored(self, batch: int, number: int, parts: list[Arrival], came: Arrivals) -> list[Arrival]:
         """Store the rows of an input if it is stored; return those that are new in it."""

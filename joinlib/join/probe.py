@@ -42,9 +42,10 @@ class Prober:
         tuning: Tuning,
         watch: Watch | None = None,
         before: bool = False,
+        pair: tuple[int, int] | None = None,
     ) -> None:
         self.operator, self.sides, self.pairs, self.watch = operator, sides, tuning.probe_pairs, watch
-        self._before = before
+        self._before, self._pair = before, pair
         self._hash_is_key = operator.hash_is_key and tuning.hash_bits == 64
 
     def pieces(self, side: int, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
@@ -65,7 +66,7 @@ class Prober:
         """
         found = self._found(tuples, bound, side, apart)
         if (watch := self._counting) is not None:
-            found = watch.probing(found, side, len(tuples))
+            found = watch.probing(found, self._pair or (None, side), len(tuples))
         last = len(bound) + 1 == len(self.sides)
         for longer in found:
             if last:

@@ -21,8 +21,8 @@ from joinlib.join.enough import enough
 from joinlib.join.inner import inner
 from joinlib.join.latest import latest
 from joinlib.join.match import satisfying
-from joinlib.join.order.orders import Orders, orders_of
-from joinlib.join.order.policy import OrderPolicy, policy_of
+from joinlib.join.order.orders import Orders, first, orders_of
+from joinlib.join.order.policy import OrderPolicy, policy_of, star
 from joinlib.join.outer import alone, outer, released
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples, concat
@@ -96,7 +96,8 @@ class UnitJoin:
         """Yield one operator's output for the batch, after running its children."""
         sides = [self.unit.sides[s.number] for s in op.sides]
         orders = self.orders.get(op.sides[0].number)
-        watch = orders.watch(self.policy) if orders else None
+        choices = star(len(sides))
+        watch = orders.watch(choices, self.policy) if orders else None
         prober = Prober(op, sides, self.tuning, watch)
         inputs = []
         for at, child in enumerate(op.children):
@@ -110,7 +111,7 @@ class UnitJoin:
                 )
         yield from self._out(op, self._found(op, prober, batch, inputs, came))
         if orders and watch and any(inputs):
-            self.orders[op.sides[0].number] = orders.after(watch, sides, self.policy)
+            self.orders[op.sides[0].number] = orders.after(watch, sides, choices, self.policy)
         for side in sides:
             hold = side.config.hold_us
             horizons = horizon(self.manifest.watermark, hold), horizon(came.watermark, hold)
@@ -168,7 +169,7 @@ def _orders(root: Operator | Leaf, saved: Sequence[Any], policy: OrderPolicy) ->
         return {}
     free = [op.sides for op in root.operators() if op.kind == "inner" and len(op.sides) > 2]
     return {
-        sides[0].number: orders_of(known, len(sides))
+        sides[0].number: orders_of(known, first(len(sides)))
         for sides, known in zip_longest(free, saved[: len(free)])
     }
 

@@ -24,6 +24,7 @@ class Hop:
     operator: Operator
     side: int  # of the PathStage: which rows are asked
     after: bool  # as they are after the batch; False: as they were before it
+    asker: int  # the input of the graph whose key asks (dpPick's l)
 
 
 @dataclass(frozen=True)

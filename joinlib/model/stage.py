@@ -10,8 +10,11 @@ The rows of a stage may be read by several later ones; those of the last are the
 stages that nobody reads, one for each output.
 """
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+import pickle
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import pyarrow as pa
@@ -320,6 +323,14 @@ class Pipeline:
     ] = ()  # the results of several outputs; none: the last stage makes the only one
     orders: tuple[StageOrder, ...] = ()  # of inner joins by several keys, as it was decided
 
+    def __reduce__(self) -> tuple[Callable[[bytes], "Pipeline"], tuple[bytes]]:
+        """Pickle as few bytes, which a process opens once: every task of every batch brings the same plan."""
+        packed = self.__dict__.get("_packed")
+        if packed is None:
+            values = [getattr(self, f.name) for f in fields(self)]
+            packed = self.__dict__["_packed"] = zlib.compress(pickle.dumps(values), 1)
+        return _opened, (packed,)
+
     @property
     def results(self) -> tuple[NamedResult, ...]:
         """What outputs take: each is made by a stage that nobody reads."""
@@ -439,3 +450,8 @@ class Pipeline:
         for result in self.results:
             level[result.stage] = max(level)
         return tuple(tuple(n for n, own in enumerate(level) if own == at) for at in range(max(level) + 1))
+
+
+@lru_cache(4)
+def _opened(packed: bytes) -> Pipeline:
+    return Pipeline(*pickle.loads(zlib.decompress(packed)))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 
+from joinlib.path.cost import PathCosts
 from joinlib.path.estimate import (
     PlanWork,
     Prices,
@@ -39,6 +40,7 @@ class PathPlan:
     arrangements: tuple[Arrangement, ...]
     paths: tuple[Path, ...]
     work: PlanWork
+    costs: PathCosts  # by which other paths over these arrangements can be compared
 
 
 def price(work: PlanWork, prices: Prices, byte: float = BYTE) -> float:
@@ -73,13 +75,14 @@ def _planned(
     sizes: Sizes, arrangements: Sequence[Arrangement], prices: Prices, legs: int | None
 ) -> PathPlan | None:
     """Return the cheapest paths over some of these arrangements, which are then all that is stored."""
-    paths = cheapest_paths(sizes.graph, arrangements, sizes.costs(arrangements, prices), legs)
+    costs = sizes.costs(arrangements, prices)
+    paths = cheapest_paths(sizes.graph, arrangements, costs, legs)
     if paths is None:
         return None
     used = sorted({arrangements[probe.arrangement] for path in paths for probe in path.probes})
     if len(used) < len(arrangements):
         return _planned(sizes, used, prices, legs)
-    return PathPlan(tuple(arrangements), paths, path_work(sizes, arrangements, paths))
+    return PathPlan(tuple(arrangements), paths, path_work(sizes, arrangements, paths), costs)
 
 
 def by_stages(

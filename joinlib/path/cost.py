@@ -46,12 +46,16 @@ class PathCosts:
         rate = self.rate[probe.asker][probe.arrangement]
         return rate * self.per_hit[probe.asker][probe.arrangement] if self.fanned else rate
 
-    def cost(self, path: Path, arrangements: Sequence[Arrangement]) -> float:
-        """Return equations 1 to 3: the cost of the whole path for one row."""
-        keys: list[Key | None] = [arrangements[probe.arrangement].key for probe in path.probes]
+    def cost(self, path: Path, arrangements: Sequence[Arrangement], home: Key | None = None) -> float:
+        """Return equations 1 to 3: the cost of the whole path for one row.
+
+        home: the key by which the row comes in; None: that of the first probe.
+        """
+        keys = [arrangements[probe.arrangement].key for probe in path.probes]
+        come = keys[:1] if home is None else [home]
         rest = 0.0
-        for at in reversed(range(len(path.probes))):
-            rest = self.step(path.probes[at], rest, at > 0 and keys[at] != keys[at - 1])
+        for at, before in reversed([*enumerate([*come, *keys[:-1]])]):
+            rest = self.step(path.probes[at], rest, keys[at] != before)
         return rest
 
     def found(self, path: Path) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ happens, from the paths. Rows with NULL in a class or in a bounded time match no
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import pyarrow as pa
 
@@ -26,8 +27,11 @@ from joinlib.model.stage import AnyStage, HopStage, PathStage, Stage
 from joinlib.path.choice import PathPlan
 from joinlib.path.graph import Arrangement, JoinGraph, Key, Path
 from joinlib.path.route import JoinColumns, JoinCondition, Route, RouteHop, member_of, route
+from joinlib.path.search import cheapest_few
 from joinlib.plan.columns import key_column
 from joinlib.sql import JoinNode, Query
+
+CANDIDATES = 8  # paths of an input that units choose from
 
 
 def path_stages(stage: Stage, query: Query, number: int) -> tuple[AnyStage, ...]:
@@ -135,7 +139,7 @@ class _Made:
             sides=self.sides,
             paths=self.paths,
             legs=tuple(next(self._legs(number)) for number in range(len(self.paths))),
-            orders=tuple(range(len(self.paths))),
+            orders=tuple(range(len(self.plan.paths))),
             timed=self.whole.timed,
             units=self.whole.units,
             changes=self.whole.changes,
@@ -143,15 +147,23 @@ class _Made:
 
     # --- routes ------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def paths(self) -> tuple[Path, ...]:
-        """The paths of all routes."""
-        return self.plan.paths
+        """The paths of all routes: the one of each input that the planner takes, then those that units may take later.
+
+        These begin at the same home, and have no more legs than there are levels.
+        """
+        plan, homes = self.plan, [a.key for a in self._begins]
+        few = (
+            cheapest_few(self.graph, plan.arrangements, plan.costs, one, CANDIDATES, self.levels, homes)
+            for one in range(self.graph.inputs)
+        )
+        return tuple(dict.fromkeys([*plan.paths, *chain.from_iterable(few)]))
 
     @cached_property
     def levels(self) -> int:
         """The most legs of a path."""
-        return max(len(path.legs(self.arrangements)) for path in self.paths)
+        return max(len(path.legs(self.arrangements)) for path in self.plan.paths)
 
     @cached_property
     def _read(self) -> JoinColumns:
@@ -212,7 +224,7 @@ class _Made:
             residual=predicate,
             changes=self.whole.changes,
         )
-        return Hop(operator, at, hop.after)
+        return Hop(operator, at, hop.after, hop.probe.asker)
 
     def _schema(self, names: Sequence[str], more: str) -> pa.Schema:
         """Return the schema of tuples with these columns, behind their hash, or before their weight."""

@@ -6,6 +6,7 @@ from random import Random
 from unittest.mock import patch
 
 from joinlib.path.choice import PathPlan
+from joinlib.path.cost import PathCosts
 from joinlib.path.estimate import PlanWork
 from joinlib.path.graph import Arrangement, JoinGraph, Path, Probe, next_probes, possible_arrangements
 from joinlib.plan import decide
@@ -34,7 +35,16 @@ def some_plan(graph: JoinGraph, random: Random) -> PathPlan | None:
     paths = [some_path(graph, kept, start, random) for start in range(graph.inputs)]
     found = tuple(path for path in paths if path is not None)
     assert len(found) == graph.inputs
-    return PathPlan(tuple(kept), found, PlanWork())
+    return PathPlan(tuple(kept), found, PlanWork(), some_costs(graph, len(kept), random))
+
+
+def some_costs(graph: JoinGraph, arrangements: int, random: Random) -> PathCosts:
+    """Figures by which some other paths are among the cheapest."""
+
+    def table() -> tuple[tuple[float, ...], ...]:
+        return tuple(tuple(random.random() for _ in range(arrangements)) for _ in range(graph.inputs))
+
+    return PathCosts(table(), random.random(), table(), table(), random.random())
 
 
 def some_path(

@@ -4,12 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 
 from joinlib.engine.frames import project
 from joinlib.join.hop import HopUnit
+from joinlib.join.order.policy import OrderPolicy
+from joinlib.join.order.routes import Routes
 from joinlib.join.paths import PathUnit
 from joinlib.join.rows import Tuples
 from joinlib.model.inputs import InputPlan
@@ -29,7 +32,7 @@ class PathFlow(Flow):
     """Where the rows of a path join come in."""
 
     stage: PathStage
-    orders: Sequence[tuple[int, ...]] = ()  # routes of each input, by batch; then those of the stage
+    orders: Sequence[tuple[int, ...]] = ()  # routes of each input, by batch; then any
 
     def __init__(self, stage: PathStage, *given: Any) -> None:
         super().__init__(stage, *given)  # type: ignore[arg-type]
@@ -39,8 +42,16 @@ class PathFlow(Flow):
         ] = {}  # what an attempt was given, by unit
 
     def _work(self, unit: Unit, manifest: Manifest) -> Work:
-        orders = self.orders[self.done] if self.done < len(self.orders) else self.stage.orders
-        return PathUnit(replace(self.stage, orders=orders), self.tuning, unit, manifest)
+        return PathUnit(self.stage, self.tuning, unit, self._otherwise(manifest))
+
+    def _otherwise(self, manifest: Manifest) -> Manifest:
+        """The manifest, with other routes than those that were chosen: others in every batch."""
+        stage, draw = self.stage, Random(self.done)
+        drawn = [draw.choice(stage.routes(one)) for one in range(stage.graph.inputs)]
+        taken = self.orders[self.done] if self.done < len(self.orders) else drawn
+        orders = [[probe.arrangement for probe in stage.paths[route].probes] for route in taken]
+        known = manifest.probes or (Routes.of(stage, (), OrderPolicy(), list).orders.plain(),)
+        return replace(manifest, probes=tuple({**probes, "orders": orders} for probes in known))
 
     def _size(self, found: Any) -> int:
         return len(found[1])
@@ -90,7 +101,7 @@ class HopFlow(Flow):
         before = store.files(u)
         given = store.stage.skip_bits, store.sides, self.tuning, asked
         with units.hold(store._segments(u), store._indexes(u), *given, swept=False) as unit:
-            yield unit, HopUnit(self.stage, unit.sides, self.tuning, manifest, asked)
+            yield unit, HopUnit(self.stage, store.stage, unit.sides, self.tuning, manifest, asked)
         assert store.files(u) == before, "it only reads"
 
     def _size(self, found: Any) -> int:

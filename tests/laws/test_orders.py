@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joinlib.join.order.orders import Orders, first, size
-from joinlib.join.order.policy import RULES, OrderPolicy
+from joinlib.join.order.policy import RULES, OrderPolicy, star
 from joinlib.join.order.smoothing import Trend
 from joinlib.join.order.statistics import StateSize
 from joinlib.join.order.watch import LEAST, ProbeCounts, Watch
@@ -254,7 +254,7 @@ def test_a_batch_again_counts_the_same(tmp_path: Path) -> None:
         counts=ProbeCounts.none(3, 3).plain() or [[1] * 9] * 3 + [[0.5] * 3, [1] * 3, 0.5],
     )
     for _ in range(2):
-        watch = one.watch(OrderPolicy())
+        watch = one.watch(star(3), OrderPolicy())
         assert [len(rows) for rows in watch.pieces(1, batch(a=[1, 2])["a"])] == [2]
         watch.counts.asked[0] += 1
         assert (watch.turns, watch.counts.rows, watch.counts.asked[0]) == ([0, 7, 0], [1, 3, 1], 2)

@@ -9,20 +9,22 @@ A batch that runs again has the same orders. Only measured seconds differ betwee
 does not depend on them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from joinlib.index.chains import Chains
 from joinlib.index.sealed import Sealed
-from joinlib.join.order.policy import OrderPolicy, star
+from joinlib.join.order.policy import Choices, OrderPolicy
 from joinlib.join.order.statistics import StateSize, Statistics, nothing, short
 from joinlib.join.order.watch import EVERY, ProbeCounts, Watch
 from joinlib.path.cost import SearchedRun
-from joinlib.path.graph import Path, Probe
+from joinlib.path.estimate import Prices
 from joinlib.state.side import Side
 
 CALM = 2  # the length of a cycle is doubled at most this many times
+EXCHANGE = Prices().exchange  # αx, which no unit can measure: tuples leave it, and others come
+Later = Callable[[], Iterable[ProbeCounts]]
 NEAR = 1.05  # orders whose cost is within this factor of the best are kept
 
 
@@ -33,7 +35,9 @@ class Orders:
     All values are of JSON's types: most batches pass on what was in the manifest.
     """
 
-    orders: list[list[int]]  # for each input, the inputs that its rows probe, in order
+    orders: list[
+        list[int]
+    ]  # for each input, the arrangements that its rows probe, in order: of one key, the inputs
     known: list[Any]  # statistics, as `Statistics.plain` writes them
     cycles: int = 0  # completed cycles
     batches: int = 0  # batches with rows in the current cycle
@@ -49,30 +53,39 @@ class Orders:
         """Return the batches of the current cycle. The first cycles are short: 1, 2, 4, …"""
         return min(policy.cycle << min(self.calm, CALM), 1 << min(self.cycles, 30))
 
-    def watch(self, policy: OrderPolicy) -> Watch:
+    def watch(self, choices: Choices, policy: OrderPolicy) -> Watch:
         """Return a counter for the next batch."""
-        n = len(self.orders)
-        counts = ProbeCounts.read(self.counts) if self.counts else ProbeCounts.none(n, n)
-        return Watch(counts, list(self.turns) or [0] * n, min(self.length(policy), EVERY))
+        return counting(self.counts, self.turns, choices, self.every(policy))
 
-    def after(self, watch: Watch, sides: list[Side], policy: OrderPolicy) -> "Orders":
-        """Return the orders after one more batch with rows, which may end the cycle."""
+    def every(self, policy: OrderPolicy) -> int:
+        """Return of how many chunks one is counted."""
+        return min(self.length(policy), EVERY)
+
+    def after(
+        self, watch: Watch, sides: Sequence[Side], choices: Choices, policy: OrderPolicy, later: Later = list
+    ) -> "Orders":
+        """Return the orders after one more batch with rows, which may end the cycle.
+
+        later: called at the end of a cycle; returns what the later levels of a path join have counted in it.
+        """
         went = replace(self, batches=self.batches + 1, turns=watch.turns, counts=watch.counts.plain())
         if went.batches < self.length(policy):
             return went
-        return went._next(watch.counts, [size(side) for side in sides], policy)
+        return went._next(watch.counts.and_later(later()), [size(side) for side in sides], choices, policy)
 
     @property
     def statistics(self) -> Statistics:
         """The statistics at the end of the last cycle."""
         return Statistics.read(self.known)
 
-    def _next(self, seen: ProbeCounts, sizes: list[StateSize], policy: OrderPolicy) -> "Orders":
+    def _next(
+        self, seen: ProbeCounts, sizes: list[StateSize], choices: Choices, policy: OrderPolicy
+    ) -> "Orders":
         known = self.statistics.after(seen, sizes, policy.history if policy.smooth else None)
-        model, (graph, arrangements) = known.model(sizes), star(len(sizes))
-        chosen = policy.paths(graph, arrangements, model)
-        costs = [model.cost(path, arrangements) for path in chosen]
-        had = [model.cost(_path(i, order), arrangements) for i, order in enumerate(self.orders)]
+        model = known.model(sizes, choices.arrangements, EXCHANGE)
+        chosen = policy.paths(choices, model)
+        costs = [choices.cost(path, model) for path in chosen]
+        had = [choices.cost(choices.path(i, order), model) for i, order in enumerate(self.orders)]
         measured = zip(seen.spent, seen.rows, strict=True)
         return Orders(
             [[probe.arrangement for probe in path.probes] for path in chosen],
@@ -101,22 +114,24 @@ class Orders:
 _FIELDS = [f.name for f in fields(Orders)]  # an older manifest may have more fields
 
 
-def orders_of(saved: Mapping[str, Any] | None, inputs: int) -> Orders:
+def orders_of(saved: Mapping[str, Any] | None, initial: Orders) -> Orders:
     """Return the orders saved in a manifest, or the initial ones."""
-    if not saved or len(saved["orders"]) != inputs:
-        return first(inputs)
+    if not saved or len(saved["orders"]) != len(initial.orders):
+        return initial
     return Orders(**{name: saved[name] for name in _FIELDS if name in saved})
 
 
 def first(inputs: int) -> Orders:
-    """Return the initial orders, before any statistics: in the order of the inputs."""
+    """Return the initial orders of a join by one key, before any statistics: in the order of the inputs."""
     orders = [[o for o in range(inputs) if o != i] for i in range(inputs)]
     return Orders(orders, nothing(inputs, inputs).plain())
 
 
-def _path(start: int, order: list[int]) -> Path:
-    """Return an order as a path: the row's own key asks every input."""
-    return Path(start, tuple(Probe(start, other) for other in order))
+def counting(counts: list[Any], turns: list[int], choices: Choices, every: int) -> Watch:
+    """Return a counter that goes on from what was saved; `every`: chunks of which one is counted."""
+    n, each = choices.graph.inputs, len(choices.arrangements)
+    begun = ProbeCounts.read(counts) if counts else ProbeCounts.none(n, each)
+    return Watch(begun, list(turns) or [0] * n, every)
 
 
 def size(side: Side) -> StateSize:

@@ -11,6 +11,7 @@ from typing import Any
 from joinlib.join.order.smoothing import DAMPING, LINEAR, Trend, followed, newest
 from joinlib.join.order.watch import ProbeCounts
 from joinlib.path.cost import PathCosts, SearchedRun, search_cost
+from joinlib.path.graph import Arrangement
 
 Table = tuple[tuple[Trend | None, ...], ...]
 Ratios = tuple[tuple[float, ...], ...]
@@ -70,23 +71,29 @@ class Statistics:
             _settled(self.match_seconds, _share(sum(seen.spent) - seen.asking, sum(seen.found)), history),
         )
 
-    def model(self, sizes: Sequence[StateSize]) -> PathCosts:
-        """Return the costs in the next cycle."""
+    def model(
+        self, sizes: Sequence[StateSize], arrangements: Sequence[Arrangement], exchange: float = 0.0
+    ) -> PathCosts:
+        """Return the costs in the next cycle. sizes: of the arrangements now. exchange: αx, seconds."""
         seconds, each = self.query_seconds or 1.0, range(len(sizes))
-        rates, per_hit = self._rates(sizes), self._per_hit(sizes)
+        rates, per_hit = self._rates(sizes, arrangements), self._per_hit(sizes)
         ahead = [_ahead(trend, size.keys, LINEAR) for trend, size in zip(self.keys, sizes, strict=True)]
         query = tuple(
             tuple(seconds * sizes[at].weight(line[at], max(ahead[at], 0.0)) for at in each) for line in rates
         )
-        return PathCosts(query, self.match_seconds or seconds, rates, per_hit)
+        return PathCosts(query, self.match_seconds or seconds, rates, per_hit, exchange)
 
-    def _rates(self, sizes: Sequence[StateSize]) -> Ratios:
-        keys = [max(size.keys, 1.0) for size in sizes]
+    def _rates(self, sizes: Sequence[StateSize], arrangements: Sequence[Arrangement]) -> Ratios:
+        own = {
+            arrangement: max(size.keys, 1.0) for arrangement, size in zip(arrangements, sizes, strict=True)
+        }
+
+        def guessed(asker: int, asked: int) -> float:
+            mine = own.get(Arrangement(asker, arrangements[asked].key))
+            return 1.0 if mine is None else sizes[asked].keys / mine  # None: it is not stored by this key
+
         return tuple(
-            tuple(
-                min(max(_ahead(trend, sizes[r].keys / keys[l], DAMPING), 0.0), 1.0)
-                for r, trend in enumerate(line)
-            )
+            tuple(min(max(_ahead(trend, guessed(l, r), DAMPING), 0.0), 1.0) for r, trend in enumerate(line))
             for l, line in enumerate(self.rate)  # noqa: E741 - as in the paper
         )
 

@@ -4,9 +4,9 @@ This costs some additions per chunk and one write per pair found.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from joinlib.join.rows import Positions, Rows, Tuples
 
 EVERY = 8  # chunks, of which one is counted
 LEAST = 1024  # rows of a counted piece that is cut out of a larger chunk
+T = TypeVar("T", int, float)
 Candidates = Iterator[tuple[I32, I32, I64]]
 
 
@@ -70,6 +71,22 @@ class ProbeCounts:
         """Return the inverse of `plain`; counting on leaves `raw` as it is."""
         asked, hit, found, spent, rows, asking = raw
         return cls(list(asked), list(hit), list(found), list(spent), list(rows), asking)
+
+    def and_later(self, others: Iterable["ProbeCounts"]) -> "ProbeCounts":
+        """Return the counts with those of later levels, whose tuples come of the same new rows."""
+        every = [self, *others]
+
+        def total(figures: Callable[[ProbeCounts], list[T]]) -> list[T]:
+            return [sum(line[1:], line[0]) for line in zip(*map(figures, every), strict=True)]
+
+        return ProbeCounts(
+            total(lambda c: c.asked),
+            total(lambda c: c.hit),
+            total(lambda c: c.found),
+            total(lambda c: c.spent),
+            self.rows,
+            sum(c.asking for c in every),
+        )
 
     def plain(self) -> list[Any]:
         """Return the counts in JSON's types; an empty list if there are none."""
@@ -124,13 +141,15 @@ class Watch:
             started = time.perf_counter()
         self.counts.asking += time.perf_counter() - started
 
-    def probing(self, found: Iterator[Tuples], side: int, asked: int) -> Iterator[Tuples]:
+    def probing(self, found: Iterator[Tuples], pair: tuple[int | None, int], asked: int) -> Iterator[Tuples]:
         """Count the tuples found and yield them without their `Asker`.
 
-        A probe that is not exhausted is not counted.
+        pair: <l, r>; l None is the input whose rows are counted. asked: the number of tuples that probe. A probe
+        that is not exhausted is not counted.
         """
         assert self.origin is not None
         me, pairs, seconds = self.origin, 0, 0.0
+        asker, arrangement = pair
         hit = np.zeros(asked, np.bool_)
         started = time.perf_counter()
         for tuples in found:
@@ -142,8 +161,9 @@ class Watch:
             seconds += time.perf_counter() - started
             yield tuples
             started = time.perf_counter()
-        counts, pair = self.counts, me * (len(self.counts.asked) // len(self.turns)) + side
-        counts.asked[pair] += asked
-        counts.hit[pair] += int(np.count_nonzero(hit))
-        counts.found[pair] += pairs
+        counts, width = self.counts, len(self.counts.asked) // len(self.turns)
+        at = (me if asker is None else asker) * width + arrangement
+        counts.asked[at] += asked
+        counts.hit[at] += int(np.count_nonzero(hit))
+        counts.found[at] += pairs
         counts.spent[me] += seconds + time.perf_counter() - started

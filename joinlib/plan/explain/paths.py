@@ -37,7 +37,7 @@ def probed(plan: Pipeline, number: int, stage: HopStage, to: str) -> str:
     store = plan.stages[at]
     assert isinstance(store, PathStage)
     lines = [f"Probes of what stage {at} stores"]
-    for leg in stage.legs:
+    for leg in (leg for leg in stage.legs if leg.route in store.orders):
         asked = ", ".join(called(store.inputs[hop.side]) for hop in leg.hops)
         by = _key(store, store.arrangements[leg.hops[0].side].key)
         of = called(store.inputs[store.homes[store.paths[leg.route].start]])

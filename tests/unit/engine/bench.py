@@ -47,8 +47,9 @@ class Bench:
         *tables: str,
         mode: str = "append",
         changing: Mapping[str, Any] | None = None,
-        strategy: str = "auto",
+        join: Mapping[str, Any] | None = None,
     ) -> None:
+        self.join = {"units": UNITS, **(join or {})}
         self.folder, self.sql, self.schemas, self.db = folder, sql, schemas, duckdb.connect()
         time = {"eventTime": {"column": "t", "delay": "1m"}} if timed else {}
         self.batch = 0
@@ -64,18 +65,17 @@ class Bench:
                 for n, s in schemas.items()
             },
             mode,
-            strategy,
         )
         self.plan = compiled(self.document, 2, TUNING)
         self.offset = Composer(self.plan.source).initial()
 
-    def _document(self, inputs: dict[str, Any], mode: str, strategy: str) -> StreamJoin:
+    def _document(self, inputs: dict[str, Any], mode: str) -> StreamJoin:
         spec = {
             "sql": self.sql,
             "inputs": inputs,
             "output": {"mode": mode, "files": {"path": "out"}},
             "checkpoint": {"path": "ck"},
-            "join": {"units": UNITS, "strategy": strategy},
+            "join": self.join,
         }
         head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "bench"}}
         return parse(orjson.dumps({**head, "spec": spec}).decode(), "spec.yaml", self.folder)
@@ -120,14 +120,19 @@ class Bench:
             task.sink, task.pipeline.schema, task.tuning, partition=0, batch=self.batch, attempt=0
         )
         onward = None if last else forwarding(task, self.batch, 0)
-        store = task.pipeline.store_of(task.number)
+        pipeline = task.pipeline
+        store = pipeline.store_of(task.number)
+        hops = [
+            n for n in range(task.number + 1, len(pipeline.stages)) if pipeline.store_of(n) == task.number
+        ]
         for unit, slot in enumerate(slots(UNITS)):
             arrived = [dict(zip(SCHEMA.names, row, strict=True)) for row in sent if row[0] == slot]
             mine, others = split_by_stage(pa.RecordBatch.from_pylist(arrived, SCHEMA), task.number)
             own, passing = _tuples(mine.to_pylist()), _tuples(others.to_pylist())
             key = task.number, unit
             save = partial(_keep, saved, key)
-            known = task, unit, self.batch, self.saved.get(key), saved.get((store, unit))
+            told = partial(self._told, [(hop, unit) for hop in hops])
+            known = task, unit, self.batch, self.saved.get(key), saved.get((store, unit)), told
             if onward is None:
                 receipt, _ = attempt(*known).receipt(own, save, sink)
                 said += [decode(text) for text in [*receipts_of(others), receipt.encode()]]
@@ -140,6 +145,9 @@ class Bench:
             sent = onward.send(chain.from_iterable(made))
             going += [row for rows in sent for row in _tuples(rows.to_pylist())]
         return going, files, said
+
+    def _told(self, keys: list[tuple[int, int]]) -> list[bytes]:
+        return [self.saved[key] for key in keys if key in self.saved]
 
     @property
     def state_rows(self) -> list[int]:

@@ -126,7 +126,7 @@ NEAR = (
 def test_time_passes_through_all_levels(tmp_path: Path) -> None:
     """Old rows are dropped, and groups above the last level come out before the end: they hear how far time is."""
     sql = f"SELECT minute(date_trunc('minute', a.t)) AS m, count(*) AS n, sum(c.w) AS w FROM {NEAR} GROUP BY date_trunc('minute', a.t)"
-    bench = Bench(tmp_path, TIMED, True, sql, strategy="paths")
+    bench = Bench(tmp_path, TIMED, True, sql, join={"strategy": "paths"})
     assert [type(s).__name__ for s in bench.plan.pipeline.stages] == ["PathStage", "HopStage", "GroupStage"]
     start = datetime(2026, 1, 1)  # noqa: DTZ001 - as in most files, no zone
     for file in range(12):

@@ -11,6 +11,7 @@ from jobs.figures import beginning
 from jobs.probes import Chooser, asks, choosers, spoken
 from joinlib.engine.receipt import Receipt, decode
 from joinlib.join.order.orders import Orders
+from joinlib.join.order.statistics import nothing
 from joinlib.model.stage import Pipeline
 from joinlib.model.tuning import Tuning
 from joinlib.plan.build import build
@@ -18,6 +19,7 @@ from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from tests.laws.harness import Flow
 from tests.unit.jobs.test_figures import RECEIPT, Report
+from tests.unit.plan.three import three
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 SQL = "SELECT a.v AS av, b.v AS bv, c.v AS cv FROM a JOIN b ON a.k = b.k JOIN c ON a.k = c.k"
@@ -75,6 +77,26 @@ def test_what_units_say(tmp_path: Path) -> None:
     assert (found["streamjoin_probe_measured_seconds"]["a",] or 0) > 0
     assert status(moment, 4, 2.0)["probeOrders"]["a"]["order"] == ["c", "b"]
     assert c.name in status(moment, 4, 2.0)["probeOrders"]
+
+
+def test_routes_of_a_join_by_paths() -> None:
+    """What is asked is named by its key where an input is stored by several; γ is that of the key that asks."""
+    plan = three(2)
+    joins = choosers(plan)
+    known = nothing(3, 4).plain()
+    known[0][1][0], known[0][2][0], known[2][3] = [0.25, 0.0], [0.5, 0.0], [7.0, 0.0]
+    unit = {
+        "orders": [[1, 3], [0, 3], [2, 0]],
+        "known": known,
+        "predicted": [1.0] * 3,
+        "measured": [None] * 3,
+    }
+    (_, _, lines) = asks(joins, {0: (unit,), 1: (unit,)})
+
+    assert (lines.name, lines.others) == ("l", ("o by o.k", "c"))
+    assert lines.rate == (None, 0.25)  # orders ask customers, not lines
+    assert (lines.position, lines.keys, lines.predicted) == ((1.0, 2.0), 14.0, 1.0)
+    assert spoken(joins, {0: (unit,)}) == "c > o by o.c > l, o > c > l, l > o by o.k > c"
 
 
 def test_nothing_is_known_yet() -> None:

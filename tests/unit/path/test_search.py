@@ -66,7 +66,7 @@ def test_the_few_cheapest_are_those_of_all(data: st.DataObject) -> None:
 def test_one_key(data: st.DataObject) -> None:
     """A star of one class: paths are the permutations of the other inputs, and the row's own key asks all of them."""
     n = data.draw(st.integers(2, 5))
-    graph, arrangements = star(n)
+    graph, arrangements = star(n).graph, star(n).arrangements
     model = data.draw(costs(n, arrangements))
     for start in range(n):
         others = [i for i in range(n) if i != start]
@@ -108,7 +108,7 @@ def test_step_by_step(data: st.DataObject) -> None:
 def test_too_many_sets_are_not_looked_at() -> None:
     """Up to 11 inputs of one key all sets are searched; from 12 on, and in long chains never, the greedy path is taken."""
     for n, all_of_them in ((7, True), (11, True), (12, False)):
-        graph, arrangements = star(n)
+        graph, arrangements = star(n).graph, star(n).arrangements
         rate = ((*(1.0 - i / 100 for i in range(n)),),) * n
         model = PathCosts(((1.0,) * n,) * n, 1.0, rate, ((1.0,) * n,) * n)
         greedy = stepwise(graph, arrangements, lambda probe, _: -probe.arrangement)

@@ -59,7 +59,7 @@ def hop(names: tuple[str, ...], key: str, asked: int, *, after: bool, bounds: tu
     own = SideConfig(0, schema(*names, hashed=True), (key,), None, None, marked=False)
     both = schema(*names, *COLUMNS[BY[asked][0]], hashed=True)
     operator = Operator("inner", (Leaf(0), Leaf(1)), (own, side(asked)), True, bounds, None, None, both)
-    return Hop(operator, asked, after)
+    return Hop(operator, asked, after, asker="col".index(key[0]))
 
 
 def three(units: int = 4) -> Pipeline:

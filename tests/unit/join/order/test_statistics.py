@@ -4,26 +4,36 @@ import math
 
 import pytest
 
+from joinlib.join.order.policy import star
 from joinlib.join.order.statistics import StateSize, Statistics, nothing
 from joinlib.join.order.watch import ProbeCounts
 from joinlib.path.cost import FILTERED, PAGE_READ, SearchedRun
+from joinlib.path.graph import Arrangement
 
 FEW = StateSize((SearchedRun(10, 1024),), 10)
+TWO = star(2).arrangements
 MANY = StateSize((SearchedRun(100, 1024),), 400)
 
 
 def test_before_the_first_cycle() -> None:
     """A tenth of the keys of the many can be found among the few; each of the many has four rows."""
-    model = nothing(2, 2).model([FEW, MANY])
+    model = nothing(2, 2).model([FEW, MANY], TWO)
 
     assert (model.rate[1][0], model.rate[0][1]) == (0.1, 1.0)
     assert (model.per_hit[1][0], model.per_hit[0][1]) == (1.0, 4.0)
     assert model.query[1] == pytest.approx((1 + 10 / 2048, 1 + 100 / 2048))
 
 
+def test_an_asker_that_is_not_stored_by_this_key() -> None:
+    """Nothing says how many of its keys are there: all are taken to be."""
+    by_other = (Arrangement(0, (1,)), Arrangement(1, (0,)))
+    assert nothing(2, 2).model([MANY, FEW], by_other).rate[0][1] == 1.0
+    assert nothing(2, 2).model([MANY, FEW], TWO).rate[0][1] == 0.1
+
+
 def test_nothing_is_stored_yet() -> None:
     """Where there is nothing, nothing is found."""
-    model = nothing(2, 2).model([StateSize((), 0), MANY])
+    model = nothing(2, 2).model([StateSize((), 0), MANY], TWO)
 
     assert (model.rate[1][0], model.rate[0][1], model.per_hit[1][0]) == (0.0, 1.0, 1.0)
 

@@ -202,7 +202,7 @@ def follows(case: Changing, seed: int, orders: Sequence[tuple[int, ...]] = ()) -
     assert differences(expected, case.query.duckdb(tables)) == {}
 
 
-ROW = st.tuples(st.sampled_from([0, 1, None]), st.sampled_from(["x", "x", None]), st.integers(0, 2))
+ROW = st.tuples(st.sampled_from([0, 1, None]), st.sampled_from(["x", "x", "x", "y", None]), st.integers(0, 2))
 
 
 @st.composite
@@ -286,6 +286,23 @@ def test_every_combination_of_moves_in_a_batch(order: str) -> None:
     case = Changing(query, moves, frozenset("abc"), 1, small, Trouble(), 1000)
 
     follows(case, random.randint(0, 999))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_closes_a_cycle_is_compared(seed: int) -> None:
+    """A triangle: whichever two sides the probes go by, the third is compared."""
+    tree: Tree = ("inner", "a", "b", (same("a.k", "b.k"),))
+    query = Query(("a.v", "b.v", "c.j"), ("inner", tree, "c", (same("b.j", "c.j"), same("a.v", "c.v"))))
+    random = Random(seed)
+    moves = {
+        name: [
+            [((random.randint(0, 1), random.choice("xy"), random.randint(0, 1)), 1) for _ in range(3)]
+            for _ in range(3)
+        ]
+        for name in "abc"
+    }
+
+    follows(Changing(query, moves, frozenset("b"), 1, SMALL, Trouble(), 1000), seed)
 
 
 # --- what is kept ----------------------------------------------------------------------------------------------------

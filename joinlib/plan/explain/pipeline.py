@@ -6,6 +6,7 @@ from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, Stage
 from joinlib.plan.explain.changes import edges
 from joinlib.plan.explain.drawing import drawing
 from joinlib.plan.explain.groups import grouped
+from joinlib.plan.explain.orders import orders
 from joinlib.plan.explain.over import ranked
 from joinlib.plan.explain.stage import explain as explain_stage
 from joinlib.plan.explain.warnings import cautions
@@ -18,6 +19,7 @@ def explain(plan: Stage | Pipeline) -> str:
     given = Pipeline((plan,)) if isinstance(plan, Stage) else plan
     told = spoken(given)
     sections = [drawing(told), _section("Warnings", "- ", cautions(given))]
+    sections += [_section("Order of joins", "", orders(told))]
     sections += [_stage(told, number, stage) for number, stage in enumerate(told.stages)]
     sections += [_section("Changes", "", edges(told)), _section("Memory", "", budget_lines(told))]
     return "\n\n".join(section for section in sections if section)

@@ -49,7 +49,9 @@ def spoken(plan: Pipeline) -> Pipeline:
     say = _say(names, values)
     stages = tuple(_renamed(_told(stage, say), names) for stage in plan.stages)
     called = tuple(replace(c, alias=names[c.alias]) for c in plan.called if c.alias in names)
-    return replace(plan, stages=stages, called=called)
+    return replace(
+        plan, stages=stages, called=called, orders=tuple(order.called(names) for order in plan.orders)
+    )
 
 
 def parts(told: Pipeline) -> dict[str, str]:

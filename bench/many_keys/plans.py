@@ -16,14 +16,10 @@ from blocks import LETTERS, Block
 from joinlib.plan import JoinOptions, Pipeline, SourceInput, pipeline
 from joinlib.plan.options import STRATEGIES
 from joinlib.spec import ddl
-from joinlib.spec.model import JoinSettings
 
 Settings = Mapping[str, str]  # of `join`
 FORCED: Mapping[str, Settings] = {w: {"strategy": w} for w in ("stages", "paths") if w in STRATEGIES}
-IN_ORDER: Settings = {
-    **FORCED.get("stages", {}),
-    **({"order": "text"} if "order" in JoinSettings.model_fields else {}),
-}
+IN_ORDER: Settings = {**FORCED.get("stages", {}), "order": "text"}
 ONE_KEY: Mapping[str, Settings] = {word: {"strategy": word} for word in ("multiway", "binary")}
 
 
@@ -65,7 +61,7 @@ def planned(block: Block, plan: Plan, data: Path) -> tuple[frozenset[frozenset[s
     """What a plan becomes: for each stage, the tables that are below each of its inputs."""
     schemas = task.read(data).inputs
     inputs = {name: SourceInput(ddl.parse(schemas[name])) for name in block.tables}
-    options = JoinOptions(**plan.join)
+    options = JoinOptions(strategy=plan.join.get("strategy", "auto"))  # stages are as the text has them
     return tuple(_stages(pipeline(plan.sql(block), inputs, options)))
 
 

@@ -67,12 +67,25 @@ def validate(
 def plan(
     file: File,
     form: Annotated[Form, typer.Option("--format", help="For people, programs, or a picture.")] = Form.text,
+    alternatives: Annotated[
+        bool,
+        typer.Option(
+            "--alternatives",
+            help="List the orders of joins that were considered, with what each is expected to take; * is the one "
+            "that is run.",
+        ),
+    ] = False,
 ) -> None:
     """Show how a spec's SQL is run, what is stored for how long, and why."""
     from joinlib.plan import landing
+    from joinlib.plan.explain import orders
     from joinlib.plan.explain.formats import render
+    from joinlib.plan.explain.words import spoken
 
     document, pipeline = planned(file)
+    if alternatives:
+        typer.echo("\n".join(orders.alternatives(spoken(pipeline))))
+        return
     typer.echo(render(pipeline, form.value))
     for name in document.spec.results if form is Form.text else ():
         if lines := list(landing.describe(document.spec, name)):

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from joinlib.chunks import chunked
+from joinlib.errors import SpecError
+from joinlib.expr import Columns
 from joinlib.join.rows import Tuples, flat
 from joinlib.model.inputs import WEIGHT
 from joinlib.model.stage import OutputColumn
@@ -22,15 +24,35 @@ def project(
     If `schema` ends with the weight, the rows are changes: those of all tuples are consolidated.
     """
     changes = schema.names[-1:] == [WEIGHT]
-    made = (_selected(t, select, schema, changes) for t in tuples)
-    yield from _together(made) if changes else made
+    if changes:
+        yield from _together(_net(tuples, select, schema))
+    else:
+        yield from (_selected(t.column, len(t), select, schema) for t in tuples)
+
+
+def _net(
+    tuples: Iterator[Tuples], select: tuple[OutputColumn, ...], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Evaluate the select list of changes: what has no value is an error only if it remains when all have come."""
+    read = list(dict.fromkeys(name for c in select for name in c.value.columns))
+    left: list[pa.RecordBatch] = []
+    for t in tuples:
+        try:
+            yield _selected(t.column, len(t), select, schema)
+        except SpecError:
+            if not read:
+                raise
+            left.append(pa.record_batch([flat(t.column(name)) for name in (*read, WEIGHT)], [*read, WEIGHT]))
+    if left and (rows := consolidated(pa.concat_batches(left))).num_rows:
+        yield _selected(rows.column, rows.num_rows, select, schema)
 
 
 def _selected(
-    t: Tuples, select: tuple[OutputColumn, ...], schema: pa.Schema, changes: bool
+    column: Columns, rows: int, select: tuple[OutputColumn, ...], schema: pa.Schema
 ) -> pa.RecordBatch:
-    columns = [flat(c.value.evaluate(t.column, len(t))) for c in select]
-    return pa.record_batch([*columns, flat(t.column(WEIGHT))] if changes else columns, schema)
+    columns = [flat(c.value.evaluate(column, rows)) for c in select]
+    changes = schema.names[-1:] == [WEIGHT]
+    return pa.record_batch([*columns, flat(column(WEIGHT))] if changes else columns, schema)
 
 
 def _together(changes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -5,8 +5,8 @@
 Law: the answer is the same in any order. What is stored is not: a checkpoint keeps the order with which it began.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 Shape = str | tuple["Shape", ...]  # an input by its alias, or a stage by its parts
@@ -41,6 +41,20 @@ class StageOrder:
     parts: tuple[ExpectedPart, ...] = ()  # none where nothing is known of the inputs
     alternatives: tuple[Alternative, ...] = ()
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The inputs that are joined."""
+        return tuple(leaves(self.shape))
+
+    def called(self, names: Mapping[str, str]) -> "StageOrder":
+        """Return the order with other names of inputs."""
+        return replace(
+            self,
+            shape=_called(self.shape, names),
+            parts=tuple(replace(part, shape=_called(part.shape, names)) for part in self.parts),
+            alternatives=tuple(replace(a, shape=_called(a.shape, names)) for a in self.alternatives),
+        )
+
 
 def leaves(shape: Shape) -> Iterator[str]:
     """Yield the inputs of a stage, those of earlier stages among them."""
@@ -56,10 +70,14 @@ def shape_of(raw: Any) -> Shape:
     return raw if isinstance(raw, str) else tuple(map(shape_of, raw))
 
 
-def written(shape: Shape, named: Callable[[str], str] = str) -> str:
+def written(shape: Shape) -> str:
     """Return a shape for people: (lineitem, orders), customer."""
     if isinstance(shape, str):
-        return named(shape)
-    return ", ".join(
-        f"({written(part, named)})" if isinstance(part, tuple) else named(part) for part in shape
-    )
+        return shape
+    return ", ".join(f"({written(part)})" if isinstance(part, tuple) else part for part in shape)
+
+
+def _called(shape: Shape, names: Mapping[str, str]) -> Shape:
+    if isinstance(shape, str):
+        return names.get(shape, shape)
+    return tuple(_called(part, names) for part in shape)

@@ -4,7 +4,8 @@ Fewer arrangements take less state, but make longer paths. The search begins wit
 and leaves one out after the other, as long as time and state together get no dearer: O(arrangements²) searches.
 
 Stages are found by dynamic programming over the sets of inputs that hang together: each set is the join of two
-smaller ones, or of several inputs and at most one smaller set by a key that all of them share. O(3^inputs).
+smaller ones, or of several inputs and at most one smaller set by a key that all of them share. O(3^inputs); of more
+inputs than SEARCHED, those that join to fewest tuples are joined first, whatever the rest.
 
 Between the two: paths whose inputs are *parts*, each an input or the result of stages. A filtered dimension or
 two tables that join to few rows are such parts: levels and arrangements become fewer. All of one part is stages.
@@ -29,6 +30,7 @@ from joinlib.path.estimate import (
 from joinlib.path.graph import Arrangement, JoinGraph, Path, possible_arrangements
 from joinlib.path.search import cheapest_paths
 
+SEARCHED = 8  # parts whose orders are all looked at
 Allowed = Callable[[frozenset[int]], bool]
 BYTE = 1e-9  # seconds that a byte of state is worth: 1 GB is a second
 
@@ -89,7 +91,39 @@ def by_stages(
     sizes: Sizes, prices: Prices, byte: float = BYTE, allowed: Allowed = lambda _: True
 ) -> StagePlan | None:
     """Return the cheapest stages; None if no class relates some inputs."""
-    return stages(sizes, prices, byte, allowed)(frozenset(range(sizes.graph.inputs)))
+    parts = _fewer(sizes, allowed)
+    bound = [inputs_of(part) for part in parts]
+    merged = merged_sizes(sizes, bound)
+
+    def whole(of: frozenset[int]) -> bool:
+        return allowed(frozenset().union(*(bound[at] for at in of)))
+
+    found = stages(merged, prices, byte, whole)(frozenset(range(len(parts))))
+    return None if found is None else _of_parts(sizes, parts, found)
+
+
+def _fewer(sizes: Sizes, allowed: Allowed) -> list[StagePlan | int]:
+    """Return at most SEARCHED parts, if that is possible: those that join to fewest tuples are united first."""
+    parts: list[StagePlan | int] = list(range(sizes.graph.inputs))
+    while len(parts) > SEARCHED:
+        bound = [inputs_of(part) for part in parts]
+        held = [sizes.graph.held(of) for of in bound]
+        pairs = [
+            (sizes.tuples(bound[one] | bound[two]), one, two)
+            for one, two in combinations(range(len(parts)), 2)
+            if held[one] & held[two] and allowed(bound[one] | bound[two])
+        ]
+        if not pairs:
+            break
+        _, one, two = min(pairs)
+        joined = staged(sizes, [parts[one], parts[two]])
+        parts = [*(part for at, part in enumerate(parts) if at not in (one, two)), joined]
+    return parts
+
+
+def _of_parts(sizes: Sizes, parts: Sequence[StagePlan | int], plan: StagePlan) -> StagePlan:
+    """Return a plan over parts as one over inputs."""
+    return staged(sizes, [parts[p] if isinstance(p, int) else _of_parts(sizes, parts, p) for p in plan.parts])
 
 
 def stages(

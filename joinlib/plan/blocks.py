@@ -29,7 +29,7 @@ from joinlib.model.maps import Map
 from joinlib.model.order import Shape, StageOrder
 from joinlib.model.stage import AnyStage, GroupStage, NamedResult, OutputColumn, OverStage, Pipeline, Stage
 from joinlib.path.choice import PathPlan
-from joinlib.plan import rising
+from joinlib.plan import known, rising
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, OutputMode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.clocks import clocked, with_clocks
@@ -251,6 +251,7 @@ class _Planner:
             behind_us=max(side.behind_us for side in fitted),
             rising=rising.of_union(fitted),
             feeds=tuple(feed for side in fitted for feed in side.feeds),
+            statistics=known.of_union([side.statistics for side in fitted]),
         )
         return rising.timed(united)
 
@@ -328,7 +329,8 @@ class _Planner:
             f"$stage{number}", last.schema, number, changes=last.changes, settled=settled, united=united
         )
         own = () if last.changes else tuple(replace(r, family=f"s{number} {r.family}") for r in times)
-        found = SourceInput(last.schema, changes=last.changes, rising=own, feeds=(feed,))
+        told = known.of_stage(self.stages, number, self.request.inputs)
+        found = SourceInput(last.schema, changes=last.changes, rising=own, feeds=(feed,), statistics=told)
         return rising.with_time(found, time) if time is not None and own else rising.timed(found)
 
     # --- joins and groups --------------------------------------------------------------------
@@ -486,6 +488,7 @@ def _mapped(step: Map, name: str, below: SourceInput) -> SourceInput:
         behind_us=below.behind_us,
         rising=rising.of_map(step, replace(below, feeds=feeds)),
         feeds=tuple(replace(feed, maps=(*feed.maps, step)) for feed in feeds),
+        statistics=known.of_map(step, below.statistics),
     )
     return rising.timed(found)
 

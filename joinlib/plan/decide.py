@@ -26,7 +26,6 @@ from joinlib.sql.rewrite.block import Block
 
 _ROWS = 1e6  # of an input of which nothing is known
 _WIDTH = 60
-_MOST = 9  # inputs of which all stages are looked at, to tell what they take
 _ONE_KEY = "these inputs share a key, so one operator joins them without storing anything between"
 _BY_STRATEGY: Mapping[str, str] = {"paths": "join.strategy is paths", "stages": "join.strategy is stages"}
 
@@ -117,8 +116,7 @@ def _priced(sizes: Sizes) -> Iterator[str]:
     """Say what paths and stages are expected to take until all rows have come."""
     if (paths := by_paths(sizes, Prices())) is not None:
         yield f"paths, {len(paths.arrangements)} times an input by a key: {_taking(paths.work)}"
-    stages = by_stages(sizes, Prices()) if sizes.graph.inputs <= _MOST else None
-    if stages is not None:
+    if (stages := by_stages(sizes, Prices())) is not None:
         yield f"stages: {_taking(stages.work)}"
 
 

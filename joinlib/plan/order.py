@@ -21,7 +21,6 @@ from joinlib.sql.graph import inputs
 from joinlib.sql.order import InnerGroup
 
 WORTH = 0.9  # of the cost of the text's order: what is not cheaper than this is no reason to leave it
-MOST = 9  # inputs whose orders are all looked at
 Decide = Callable[[InnerGroup, Inputs], StageOrder]
 
 
@@ -37,7 +36,10 @@ def remembered(orders: Sequence[Shape], byte: float = BYTE) -> Decide:
     def decide(group: InnerGroup, given: Inputs) -> StageOrder:
         shape = by_inputs.get(frozenset(group.names), group.text)
         kept = group.ordered(shape) if group.fits(shape) else group.text
-        return _told(group, given, byte, kept, "the checkpoint was begun with it")
+        why = "the checkpoint was begun with it"
+        if (sizes := sizes_of(group, given)) is None:
+            return StageOrder(kept, why)
+        return _told(group, sizes, by_stages(sizes, Prices(), byte, _bounded(group)), kept, why)
 
     return decide
 
@@ -49,32 +51,23 @@ def cheapest(byte: float = BYTE) -> Decide:
         sizes = sizes_of(group, given)
         if sizes is None:
             return StageOrder(group.text, "nothing is known of the inputs, so it is the order of the text")
-        text, best = _plan(group, sizes, group.text), _best(group, sizes, byte)
+        text, best = _plan(group, sizes, group.text), by_stages(sizes, Prices(), byte, _bounded(group))
         if best is None or price(best.work, Prices(), byte) > WORTH * price(text.work, Prices(), byte):
-            return _told(group, given, byte, group.text, "no other order is much cheaper than the text's")
-        return _told(group, given, byte, _shape(group, best), "it is the cheapest")
+            return _told(group, sizes, best, group.text, "no other order is much cheaper than the text's")
+        return _told(group, sizes, best, _shape(group, best), "it is the cheapest")
 
     return decide
 
 
-def _told(group: InnerGroup, given: Inputs, byte: float, shape: Shape, why: str) -> StageOrder:
+def _told(group: InnerGroup, sizes: Sizes, best: StagePlan | None, shape: Shape, why: str) -> StageOrder:
     """Return an order with what is expected of it, and of others."""
-    sizes = sizes_of(group, given)
-    if sizes is None:
-        return StageOrder(shape, why)
     parts = tuple(_parts(group, sizes, shape))
-    return StageOrder(shape, why, parts, tuple(_alternatives(group, sizes, byte)))
+    return StageOrder(shape, why, parts, tuple(_alternatives(group, sizes, best)))
 
 
-def _best(group: InnerGroup, sizes: Sizes, byte: float) -> StagePlan | None:
-    if len(group.parts) > MOST:
-        return None
-    return by_stages(sizes, Prices(), byte, _bounded(group))
-
-
-def _alternatives(group: InnerGroup, sizes: Sizes, byte: float) -> Iterator[Alternative]:
+def _alternatives(group: InnerGroup, sizes: Sizes, best: StagePlan | None) -> Iterator[Alternative]:
     """Yield the plans that were considered; further kinds of plans are told here, too."""
-    if (best := _best(group, sizes, byte)) is not None:
+    if best is not None:
         yield _alternative("cheapest stages", group, best)
     yield _alternative("order of the text", group, _plan(group, sizes, group.text))
     yield _alternative("as many inputs as one key has", group, _plan(group, sizes, _by_large_keys(group)))

@@ -8,10 +8,11 @@ last line of the traceback: as NotReady if it may pass, otherwise as Unforeseen.
 import re
 
 from joinlib import errors
-from joinlib.errors import NOTE, WAY_BACK, NotReady, StateError, StreamJoinError, Unforeseen
+from joinlib.errors import NOTE, WAY_BACK, NotReady, SqlError, StateError, StreamJoinError, Unforeseen
 
 GO_ON = "run again, the job goes on where it was"
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
+_AT = re.compile(r"(?:(?:view )?(\S+), )?line (\d+), column (\d+): (.+)")  # how SqlError says where
 _WRAPPED = ("pyspark.", "py4j.")  # errors that only wrap another one
 _PASSING = (
     "MemoryError", "ArrowMemoryError", "OSError", "ArrowIOError", "ConnectionError", "ConnectionResetError",
@@ -74,5 +75,8 @@ def _reason(text: str) -> str:
 
 
 def _error(kind: str, message: str) -> StreamJoinError:
+    if kind == "SqlError" and (told := _AT.fullmatch(message)):
+        view, line, column, what = told.groups()
+        return SqlError(what, int(line), int(column), view or "")
     cls = getattr(errors, kind, StreamJoinError)
     return cls(message) if issubclass(cls, StreamJoinError) else StreamJoinError(message)

@@ -3,6 +3,7 @@
 import bisect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from joinlib.errors import SqlError
@@ -30,14 +31,29 @@ class Composed:
     @contextmanager
     def telling(self) -> Iterator[None]:
         """Turn places in the composed text, of mistakes in the block, into those of what was written."""
+        before = _told.set(self)
         try:
             yield
         except SqlError as error:
             if not error.line:
                 raise
-            rows = self.sql.split("\n")
-            at = sum(len(row) + 1 for row in rows[: error.line - 1]) + error.column - 1
-            piece = self.pieces[max(bisect.bisect_right([p.start for p in self.pieces], at) - 1, 0)]
-            found = piece.offset + (0 if piece.fixed else max(at - piece.start, 0))
-            line, column = place_of(piece.text, min(found, len(piece.text)))
-            raise SqlError(error.message, line, column, piece.view) from error
+            raise SqlError(error.message, *self.place(error.line, error.column)) from error
+        finally:
+            _told.reset(before)
+
+    def place(self, line: int, column: int) -> tuple[int, int, str]:
+        """Return the line, the column and the view (or output) where a place of the composed text was written."""
+        rows = self.sql.split("\n")
+        at = sum(len(row) + 1 for row in rows[: line - 1]) + column - 1
+        piece = self.pieces[max(bisect.bisect_right([p.start for p in self.pieces], at) - 1, 0)]
+        found = piece.offset + (0 if piece.fixed else max(at - piece.start, 0))
+        return (*place_of(piece.text, min(found, len(piece.text))), piece.view)
+
+
+_told: ContextVar[Composed | None] = ContextVar("told", default=None)
+
+
+def written_at(line: int, column: int) -> tuple[int, int, str]:
+    """Return where a place was written, for mistakes that are only found when rows have come: see `telling`."""
+    text = _told.get()
+    return text.place(line, column) if text is not None and line else (line, column, "")

@@ -34,6 +34,7 @@ from joinlib.sql.order import Order, of_the_text
 from joinlib.sql.parse import parse, place
 from joinlib.sql.push import push
 from joinlib.sql.select import Named, select_list
+from joinlib.sql.sink import sunk
 from joinlib.sql.stages import staged
 from joinlib.sql.supported import check
 from joinlib.sql.tables import take_out
@@ -79,6 +80,8 @@ def analyse_stages(
     asked = with_room(lambda: _parsed(sql, select, tables, changelog, taken))
     if isinstance(asked.tree, Scan):
         return (_whole(asked, []),)
+    asked = replace(asked, tree=_larger(asked.tree, asked.at))
+    assert isinstance(asked.tree, Joined)
     try:
         classes = link(asked.tree, [])
     except NoKey:
@@ -123,6 +126,30 @@ def _parsed(
 
     tree, lookups = take_out(push(tree, [], []), at)
     return _Parsed(tree, lookups, columns, grouping, at)
+
+
+def _larger(tree: Joined, at: At) -> Joined:
+    """Let joins sink where fewer stages come of it, or as many whose inner joins have more inputs."""
+    moved = sunk(tree)
+    return tree if moved == tree else min(tree, moved, key=lambda t: _parts(t, at))
+
+
+def _parts(tree: Joined, at: At) -> tuple[int, int]:
+    """How many stages and inner joins a tree becomes, in the order of the text."""
+    stages = (tree,) if _single(tree) else staged(tree, at)
+    return len(stages), sum(map(_inner_joins, stages))
+
+
+def _single(tree: Joined) -> bool:
+    try:
+        link(tree, [])
+    except NoKey:
+        return False
+    return True
+
+
+def _inner_joins(tree: Tree) -> int:
+    return 0 if isinstance(tree, Scan) else (tree.kind == "inner") + sum(map(_inner_joins, tree.children))
 
 
 def _met(tree: Joined) -> Joined:

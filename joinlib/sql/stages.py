@@ -11,6 +11,10 @@ between would have reduced it.
 
     n.k = s.k AND s.j = l.j AND l.i = o.i AND o.h = c.h AND c.k = s.k   c waits for o: k alone multiplies it
 
+An outer join is finished first where its rows, as those of a stage, meet more inputs by one key than without.
+
+    a LEFT JOIN b ON a.j = b.j JOIN c ON c.k = a.k JOIN d ON d.k = c.k    stage 0 joins a, b; stage 1 its rows, c, d
+
 Inputs that no equality relates are joined last, in one unit (`Joined.single`).
 
 An inner join may also be done by paths (`joinlib.path`), if the planner says so: then it is one stage, as if all
@@ -104,6 +108,9 @@ class _Stages:
     def _of_the_text(self, tree: Joined, parts: list[Tree]) -> Joined:
         clauses = tree.on
         while (group := _group(parts, clauses)) is None or len(group) < len(parts):
+            if more := _waiting(parts, clauses, len(group or ())):
+                parts = [self._finished(p) if i in more else p for i, p in enumerate(parts)]
+                continue
             if group is None and all(map(_meets, parts)):
                 return replace(tree, children=tuple(parts), on=clauses, single=True)
             if group is None:
@@ -140,6 +147,19 @@ def _clauses(tree: Tree) -> Iterator[Clause]:
 def _meets(tree: Tree) -> bool:
     """Whether all rows of a tree can meet in one unit, without a stage of its own."""
     return isinstance(tree, Scan) or tree.single
+
+
+def _waiting(parts: Sequence[Tree], clauses: Sequence[Clause], size: int) -> set[int]:
+    """The positions of outer joins whose rows, as those of a stage, would be joined with so many others that
+    there are more than `size`: more than without them.
+    """
+    found = _group([p if _meets(p) else _as_rows(p) for p in parts], clauses) or []
+    return {i for i in found if not _meets(parts[i])} if len(found) > size else set()
+
+
+def _as_rows(tree: Tree) -> Result:
+    assert isinstance(tree, Joined)
+    return Result(inputs(tree)[0].alias, Table("", pa.schema([]), None), below=tree, stage=-1)
 
 
 def _group(parts: Sequence[Tree], clauses: Sequence[Clause]) -> list[int] | None:

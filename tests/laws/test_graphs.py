@@ -1,13 +1,13 @@
 """Join graphs at random: two to six inputs, trees and cycles, joins of every kind, several key classes; DuckDB answers."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.laws.cases import Case, cases
-from tests.laws.oracle import Condition, Query, Tree, differ, missing, next_to, same
+from tests.laws.oracle import Condition, Query, Tree, differ, missing, next_to, same, unsure
 from tests.laws.test_stages import holds, planned
 
 INNER = ("inner",)
@@ -47,6 +47,22 @@ def graphs(draw: st.DrawFn, kinds: tuple[str, ...], least: int = 2, most: int = 
     return Query(tuple(f"{x}.{c}" for x in seen for c in "vt"), tree, tuple(where))
 
 
+@st.composite
+def between(draw: st.DrawFn) -> Query:
+    """Inner joins below and above one or two others, each of which reads one input of those below."""
+    tree: Tree = ("inner", "a", "b", (draw(edges("a", "b")),))
+    seen = "ab"
+    for name in "cd"[: draw(st.integers(1, 2))]:
+        kind, one = draw(st.sampled_from(("left", "left", "semi", "anti"))), draw(st.sampled_from("ab"))
+        on = (draw(edges(one, name)), *draw(st.sampled_from(((), (differ(f"{one}.v", f"{name}.v"),)))))
+        tree = (kind, tree, name, on)
+        seen += name if kind == "left" else ""
+    tree = ("inner", tree, "e", (draw(edges(draw(st.sampled_from(seen)), "e")),))
+    pairs = [(f"{x}.v", f"{y}.v") for x, y in product("ab", f"{seen}e"[2:])]
+    where = [unsure(*draw(st.sampled_from(pairs))) for _ in range(draw(st.sampled_from((0, 1, 2))))]
+    return Query(tuple(f"{x}.{c}" for x in f"{seen}e" for c in "vt"), tree, tuple(where))
+
+
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(cases(graphs(INNER, 3), cuts=(2, 5), units=(1, 4), most=8, least=3))
@@ -60,4 +76,12 @@ def test_inner_joins(case: Case) -> None:
 @given(cases(graphs(MIXED), cuts=(1, 3), units=(1, 4), most=6, least=2))
 def test_joins_of_every_kind(case: Case) -> None:
     """Inner joins below, between and above outer ones."""
+    holds(case, planned(case))
+
+
+@pytest.mark.slow
+@settings(max_examples=30)
+@given(cases(between(), cuts=(1, 3), units=(1, 4), most=6, least=2))
+def test_joins_between_inner_ones(case: Case) -> None:
+    """Where it makes an operator larger, these go below the inner joins."""
     holds(case, planned(case))

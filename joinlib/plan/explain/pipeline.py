@@ -7,6 +7,7 @@ from joinlib.plan.explain.changes import edges
 from joinlib.plan.explain.conversion import became, logical
 from joinlib.plan.explain.drawing import drawing
 from joinlib.plan.explain.groups import grouped
+from joinlib.plan.explain.orders import orders
 from joinlib.plan.explain.over import ranked
 from joinlib.plan.explain.paths import probed, stored
 from joinlib.plan.explain.stage import explain as explain_stage
@@ -20,6 +21,7 @@ def explain(plan: Stage | Pipeline) -> str:
     given = Pipeline((plan,)) if isinstance(plan, Stage) else plan
     told = spoken(given)
     sections = [drawing(told), _section("Warnings", "- ", cautions(given))]
+    sections += [_section("Order of joins", "", orders(told))]
     sections += [_stage(told, number, stage) for number, stage in enumerate(told.stages)]
     sections += [_section("Logical", "", logical(told.joined)), _section("Groups", "", became(told.joined))]
     sections += [_section("Changes", "", edges(told)), _section("Memory", "", budget_lines(told))]

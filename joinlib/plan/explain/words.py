@@ -51,7 +51,8 @@ def spoken(plan: Pipeline) -> Pipeline:
     called = tuple(replace(c, alias=names[c.alias]) for c in plan.called if c.alias in names)
     joins = (replace(j, inputs=tuple(names.get(i, i) for i in j.inputs)) for j in plan.joined.joins)
     joined = replace(plan.joined, joins=_told(tuple(joins), say))
-    return replace(plan, stages=stages, called=called, joined=joined)
+    orders = tuple(order.called(names) for order in plan.orders)
+    return replace(plan, stages=stages, called=called, joined=joined, orders=orders)
 
 
 def parts(told: Pipeline) -> dict[str, str]:

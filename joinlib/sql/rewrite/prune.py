@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.block import Block
+from joinlib.sql.rewrite.single import ONE
 
 
 def pruned(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
@@ -39,6 +40,7 @@ def _kept(block: Block, read: set[str]) -> Block:
     if block.kind == "select" and (group := query.args.get("group")):
         keys = {trees.text(trees.bare(k)) for k in group.expressions}
         wanted |= {i.alias for i in query.expressions if trees.text(trees.bare(i.this)) in keys}
+    wanted |= {i.alias for i in query.expressions if _fails(i)}
     if qualify := query.args.get("qualify"):
         wanted |= {c.name for c in qualify.find_all(exp.Column)}
     first = trees.output_names(query)
@@ -50,6 +52,11 @@ def _kept(block: Block, read: set[str]) -> Block:
     if block.kind == "over" and not query.args.get("qualify") and not list(query.find_all(exp.Window)):
         return replace(block, kind="map")
     return block
+
+
+def _fails(item: exp.Expr) -> bool:
+    """Whether a column is there to stop the batch."""
+    return any(call.name == ONE for call in item.find_all(exp.Anonymous))
 
 
 def _stays_grouped(query: trees.Query, places: list[int]) -> bool:

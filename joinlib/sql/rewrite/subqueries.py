@@ -15,6 +15,7 @@ from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.domain import single_row
 from joinlib.sql.rewrite.names import Names
 from joinlib.sql.rewrite.pull import Pulled, pulled
+from joinlib.sql.rewrite.single import check_one, only, passed_too
 from joinlib.sql.subquery import Test, subquery_test
 
 
@@ -27,6 +28,7 @@ class _Subqueries:
     def __init__(self, select: exp.Select, names: Names) -> None:
         self.select, self.names = select, names
         self.joins: list[exp.Join] = []
+        self.counts: list[tuple[exp.Expr, exp.Expr]] = []  # how many rows scalars have, and their places
 
     def done(self) -> exp.Select:
         self._on_to_where()
@@ -46,6 +48,8 @@ class _Subqueries:
         trees.set_where(self.select, [*kept, *tests])
         if self.joins:
             self.select.set("joins", [*(self.select.args.get("joins") or []), *self.joins])
+        for count, at in self.counts:
+            check_one(self.select, count, at, self.names)
         return self.select
 
     def _on_to_where(self) -> None:
@@ -102,10 +106,10 @@ class _Subqueries:
         if not trees.subqueries(part):
             return part
         box = exp.Paren(this=part.copy())
-        strict = _strict(box.this)
+        strict, before = _strict(box.this), len(self.counts)
         for node in trees.subqueries(box.this):
             node.replace(self._joined(node, positive=_positive(node, box), inner=strict))
-        return box.this
+        return passed_too(box.this, self.counts[before:])
 
     def _value(self, value: exp.Expr) -> exp.Expr:
         if not trees.subqueries(value):
@@ -136,28 +140,33 @@ class _Subqueries:
         assert isinstance(query, trees.Query)
         if len(trees.output_names(query)) != 1:
             raise self.names.error("a subquery that is a value has one column", at)
-        found = self._one(pulled(_lone(query), self.select, self.names, equal=True))
+        query.set("order", query.args.get("order") if query.args.get("limit") else None)
+        found = self._one(pulled(query, self.select, self.names, equal=True), at)
         self._join(found, inner and not found.counts)
         value = found.there(found.values[0])
         trees.placed(value, at)
         return value if isinstance(value, exp.Column | exp.Anonymous) else exp.Paren(this=value)
 
-    def _one(self, found: Pulled) -> Pulled:
-        """At most one row for each outer row: of several, any value."""
+    def _one(self, found: Pulled, at: exp.Expr) -> Pulled:
+        """At most one row for each outer row; several stop the batch."""
         if found.one:
             return found
         self._equalities(found)
         alias = self.names.fresh("s")
         name = trees.name_of(found.values[0])  # type: ignore[arg-type]
         items = [trees.named(trees.column(alias, k), k) for k in found.keys]
-        items.append(
-            trees.named(trees.call("any_value", trees.column(alias, name)), self._free(name, found.keys))
-        )
+        value, count = trees.call("any_value", trees.column(alias, name)), trees.call("count", exp.Star())
+        name = self._free(name, found.keys)
+        if found.keys:
+            rows = self._free("_n", [*found.keys, name])
+            items += [trees.named(value, name), trees.named(count, rows)]
+            self.counts.append((trees.column(found.alias, rows), at))
+        else:
+            items.append(trees.named(only(value, count, at, self.names), name))
         query = exp.Select(expressions=items).from_(trees.derived(found.query, alias), copy=False)
         if found.keys:
             query.set("group", exp.Group(expressions=[trees.column(alias, k) for k in found.keys]))
-        value = trees.column(found.alias, items[-1].alias)
-        return Pulled(query, found.alias, found.on, [value], found.keys, one=True)
+        return Pulled(query, found.alias, found.on, [trees.column(found.alias, name)], found.keys, one=True)
 
     def _free(self, name: str, taken: list[str]) -> str:
         while name in taken:
@@ -394,19 +403,6 @@ def _no_list(query: trees.Query) -> trees.Query | None:
     query.set("expressions", [trees.named(trees.number(1), "_v0")])
     if query.args.get("group") and not query.args.get("having"):
         query.set("group", None)
-    return query
-
-
-def _lone(query: trees.Query) -> trees.Query:
-    """A scalar subquery that only filters: any value of its rows."""
-    if not isinstance(query, exp.Select) or trees.is_grouped(query) or trees.has_windows(query):
-        return query
-    if any(query.args.get(n) for n in ("limit", "offset", "qualify")):
-        return query
-    query.set("order", None)
-    query.set("distinct", None)
-    item = query.expressions[0]
-    item.set("this", trees.call("any_value", item.this.copy()))
     return query
 
 

@@ -10,6 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from joinlib.spec.model import JoinSettings
+
 BENCH = Path(__file__).parents[3] / "bench"
 
 
@@ -62,3 +64,28 @@ def test_orders_of_a_block_are_all_that_are_connected(modules: dict[str, ModuleT
         assert set(found) == connected
         assert set(block.hands) | {block.peers or block.tables} <= set(permutations(block.tables))
         assert {(*sorted(o[:2]), *o[2:]) for o in (*block.hands, block.peers or block.tables)} <= connected
+
+
+def test_settings_of_plans_are_settings_of_a_join(modules: dict[str, ModuleType]) -> None:
+    """Those that this version has: a plan by hand keeps the order of its text."""
+    plans = importlib.import_module("plans")
+    settings = [plans.IN_ORDER, *plans.FORCED.values(), *plans.ONE_KEY.values()]
+    assert all(JoinSettings(**some).model_fields_set == set(some) for some in settings)
+    assert plans.IN_ORDER["order"] == "text"
+
+
+def test_each_order_by_hand_is_a_plan_of_its_own(modules: dict[str, ModuleType], tmp_path: Path) -> None:
+    """The planner makes other stages of each; which join comes first is that of `FROM`."""
+    plans, block = importlib.import_module("plans"), modules["blocks"].BLOCKS["q3"]
+    inputs = {
+        "customer": "c_custkey BIGINT, c_mktsegment STRING",
+        "orders": "o_orderkey BIGINT, o_custkey BIGINT, o_orderdate DATE, o_shippriority INT",
+        "lineitem": "l_orderkey BIGINT, l_extendedprice DECIMAL(15, 2), l_discount DECIMAL(15, 2), l_shipdate DATE",
+    }
+    task = {"inputs": inputs, "rows": 0, "batches": 1, "results": 0}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    found = plans.plans(block, tmp_path)
+
+    first = {name: set().union(*plans.planned(block, plan, tmp_path)[0]) for name, plan in found.items()}
+    assert first["text"] == {"customer", "orders"}
+    assert first["o l c"] == {"orders", "lineitem"}

@@ -95,3 +95,12 @@ def test_commands_that_need_no_spark_do_not_load_it(command: list[str]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_the_orders_that_were_considered() -> None:
+    """Instead of the plan."""
+    code, out, _ = call("plan", next(m for m in MANIFESTS if m.name.startswith("11")), "--alternatives")
+    assert code == 0
+    assert "nothing is known of the inputs" in out or "* " in out
+    assert "Result" not in out
+    assert call("plan", GENERATED, "--alternatives")[1].startswith("Nothing is to be chosen")

@@ -1,6 +1,7 @@
 """Estimates are the textbook's, and what is chosen is no dearer than anything else that was tried."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,17 @@ def test_tuples_of_a_set() -> None:
 
     assert [known.tuples(range(n)) for n in (1, 2, 3, 4)] == [10, 20, 40, 80]
     assert sizes("Q3").tuples([0, 1]) == pytest.approx(150_000 * 0.2 * 1_500_000 * 0.49 / 150_000)
+
+
+def test_conditions_let_a_share_of_tuples_through() -> None:
+    """Wherever all that they read is joined; of a part they are known already."""
+    known = replace(even(FOUR, 10, 5), conditions=((frozenset((0, 2)), 0.5), (frozenset((0, 1, 3)), 0.1)))
+
+    assert [known.tuples(of) for of in ([0, 1], [0, 2], [0, 1, 3], range(4))] == [20, 10, 4, 4]
+    merged = merged_sizes(known, [frozenset((0, 2)), frozenset((1,)), frozenset((3,))])
+    assert merged.rows == (10, 10, 10)
+    assert merged.conditions == ((frozenset((0, 1, 2)), 0.1),)
+    assert merged.tuples(range(3)) == pytest.approx(4)
 
 
 def test_columns_of_one_key_hang_together() -> None:
@@ -187,3 +199,52 @@ def test_what_hangs_apart_has_no_plan() -> None:
     assert mixed(known, PRICES) is None
     assert by_stages(known, PRICES) is None
     assert by_paths(known, PRICES) is None
+
+
+def test_many_inputs_are_first_made_fewer() -> None:
+    """A chain of 12, whose ends have few rows: all are joined, and the ends are not joined last."""
+    classes = tuple(frozenset((at, at + 1)) for at in range(11))
+    rows = tuple(10.0 if at in (0, 11) else 1e6 for at in range(12))
+    distinct = tuple(tuple(1e5 if at in c else 0.0 for c in classes) for at in range(12))
+    chain = Sizes(JoinGraph(12, classes), rows, (50,) * 12, distinct)
+    plan = by_stages(chain, PRICES)
+
+    assert plan is not None
+    assert plan.inputs == frozenset(range(12))
+    assert sorted(_inputs(plan)) == list(range(12))
+    assert {frozenset((0, 1)), frozenset((10, 11))} <= _sets(plan)
+    assert price(plan.work, PRICES) < 11
+
+
+def _inputs(plan: StagePlan | int) -> list[int]:
+    return [plan] if isinstance(plan, int) else [one for part in plan.parts for one in _inputs(part)]
+
+
+@given(join_graphs(3, 6))
+def test_stages_are_the_cheapest_of_all(graph: JoinGraph) -> None:
+    """No dearer than whatever is made by uniting parts in some order, and any set may be forbidden."""
+    known = even(graph, 100, 10)
+    best = by_stages(known, PRICES)
+    assert best is not None
+    for plan in _all_binary(known, list(range(graph.inputs))):
+        assert price(best.work, PRICES) <= price(plan.work, PRICES) * (1 + 1e-9)
+    pair = frozenset((0, 1))
+    other = by_stages(known, PRICES, allowed=lambda of: of != pair)
+    assert other is None or pair not in _sets(other)
+
+
+def _all_binary(known: Sizes, parts: list[StagePlan | int]) -> list[StagePlan]:
+    if len(parts) == 1 and isinstance(parts[0], StagePlan):
+        return [parts[0]]
+    found = []
+    for one, two in combinations(range(len(parts)), 2):
+        left, right = (known.graph.held(inputs_of(parts[at])) for at in (one, two))
+        if left & right:
+            rest = [part for at, part in enumerate(parts) if at not in (one, two)]
+            found += _all_binary(known, [*rest, staged(known, [parts[one], parts[two]])])
+    return found
+
+
+def _sets(plan: StagePlan) -> set[frozenset[int]]:
+    below = [_sets(part) for part in plan.parts if isinstance(part, StagePlan)]
+    return {plan.inputs}.union(*below)

@@ -15,6 +15,10 @@ from joinlib.model.fingerprint import fingerprint
 from joinlib.model.order import Shape, leaves, shape_of, written
 from joinlib.model.stage import Pipeline, Stage
 from joinlib.plan import JoinOptions, SourceInput, pipeline, pipeline_of
+from joinlib.plan.explain.formats import as_json
+from joinlib.plan.explain.orders import alternatives
+from joinlib.plan.explain.pipeline import explain
+from joinlib.plan.explain.words import spoken
 from joinlib.plan.order import WORTH, Decide, as_written, cheapest, remembered
 from joinlib.plan.source import InputStatistics
 from joinlib.spec import parse
@@ -70,6 +74,53 @@ def test_a_small_filtered_table_comes_first() -> None:
     assert price["as many inputs as one key has"] > 10 * price["order of the text"]
 
 
+def test_the_plan_says_why() -> None:
+    """In the names of the text, with what is expected of each stage; and what else there was."""
+    sql = Q5.replace("FROM customer,", "FROM customer AS buyer,")
+    plan = planned(sql, tpch(), cheapest())
+
+    told = explain(plan)
+    assert (
+        "Order of joins\n  (((buyer, (nation, region)), orders), lineitem), supplier: it is the cheapest"
+        in told
+    )
+    assert "  stores    buyer: " in told
+    assert "              nation, region: 5 rows, 0.3 KiB" in told
+    first, chosen, order, *_ = alternatives(spoken(plan))
+    assert first == "buyer, lineitem, nation, orders, region, supplier: it is the cheapest"
+    assert chosen.startswith("* cheapest stages ")
+    assert chosen.endswith(" of state, 5 levels")
+    assert order.strip() == "(((buyer, (nation, region)), orders), lineitem), supplier"
+    assert json.loads(as_json(plan))["orders"][0]["alternatives"][1]["name"] == "order of the text"
+
+
+def test_parts_of_the_query_have_rows_of_their_own() -> None:
+    """A tenth for groups, each with its key, and what a map passes on; inputs are called as the text calls them."""
+    sql = (
+        "WITH o AS (SELECT nk, count(*) AS n FROM nation JOIN region ON nr = rk GROUP BY nk),"
+        " s AS (SELECT sk, sn, uuid FROM (SELECT sk, sn, sk + 1 AS uuid FROM supplier) UNION ALL"
+        " SELECT sk, sn, sk FROM supplier)"
+        " SELECT o.n FROM o, nation, s, lineitem WHERE o.nk = nation.nk AND nation.nk = sn AND sk = lsk"
+    )
+    plan = pipeline(sql, tpch(), JoinOptions(), decide=cheapest(), mode="changelog")
+
+    (order,) = spoken(plan).orders
+    assert {"o", "nation", "s", "lineitem"} == set(order.inputs) != set(plan.orders[0].inputs)
+    rows = {part.shape: part.rows for part in order.parts}
+    assert (rows["o"], rows["nation"], rows["s"]) == (2.5, 25, 20_000)
+
+
+def test_a_plan_says_that_nothing_is_known() -> None:
+    plan = planned(Q5, tpch(known=False), cheapest())
+
+    assert "nothing is known of the inputs, so it is the order of the text" in explain(plan)
+    assert "  the rows of no input are known: write inputs.NAME.statistics" in alternatives(plan)
+    one_key = planned("SELECT ck FROM customer JOIN orders ON ck = ock", tpch(), cheapest())
+    assert "Order of joins" not in explain(one_key)
+    (line,) = alternatives(one_key)
+    assert line.startswith("Nothing is to be chosen")
+
+
 def test_stages_join_what_is_decided() -> None:
     """Each reads the one before, and stores of it what later ones read."""
     stages = planned(Q5, tpch(), cheapest()).stages
@@ -121,6 +172,20 @@ def test_what_was_decided_stays() -> None:
     ):
         assert shape(planned(Q5, tpch(), remembered([other]))) == BY_TEXT
     assert shape(planned(Q5, tpch(), remembered([]))) == BY_TEXT  # of a version that knew the text's only
+
+
+def test_parts_with_the_same_names_keep_orders_of_their_own() -> None:
+    """Aliases are unique in the whole query, whatever its parts call their inputs."""
+    join = "SELECT ock FROM customer c JOIN orders o ON ck = ock JOIN nation n ON cn = nk"
+    sql = f"{join} WHERE n.nr = 1 UNION ALL {join} WHERE o.ok = 1"
+    begun = planned(sql, tpch(), cheapest())
+    kept = [order.shape for order in begun.orders]
+
+    assert [order.shape for order in spoken(begun).orders] == [(("c", "n"), "o"), (("c", "o"), "n")]
+    again = planned(sql, tpch(known=False), remembered(shape_of(json.loads(json.dumps(kept)))))
+    assert [order.shape for order in again.orders] == kept
+    assert fingerprint(again) == fingerprint(begun)
+    assert fingerprint(planned(sql, tpch(known=False), cheapest())) != fingerprint(begun)
 
 
 def test_members_of_several_types_are_compared_in_the_widest() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from joinlib.errors import NotReady, StateError, StreamJoinError, Unforeseen, exit_code
+from joinlib.errors import NotReady, SqlError, StateError, StreamJoinError, Unforeseen, exit_code
 from joinlib.spark.failure import translate
 
 REAL = Path(__file__).parent / "failures"
@@ -57,6 +57,15 @@ def test_spark_itself() -> None:
         "Spark ended the query in batch 7: SparkException: Job aborted due to stage failure: ExecutorLostFailure"
     )
     assert exit_code(error) == 1
+
+
+@pytest.mark.parametrize("view", ["", "late", "outputs.rows"])
+def test_a_mistake_that_rows_show_keeps_its_place(view: str) -> None:
+    """So that the file's line can be told."""
+    error = SqlError("this subquery has several rows; write max", 3, 14, view)
+    found = translate(f"Traceback\n  File\njoinlib.errors.SqlError: {error}\n\tat org.apache", 1)
+    assert isinstance(found, SqlError)
+    assert (found.message, found.line, found.column, found.view) == (error.message, 3, 14, view)
 
 
 def test_an_error_of_ours_is_left_as_it_is() -> None:

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from joinlib.errors import SpecError, SqlError
 from joinlib.spec.parameters import Parameter
+from joinlib.sql import Table
+from joinlib.sql.blocks import as_text, blocks
 from joinlib.sql.pieces import Composed
 from joinlib.sql.text import composed
 
@@ -32,6 +35,17 @@ def place(text: Composed, where: str) -> tuple[str, int, int]:
 def test_a_plain_query_stays_as_it_is() -> None:
     """Views that it does not read are left out."""
     assert composed("SELECT 1", {"v": "SELECT 2"}, PARAMETERS).sql == "SELECT 1"
+
+
+def test_mistakes_that_rows_show_are_told_where_they_were_written() -> None:
+    """The place goes with the query, since nobody knows the composed text when the rows come."""
+    tables = {"t": Table("t", pa.schema([("a", pa.int64())]), None)}
+    views = {"v": "SELECT a,\n (SELECT a FROM t) AS b FROM t"}
+    text = composed("SELECT b FROM v WHERE b > ${n} + (SELECT a FROM t)", views, PARAMETERS)
+    with text.telling():
+        found = as_text(blocks(text.sql, tables))
+    assert "2, 10, 'v')" in found
+    assert "1, 42, '')" in found
 
 
 def test_parameters_are_literals() -> None:

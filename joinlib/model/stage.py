@@ -282,6 +282,14 @@ def selected(stage: AnyStage) -> tuple[tuple[str, Expr], ...]:
     return stage.grouping.select if isinstance(stage, GroupStage) else stage.over.select
 
 
+def read_once(stage: AnyStage) -> tuple[InputPlan, ...]:
+    """Return the inputs of a stage, one for each source or stage that it reads.
+
+    A HopStage reads the one below by every route: who went down a plan by all inputs would go all ways through it.
+    """
+    return tuple({(plan.source, plan.upstream): plan for plan in stage.inputs}.values())
+
+
 def weighted(schema: pa.Schema) -> pa.Schema:
     """Return the schema of rows that end with their weight."""
     return schema.append(pa.field(WEIGHT, pa.int64()))

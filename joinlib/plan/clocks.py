@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from joinlib.model.inputs import InputPlan
-from joinlib.model.stage import AnyStage, GroupStage, OverStage, PathStage, Stage
+from joinlib.model.stage import AnyStage, GroupStage, OverStage, PathStage, Stage, read_once
 from joinlib.plan.source import SourceInput
 
 WATERMARK = "$watermark"  # what tells the time of rows of a stage
@@ -30,7 +30,7 @@ def clocked(stages: Sequence[AnyStage], number: int, inputs: Mapping[str, Source
     """Return whether some input below a stage has an event time."""
     return any(
         inputs[p.source].time is not None if p.upstream is None else clocked(stages, p.upstream, inputs)
-        for p in stages[number].inputs
+        for p in read_once(stages[number])
     )
 
 

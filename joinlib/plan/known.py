@@ -8,7 +8,7 @@ maps     what they read: the columns that they pass on keep their values
 from collections.abc import Mapping, Sequence
 
 from joinlib.model.maps import Map
-from joinlib.model.stage import AnyStage, GroupStage
+from joinlib.model.stage import AnyStage, GroupStage, read_once
 from joinlib.plan.source import InputStatistics, SourceInput
 
 _GROUPS = 0.1  # groups of a row
@@ -25,12 +25,13 @@ def of_stage(stages: Sequence[AnyStage], number: int, inputs: Mapping[str, Sourc
 
 def _rows(stages: Sequence[AnyStage], number: int, inputs: Mapping[str, SourceInput]) -> float | None:
     stage = stages[number]
+    read = read_once(stage)
     every = (
         inputs[plan.source].statistics.rows if plan.upstream is None else _rows(stages, plan.upstream, inputs)
-        for plan in stage.inputs
+        for plan in read
     )
     found = [rows for rows in every if rows is not None]
-    if len(found) < len(stage.inputs):
+    if len(found) < len(read):
         return None
     if not isinstance(stage, GroupStage):
         return max(found)

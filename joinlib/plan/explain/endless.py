@@ -12,7 +12,16 @@ from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.operator import Operator
 from joinlib.model.side import SideConfig
-from joinlib.model.stage import AnyStage, GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
+from joinlib.model.stage import (
+    AnyStage,
+    GroupStage,
+    HopStage,
+    OverStage,
+    PathStage,
+    Pipeline,
+    Stage,
+    read_once,
+)
 from joinlib.plan.explain.paths import forever
 from joinlib.plan.explain.retention import unbounded
 from joinlib.plan.explain.stage import called, spoken
@@ -143,7 +152,7 @@ def grows(plan: Pipeline, given: InputPlan) -> bool:
 
 
 def _fed(plan: Pipeline, stage: AnyStage) -> bool:
-    return any(grows(plan, given) for given in stage.inputs)
+    return any(grows(plan, given) for given in read_once(stage))
 
 
 def _emits(plan: Pipeline, stage: Stage, tree: Operator | Leaf) -> bool:

@@ -226,7 +226,7 @@ def test_plan_prints_what_is_stored_and_a_line_for_each_path() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json", "mermaid"])
-@pytest.mark.parametrize("name", ["q2", "q9", "q18"])
+@pytest.mark.parametrize("name", ["q2", "q8", "q9", "q18"])
 def test_every_form_of_plan_has_paths(name: str, form: str) -> None:
     assert render(tpch(name), form)
 

@@ -32,6 +32,7 @@ from joinlib.path.search import cheapest_paths
 
 SEARCHED = 8  # parts whose orders are all looked at
 Allowed = Callable[[frozenset[int]], bool]
+MOST_LEFT_OUT = 8  # inputs of which fewer arrangements than all are tried
 BYTE = 1e-9  # seconds that a byte of state is worth: 1 GB is a second
 
 
@@ -56,7 +57,7 @@ def by_paths(sizes: Sizes, prices: Prices, *, byte: float = BYTE, legs: int | No
     best = _planned(sizes, kept, prices, legs)
     if best is None:
         return None
-    while shorter := _without_one(sizes, best, prices, byte, legs):
+    while sizes.graph.inputs <= MOST_LEFT_OUT and (shorter := _without_one(sizes, best, prices, byte, legs)):
         best = shorter
     return best
 

@@ -17,6 +17,7 @@ from joinlib.path.cost import PathCosts
 from joinlib.path.graph import Arrangement, JoinGraph, Key, Path, Probe, askers_of
 
 MOST_SETS = 1 << 14  # of bound inputs, for all starts together
+MOST_INPUTS = 11  # of more, sets are not even counted
 _NOWHERE = float("inf")
 Rest = tuple[float, tuple[Probe, ...]]
 Bound = frozenset[int]
@@ -62,6 +63,8 @@ def search(
 @lru_cache(64)
 def searchable(graph: JoinGraph, arrangements: tuple[Arrangement, ...]) -> bool:
     """Return whether there are few enough sets of bound inputs, so that all can be looked at."""
+    if graph.inputs > MOST_INPUTS:
+        return False
     moves, total = _moves(graph, arrangements), 0
     for start in range(graph.inputs):
         level = {frozenset([start])}

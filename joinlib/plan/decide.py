@@ -26,6 +26,7 @@ from joinlib.sql.rewrite.block import Block
 
 _ROWS = 1e6  # of an input of which nothing is known
 _WIDTH = 60
+_MOST_PRICED = 8  # inputs of which plan tells what paths and stages take: it takes too long of more
 _ONE_KEY = "these inputs share a key, so one operator joins them without storing anything between"
 _BY_STRATEGY: Mapping[str, str] = {"paths": "join.strategy is paths", "stages": "join.strategy is stages"}
 
@@ -43,11 +44,13 @@ class PathChooser:
     def paths(self, group: InnerGroup, given: Inputs) -> PathPlan | None:
         """Return the paths of inner joins by several keys; None if they are done by stages."""
         sizes = sizes_of(group, given)
-        self._prices[group.names] = () if sizes is None else tuple(_priced(sizes))
-        hint = self._hint(group)
+        few = sizes is not None and sizes.graph.inputs <= _MOST_PRICED
+        self._prices[group.names] = tuple(_priced(sizes)) if few else ()
+        hint, one_key = self._hint(group), _one_key(group.known.graph)
+        paths = (self.strategy if hint is None else hint.word) == "paths"
         if hint is not None:
-            self._whys[hint] = None
-        if (self.strategy if hint is None else hint.word) != "paths":
+            self._whys[hint] = _ONE_KEY if paths and one_key else None
+        if not paths or one_key:
             return None
         self._decided(group.parts, group.known.classes, "paths", self._asked(hint), self._prices[group.names])
         return cheapest_plan(group.known.graph)
@@ -96,6 +99,11 @@ class PathChooser:
         keys = tuple(" = ".join(value.sql for value in one.members.values()) for one in classes)
         if len(names) > 2:
             self.decisions.append(JoinDecision(names, keys, became, why, prices))
+
+
+def _one_key(graph: JoinGraph) -> bool:
+    """Return whether all inputs share a key: an outer join below one of them kept them apart, not the keys."""
+    return any(len(having) == graph.inputs for having in graph.classes)
 
 
 def cheapest_plan(graph: JoinGraph) -> PathPlan | None:

@@ -57,6 +57,13 @@ def test_each_join_has_its_own() -> None:
     assert by_paths(plan(sql)) == ["xyz"]
 
 
+def test_inputs_of_one_key_have_no_paths() -> None:
+    """The SEMI JOIN is decided below b, in a stage of its own; what is left shares a key."""
+    sql = "SELECT a.v FROM a JOIN b ON a.k = b.k LEFT SEMI JOIN d ON d.j = b.j JOIN c ON c.k = a.k AND c.k = b.k"
+
+    assert by_paths(plan(sql, "paths")) == []
+
+
 UNFOLLOWED = {
     f"SELECT /*+ PATHS(a, d) */ {CHAIN}": "PATHS(a, d) is not followed: no INNER JOIN by several equalities has a and d",
     f"SELECT /*+ STAGES(d) */ {CHAIN}": "STAGES(d) is not followed: no INNER JOIN by several equalities has d",

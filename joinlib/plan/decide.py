@@ -44,8 +44,7 @@ class PathChooser:
     def paths(self, group: InnerGroup, given: Inputs) -> PathPlan | None:
         """Return the paths of inner joins by several keys; None if they are done by stages."""
         sizes = sizes_of(group, given)
-        few = sizes is not None and sizes.graph.inputs <= _MOST_PRICED
-        self._prices[group.names] = tuple(_priced(sizes)) if few else ()
+        self._prices[group.names] = () if sizes is None else tuple(_priced(sizes))
         hint, one_key = self._hint(group), _one_key(group.known.graph)
         paths = (self.strategy if hint is None else hint.word) == "paths"
         if hint is not None:
@@ -121,7 +120,9 @@ def _alike(graph: JoinGraph) -> Sizes:
 
 
 def _priced(sizes: Sizes) -> Iterator[str]:
-    """Say what paths and stages are expected to take until all rows have come."""
+    """Say what paths and stages are expected to take until all rows have come, where inputs are few."""
+    if sizes.graph.inputs > _MOST_PRICED:
+        return
     if (paths := by_paths(sizes, Prices())) is not None:
         yield f"paths, {len(paths.arrangements)} times an input by a key: {_taking(paths.work)}"
     if (stages := by_stages(sizes, Prices())) is not None:

@@ -43,9 +43,17 @@ class InnerGroup:
         """The parts by the first alias below each."""
         return tuple(map(leaf, self.parts))
 
+    @property
+    def whole(self) -> bool:
+        """Whether the text's order leaves the parts as they are: it may end an outer join among them first."""
+        return self._joins(self.text)
+
     def fits(self, shape: Shape) -> bool:
         """Whether a shape joins all parts of the group, each stage by some key."""
-        return sorted(leaves(shape)) == sorted(self.names) and self._keyed(shape)
+        return self._joins(shape) and self._keyed(shape)
+
+    def _joins(self, shape: Shape) -> bool:
+        return sorted(leaves(shape)) == sorted(self.names)
 
     def ordered(self, shape: Shape) -> Shape:
         """Return a shape with the parts of each stage in the order of the text."""

@@ -89,7 +89,7 @@ class _Stages:
         if text.single or len(parts) < 3 or len(self.done) == before:
             return text
         group = group_of(tree, parts, text, self.reads)
-        if not group.known.graph.connected:
+        if not group.known.graph.connected or not group.whole:
             return text
         asked = self.order(group)
         if isinstance(asked, PathPlan):

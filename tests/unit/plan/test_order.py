@@ -299,3 +299,17 @@ def test_the_spec_says_more_than_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("of", ["a", ("a", ("b", "c")), ((("a", "b"), "c", "d"), "e")])
 def test_shapes_are_kept_as_lists(of: Shape) -> None:
     assert shape_of(json.loads(json.dumps(of))) == of
+
+
+def test_an_outer_join_that_the_text_ends_first_keeps_its_order() -> None:
+    """The stages of the text are then of other parts than those that there are to choose among."""
+    kind = pa.schema([("k", pa.int64()), ("v", pa.int64())])
+    known = InputStatistics(1000)
+    inputs = {name: SourceInput(kind, statistics=known) for name in "acbd"}
+    inputs |= {name: SourceInput(kind, role="table") for name in "pq"}
+    sql = (
+        "SELECT a.v FROM p JOIN a ON a.v + 1 = p.v AND a.v <> p.v JOIN c ON a.v + 1 = c.v LEFT JOIN q ON a.v + 1 = q.v"
+        " JOIN b ON a.k = b.k JOIN d ON a.k = d.k"
+    )
+
+    assert pipeline(sql, inputs, JoinOptions(), decide=cheapest(), mode="changelog").stages

@@ -46,8 +46,36 @@ def above(select: tuple[OutputColumn, ...], lookups: tuple[Lookup, ...]) -> tupl
     return (*(c.value for c in select), *(e for lookup in lookups for e in lookup.reads))
 
 
+class _Selecting:
+    """What stages have that make rows of a select list, behind lookups of tables."""
+
+    select: tuple[OutputColumn, ...]
+    lookups: tuple[Lookup, ...]
+    changes: bool
+
+    @property
+    def above(self) -> tuple[Expr, ...]:
+        """All expressions evaluated on joined rows."""
+        return above(self.select, self.lookups)
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """All columns read by lookups and the select list; computed once per process."""
+        return frozenset(c for e in self.above for c in e.columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the result, without weights."""
+        return pa.schema([pa.field(c.name, c.value.type) for c in self.select])
+
+    @property
+    def emitted(self) -> pa.Schema:
+        """The schema of the rows that units emit: changes end with their weights."""
+        return weighted(self.schema) if self.changes else self.schema
+
+
 @dataclass(frozen=True)
-class Stage:
+class Stage(_Selecting):
     """Joins by one key, and lookups of tables for their rows."""
 
     inputs: tuple[InputPlan, ...]
@@ -76,26 +104,6 @@ class Stage:
     def sides(self) -> tuple[SideConfig, ...]:
         """The sides of all joins, by their numbers."""
         return tuple(side for operator in self.operators for side in operator.sides)
-
-    @property
-    def above(self) -> tuple[Expr, ...]:
-        """All expressions evaluated on the rows emitted by the tree."""
-        return above(self.select, self.lookups)
-
-    @cached_property
-    def reads(self) -> frozenset[str]:
-        """All columns read by lookups and the select list; computed once per process."""
-        return frozenset(c for e in self.above for c in e.columns)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the result, without weights."""
-        return pa.schema([pa.field(c.name, c.value.type) for c in self.select])
-
-    @property
-    def emitted(self) -> pa.Schema:
-        """The schema of the rows that units emit: changes end with their weights."""
-        return weighted(self.schema) if self.changes else self.schema
 
 
 class _Routed:
@@ -230,7 +238,7 @@ class PathStage(_Routed):
 
 
 @dataclass(frozen=True)
-class HopStage(_Routed):
+class HopStage(_Selecting, _Routed):
     """Probes of tuples that have come through one more exchange: one input for each route that has a leg here.
 
     It stores nothing. It asks the state of the PathStage below (`Pipeline.store_of`) in the unit of the same
@@ -248,26 +256,6 @@ class HopStage(_Routed):
     sides: ClassVar[tuple[SideConfig, ...]] = ()
     timed: ClassVar[bool] = False
     final_close: ClassVar[bool] = False
-
-    @property
-    def above(self) -> tuple[Expr, ...]:
-        """All expressions evaluated on whole tuples."""
-        return above(self.select, self.lookups)
-
-    @cached_property
-    def reads(self) -> frozenset[str]:
-        """All columns read by lookups and the select list; computed once per process."""
-        return frozenset(c for e in self.above for c in e.columns)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the result, without weights."""
-        return pa.schema([pa.field(c.name, c.value.type) for c in self.select])
-
-    @property
-    def emitted(self) -> pa.Schema:
-        """The schema of the rows that units emit: changes end with their weights."""
-        return weighted(self.schema) if self.changes else self.schema
 
 
 AnyStage = Stage | GroupStage | OverStage | PathStage | HopStage

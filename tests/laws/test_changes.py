@@ -13,7 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,11 +21,12 @@ from hypothesis import strategies as st
 
 from joinlib.errors import SpecError
 from joinlib.model.tuning import Tuning
-from joinlib.spec import StreamJoin, parse
+from joinlib.spec import StreamJoin
 from tests.laws.any_paths import any_paths
 from tests.laws.cases import differences, tunings
 from tests.laws.changelog import Answer, Changelog
 from tests.laws.combined import KEYS, STRANGERS, STREAMS, TABLES, TYPES, Question, column, questions, shown
+from tests.laws.document import written
 from tests.laws.histories import START, Event, History, Values, histories
 from tests.laws.oracle import Row, duckdb_rows
 from tests.laws.product import Course, Product, courses, own_folder, tells
@@ -96,8 +96,7 @@ class Case:
             "join": {"units": self.units, "strategy": self.strategy}
             | ({} if self.retention_s is None else {"retention": f"{self.retention_s}s"}),
         }
-        head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "law"}}
-        document = parse(orjson.dumps({**head, "spec": spec}).decode(), "law.yaml", folder)
+        document = written(spec, folder)
         # Files take no upserts; here they show what a table would be told.
         shown = document.spec.output.model_copy(update={"mode": self.mode})
         return document.model_copy(update={"spec": document.spec.model_copy(update={"output": shown})})

@@ -13,7 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,10 +21,11 @@ from hypothesis import strategies as st
 
 from joinlib.errors import SpecError
 from joinlib.model.tuning import Tuning
-from joinlib.spec import StreamJoin, parse
+from joinlib.spec import StreamJoin
 from tests.laws.cases import differences, tunings
 from tests.laws.changelog import Answer, bare
 from tests.laws.combined import KEYS, STREAMS, TABLES, TYPES, Question, questions
+from tests.laws.document import written
 from tests.laws.oracle import Row, duckdb_rows
 from tests.laws.product import Course, Product, courses, own_folder, tells
 
@@ -76,8 +76,7 @@ class Case:
             "join": {"units": self.units, "strategy": self.strategy}
             | ({} if self.retention_s is None else {"retention": f"{self.retention_s}s"}),
         }
-        head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "law"}}
-        return parse(orjson.dumps({**head, "spec": spec}).decode(), "law.yaml", folder)
+        return written(spec, folder)
 
     def _input(self, name: str) -> dict[str, Any]:
         schema, files = ", ".join(" ".join(c) for c in self.columns(name)), {"path": name}

@@ -13,7 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,10 +21,11 @@ from hypothesis import strategies as st
 
 from joinlib.errors import SpecError
 from joinlib.model.tuning import Tuning
-from joinlib.spec import StreamJoin, parse
+from joinlib.spec import StreamJoin
 from tests.laws.cases import differences, tunings
 from tests.laws.changelog import Answer, Changelog, bare
 from tests.laws.crossed import KINDS, STREAMS, Crossed, Told
+from tests.laws.document import written
 from tests.laws.histories import START, Event, History, Values, histories
 from tests.laws.oracle import duckdb_rows
 from tests.laws.product import Course, Product, courses, own_folder, tells
@@ -84,8 +84,7 @@ class Crossing:
             "checkpoint": {"path": "checkpoint", "sync": False},
             "join": self.join,
         }
-        head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "law"}}
-        document = parse(orjson.dumps({**head, "spec": spec}).decode(), "law.yaml", folder)
+        document = written(spec, folder)
         shown = document.spec.output.model_copy(update={"mode": self.mode})
         return document.model_copy(update={"spec": document.spec.model_copy(update={"output": shown})})
 

@@ -13,7 +13,8 @@ import pytest
 
 from joinlib.model.fingerprint import compare, fingerprint
 from joinlib.plan import pipeline_of
-from joinlib.spec import StreamJoin, parse
+from joinlib.spec import StreamJoin
+from tests.laws.document import written
 from tests.laws.harness import SMALL
 from tests.laws.product import Course, Product, own_folder, tells
 
@@ -57,8 +58,7 @@ def document(folder: Path, names: tuple[str, ...], **more: Any) -> StreamJoin:
         "join": {"units": 4},
         **more,
     }
-    head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "law"}}
-    return parse(orjson.dumps({**head, "spec": spec}).decode(), "law.yaml", folder)
+    return written(spec, folder)
 
 
 class World:

@@ -8,14 +8,14 @@ from pathlib import Path
 from random import Random
 
 import duckdb
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from joinlib.errors import SqlError
-from joinlib.spec import StreamJoin, parse
+from joinlib.spec import StreamJoin
 from tests.laws.changelog import Changelog
+from tests.laws.document import written
 from tests.laws.harness import SMALL
 from tests.laws.product import Course, Product, own_folder
 
@@ -57,8 +57,7 @@ def _document(sql: str, folder: Path) -> StreamJoin:
         "checkpoint": {"path": "checkpoint", "sync": False},
         "join": {"units": 2},
     }
-    head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "law"}}
-    return parse(orjson.dumps({**head, "spec": spec}).decode(), "law.yaml", folder)
+    return written(spec, folder)
 
 
 def _write(folder: Path, number: int, changes: Changes) -> None:

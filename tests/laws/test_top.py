@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,8 +20,9 @@ from hypothesis import strategies as st
 from joinlib.aggregate import pile
 from joinlib.expr.types import name
 from joinlib.model.stage import OverStage
-from joinlib.spec import StreamJoin, parse
+from joinlib.spec import StreamJoin
 from tests.laws.changelog import Answer, Changelog, bare
+from tests.laws.document import written
 from tests.laws.harness import SMALL
 from tests.laws.product import Course, Product, courses, own_folder
 from tests.laws.windows import MINUTE, SCHEMA, START, Case, Row, batch, row, told
@@ -81,8 +81,7 @@ def spec(folder: Path, files: Sequence[Sequence[Row]], sql: str, mode: str, at_o
         "checkpoint": {"path": "checkpoint", "sync": False},
         "join": {"units": 4},
     }
-    head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "law"}}
-    return parse(orjson.dumps({**head, "spec": asked}).decode(), "law.yaml", folder)
+    return written(asked, folder)
 
 
 def expected(asked: Case, rows: Sequence[Row]) -> Answer:

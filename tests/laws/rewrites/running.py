@@ -6,12 +6,12 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from joinlib.spec import StreamJoin, parse
+from joinlib.spec import StreamJoin
 from tests.laws.changelog import Changelog
+from tests.laws.document import written
 from tests.laws.harness import SMALL
 from tests.laws.product import Course, Product, own_folder
 from tests.laws.rewrites.nested import TABLES, Row, rows
@@ -80,5 +80,4 @@ def _document(sql: str, folder: Path, data: dict[str, list[Row]]) -> StreamJoin:
         "checkpoint": {"path": "checkpoint", "sync": False},
         "join": {"units": 2},
     }
-    head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "nested"}}
-    return parse(orjson.dumps({**head, "spec": spec}).decode(), "nested.yaml", folder)
+    return written(spec, folder)

@@ -1,6 +1,7 @@
 """Analyses a part of the query with window functions: SELECT columns, f(...) OVER (...) FROM one table QUALIFY ...
 
-Law: values are computed from columns and functions only; all functions have the same PARTITION BY.
+Law: values are computed from columns and functions only; all functions have the same PARTITION BY. A name in QUALIFY
+without the table's is that of an output: what the text means by a name was resolved before (`rewrite.names`).
 """
 
 from collections.abc import Iterator
@@ -8,7 +9,6 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from joinlib.errors import SqlError
 from joinlib.expr import Expr, ref
 from joinlib.expr import types as t
 from joinlib.expr.nodes import Literal
@@ -84,11 +84,8 @@ class _Functions(Scope):
         """Return a window function as a column; None if the expression must be compiled from its parts."""
         if isinstance(node, exp.Window):
             return self._call(node)
-        if isinstance(node, exp.Column) and not node.table and node.name.lower() in self.outputs:
-            try:
-                return self.rows.resolve(node)
-            except SqlError:
-                return self.outputs[node.name.lower()]
+        if isinstance(node, exp.Column) and not node.table:
+            return self.outputs.get(node.name.lower())
         return None
 
     def _call(self, node: exp.Window) -> Expr:

@@ -143,3 +143,12 @@ def test_what_is_refused_says_what_to_write(call: str, message: str) -> None:
     with pytest.raises(SqlError) as error:
         one(call)
     assert message in str(error.value)
+
+
+def test_a_bare_name_in_qualify_is_the_output_and_no_column_of_its_table() -> None:
+    text = "SELECT s.k, row_number() OVER (PARTITION BY s.k ORDER BY s.v) AS n FROM s QUALIFY n = 1"
+    query = parse(text)
+    assert isinstance(query, exp.Select)
+    found = over_of(text, query, Table("s", SCHEMA.append(pa.field("n", pa.int64())), "t"))
+    assert found.top == ("$w0", 1)
+    assert [name for name, _ in found.columns] == ["s.k", "s.v"]

@@ -12,7 +12,7 @@ from joinlib.sql.rewrite.common import factored
 from joinlib.sql.rewrite.grouping_sets import one_group
 from joinlib.sql.rewrite.inline import inlined
 from joinlib.sql.rewrite.laterals import joined_laterals, views_below
-from joinlib.sql.rewrite.layers import distinct_above, groups_below
+from joinlib.sql.rewrite.layers import distinct_above, groups_below, keys_below
 from joinlib.sql.rewrite.limits import limited
 from joinlib.sql.rewrite.names import Names
 from joinlib.sql.rewrite.numbered import numbered
@@ -64,7 +64,7 @@ class Cutter:
         select = numbered(factored(inlined(select)), names)
         select = joined_laterals(select, names)
         select = inlined(select)
-        select = views_below(select, names)
+        select = keys_below(views_below(select, names), names)
         if trees.is_grouped(select) and (trees.has_windows(select) or _late_subqueries(select)):
             return self.rewritten(groups_below(select, names))
         if trees.has_windows(select):

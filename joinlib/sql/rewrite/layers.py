@@ -3,6 +3,9 @@
     SELECT DISTINCT g, rank() OVER (ORDER BY sum(x)) AS r FROM t GROUP BY g
     SELECT DISTINCT g, r FROM (SELECT g, rank() OVER (ORDER BY s) AS r FROM (SELECT g, sum(x) AS s FROM t GROUP BY g))
 
+    SELECT (SELECT max(x) FROM u) AS m, count(*) FROM t GROUP BY (SELECT max(x) FROM u)
+    SELECT _k AS m, count(*) FROM (SELECT (SELECT max(x) FROM u) AS _k FROM t) GROUP BY _k
+
 Law: the same rows, as a bag: this is the order in which SQL defines the clauses.
 """
 
@@ -11,6 +14,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
+from joinlib.sql.rewrite.below import read_of
 from joinlib.sql.rewrite.names import Names
 
 
@@ -50,6 +54,31 @@ class Below:
 
     def read(self, value: exp.Expr, wanted: str = "", owned: bool = False) -> exp.Column:
         return trees.column(self.alias, self.name(value, wanted, owned), value)
+
+
+def keys_below(select: exp.Select, names: Names) -> exp.Select:
+    """Compute keys of groups that ask a subquery in a query of their own, of which this one is made."""
+    group = select.args.get("group")
+    keys = [key for key in (group.expressions if group else []) if trees.subqueries(key)]
+    if not keys:
+        return select
+    own, below = set(trees.sources(select)), Below(names.fresh("k"), set())
+    base = exp.Select()
+    for clause in ("from_", "joins", "laterals", "where"):
+        base.set(clause, select.args.get(clause))
+        select.set(clause, None)
+    for key in keys:
+        below.name(key, "_k")
+
+    def change(node: exp.Expr) -> exp.Expr | None:
+        return below.read(node) if trees.text(trees.bare(node)) in below.names else None
+
+    for part in trees.parts_of(select):
+        trees.replaced(part, change)
+    read = read_of(trees.parts_of(select), own)
+    trees.with_columns(select, {pair: below.read(trees.column(*pair), pair[1]) for pair in read})
+    base.set("expressions", below.items)
+    return select.from_(trees.derived(base, below.alias), copy=False)
 
 
 def groups_below(select: exp.Select, names: Names) -> exp.Select:

@@ -72,6 +72,15 @@ TEXTS = {
         "SELECT k, sum(a) * 2 + (SELECT max(x) FROM u WHERE u.k = t.k) s FROM t GROUP BY k",
         "SELECT k + 1 AS g, sum(sum(a)) OVER (ORDER BY k + 1) s FROM t GROUP BY k + 1",
     ),
+    "keys that are subqueries": (
+        "SELECT (SELECT max(x) FROM u) AS m, count(*) AS n FROM t GROUP BY 1",
+        "SELECT (SELECT max(x) FROM u WHERE u.k = t.k) AS m, b, sum(a) AS s FROM t GROUP BY m, b HAVING m > 1 OR b = 2",
+        "SELECT a IN (SELECT x FROM u) AS i, count(*) AS n, max(b) + (SELECT min(z) FROM v) AS z FROM t GROUP BY i",
+        "SELECT count(*) AS n FROM t JOIN u USING (k) WHERE a > 0 GROUP BY EXISTS (SELECT 1 FROM v WHERE v.x = u.x)",
+        "SELECT 1 + (SELECT max(x) FROM u) AS _k, rank() OVER (ORDER BY sum(a)) AS r FROM t GROUP BY k, 1 + (SELECT max(x) FROM u), _k",
+        "SELECT (SELECT max(x) FROM u WHERE u.k = t.k) AS m, k, count(*) AS n FROM t GROUP BY ROLLUP (1, 2) HAVING count(*) > 0",
+        "WITH w AS (SELECT x FROM u JOIN v USING (x)) SELECT (SELECT max(x) FROM w) AS m, count(*) AS n FROM t GROUP BY m",
+    ),
     "windows": (
         "SELECT k, a, sum(a) OVER (PARTITION BY k) s, count(*) OVER (PARTITION BY b) c FROM t",
         "SELECT a - avg(a) OVER (PARTITION BY k + 1) AS d FROM t JOIN v USING (a)",

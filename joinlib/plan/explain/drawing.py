@@ -21,7 +21,8 @@ from joinlib.plan.explain.groups import by_keys
 from joinlib.plan.explain.over import summary
 from joinlib.plan.explain.paths import equalities, origins
 from joinlib.plan.explain.stage import called, filters, key, named, related, spoken
-from joinlib.plan.explain.words import bare, parts, plain
+from joinlib.plan.explain.texts import bare
+from joinlib.plan.explain.words import parts, plain
 
 _LONGEST = 80  # characters of an operator with its conditions; those of a longer one have lines of their own
 _WIDEST = 100  # what stands on the right begins there, or behind a longer line

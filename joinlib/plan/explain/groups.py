@@ -8,7 +8,8 @@ from joinlib.model.grouping import Grouping
 from joinlib.model.panes import panes_of
 from joinlib.model.stage import GroupStage, Pipeline, Stage
 from joinlib.plan.explain.stateful import CLOSED, settled, told
-from joinlib.plan.explain.words import bare, plain
+from joinlib.plan.explain.texts import bare
+from joinlib.plan.explain.words import plain
 from joinlib.spec.duration import text as duration
 
 

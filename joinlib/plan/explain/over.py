@@ -6,7 +6,7 @@ from joinlib.expr.types import name
 from joinlib.model.over import Over
 from joinlib.model.stage import OverStage
 from joinlib.plan.explain.stateful import CLOSED, settled, told
-from joinlib.plan.explain.words import bare
+from joinlib.plan.explain.texts import bare
 
 
 def summary(stage: OverStage) -> str:

@@ -13,7 +13,7 @@ from joinlib.model.stage import HopStage, PathStage, Pipeline
 from joinlib.path.graph import Key
 from joinlib.plan.explain.retention import retention, unbounded
 from joinlib.plan.explain.stage import called, input_lines, lookup_lines
-from joinlib.plan.explain.words import bare
+from joinlib.plan.explain.texts import bare
 
 
 def stored(plan: Pipeline, number: int, stage: PathStage) -> str:

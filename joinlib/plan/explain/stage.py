@@ -14,7 +14,7 @@ from joinlib.model.stage import Stage
 from joinlib.plan.explain.biclique import figures, routes, sorted_by_key, why
 from joinlib.plan.explain.not_in import not_in
 from joinlib.plan.explain.retention import retention, unbounded
-from joinlib.plan.explain.words import bare
+from joinlib.plan.explain.texts import bare
 from joinlib.plan.merge import reasons
 from joinlib.spec.duration import text as duration
 
@@ -76,7 +76,7 @@ def reads(plan: InputPlan) -> Iterator[str]:
         if step.filter is not None:
             yield f"  where   {bare(step.filter.sql)}"
         for column, value in step.columns:
-            if value.column is None or value.column != column:
+            if column not in (value.column, bare(value.sql)):
                 yield f"  with    {column} = {bare(value.sql)}"
     if plan.filter is not None:
         yield f"  where   {bare(plan.filter.sql)}"

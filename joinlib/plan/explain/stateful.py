@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from joinlib.expr.types import name
 from joinlib.model.stage import GroupStage, OverStage, selected
 from joinlib.plan.explain.stage import reads
-from joinlib.plan.explain.words import bare
+from joinlib.plan.explain.texts import bare
 from joinlib.spec.duration import text as duration
 
 CLOSED = "once, when the inputs are closed"
@@ -15,7 +15,7 @@ def told(stage: GroupStage | OverStage, title: str, lines: Iterable[str], reader
     """Describe a stage in several lines. `reader`: who takes its rows."""
     columns = (
         f"{column} {name(value.type)}"
-        if value.column == column or value.sql.endswith(f".{column}")
+        if column in (value.column, bare(value.sql)) or value.sql.endswith(f".{column}")
         else f"{column} = {bare(value.sql)}, {name(value.type)}"
         for column, value in selected(stage)
     )

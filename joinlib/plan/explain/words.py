@@ -2,7 +2,6 @@
 
     bid_2.auction                               bid.auction
     w.price, of rows that nothing is joined to  price
-    s._k, the mean that stage 0 computes        avg(lineitem.l_quantity)
     $tumble(at, 10000000, 0)                    TUMBLE(at, 10s)
     $e0.start, of a list                        start
     NOT (a.x IS NULL)                           a.x IS NOT NULL
@@ -12,20 +11,18 @@ Law: inputs of one stage are called differently.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from joinlib.expr import Expr
 from joinlib.model.inputs import InputPlan
-from joinlib.model.stage import AnyStage, HopStage, Pipeline, Stage, selected
+from joinlib.model.stage import AnyStage, HopStage, Pipeline, Stage
+from joinlib.plan.explain.texts import QUOTED, Say, bare, in_all, in_text
+from joinlib.plan.explain.unnamed import unnamed
 from joinlib.spec.duration import text as duration
 
-Say = Callable[[str], str]
-_QUOTED = r"'(?:[^'\\]|\\.|'')*'"
 _INNER = r"((?:[^()]|\((?:[^()]|\([^()]*\))*\))*?)"
 _WINDOW = re.compile(rf"\$(tumble|hop|cumulate)\({_INNER}, (\d+)(?:, (\d+))?, (\d+)\)")
-_MICROS = re.compile(rf"{_QUOTED}|INTERVAL (-?\d+) MICROSECONDS")
+_MICROS = re.compile(rf"{QUOTED}|INTERVAL (-?\d+) MICROSECONDS")
 _OURS = r"(?<![\w.$`])\$(?:e\d+\.(?=\w)|(?=(?:left|right|at|k\d+|session_start|session_end)\b))"
 _NOT_NULL = re.compile(rf"\bNOT \({_INNER} IS NULL\)")
 _UNITS = {
@@ -40,17 +37,11 @@ _UNITS = {
 def spoken(plan: Pipeline) -> Pipeline:
     """Return the plan in the words of the text."""
     names = _names(plan)
-    values = {
-        f"{given.alias}.{column}": value
-        for stage in plan.stages
-        for given in stage.inputs
-        for column, value in _computed(plan, given)
-    }
-    say = _say(names, values)
-    stages = tuple(_renamed(_told(stage, say), names) for stage in plan.stages)
+    say, plan = _say(names), unnamed(plan)
+    stages = tuple(_renamed(in_all(stage, say), names) for stage in plan.stages)
     called = tuple(replace(c, alias=names[c.alias]) for c in plan.called if c.alias in names)
     joins = (replace(j, inputs=tuple(names.get(i, i) for i in j.inputs)) for j in plan.joined.joins)
-    joined = replace(plan.joined, joins=_told(tuple(joins), say))
+    joined = replace(plan.joined, joins=in_all(tuple(joins), say))
     orders = tuple(order.called(names) for order in plan.orders)
     return replace(plan, stages=stages, called=called, joined=joined, orders=orders)
 
@@ -60,23 +51,11 @@ def parts(told: Pipeline) -> dict[str, str]:
     return {c.alias: c.part for c in told.called if c.part}
 
 
-def bare(sql: str) -> str:
-    """Return the text of an expression without the parentheses around all of it."""
-    if not (sql.startswith("(") and sql.endswith(")")):
-        return sql
-    depth = 0
-    for at, sign in enumerate(re.sub(_QUOTED, lambda m: " " * len(m[0]), sql)):
-        depth += (sign == "(") - (sign == ")")
-        if depth == 0 and at < len(sql) - 1:
-            return sql
-    return bare(sql[1:-1])
-
-
 def plain(sql: str, alias: str) -> str:
     """Return a text over one input without the input's name."""
     call = re.fullmatch(r"(\w+\((?:DISTINCT )?)(.*)\)", sql)
     sql = f"{call[1]}{bare(call[2])})" if call else sql
-    return _sub(rf"(?<![\w.$`]){re.escape(alias)}\.(?=[\w$`])", "", bare(sql))
+    return in_text(rf"(?<![\w.$`]){re.escape(alias)}\.(?=[\w$`])", "", bare(sql))
 
 
 # --- names --------------------------------------------------------------------------------------------
@@ -124,52 +103,24 @@ def _renamed(stage: AnyStage, names: Mapping[str, str]) -> AnyStage:
     return replace(stage, inputs=inputs, lookups=lookups)
 
 
-def _computed(plan: Pipeline, given: InputPlan) -> Iterator[tuple[str, str]]:
-    """Yield the columns that the text has no names for, and what they are."""
-    made: tuple[tuple[str, Expr], ...] = ()
-    if given.maps:
-        made = given.maps[-1].columns
-    elif given.upstream is not None:
-        made = selected(plan.stages[given.upstream])
-    for column, value in made:
-        if column.startswith("_") and value.column != column:
-            yield column, value.sql
-
-
 # --- texts --------------------------------------------------------------------------------------------
 
 
-def _say(names: Mapping[str, str], values: Mapping[str, str]) -> Say:
+def _say(names: Mapping[str, str]) -> Say:
     """Return the function that says a text of the plan."""
     changed = {alias: name for alias, name in names.items() if alias != name}
-    some = "|".join(map(re.escape, sorted([*values, *changed], key=len, reverse=True))) or "(?!)"
-    pattern = rf"(?<![\w.$`])(?:{some})(?![\w`])(?:\.(?=[\w$`]))?"
+    some = "|".join(map(re.escape, sorted(changed, key=len, reverse=True))) or "(?!)"
+    pattern = rf"(?<![\w.$`])(?:{some})\.(?=[\w$`])"
 
     def word(found: re.Match[str]) -> str:
-        text = found[0]
-        if text in values:
-            return say(values[text])
-        if not text.endswith("."):
-            return text
-        name = changed[text[:-1]]
+        name = changed[found[0][:-1]]
         return f"{name}." if name else ""
 
     def say(text: str) -> str:
-        plainer = _sub(_OURS, "", _sub(pattern, word, text))
+        plainer = in_text(_OURS, "", in_text(pattern, word, text))
         return _MICROS.sub(_interval, _WINDOW.sub(_window, _NOT_NULL.sub(r"\1 IS NOT NULL", plainer)))
 
     return say
-
-
-def _sub(pattern: str, word: str | Callable[[re.Match[str]], str], text: str) -> str:
-    """Replace what is not within quotes."""
-
-    def change(found: re.Match[str]) -> str:
-        if found[0].startswith("'"):
-            return found[0]
-        return word if isinstance(word, str) else word(found)
-
-    return re.sub(rf"{_QUOTED}|{pattern}", change, text)
 
 
 def _window(found: re.Match[str]) -> str:
@@ -185,16 +136,3 @@ def _interval(found: re.Match[str]) -> str:
     micros = int(found[1])
     unit = next((u for u, length in _UNITS.items() if micros and micros % length == 0), None)
     return f"INTERVAL {micros // _UNITS[unit]} {unit}" if unit else found[0]
-
-
-def _told(value: Any, say: Say) -> Any:
-    """Return a frozen value with all texts in it said."""
-    if isinstance(value, str):
-        return say(value)
-    if isinstance(value, tuple):
-        return tuple(_told(each, say) for each in value)
-    if isinstance(value, Expr):  # its node computes, and has no words
-        return replace(value, sql=say(value.sql), columns=tuple(map(say, value.columns)))
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{f.name: _told(getattr(value, f.name), say) for f in fields(value)})
-    return value

@@ -39,6 +39,8 @@ def same(left: Sequence[pa.Array], right: Sequence[pa.Array], rows: int) -> Mask
     """Return where row i of `left` equals row i of `right`, shape (rows,)."""
     mask = np.ones(rows, np.bool_)
     for a, b in zip(left, right, strict=True):
+        if pa.types.is_null(a.type):
+            continue
         if pa.types.is_nested(a.type):
             mask &= nested.same(a, b, same)
             continue

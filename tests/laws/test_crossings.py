@@ -92,6 +92,11 @@ class Crossing:
     def streams(self) -> dict[str, History]:
         return {n: h for n, h in self.histories.items() if n in self.names}
 
+    @property
+    def timeless(self) -> bool:
+        """Whether a row has no event time."""
+        return any(e.row[3] is None for h in self.streams.values() for e in h.events)
+
     def _said(self, history: History, events: Sequence[Event]) -> pa.Table:
         rows = self.rows(KINDS, [e.row for e in events])
         if history.words is None:
@@ -179,6 +184,9 @@ def holds(case: Crossing) -> None:
                 seen.batch(batch, case.join["units"] == run._partitions)
                 assert differences(case.expected(read), seen.answer) == {}, f"after batch {batch}"
     if run.batch:
+        if case.mode == "append" and case.timeless and any(run.figures.late):
+            event("a row without a time is late where rows come out in the order of their times")
+            reject()
         assert run.figures.late == (0,) * len(run.figures.late)
         assert case.mode != "append" or differences(case.expected(read), final.answer) == {}
 

@@ -80,3 +80,9 @@ def test_rows_that_only_come_are_not_copied() -> None:
     """Nothing can cancel."""
     rows = batch([(1.5, "a", 1, 1), (1.5, "a", 1, 1)])
     assert consolidated(rows) is rows
+
+
+def test_columns_of_nothing_but_null_are_equal() -> None:
+    kinds = pa.schema([("$hash", pa.uint64()), ("none", pa.null()), (WEIGHT, pa.int64())])
+    rows = pa.record_batch([[0, 0, 0], [None, None, None], [1, 1, -1]], kinds)
+    assert weights(consolidated(rows)).tolist() == [1]

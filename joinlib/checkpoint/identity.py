@@ -1,7 +1,7 @@
 """The identity of a checkpoint: whose state it holds, and in which formats.
 
     streamjoin.json     {"v": 2, "id", "name", "by": release, "formats": {name: version}, "plan": fingerprint,
-                         "orders": in which order inputs became stages}
+                         "orders": in which order inputs became stages, or by which paths they are joined}
 
 A run is refused if the checkpoint belongs to another spec, or if this version of StreamJoin cannot read it. The
 orders were chosen by figures that change, such as the sizes of files, so later runs take them from here.
@@ -18,7 +18,8 @@ from joinlib import formats
 from joinlib.errors import SpecError, StateError
 from joinlib.files import sync, whole
 from joinlib.model.fingerprint import compare, fingerprint
-from joinlib.model.order import Shape, shape_of
+from joinlib.model.order import Shape, kept_of
+from joinlib.model.pathorder import PathOrder
 from joinlib.model.stage import Pipeline
 
 _FILE = "streamjoin.json"
@@ -57,15 +58,15 @@ def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = Fal
     return str(known["id"])
 
 
-def orders_of(checkpoint: Path) -> tuple[Shape, ...] | None:
+def orders_of(checkpoint: Path) -> tuple[Shape | PathOrder, ...] | None:
     """Return what was decided when the checkpoint began; None if there is no checkpoint yet.
 
     Of a file that cannot be read it is nothing: `identify` refuses such a checkpoint.
     """
     file = checkpoint / _FILE
     try:
-        return tuple(map(shape_of, json.loads(file.read_text()).get("orders", ()))) if file.exists() else None
-    except (ValueError, TypeError, AttributeError):
+        return tuple(map(kept_of, json.loads(file.read_text()).get("orders", ()))) if file.exists() else None
+    except (ValueError, TypeError, AttributeError, KeyError):
         return ()
 
 
@@ -93,7 +94,7 @@ def _write(file: Path, known: Raw, pipeline: Pipeline, synced: bool) -> None:
         "by": _release(),
         "formats": formats.written(),
         "plan": fingerprint(pipeline),
-        "orders": [order.shape for order in pipeline.orders],
+        "orders": [order.kept for order in pipeline.orders],
     }
     with whole(file, hidden=True, synced=synced) as aside:
         aside.write_text(json.dumps({**known, **said}, indent=1))

@@ -1,13 +1,16 @@
-"""In which order the inputs of inner joins by several keys become stages, and what was expected of it.
+"""In which order the inputs of inner joins by several keys become stages, or by which paths they are joined, and what
+was expected of it.
 
     (("lineitem", "orders"), "customer")    stage 0 joins lineitem and orders, stage 1 its rows and customer
 
-Law: the answer is the same in any order. What is stored is not: a checkpoint keeps the order with which it began.
+Law: the answer is the same in any order. What is stored is not: a checkpoint keeps what it began with.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from joinlib.model.pathorder import PathOrder, path_order_of
 
 Shape = str | tuple["Shape", ...]  # an input by its alias, or a stage by its parts
 
@@ -17,10 +20,11 @@ class Alternative:
     """A plan that was considered, and what it takes until all rows have come."""
 
     name: str
-    shape: Shape
+    shape: Shape  # of paths: all inputs
     seconds: float  # of one core
     bytes: float  # of the state
     levels: int  # exchanges of a batch
+    arrangements: tuple[tuple[str, str], ...] = ()  # of paths: which inputs are stored, and by which keys
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,21 @@ class ExpectedPart:
 class StageOrder:
     """The order of one group of inputs."""
 
-    shape: Shape
+    shape: Shape  # of paths: all inputs
     why: str
     parts: tuple[ExpectedPart, ...] = ()  # none where nothing is known of the inputs
     alternatives: tuple[Alternative, ...] = ()
+    paths: PathOrder | None = None  # None: they become stages
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The inputs that are joined."""
         return tuple(leaves(self.shape))
+
+    @property
+    def kept(self) -> Any:
+        """What a checkpoint keeps, as values for JSON."""
+        return self.shape if self.paths is None else self.paths.plain()
 
     def called(self, names: Mapping[str, str]) -> "StageOrder":
         """Return the order with other names of inputs."""
@@ -52,8 +62,13 @@ class StageOrder:
             self,
             shape=_called(self.shape, names),
             parts=tuple(replace(part, shape=_called(part.shape, names)) for part in self.parts),
-            alternatives=tuple(replace(a, shape=_called(a.shape, names)) for a in self.alternatives),
+            alternatives=tuple(_alternative(found, names) for found in self.alternatives),
         )
+
+
+def _alternative(found: Alternative, names: Mapping[str, str]) -> Alternative:
+    stored = tuple((names.get(one, one), key) for one, key in found.arrangements)
+    return replace(found, shape=_called(found.shape, names), arrangements=stored)
 
 
 def leaves(shape: Shape) -> Iterator[str]:
@@ -68,6 +83,11 @@ def leaves(shape: Shape) -> Iterator[str]:
 def shape_of(raw: Any) -> Shape:
     """Return a shape that was written as JSON."""
     return raw if isinstance(raw, str) else tuple(map(shape_of, raw))
+
+
+def kept_of(raw: Any) -> Shape | PathOrder:
+    """Return what a checkpoint has kept of an order."""
+    return path_order_of(raw) if isinstance(raw, dict) else shape_of(raw)
 
 
 def written(shape: Shape) -> str:

@@ -26,14 +26,13 @@ from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan, StoredColumn
 from joinlib.model.joins import Leaf
 from joinlib.model.maps import Map
-from joinlib.model.order import Shape, StageOrder
+from joinlib.model.order import StageOrder
 from joinlib.model.stage import AnyStage, GroupStage, NamedResult, OutputColumn, OverStage, Pipeline, Stage
-from joinlib.path.choice import PathPlan
 from joinlib.plan import known, rising
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, OutputMode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.clocks import clocked, with_clocks
-from joinlib.plan.decide import PathChooser, conversion
+from joinlib.plan.decide import JoinAnswers, PathChooser, conversion
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
@@ -47,7 +46,6 @@ from joinlib.sql.blocks import Block, blocks, of_several
 from joinlib.sql.hints import hints
 from joinlib.sql.maps import map_of
 from joinlib.sql.notes import notes
-from joinlib.sql.order import InnerGroup
 from joinlib.sql.over import over_of
 from joinlib.sql.parse import place
 
@@ -340,7 +338,11 @@ class _Planner:
         request = self._tables()
         tables = request.tables
         changelog = self.mode != "append"
-        queries = analyse_stages(self.sql, part.query, tables, changelog, self.aliases, self._order)
+        asked = JoinAnswers(request.chooser, request.decide, request.inputs)
+        queries = analyse_stages(self.sql, part.query, tables, changelog, self.aliases, asked.anew)
+        for group, order in asked.answers:
+            self.orders.append(order)
+            request.chooser.decided(group, order)
         request.chooser.planned(queries)
         query = queries[-1]
         if isinstance(query.tree, Scan) and not query.lookups:
@@ -363,15 +365,6 @@ class _Planner:
         return self._groups(
             grouping, rows, "", None, times=rising.of_groups(grouping, query.select, found.times)
         )
-
-    def _order(self, group: InnerGroup) -> Shape | PathPlan:
-        """Decide in which order the inputs of a group become stages, or by which paths they are joined."""
-        chooser, inputs = self.request.chooser, self._tables().inputs
-        if (paths := chooser.paths(group, inputs)) is not None:
-            return paths
-        self.orders.append(self.request.decide(group, inputs))
-        chooser.staged(group, self.orders[-1])
-        return self.orders[-1].shape
 
     def _alone(self, part: Block, query: Query, scan: Scan, last: bool) -> SourceInput:
         """Plan what reads one stream: groups, or only a map."""

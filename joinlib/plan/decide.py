@@ -1,8 +1,8 @@
-"""Decides which inner joins are done by paths.
+"""Says which inner joins are to be done by paths, and what became of all of them.
 
-    decided by           when
+    said by              when
     a hint               /*+ PATHS(a, b, c) */, /*+ STAGES(a, b, c) */ name inputs of the join
-    join.strategy        it is paths: all joins by several keys; otherwise none
+    join.strategy        it is paths: all joins by several keys; auto: the cost decides (`order`); otherwise none
 
 A hint that cannot be followed is a note of the plan that says why.
 """
@@ -11,56 +11,47 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from joinlib.model.decided import Became, Conversion, JoinDecision
-from joinlib.model.order import StageOrder
-from joinlib.path.choice import PathPlan, by_paths, by_stages
-from joinlib.path.estimate import PlanWork, Prices, Sizes
-from joinlib.path.graph import JoinGraph
-from joinlib.plan.sizes import Inputs, sizes_of
+from joinlib.model.order import Shape, StageOrder
+from joinlib.path.choice import PathPlan
+from joinlib.plan.considered import PATHS, STAGES, one_key
+from joinlib.plan.order import Decide
+from joinlib.plan.sizes import Inputs
 from joinlib.plan.tsc import convert, drawn
 from joinlib.sql import JoinNode, KeyClass, Query, Result
 from joinlib.sql.graph import Tree, inputs
-from joinlib.sql.hints import JoinHint
+from joinlib.sql.hints import HintWord, JoinHint
 from joinlib.sql.logical import logical
-from joinlib.sql.order import InnerGroup
+from joinlib.sql.order import InnerGroup, Order
 from joinlib.sql.rewrite.block import Block
 
-_ROWS = 1e6  # of an input of which nothing is known
-_WIDTH = 60
-_MOST_PRICED = 8  # inputs of which plan tells what paths and stages take: it takes too long of more
 _ONE_KEY = "these inputs share a key, so one operator joins them without storing anything between"
-_BY_STRATEGY: Mapping[str, str] = {"paths": "join.strategy is paths", "stages": "join.strategy is stages"}
+_ASKED: Mapping[str, HintWord | None] = {"auto": None, "paths": "paths"}
 
 
 @dataclass
 class PathChooser:
-    """Decides for one query, and remembers what became of its joins, and which hints it could follow."""
+    """What is said of one query; it remembers what became of its joins, and which hints could be followed."""
 
     strategy: str = "auto"
     hints: Sequence[JoinHint] = ()
     decisions: list[JoinDecision] = field(default_factory=list)
     _whys: dict[JoinHint, str | None] = field(default_factory=dict)  # None: it was followed
-    _prices: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
-    def paths(self, group: InnerGroup, given: Inputs) -> PathPlan | None:
-        """Return the paths of inner joins by several keys; None if they are done by stages."""
-        sizes = sizes_of(group, given)
-        self._prices[group.names] = () if sizes is None else tuple(_priced(sizes))
-        hint, one_key = self._hint(group), _one_key(group.known.graph)
-        paths = (self.strategy if hint is None else hint.word) == "paths"
-        if hint is not None:
-            self._whys[hint] = _ONE_KEY if paths and one_key else None
-        if not paths or one_key:
-            return None
-        self._decided(group.parts, group.known.classes, "paths", self._asked(hint), self._prices[group.names])
-        return cheapest_plan(group.known.graph)
-
-    def staged(self, group: InnerGroup, order: StageOrder) -> None:
-        """Hear that inner joins are done by stages."""
+    def asked(self, group: InnerGroup) -> HintWord | None:
+        """Return what a hint or join.strategy says of inner joins by several keys; None: the planner may choose."""
         hint = self._hint(group)
-        told = f"{self._asked(hint)}; " if hint is not None or self.strategy == "stages" else ""
-        self._decided(
-            group.parts, group.known.classes, "stages", f"{told}{order.why}", self._prices[group.names]
-        )
+        return _ASKED.get(self.strategy, "stages") if hint is None else hint.word
+
+    def decided(self, group: InnerGroup, order: StageOrder) -> None:
+        """Hear what became of inner joins by several keys."""
+        hint = self._hint(group)
+        became: HintWord = "stages" if order.paths is None else "paths"
+        said = f"join.strategy is {became}" if became == self.strategy else ""
+        if hint is not None:
+            unfollowed = _ONE_KEY if one_key(group.known.graph) else "no paths join its inputs"
+            self._whys[hint], said = None if became == hint.word else unfollowed, f"the hint {hint.text}"
+        why = said if said and order.paths else "; ".join(filter(None, (said, order.why)))
+        self._told(group.parts, group.known.classes, became, why, tuple(_prices(order)))
 
     def planned(self, queries: Sequence[Query]) -> None:
         """Hear how a SELECT is joined."""
@@ -72,7 +63,7 @@ class PathChooser:
             hints = [h for h in self.hints if h not in self._whys and h.of(names)]
             self._whys |= {h: _ONE_KEY if h.word == "paths" else None for h in hints}
             if len(queries) == 1:
-                self._decided(query.scans, query.classes, "one operator", _ONE_KEY)
+                self._told(query.scans, query.classes, "one operator", _ONE_KEY)
 
     def notes(self) -> Iterator[str]:
         """Say of each hint that could not be followed why."""
@@ -83,10 +74,7 @@ class PathChooser:
     def _hint(self, group: InnerGroup) -> JoinHint | None:
         return next((hint for hint in self.hints if hint.of(group.tree.aliases)), None)
 
-    def _asked(self, hint: JoinHint | None) -> str:
-        return f"the hint {hint.text}" if hint is not None else _BY_STRATEGY.get(self.strategy, "")
-
-    def _decided(
+    def _told(
         self,
         parts: Iterable[Tree],
         classes: Iterable[KeyClass],
@@ -100,37 +88,36 @@ class PathChooser:
             self.decisions.append(JoinDecision(names, keys, became, why, prices))
 
 
-def _one_key(graph: JoinGraph) -> bool:
-    """Return whether all inputs share a key: an outer join below one of them kept them apart, not the keys."""
-    return any(len(having) == graph.inputs for having in graph.classes)
+@dataclass
+class JoinAnswers:
+    """Answers what the inner joins of one SELECT by several keys become."""
+
+    chooser: PathChooser
+    decide: Decide
+    inputs: Inputs
+    answers: list[tuple[InnerGroup, StageOrder]] = field(default_factory=list)
+
+    def anew(self) -> Order:
+        """Begin with another form of the joins: what was answered before does not count."""
+        self.answers.clear()
+        return self._answer
+
+    def _answer(self, group: InnerGroup) -> Shape | PathPlan:
+        order = self.decide(group, self.inputs, self.chooser.asked(group))
+        self.answers.append((group, order))
+        return order.shape if order.paths is None else order.paths.plan
 
 
-def cheapest_plan(graph: JoinGraph) -> PathPlan | None:
-    """Return the arrangements and paths that cost least if all inputs are alike.
-
-    What is stored must be the same whenever a checkpoint goes on, so it does not follow figures that change.
-    """
-    return by_paths(_alike(graph), Prices())
-
-
-def _alike(graph: JoinGraph) -> Sizes:
-    every = range(graph.inputs)
-    distinct = tuple(tuple(_ROWS if one in c else 0.0 for c in graph.classes) for one in every)
-    return Sizes(graph, (_ROWS,) * graph.inputs, (_WIDTH,) * graph.inputs, distinct)
-
-
-def _priced(sizes: Sizes) -> Iterator[str]:
-    """Say what paths and stages are expected to take until all rows have come, where inputs are few."""
-    if sizes.graph.inputs > _MOST_PRICED:
-        return
-    if (paths := by_paths(sizes, Prices())) is not None:
-        yield f"paths, {len(paths.arrangements)} times an input by a key: {_taking(paths.work)}"
-    if (stages := by_stages(sizes, Prices())) is not None:
-        yield f"stages: {_taking(stages.work)}"
-
-
-def _taking(work: PlanWork) -> str:
-    return f"{work.seconds(Prices()):.3g} s, {work.bytes / 1e6:.3g} MB of state, {work.levels} exchanges of a batch"
+def _prices(order: StageOrder) -> Iterator[str]:
+    """Say what paths and stages are expected to take until all rows have come."""
+    for found in order.alternatives:
+        taking = (
+            f"{found.seconds:.3g} s, {found.bytes / 1e6:.3g} MB of state, {found.levels} exchanges of a batch"
+        )
+        if found.name == PATHS:
+            yield f"paths, {len(found.arrangements)} times an input by a key: {taking}"
+        elif found.name == STAGES:
+            yield f"stages: {taking}"
 
 
 def conversion(parts: Sequence[Block], decisions: Sequence[JoinDecision]) -> Conversion:

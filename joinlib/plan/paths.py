@@ -6,7 +6,7 @@ How long rows are kept, which columns they have, and what is decided comes from 
 happens, from the paths. Rows with NULL in a class or in a bounded time match nothing: they are filtered out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from joinlib.expr import Expr, ref
 from joinlib.expr.bound import Bound
-from joinlib.expr.logic import all_of, is_null, negate
+from joinlib.expr.logic import Junction, all_of, is_null, negate
 from joinlib.expr.total import total
 from joinlib.model.inputs import HASH, WEIGHT, InputPlan, StoredColumn
 from joinlib.model.joins import Join, Leaf
@@ -54,6 +54,27 @@ def _members(query: Query) -> tuple[tuple[str | None, ...], ...]:
         tuple(key_column(s.alias, n, c).name if s.alias in c.members else None for n, c in classes)
         for s in query.scans
     )
+
+
+def _null_tests(plan: InputPlan, never: Collection[str | None]) -> list[Expr]:
+    """Return tests that some columns of an input are not NULL."""
+    return [negate(is_null(c.value)) for c in plan.columns if c.name in never]
+
+
+def as_asked(stage: PathStage) -> PathStage:
+    """Return the stage with the filters of the query alone, for people: without the tests for NULL behind them."""
+    never = {column for keys in stage.tree.keys for column in keys}
+    never |= {column for bound in stage.tree.bounds for column in (bound.left, bound.right)}
+
+    def asked(plan: InputPlan) -> InputPlan:
+        tests = _null_tests(plan, never)
+        if plan.filter is None or not tests:
+            return plan
+        parts = plan.filter.node.parts if isinstance(plan.filter.node, Junction) else (plan.filter,)
+        own = parts[: -len(tests)]
+        return replace(plan, filter=all_of(own))
+
+    return replace(stage, inputs=tuple(map(asked, stage.inputs)))
 
 
 @dataclass(frozen=True)
@@ -111,8 +132,7 @@ class _Made:
         """Return the filter of an input, with tests for NULL."""
         never = {m for own in self.members for m in own}
         never |= {c for b in self.conditions if isinstance(b, Bound) for c in (b.left, b.right)}
-        tests = [negate(is_null(c.value)) for c in plan.columns if c.name in never]
-        return all_of([*([plan.filter] if plan.filter is not None else []), *tests])
+        return all_of([*([plan.filter] if plan.filter is not None else []), *_null_tests(plan, never)])
 
     def _columns(self, one: int, key: Key) -> tuple[str, ...]:
         found = (self.members[one][number] for number in key)

@@ -10,6 +10,7 @@ from joinlib.errors import SpecError, of_output
 from joinlib.expr.declared import PythonFunction, declaring
 from joinlib.model.joins import Caching
 from joinlib.model.order import Shape
+from joinlib.model.pathorder import PathOrder
 from joinlib.model.stage import Pipeline
 from joinlib.path.choice import BYTE
 from joinlib.plan.blocks import pipeline, pipeline_of_several
@@ -30,7 +31,7 @@ SCARCE = 30 * BYTE  # what a byte of state is worth where memory is limited
 
 def pipeline_of(
     spec: StreamJoin | Spec,
-    orders: Sequence[Shape] | None = None,
+    orders: Sequence[Shape | PathOrder] | None = None,
     found: Mapping[str, InputStatistics] = MappingProxyType({}),
 ) -> Pipeline:
     """Plan the pipeline that runs the spec's SQL.
@@ -56,8 +57,8 @@ def pipeline_of(
     return replace(plan, budget=budget(plan, spec.join.memory_bytes, executors))
 
 
-def _decide(join: JoinSettings, orders: Sequence[Shape] | None) -> Decide:
-    """Return what decides in which order inner joins by several keys become stages."""
+def _decide(join: JoinSettings, orders: Sequence[Shape | PathOrder] | None) -> Decide:
+    """Return what decides in which order inner joins by several keys become stages, or by which paths they are done."""
     byte = BYTE if join.memory_bytes is None else SCARCE
     if orders is not None:
         return remembered(orders, byte)

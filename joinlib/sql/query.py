@@ -1,6 +1,6 @@
 """Analyses the text to a join graph. All decisions about how to run it are left to the planner."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -59,7 +59,7 @@ def analyse_stages(
     tables: Mapping[str, Table],
     changelog: bool = False,
     aliases: set[str] | None = None,
-    order: Order = of_the_text,
+    anew: Callable[[], Order] = lambda: of_the_text,
 ) -> tuple[Query, ...]:
     """Return the join graphs of a SELECT's stages, in order; there is one where the inputs share a key.
 
@@ -71,7 +71,8 @@ def analyse_stages(
         tables: The inputs, and the parts before.
         changelog: Emit groups whenever they change.
         aliases: The names of inputs in other parts; those of this one are added.
-        order: Decides in which order inner joins by several keys become stages, or by which paths they are done.
+        anew: Returns what decides in which order inner joins by several keys become stages, or by which paths they are
+            done. It is asked for each form of the joins that is tried; the last is taken.
 
     Raises:
         SqlError: if the text is not a query that can be run.
@@ -80,14 +81,12 @@ def analyse_stages(
     asked = with_room(lambda: _parsed(sql, select, tables, changelog, taken))
     if isinstance(asked.tree, Scan):
         return (_whole(asked, []),)
-    asked = replace(asked, tree=_larger(asked.tree, asked.at))
-    assert isinstance(asked.tree, Joined)
+    larger = _larger(asked.tree, asked.at)
     try:
-        classes = link(asked.tree, [])
+        return (_whole(replace(asked, tree=larger), link(larger, [])),)
     except NoKey:
-        *first, last = staged(asked.tree, asked.at, order, asked.reads)
+        *first, last = _in_stages(asked, larger, anew)
         return (*map(_of_stage, first), _selecting(asked, _of_stage(last)))
-    return (_whole(asked, classes),)
 
 
 @dataclass(frozen=True)
@@ -126,6 +125,16 @@ def _parsed(
 
     tree, lookups = take_out(push(tree, [], []), at)
     return _Parsed(tree, lookups, columns, grouping, at)
+
+
+def _in_stages(asked: _Parsed, larger: Joined, anew: Callable[[], Order]) -> tuple[Joined, ...]:
+    """Return the stages of joins of which all that can have sunk, if paths are taken then: these have more inputs."""
+    assert isinstance(asked.tree, Joined)
+    if (moved := sunk(asked.tree)) != larger:
+        stages = staged(moved, asked.at, anew(), asked.reads)
+        if any(stage.paths is not None for stage in stages):
+            return stages
+    return staged(larger, asked.at, anew(), asked.reads)
 
 
 def _larger(tree: Joined, at: At) -> Joined:

@@ -7,19 +7,19 @@ from unittest.mock import patch
 
 from joinlib.path.choice import PathPlan
 from joinlib.path.cost import PathCosts
-from joinlib.path.estimate import PlanWork
+from joinlib.path.estimate import PlanWork, Sizes
 from joinlib.path.graph import Arrangement, JoinGraph, Path, Probe, next_probes, possible_arrangements
-from joinlib.plan import decide
+from joinlib.plan import considered
 
 
 @contextmanager
 def any_paths(seed: int) -> Iterator[None]:
     """Within it, a planner that is told to join by paths takes some at random."""
 
-    def choose(graph: JoinGraph) -> PathPlan | None:
-        return some_plan(graph, Random(seed))  # the same for the same join
+    def choose(sizes: Sizes, byte: float) -> PathPlan | None:
+        return some_plan(sizes.graph, Random(seed))  # the same for the same join
 
-    with patch.object(decide, "cheapest_plan", choose):
+    with patch.object(considered, "cheapest_plan", choose):
         yield
 
 

@@ -10,7 +10,6 @@ from joinlib.model.order import Shape, StageOrder
 from joinlib.model.stage import Pipeline
 from joinlib.plan import JoinOptions, SourceInput, pipeline
 from joinlib.plan.order import Decide
-from joinlib.plan.sizes import Inputs
 from joinlib.sql.order import InnerGroup
 from tests.laws.cases import SECOND, Case, cases
 from tests.laws.test_graphs import INNER, MIXED, graphs
@@ -21,7 +20,7 @@ from tests.laws.test_stages import holds
 def drawn(random: Random) -> Decide:
     """Decide by chance: of what is left, some parts that share a key become one, until one is left."""
 
-    def decide(group: InnerGroup, _: Inputs) -> StageOrder:
+    def decide(group: InnerGroup, *_: object) -> StageOrder:
         graph = group.known.graph
         parts: list[tuple[Shape, frozenset[int]]] = [(n, graph.of(at)) for at, n in enumerate(group.names)]
         while len(parts) > 1:

@@ -5,10 +5,15 @@ The 11 of TPC-H that UMJoin's table 3 has, 20 of TPC-DS that join four inputs or
 """
 
 import itertools
+from random import Random
+from unittest.mock import Mock
 
 import pytest
 
+from joinlib.checkpoint import planned
+from joinlib.plan import order
 from joinlib.plan.options import STRATEGIES
+from joinlib.plan.source import InputStatistics
 from tests.queries.corpus import Query, drawn, queries
 from tests.queries.run import wrong
 
@@ -25,6 +30,7 @@ CASES = [
     for query, strategy in itertools.product(queries(benchmark), ASKED)
     if query.name in names.split() and (query.title, strategy) not in REFUSED
 ]
+BY_PATHS = [query for query in queries("tpch") if query.name in MANY_JOINS["tpch"].split()]
 
 
 @pytest.mark.slow
@@ -34,3 +40,16 @@ CASES = [
 )
 def test_contents(asked: Query, strategy: str) -> None:
     assert not list(wrong(asked, seed=len(asked.text), strategy=strategy))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", drawn("auto", BY_PATHS, 3), ids=lambda asked: asked.title)
+def test_contents_of_paths_that_auto_takes(asked: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By figures that the data has not; paths are taken whatever they cost."""
+    random, took = Random(asked.text), Mock(wraps=order.as_paths)
+    monkeypatch.setattr(planned, "_found", lambda _: InputStatistics(10 ** random.randint(3, 6)))
+    monkeypatch.setattr(order, "WORTH", float("inf"))
+    monkeypatch.setattr(order, "as_paths", took)
+
+    assert not list(wrong(asked, seed=len(asked.text)))
+    assert took.called

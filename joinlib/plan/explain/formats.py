@@ -36,7 +36,7 @@ def as_json(plan: Pipeline) -> str:
     if plan.named:
         made["outputs"] = {result.name: result.stage for result in plan.named}
     if plan.orders:
-        made["orders"] = [asdict(order) for order in plan.orders]
+        made["orders"] = [asdict(order) | {"paths": order.paths is not None} for order in plan.orders]
     if plan.budget is not None:
         made["memory"] = asdict(plan.budget)
     return json.dumps(made, indent=2)

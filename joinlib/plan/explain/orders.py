@@ -1,5 +1,5 @@
 """Explains in which order inner joins by several keys became stages, what that is expected to take, and what else
-was considered.
+was considered, paths among it.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from joinlib.model.stage import Pipeline
 
 def orders(plan: Pipeline) -> Iterator[str]:
     """Describe the orders of a plan in the words of the text."""
-    for order in plan.orders:
+    for order in (order for order in plan.orders if order.paths is None):
         yield f"{written(order.shape)}: {order.why}"
         chosen = next((found for found in order.alternatives if found.shape == order.shape), None)
         if chosen is not None:
@@ -37,7 +37,8 @@ def _table(order: StageOrder) -> Iterator[str]:
     for found in order.alternatives:
         mark = "*" if found.shape == order.shape else " "
         yield f"{mark} {found.name:{widest}}  {_figures(found)}"
-        yield f"  {'':{widest}}  {written(found.shape)}"
+        stored = (f"{one} by {key}" for one, key in found.arrangements)
+        yield f"  {'':{widest}}  {'; '.join(stored) or written(found.shape)}"
 
 
 def _figures(found: Alternative) -> str:

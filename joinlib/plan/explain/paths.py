@@ -105,7 +105,8 @@ def _why(stage: PathStage) -> Iterator[str]:
     yield "a new row goes from key to key until it has met all others; where the key changes, through an exchange"
     yield f"all rows of a key meet in one of the {stage.units} units"
     if any(given.filter is not None for given in stage.inputs):
-        yield "conditions on one input are decided while it is read, and rows with NULL in a key match nothing"
+        yield "conditions on one input are decided while it is read"
+    yield "rows with NULL in a key or a bounded time match nothing, and are not stored"
 
 
 def _key(stage: PathStage, key: Key) -> str:

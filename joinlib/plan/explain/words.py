@@ -4,7 +4,7 @@
     w.price, of rows that nothing is joined to  price
     $tumble(at, 10000000, 0)                    TUMBLE(at, 10s)
     $e0.start, of a list                        start
-    NOT (a.x IS NULL)                           a.x IS NOT NULL
+    NOT (a.x IS NULL)                           a.x IS NOT NULL, or nothing, if paths alone ask it of their keys
     INTERVAL 10000000 MICROSECONDS              INTERVAL 10 SECONDS
 
 Law: inputs of one stage are called differently.
@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from joinlib.model.inputs import InputPlan
-from joinlib.model.stage import AnyStage, HopStage, Pipeline, Stage
+from joinlib.model.stage import AnyStage, HopStage, PathStage, Pipeline, Stage
 from joinlib.plan.explain.texts import QUOTED, Say, bare, in_all, in_text
 from joinlib.plan.explain.unnamed import unnamed
+from joinlib.plan.paths import as_asked
 from joinlib.spec.duration import text as duration
 
 _INNER = r"((?:[^()]|\((?:[^()]|\([^()]*\))*\))*?)"
@@ -36,8 +37,9 @@ _UNITS = {
 
 def spoken(plan: Pipeline) -> Pipeline:
     """Return the plan in the words of the text."""
-    names = _names(plan)
-    say, plan = _say(names), unnamed(plan)
+    stages = tuple(as_asked(s) if isinstance(s, PathStage) else s for s in plan.stages)
+    names, plan = _names(plan), unnamed(replace(plan, stages=stages))
+    say = _say(names)
     stages = tuple(_renamed(in_all(stage, say), names) for stage in plan.stages)
     called = tuple(replace(c, alias=names[c.alias]) for c in plan.called if c.alias in names)
     joins = (replace(j, inputs=tuple(names.get(i, i) for i in j.inputs)) for j in plan.joined.joins)

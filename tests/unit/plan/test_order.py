@@ -86,12 +86,14 @@ def test_the_plan_says_why() -> None:
     )
     assert "  stores    buyer: " in told
     assert "              nation, region: 5 rows, 0.3 KiB" in told
-    first, chosen, order, *_ = alternatives(spoken(plan))
+    first, paths, stored, chosen, order, *_ = alternatives(spoken(plan))
     assert first == "buyer, lineitem, nation, orders, region, supplier: it is the cheapest"
     assert chosen.startswith("* cheapest stages ")
     assert chosen.endswith(" of state, 5 levels")
     assert order.strip() == "(((buyer, (nation, region)), orders), lineitem), supplier"
-    assert json.loads(as_json(plan))["orders"][0]["alternatives"][1]["name"] == "order of the text"
+    assert paths.startswith("  paths ")
+    assert stored.strip().startswith("buyer by ck; buyer by cn; orders by ck; ")
+    assert json.loads(as_json(plan))["orders"][0]["alternatives"][2]["name"] == "order of the text"
 
 
 def test_parts_of_the_query_have_rows_of_their_own() -> None:

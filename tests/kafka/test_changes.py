@@ -35,7 +35,7 @@ def send(
 
 def test_a_compacted_reader_builds_the_table(broker: Broker) -> None:
     """By the last message of each key; a batch that runs again changes nothing."""
-    topic = broker.topic("upserts", 3)
+    topic = broker.topic("compacted", 3)
     batches = [
         [(k, "first", 1) for k in range(50)],
         [*((k, "first", -1) for k in range(20)), *((k, "second", 1) for k in range(10))],

@@ -21,7 +21,8 @@ class JoinDecision:
 
 @dataclass(frozen=True)
 class Conversion:
-    """The operators that a text names, its groups of joins drawn as one, and what each of these became."""
+    """The operators that a text names, the same with each group of joins as one, and what each of these became."""
 
-    tree: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     joins: tuple[JoinDecision, ...] = ()

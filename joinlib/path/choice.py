@@ -1,4 +1,4 @@
-"""Chooses which arrangements are stored, and what of a graph is joined by paths and what by stages.
+"""Chooses which arrangements a join by paths stores, and the cheapest stages.
 
 Fewer arrangements take less state, but make longer paths. The search begins with all that some path may want
 and leaves one out after the other, as long as time and state together get no dearer: O(arrangements²) searches.
@@ -6,13 +6,10 @@ and leaves one out after the other, as long as time and state together get no de
 Stages are found by dynamic programming over the sets of inputs that hang together: each set is the join of two
 smaller ones, or of several inputs and at most one smaller set by a key that all of them share. O(3^inputs); of more
 inputs than SEARCHED, those that join to fewest tuples are joined first, whatever the rest.
-
-Between the two: paths whose inputs are *parts*, each an input or the result of stages. A filtered dimension or
-two tables that join to few rows are such parts: levels and arrangements become fewer. All of one part is stages.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 
@@ -151,62 +148,6 @@ def stages(
         return min(found, key=lambda plan: price(plan.work, prices, byte), default=None)
 
     return best
-
-
-@dataclass(frozen=True)
-class MixedPlan:
-    """Paths over parts, whose numbers are the inputs of `paths`; None: a single part, which is stages."""
-
-    parts: tuple[StagePlan | int, ...]
-    paths: PathPlan | None
-    work: PlanWork
-
-
-def mixed(sizes: Sizes, prices: Prices, byte: float = BYTE) -> MixedPlan | None:
-    """Return the cheapest plan found; None if no class relates some inputs.
-
-    Beginning with paths over the inputs, the two parts are united that make the plan cheapest, until one is left;
-    of all plans on the way the cheapest counts.
-    """
-    if not sizes.graph.connected:
-        return None
-    best = stages(sizes, prices, byte)
-    parts: list[StagePlan | int] = list(range(sizes.graph.inputs))
-    found = [_over(sizes, parts, prices, byte, thorough=True)]
-    while len(parts) > 1:
-        united = [_united(parts, pair, best) for pair in combinations(range(len(parts)), 2)]
-        plans = [_over(sizes, made, prices, byte, thorough=False) for made in united if made is not None]
-        parts = list(min(plans, key=lambda plan: price(plan.work, prices, byte)).parts)
-        found.append(_over(sizes, parts, prices, byte, thorough=True))
-    return min(found, key=lambda plan: price(plan.work, prices, byte))
-
-
-def _united(
-    parts: Sequence[StagePlan | int],
-    pair: tuple[int, int],
-    best: Callable[[frozenset[int]], StagePlan | None],
-) -> list[StagePlan | int] | None:
-    """Return the parts of which two have become one; None if no class relates them."""
-    one = best(frozenset().union(*(inputs_of(parts[at]) for at in pair)))
-    rest = [part for at, part in enumerate(parts) if at not in pair]
-    return None if one is None else [*rest, one]
-
-
-def _over(
-    sizes: Sizes, parts: Sequence[StagePlan | int], prices: Prices, byte: float, *, thorough: bool
-) -> MixedPlan:
-    """Return the plan of these parts. thorough: leave arrangements out where that is cheaper."""
-    work = sum((part.work for part in parts if isinstance(part, StagePlan)), PlanWork())
-    if len(parts) == 1:
-        return MixedPlan(tuple(parts), None, work)
-    merged = merged_sizes(sizes, [inputs_of(part) for part in parts])
-    every = possible_arrangements(merged.graph)
-    paths = by_paths(merged, prices, byte=byte) if thorough else _planned(merged, every, prices, None)
-    assert paths is not None, "parts of a connected graph are connected"
-    moved = sum(merged.rows[at] for at, part in enumerate(parts) if isinstance(part, StagePlan))
-    every_work = work + paths.work + PlanWork(exchanged=moved)
-    below = work.levels if any(isinstance(part, StagePlan) for part in parts) else 0
-    return MixedPlan(tuple(parts), paths, replace(every_work, levels=below + paths.work.levels))
 
 
 def _by_one_key(graph: JoinGraph, bound: frozenset[int]) -> Iterator[tuple[frozenset[int], ...]]:

@@ -9,6 +9,7 @@ A hint that cannot be followed is a note of the plan that says why.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from joinlib.model.decided import Became, Conversion, JoinDecision
 from joinlib.model.order import Shape, StageOrder
@@ -18,10 +19,10 @@ from joinlib.plan.order import Decide
 from joinlib.plan.sizes import Inputs
 from joinlib.plan.tsc import convert, drawn
 from joinlib.sql import JoinNode, KeyClass, Query, Result
-from joinlib.sql.graph import Tree, inputs
+from joinlib.sql.graph import Tree
 from joinlib.sql.hints import HintWord, JoinHint
-from joinlib.sql.logical import logical
-from joinlib.sql.order import InnerGroup, Order
+from joinlib.sql.logical import PlanNode, logical
+from joinlib.sql.order import InnerGroup, Order, leaf
 from joinlib.sql.rewrite.block import Block
 
 _ONE_KEY = "these inputs share a key, so one operator joins them without storing anything between"
@@ -82,7 +83,7 @@ class PathChooser:
         why: str,
         prices: tuple[str, ...] = (),
     ) -> None:
-        names = tuple(scan.alias for part in parts for scan in inputs(part))
+        names = tuple(map(leaf, parts))
         keys = tuple(" = ".join(value.sql for value in one.members.values()) for one in classes)
         if len(names) > 2:
             self.decisions.append(JoinDecision(names, keys, became, why, prices))
@@ -97,13 +98,16 @@ class JoinAnswers:
     inputs: Inputs
     answers: list[tuple[InnerGroup, StageOrder]] = field(default_factory=list)
 
-    def anew(self) -> Order:
-        """Begin with another form of the joins: what was answered before does not count."""
-        self.answers.clear()
-        return self._answer
+    def anew(self, paths: bool) -> Order:
+        """Begin with another form of the joins: what was answered before does not count.
 
-    def _answer(self, group: InnerGroup) -> Shape | PathPlan:
-        order = self.decide(group, self.inputs, self.chooser.asked(group))
+        paths: whether they may be taken where nobody asks for them.
+        """
+        self.answers.clear()
+        return partial(self._answer, None if paths else "stages")
+
+    def _answer(self, otherwise: HintWord | None, group: InnerGroup) -> Shape | PathPlan:
+        order = self.decide(group, self.inputs, self.chooser.asked(group) or otherwise)
         self.answers.append((group, order))
         return order.shape if order.paths is None else order.paths.plan
 
@@ -121,12 +125,15 @@ def _prices(order: StageOrder) -> Iterator[str]:
 
 
 def conversion(parts: Sequence[Block], decisions: Sequence[JoinDecision]) -> Conversion:
-    """Return what the text says, with each group of joins as one node, and what became of these."""
+    """Return what the text says, the same with each group of joins as one node, and what became of these."""
     titles = {part.name: part.title for part in parts if part.title or part.name.startswith("$")}
     titles |= {called.alias: called.name for part in parts for called in part.called if called.name}
-    roots = [n for n, part in enumerate(parts) if part.output is not None]
-    trees = [drawn(convert(logical(_below(parts, n))), lambda label: titles.get(label, label)) for n in roots]
-    return Conversion(tuple(line for tree in trees for line in tree), tuple(dict.fromkeys(decisions)))
+    before = [logical(_below(parts, n)) for n, part in enumerate(parts) if part.output is not None]
+
+    def lines(roots: Iterable[PlanNode]) -> tuple[str, ...]:
+        return tuple(line for root in roots for line in drawn(root, lambda label: titles.get(label, label)))
+
+    return Conversion(lines(before), lines(map(convert, before)), tuple(dict.fromkeys(decisions)))
 
 
 def _below(parts: Sequence[Block], number: int) -> tuple[Block, ...]:

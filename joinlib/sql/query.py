@@ -40,6 +40,8 @@ from joinlib.sql.supported import check
 from joinlib.sql.tables import take_out
 from joinlib.sql.tree import Builder
 
+Anew = Callable[[bool], Order]
+
 
 def analyse(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> Query:
     """Return the join graph of one SELECT whose inputs share a key.
@@ -59,7 +61,7 @@ def analyse_stages(
     tables: Mapping[str, Table],
     changelog: bool = False,
     aliases: set[str] | None = None,
-    anew: Callable[[], Order] = lambda: of_the_text,
+    anew: Anew = lambda _: of_the_text,
 ) -> tuple[Query, ...]:
     """Return the join graphs of a SELECT's stages, in order; there is one where the inputs share a key.
 
@@ -72,7 +74,8 @@ def analyse_stages(
         changelog: Emit groups whenever they change.
         aliases: The names of inputs in other parts; those of this one are added.
         anew: Returns what decides in which order inner joins by several keys become stages, or by which paths they are
-            done. It is asked for each form of the joins that is tried; the last is taken.
+            done. It is asked for each form of the joins that is tried, and told whether paths may be taken where
+            nobody asks for them; the last is taken.
 
     Raises:
         SqlError: if the text is not a query that can be run.
@@ -127,14 +130,17 @@ def _parsed(
     return _Parsed(tree, lookups, columns, grouping, at)
 
 
-def _in_stages(asked: _Parsed, larger: Joined, anew: Callable[[], Order]) -> tuple[Joined, ...]:
-    """Return the stages of joins of which all that can have sunk, if paths are taken then: these have more inputs."""
+def _in_stages(asked: _Parsed, larger: Joined, anew: Anew) -> tuple[Joined, ...]:
+    """Return the stages of joins of which all that can have sunk, if paths are taken then.
+
+    These have more inputs, and no join above them stores what they find. A checkpoint's paths are of this form.
+    """
     assert isinstance(asked.tree, Joined)
-    if (moved := sunk(asked.tree)) != larger:
-        stages = staged(moved, asked.at, anew(), asked.reads)
-        if any(stage.paths is not None for stage in stages):
-            return stages
-    return staged(larger, asked.at, anew(), asked.reads)
+    moved = sunk(asked.tree, edges=True)
+    stages = staged(moved, asked.at, anew(True), asked.reads)
+    if moved == larger or any(stage.paths is not None for stage in stages):
+        return stages
+    return staged(larger, asked.at, anew(False), asked.reads)
 
 
 def _larger(tree: Joined, at: At) -> Joined:

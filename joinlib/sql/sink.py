@@ -4,7 +4,10 @@
     a LEFT JOIN b ON a.j = b.j JOIN c ON a.k = c.k JOIN d ON d.k = c.k        a, b | all by k: two
 
 The inner joins above and below it are one then, with all their inputs. One that has no inner join above it
-stays: it would not make an operator larger.
+stays: it would not make an operator larger. With `edges` it moves, too: by paths nothing that the inner joins find is
+stored then, which a join above them has to.
+
+    a JOIN c ON a.k = c.k JOIN d ON d.j = c.j LEFT JOIN b ON a.j = b.j        by paths: a, b | c | d
 
 Law: the rows are the same. A row of c neither takes a partner of a row of `a` away nor gives it one.
 """
@@ -16,11 +19,15 @@ from joinlib.sql.graph import Clause, Joined, Tree
 MOVED = ("left", "semi", "anti")  # each keeps or fills the rows of its left side, one by one
 
 
-def sunk(tree: Joined) -> Joined:
-    """The same rows with larger inner joins; the tree itself where nothing can move."""
-    children = tuple(sunk(child) if isinstance(child, Joined) else child for child in tree.children)
+def sunk(tree: Joined, edges: bool = False) -> Joined:
+    """Return the same rows with larger inner joins; the tree itself where nothing can move.
+
+    edges: also those above all inner joins move.
+    """
+    children = tuple(sunk(child, edges) if isinstance(child, Joined) else child for child in tree.children)
     if tree.kind != "inner":
-        return replace(tree, children=children)
+        whole = replace(tree, children=children)
+        return (_core(whole) if edges else None) or whole
     melted = [_core(child) for child in children]
     inputs = [core.children if core else (child,) for core, child in zip(melted, children, strict=True)]
     on = [clause for core in melted if core for clause in core.on]
@@ -29,13 +36,14 @@ def sunk(tree: Joined) -> Joined:
 
 def _core(tree: Tree) -> Joined | None:
     """The inner join below some joins, with each of these at an input of its own; None where one of them cannot move."""
+    if isinstance(tree, Joined) and tree.kind == "inner":
+        return tree
     if not isinstance(tree, Joined) or tree.kind not in MOVED:
         return None
     if tree.right != "keyed" or tree.apart is not None:  # those of a NOT IN stay together
         return None
     left, right = tree.children
-    core = left if isinstance(left, Joined) and left.kind == "inner" else _core(left)
-    if core is None:
+    if (core := _core(left)) is None:
         return None
     for at, child in enumerate(core.children):
         if all(clause.aliases <= child.aliases | right.aliases for clause in tree.on):

@@ -22,7 +22,10 @@ from tests.laws.cases import SECOND, Case, bounds, cases, differences, leaves, t
 from tests.laws.chain import Chain
 from tests.laws.harness import SMALL, Trouble, cut
 from tests.laws.oracle import Condition, Query, Tree, apart, differ, next_to, same
-from tests.laws.test_stages import holds
+from tests.laws.test_graphs import MIXED
+from tests.laws.test_graphs import graphs as any_joins
+from tests.laws.test_stages import ANY, SOME, holds
+from tests.laws.test_stages import graphs as timed_joins
 
 Values = tuple[object, ...]
 Weighted = tuple[Values, int]
@@ -116,6 +119,14 @@ SEEDS = st.integers(0, 10**6)
 @given(cases(graphs(), cuts=(1, 2, 5), units=(1, 4), most=6), SEEDS)
 def test_any_graph(case: Case, seed: int) -> None:
     """Cycles, keys of several columns, conditions of three inputs, time bounds."""
+    holds(case, planned(case, seed))
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(cases(any_joins(MIXED, least=4) | timed_joins(ANY, SOME), (1, 3), (1, 4), most=6, least=2), SEEDS)
+def test_joins_of_every_kind(case: Case, seed: int) -> None:
+    """Outer, semi and anti joins below, between and above the inner ones, which are done by paths."""
     holds(case, planned(case, seed))
 
 

@@ -6,9 +6,15 @@ from joinlib.model.decided import Conversion
 
 
 def logical(found: Conversion) -> Iterator[str]:
-    """Draw the operators that the text names; joins that one operator may do are one node."""
+    """Draw the operators that the text names."""
     if found.joins:
-        yield from found.tree
+        yield from found.before
+
+
+def converted(found: Conversion) -> Iterator[str]:
+    """Draw them with the joins that one operator may do as one node."""
+    if found.joins:
+        yield from found.after
 
 
 def became(found: Conversion) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from joinlib.model.stage import AnyStage, GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
 from joinlib.plan.explain.changes import edges
-from joinlib.plan.explain.conversion import became, logical
+from joinlib.plan.explain.conversion import became, converted, logical
 from joinlib.plan.explain.drawing import drawing
 from joinlib.plan.explain.groups import grouped
 from joinlib.plan.explain.orders import orders
@@ -23,7 +23,8 @@ def explain(plan: Stage | Pipeline) -> str:
     sections = [drawing(told), _section("Warnings", "- ", cautions(given))]
     sections += [_section("Order of joins", "", orders(told))]
     sections += [_stage(told, number, stage) for number, stage in enumerate(told.stages)]
-    sections += [_section("Logical", "", logical(told.joined)), _section("Groups", "", became(told.joined))]
+    joined = {"Logical": logical, "Converted": converted, "Groups": became}
+    sections += [_section(title, "", say(told.joined)) for title, say in joined.items()]
     sections += [_section("Changes", "", edges(told)), _section("Memory", "", budget_lines(told))]
     return "\n\n".join(section for section in sections if section)
 

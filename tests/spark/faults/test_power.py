@@ -21,7 +21,7 @@ CUTS = int(os.environ.get("STREAMJOIN_POWER_CUTS", "1"))
 SEED = int(os.environ.get("STREAMJOIN_FAULT_SEED", random.randrange(10**6)))
 
 
-@pytest.mark.parametrize("kind", ["full", "stages", "groups", "sealing"])
+@pytest.mark.parametrize("kind", ["full", "stages", "groups", "sealing", "paths"])
 def test_power_fails_at_any_moment(kind: str, tmp_path: Path, undisturbed: Callable[[str], Scenario]) -> None:
     """Inputs, checkpoint and results are on the disk that fails; what a reader saw of batches that are done stays."""
     print(f"STREAMJOIN_FAULT_SEED={SEED}")

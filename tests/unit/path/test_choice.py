@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 
-from joinlib.path.choice import by_paths, by_stages, mixed, price
+from joinlib.path.choice import by_paths, by_stages, price
 from joinlib.path.estimate import Prices, Sizes, StagePlan, inputs_of, merged_sizes, path_work, staged
 from joinlib.path.graph import JoinGraph, possible_arrangements
 from joinlib.path.search import cheapest_paths
@@ -166,37 +166,9 @@ def test_time_of_a_plan() -> None:
     assert replace(plan.work, levels=9).seconds(PRICES) == plan.work.seconds(PRICES)
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_a_mixed_plan_is_no_dearer_than_its_ends(query: str) -> None:
-    """Paths over single inputs are one end, stages the other."""
-    known = sizes(query)
-    plan, paths, stages = mixed(known, PRICES), by_paths(known, PRICES), by_stages(known, PRICES)
-    assert plan is not None
-    assert paths is not None
-    assert stages is not None
-    assert price(plan.work, PRICES) <= min(price(paths.work, PRICES), price(stages.work, PRICES)) * (1 + 1e-9)
-    assert sorted(one for part in plan.parts for one in inputs_of(part)) == list(range(known.graph.inputs))
-
-
-def test_a_dimension_becomes_part_of_its_table() -> None:
-    """Two large tables that repeat their keys around a third are paths; a row of a small one is joined before."""
-    graph = JoinGraph(4, (frozenset([0, 1]), frozenset([1, 2]), frozenset([0, 3])))
-    known = Sizes(
-        graph,
-        (100_000.0, 100_000.0, 100_000.0, 100.0),
-        (50, 50, 50, 10),
-        ((1_000.0, 0.0, 100.0), (1_000.0, 1_000.0, 0.0), (0.0, 1_000.0, 0.0), (0.0, 0.0, 100.0)),
-    )
-    plan = mixed(known, PRICES)
-    assert plan is not None
-    assert plan.paths is not None
-    assert sorted(sorted(inputs_of(part)) for part in plan.parts) == [[0, 3], [1], [2]]
-
-
 def test_what_hangs_apart_has_no_plan() -> None:
     known = Sizes(JoinGraph(2, ()), (1.0, 1.0), (8, 8), ((), ()))
 
-    assert mixed(known, PRICES) is None
     assert by_stages(known, PRICES) is None
     assert by_paths(known, PRICES) is None
 

@@ -16,7 +16,7 @@ from joinlib.checkpoint.identity import identify, orders_of
 from joinlib.checkpoint.planned import plan_of
 from joinlib.model.fingerprint import compare, fingerprint
 from joinlib.model.order import kept_of
-from joinlib.model.stage import PathStage, Pipeline
+from joinlib.model.stage import HopStage, PathStage, Pipeline
 from joinlib.path.choice import BYTE, MOST_LEFT_OUT
 from joinlib.plan import JoinOptions, SourceInput, pipeline
 from joinlib.plan.explain.orders import alternatives
@@ -34,8 +34,9 @@ CHAIN = f"SELECT a.v {FROM}"
 CYCLE = f"SELECT a.v {FROM} AND a.v = c.v JOIN d ON c.k = d.k"
 FAR = "SELECT a.v FROM a LEFT JOIN d ON a.j = d.j JOIN b ON a.k = b.k JOIN c ON b.j = c.j WHERE a.v < c.v"
 SINKS = "SELECT a.v FROM a JOIN c ON a.k = c.k LEFT JOIN b ON a.j = b.j JOIN d ON c.v = d.v"
+EDGE = f"SELECT a.v, d.v AS w {FROM} LEFT JOIN d ON d.j = b.j AND d.v < b.v"
 TWO = f"{CHAIN} WHERE a.j = 1 UNION ALL {CHAIN} WHERE c.k = 1"
-QUERIES = CHAIN, CYCLE, FAR, SINKS, TWO
+QUERIES = CHAIN, CYCLE, FAR, SINKS, EDGE, TWO
 
 
 def often(rows: int = 10_000, distinct: int = 100) -> dict[str, SourceInput]:
@@ -174,6 +175,39 @@ def test_joins_sink_where_paths_are_taken() -> None:
         (inputs,) = by_paths(found)
         assert len(inputs.replace("$0", "0")) == 3
         assert [join.became for join in found.joined.joins] == ["paths"]
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "LEFT SEMI", "LEFT ANTI"])
+def test_joins_at_the_edge_sink_where_paths_are_taken(kind: str) -> None:
+    """So no join above the paths stores what they find; stages leave it where it is, for a smaller operator."""
+    edge = EDGE.replace("d.v AS w", "a.k AS w").replace("LEFT", kind)
+    for found in (planned(edge, often()), planned(edge, unknown(), strategy="paths")):
+        below, first, last = found.stages
+        assert [i.alias for i in below.inputs] == ["b", "d"]
+        assert isinstance(first, PathStage)
+        assert {i.upstream for i in first.inputs} == {0, None}
+        assert isinstance(last, HopStage)
+        assert [join.inputs for join in found.joined.joins] == [("a", "b", "c")]
+
+    assert [i.alias for i in planned(edge, unknown()).stages[-1].inputs][-1] == "d"
+    assert by_paths(planned(edge, often(distinct=10_000))) == []
+
+
+def test_a_join_at_the_edge_sinks_or_no_paths_are_taken() -> None:
+    """Half of b is left below the paths, which are no cheaper then: a checkpoint by the others would sink it."""
+    edge = EDGE.replace("d.v AS w", "a.k AS w").replace("LEFT", "LEFT SEMI")
+    given = {
+        "a": (10_000, {"k": 9, "v": 90}),
+        "b": (1_000, {"k": 4, "j": 2}),
+        "d": (1_000_000, {"v": 16_000}),
+    }
+    known = {name: InputStatistics(rows, distinct) for name, (rows, distinct) in given.items()}
+    inputs = {n: replace(one, statistics=known.get(n, one.statistics)) for n, one in unknown().items()}
+    begun = planned(edge, inputs)
+
+    assert by_paths(planned(CHAIN, inputs)) == ["abc"]
+    assert by_paths(begun) == []
+    assert planned(edge, unknown(), kept(begun)).stages == begun.stages
 
 
 # --- the checkpoint -------------------------------------------------------------------------------------

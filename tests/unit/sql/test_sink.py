@@ -52,8 +52,8 @@ def _all(clauses: tuple[Clause, ...]) -> str:
     return " AND ".join(f"({clause.value.sql})" for clause in clauses) or "TRUE"
 
 
-def shape(source: str, where: str = "TRUE") -> str:
-    return drawn(sunk(pushed(f"SELECT 1 FROM {source} WHERE {where}")))
+def shape(source: str, edges: bool = False) -> str:
+    return drawn(sunk(pushed(f"SELECT 1 FROM {source}"), edges))
 
 
 def test_one_between_two_inner_joins() -> None:
@@ -96,6 +96,22 @@ def test_what_stays() -> None:
         assert shape(source) == there
 
 
+def test_what_moves_at_the_edges() -> None:
+    """Nothing inner need be above it; several move one after the other, those of a NOT IN and a FULL join stay."""
+    core = "a JOIN c ON a.k = c.k JOIN d ON d.j = c.j"
+    for source, there in {
+        f"{core} LEFT JOIN b ON a.j = b.j": "inner(left(a, b), c, d)",
+        f"{core} LEFT JOIN b ON a.j = b.j LEFT ANTI JOIN e ON e.k = d.k": "inner(left(a, b), c, anti(d, e))",
+        f"{core} LEFT JOIN b ON a.j = b.j AND b.v < d.v LEFT SEMI JOIN e ON e.k = d.k": (
+            "semi(left(inner(a, c, d), b), e)"
+        ),
+        f"{core} FULL JOIN b ON a.j = b.j": "full(inner(a, c, d), b)",
+        f"{core} WHERE a.v NOT IN (SELECT v FROM b)": "anti(anti(anti(inner(a, c, d), b), b_2), b_3)",
+        "a JOIN c ON a.k = c.k LEFT JOIN b ON a.j = b.j JOIN d ON d.k = c.k": "inner(left(a, b), c, d)",
+    }.items():
+        assert shape(source, edges=True) == there
+
+
 def test_conditions_go_where_their_columns_are() -> None:
     """Those of WHERE above the LEFT JOIN: with its partners alone, or with others."""
     tree = sunk(
@@ -119,9 +135,11 @@ def test_the_rows_are_the_same(query: Query, seed: int) -> None:
     tree = pushed(query.sql)
     random = Random(seed)
     tables = {name: _rows(random) for name in "abcdef"}
-    before, after = (f"SELECT {', '.join(query.select)} FROM {text(t)}" for t in (tree, sunk(tree)))
+    forms = dict.fromkeys((tree, sunk(tree), sunk(tree, edges=True)))
+    texts = [query.sql, *(f"SELECT {', '.join(query.select)} FROM {text(form)}" for form in forms)]
+    expected, *others = (duckdb_rows(sql, tables) for sql in texts)
 
-    assert duckdb_rows(after, tables) == duckdb_rows(before, tables) == duckdb_rows(query.sql, tables)
+    assert all(found == expected for found in others)
 
 
 def _rows(random: Random) -> pa.Table:

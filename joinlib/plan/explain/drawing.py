@@ -25,6 +25,7 @@ from joinlib.plan.explain.texts import bare
 from joinlib.plan.explain.words import parts, plain
 
 _LONGEST = 80  # characters of an operator with its conditions; those of a longer one have lines of their own
+_MOST = 160  # characters of what the part about its stage tells whole
 _WIDEST = 100  # what stands on the right begins there, or behind a longer line
 _SIGNS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷"}
 
@@ -56,12 +57,16 @@ def drawing(plan: Pipeline) -> str:
 def _rows(drawn: Drawn, branch: str, indent: str) -> Iterator[tuple[str, str]]:
     whole = "  ".join([drawn.text, *drawn.conditions])
     apart = () if len(whole) <= _LONGEST else drawn.conditions
-    yield f"{branch}{drawn.text if apart else whole}", drawn.side
+    yield f"{branch}{_short(drawn.text if apart else whole)}", drawn.side
     for condition in apart:
-        yield f"{indent}{'│  ' if drawn.below else '   '}{condition}", ""
+        yield f"{indent}{'│  ' if drawn.below else '   '}{_short(condition)}", ""
     for at, child in enumerate(drawn.below):
         last = at == len(drawn.below) - 1
         yield from _rows(child, f"{indent}{'└─ ' if last else '├─ '}", f"{indent}{'   ' if last else '│  '}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST else f"{text[:_MOST]} …"
 
 
 class _Drawing:
@@ -123,13 +128,15 @@ class _Drawing:
                 return below[0]
             if len(stage.inputs) > 1:
                 return replace(below[0], side=f"stage {number}{', changes' if stage.changes else ''}")
-            return Drawn(
-                "rows by the result's key", (), f"stage {number}{', changes' if stage.changes else ''}", below
-            )
+            return Drawn(_project(stage), (), f"stage {number}{', changes' if stage.changes else ''}", below)
         below = tuple(self._tree(stage, child, number) for child in tree.children)
         side = f"stage {number}{', changes' if tree.changes else ''}"
         bounds = tuple(describe(bound) for bound in tree.bounds)
         return Drawn(_join(stage, tree), (*bounds, *_decided(tree.predicate, tree.where)), side, below)
+
+
+def _project(stage: Stage) -> str:
+    return f"project {', '.join(c.name for c in stage.select)}"
 
 
 def _group(stage: GroupStage) -> Iterator[str]:

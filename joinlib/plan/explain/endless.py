@@ -22,6 +22,7 @@ from joinlib.model.stage import (
     Stage,
     read_once,
 )
+from joinlib.plan.explain.groups import ENDLESS, of_windows
 from joinlib.plan.explain.paths import forever
 from joinlib.plan.explain.retention import unbounded
 from joinlib.plan.explain.stage import called, spoken
@@ -93,7 +94,12 @@ def _groups(plan: Pipeline, stage: GroupStage) -> Iterator[str]:
         return
     final = ", in output.mode: append" if grouping.changes else ""
     clause = f"group by a window of an event time{final}, or {_RECENT}"
-    if grouping.keys:
+    if of_windows(grouping) and not grouping.changes:
+        clause = f"{ENDLESS}, or {_RECENT}"
+    if grouping.keys and not grouping.calls:
+        own = f"have a window of an event time among its columns{final}, or {_RECENT}"
+        yield f"every different row is kept forever, state grows with their number; {own}"
+    elif grouping.keys:
         yield f"every group is kept forever, state grows with the number of groups; {clause}"
     elif any(bag.values for bag in bags_of(grouping)):
         yield f"each different value is kept forever, state grows with their number; {clause}"

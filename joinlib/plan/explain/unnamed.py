@@ -7,7 +7,7 @@ What is longer than a line keeps its name, which the stage that computes it expl
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from joinlib.expr import Expr
@@ -18,30 +18,41 @@ from joinlib.plan.explain.texts import Say, bare, in_all, in_text
 Texts = Mapping[str, str]  # what columns without names are, by how they are written
 Columns = tuple[tuple[str, Expr], ...]
 _LONGEST = 100
+_MARKS = {"_left": "in_left", "_right": "in_right", "_times": "times"}  # of INTERSECT and EXCEPT
 _GROUPING = "grouping_id()"  # what GROUPING SETS call `_gid`
 
 
 def unnamed(plan: Pipeline) -> Pipeline:
     """Return the plan in which columns without names are called by what they are."""
     results = {result.stage for result in plan.results}
-    made: dict[int, Texts] = {}
+    made: dict[int | None, Texts] = {None: {}}
+    names = _read_as(plan)
     every: dict[str, str] = {}  # by alias.column
     stages = []
     for number, stage in enumerate(plan.stages):
-        inputs = []
-        for given in stage.inputs:
-            below = made.get(given.upstream, {}) if given.upstream is not None else {}
-            told, known = _input(given, below)
-            inputs.append(told)
+        told = [_input(given, made[given.upstream]) for given in stage.inputs]
+        if apart := _apart(told):
+            told = [_input(given, made[given.upstream], apart) for given in stage.inputs]
+        for given, known in told:
             every |= {f"{given.alias}.{column}": text for column, text in known.items()}
-        stage = in_all(replace(stage, inputs=tuple(inputs)), _say(every))
-        made[number] = {} if number in results else _texts(selected(stage))
+        stage = replace(stage, inputs=tuple(given for given, _ in told))
+        stage = _of_rows(in_all(stage, _say(every)), told[0][1])
+        made[number] = {} if number in results else {**names.get(number, {}), **_made(stage)}
         stages.append(_called(stage, made[number]))
     return replace(plan, stages=tuple(stages))
 
 
-def _input(given: InputPlan, known: Texts) -> tuple[InputPlan, Texts]:
-    """Return an input in such words, and what the columns of its rows are."""
+def _apart(told: Sequence[tuple[InputPlan, Texts]]) -> frozenset[str]:
+    """Return the columns that are one thing in one query of a union and another in the next."""
+    texts: dict[tuple[str, str], set[str]] = {}
+    for given, known in told:
+        for column, text in known.items():
+            texts.setdefault((given.alias, column), set()).add(text)
+    return frozenset(column for (_, column), found in texts.items() if len(found) > 1)
+
+
+def _input(given: InputPlan, known: Texts, apart: frozenset[str] = frozenset()) -> tuple[InputPlan, Texts]:
+    """Return an input in such words, and what the columns of its rows are; those of `apart` have no text."""
     read, maps = tuple(bare(known.get(column, column)) for column in given.read), []
     for step in given.maps:
         names = [name for expand in step.expands for name in expand.columns]
@@ -49,14 +60,59 @@ def _input(given: InputPlan, known: Texts) -> tuple[InputPlan, Texts]:
         columns = tuple(
             (name, value) for (name, _), (_, value) in zip(step.columns, told.columns, strict=True)
         )
-        known = _texts(columns)
+        known = _texts(columns, apart)
         maps.append(replace(told, columns=_renamed(columns, known)))
-    return replace(given, read=read, maps=tuple(maps)), known
+    return replace(given, read=read, maps=tuple(maps)), {n: t for n, t in known.items() if n not in apart}
 
 
-def _texts(columns: Columns) -> Texts:
+def _read_as(plan: Pipeline) -> dict[int, Texts]:
+    """What readers call columns that have no name in the stage that makes them."""
+    found: dict[int, dict[str, str]] = {}
+    for given in (given for stage in plan.stages for given in stage.inputs):
+        for name, value in given.maps[0].columns if given.upstream is not None and given.maps else ():
+            if value.column is not None and value.column.startswith("_") and not name.startswith("_"):
+                assert given.upstream is not None
+                found.setdefault(given.upstream, {})[value.column] = name
+    for number, names in found.items():
+        taken = [*names.values(), *(name for name, _ in selected(plan.stages[number]))]
+        found[number] = {column: name for column, name in names.items() if taken.count(name) == 1}
+    return dict(found)
+
+
+def _of_rows(stage: AnyStage, known: Texts) -> AnyStage:
+    """Return a stage whose result is said of rows whose columns are called so."""
+    if isinstance(stage, OverStage):
+        own = stage.over.calls  # a map above it, which it computes too, calls the only one so
+        known = {**known, "_n": own[0].sql} if len(own) == 1 else known
+        return replace(stage, over=replace(stage.over, select=_said(stage.over.select, known)))
+    if isinstance(stage, GroupStage):  # of shared groups, each call is a column
+        return replace(
+            stage, grouping=replace(stage.grouping, select=_said(stage.grouping.select, _calls(stage)))
+        )
+    return stage
+
+
+def _said(columns: Columns, known: Texts) -> Columns:
+    return tuple((name, in_all(value, _say(known))) for name, value in columns)
+
+
+def _calls(stage: AnyStage) -> Texts:
+    calls = stage.grouping.calls if isinstance(stage, GroupStage) else ()
+    return {f"$a{at}": call.sql for at, call in enumerate(calls)}
+
+
+def _made(stage: AnyStage) -> Texts:
+    """What the columns without names of a stage are."""
+    return {**_calls(stage), **_texts(selected(stage))}
+
+
+def _texts(columns: Columns, apart: frozenset[str] = frozenset()) -> Texts:
     """What the columns without names are."""
-    found = {name: value.sql for name, value in columns if name.startswith("_") and value.sql != name}
+    found = {
+        name: _MARKS.get(name, value.sql)
+        for name, value in columns
+        if name.startswith("_") and value.sql != name and name not in apart
+    }
     return {name: text for name, text in found.items() if len(text) <= _LONGEST}
 
 

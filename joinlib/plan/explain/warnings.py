@@ -51,7 +51,8 @@ def _stage(plan: Pipeline, number: int, stage: AnyStage) -> Iterator[str]:
         return
     said = [*of_stage(plan, stage)]
     if isinstance(stage, GroupStage):
-        what = f"groups by {by_keys(stage.grouping, stage.inputs[0].alias) or 'nothing'}"
+        by = by_keys(stage.grouping, stage.inputs[0].alias) or "nothing"
+        what = f"groups by {by}" if stage.grouping.calls else f"distinct {by}"
         said += group_cautions(plan, stage.grouping)
     else:
         what = plain(summary(stage), stage.inputs[0].alias)

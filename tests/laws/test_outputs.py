@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.stage import GroupStage
 from joinlib.plan import pipeline_of
 from joinlib.spec import StreamJoin
 from tests.laws.changelog import pairs, read
@@ -168,6 +169,15 @@ def test_what_several_name_is_planned_once(tmp_path: Path) -> None:
     assert {r.name: r.stage for r in plan.results}.keys() == {"cities", "whole"}
     assert not [n for r in plan.results for n in plan.readers(r.stage)], "nobody reads a result"
     assert set(plan.levels[-1]) == {r.stage for r in plan.results}, "they come at the same time"
+
+
+def test_equal_parts_of_two_texts_are_one(tmp_path: Path) -> None:
+    """The same CTE in both is computed once, though they give its columns to different joins."""
+    plan = pipeline_of(document(tmp_path, ("left-over", "again")))
+    groups = [n for n, stage in enumerate(plan.stages) if isinstance(stage, GroupStage)]
+    assert len(groups) == 2, "many, and its maximum"
+    assert len(list(plan.readers(groups[0]))) == 2
+    assert [r.name for r in plan.results] == ["left-over", "again"]
 
 
 def test_another_set_of_outputs_is_refused(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def _taken_back(plan: Pipeline) -> str:
             return "a row that is compared with now() goes when its time is over"
         if isinstance(stage, OverStage) and stage.changes:
             if stage.over.top is not None:
-                rows = plain(summary(stage), alias)
+                rows = summary(stage)
                 return f"which are the {rows}{f', in {of},' if of else ''} changes when other rows come"
             calls = ", ".join(plain(call.sql, alias) for call in stage.over.calls)
             return (

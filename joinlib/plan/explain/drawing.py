@@ -17,6 +17,7 @@ from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf, Lookup
 from joinlib.model.operator import Operator
 from joinlib.model.stage import AnyStage, GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
+from joinlib.plan.explain.asof import asof
 from joinlib.plan.explain.groups import by_keys
 from joinlib.plan.explain.over import summary
 from joinlib.plan.explain.paths import equalities, origins
@@ -88,7 +89,7 @@ class _Drawing:
             text, *conditions = _group(stage)
             return Drawn(head + text, tuple(conditions), side, self._inputs(stage))
         if isinstance(stage, OverStage):
-            text = plain(summary(stage), stage.inputs[0].alias)
+            text = summary(stage)
             return Drawn(head + text, (), side, self._inputs(stage))
         drawn = self._joined(stage, number)
         for asked in stage.lookups:
@@ -111,7 +112,8 @@ class _Drawing:
 
     def _inputs(self, stage: AnyStage) -> tuple[Drawn, ...]:
         below = tuple(map(self._input, stage.inputs))
-        return below if len(below) == 1 else (Drawn("union all", below=below),)
+        apart = len(below) == 1 or (isinstance(stage, OverStage) and asof(stage))
+        return below if apart else (Drawn("union all", below=below),)
 
     def _input(self, given: InputPlan) -> Drawn:
         if given.upstream is None:

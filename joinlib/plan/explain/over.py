@@ -5,16 +5,21 @@ from collections.abc import Iterator
 from joinlib.expr.types import name
 from joinlib.model.over import Over
 from joinlib.model.stage import OverStage
+from joinlib.plan.explain.asof import asof
 from joinlib.plan.explain.stateful import CLOSED, settled, told
 from joinlib.plan.explain.texts import bare
+from joinlib.plan.explain.words import plain
 from joinlib.spec.duration import text as duration
 
 
 def summary(stage: OverStage) -> str:
     """Say in a few words what the stage computes."""
-    over = stage.over
-    if over.present is not None:
+    if stage.over.present is not None:
         return "rows of a time"
+    return asof(stage) or plain(_computed(stage.over), stage.inputs[0].alias)
+
+
+def _computed(over: Over) -> str:
     each = f" of each {by}" if (by := ", ".join(over.partition)) else ""
     if over.sessions:
         gap = over.calls[0].number

@@ -70,7 +70,9 @@ ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) DECIMAL(27,2)
 """
 
 
-@pytest.mark.parametrize("title", ["tpcds-q51", "tpcds-q6", "tpcds-q20", "tpcds-q27", "tpcds-q50", "tpcds-q54"])
+@pytest.mark.parametrize(
+    "title", ["tpcds-q51", "tpcds-q6", "tpcds-q20", "tpcds-q27", "tpcds-q50", "tpcds-q54"]
+)
 def test_columns_without_names_are_called_by_what_they_are(title: str, tmp_path: Path) -> None:
     """What rewrites call a column is of no help to who wrote none; `_gid` is what the text calls grouping_id()."""
     told = explain(pipeline_of(document(query(title), tmp_path)))
@@ -140,6 +142,8 @@ DRAWN = {
     "SELECT k, count(*) AS n FROM a GROUP BY k, session_window(t, '5 minutes')": "sessions by t, 5m apart of each k",
     "SELECT k, max(v) AS m FROM a GROUP BY k HAVING (max(v) > 1) OR (min(v) < 2)": "having max(v) > 1 OR min(v) < 2",
     "SELECT k, rank() OVER (PARTITION BY k ORDER BY v) AS r FROM a ORDER BY r, k LIMIT 3": "first 3 rows by r, k",
+    "SELECT a.k, b.v FROM a ASOF JOIN b MATCH_CONDITION (a.t >= b.t) ON a.k = b.k": "asof join a ⋈ b on k and b.t <= a.t ",
+    "SELECT x.k, y.v FROM a x ASOF LEFT JOIN b y ON x.k + 1 = y.k AND x.t < y.t": "asof left join a ⟕ b on k + 1 = b.k and b.t > a.t ",
     "SELECT k FROM a INTERSECT SELECT k FROM b": "having sum(in_left) > 0 AND sum(in_right) > 0",
     "SELECT max(c) AS m FROM (SELECT k + 1 FROM a UNION SELECT v + 2 FROM b) q(c)": "aggregate:  max(c)",
     f"SELECT k, {' + '.join(['v'] * 90)} AS w FROM a WHERE {' + '.join(['v'] * 90)} > 1": " …",

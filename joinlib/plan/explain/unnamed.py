@@ -7,7 +7,7 @@ What is longer than a line keeps its name, which the stage that computes it expl
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from joinlib.expr import Expr
@@ -31,9 +31,7 @@ def unnamed(plan: Pipeline) -> Pipeline:
     stages = []
     for number, stage in enumerate(plan.stages):
         told = [_input(given, made[given.upstream]) for given in stage.inputs]
-        if apart := _apart(told):
-            told = [_input(given, made[given.upstream], apart) for given in stage.inputs]
-        for given, known in told:
+        for given, known in reversed(told):  # the first query of a union gives its columns their names
             every |= {f"{given.alias}.{column}": text for column, text in known.items()}
         stage = replace(stage, inputs=tuple(given for given, _ in told))
         stage = _of_rows(in_all(stage, _say(every)), told[0][1])
@@ -42,17 +40,8 @@ def unnamed(plan: Pipeline) -> Pipeline:
     return replace(plan, stages=tuple(stages))
 
 
-def _apart(told: Sequence[tuple[InputPlan, Texts]]) -> frozenset[str]:
-    """Return the columns that are one thing in one query of a union and another in the next."""
-    texts: dict[tuple[str, str], set[str]] = {}
-    for given, known in told:
-        for column, text in known.items():
-            texts.setdefault((given.alias, column), set()).add(text)
-    return frozenset(column for (_, column), found in texts.items() if len(found) > 1)
-
-
-def _input(given: InputPlan, known: Texts, apart: frozenset[str] = frozenset()) -> tuple[InputPlan, Texts]:
-    """Return an input in such words, and what the columns of its rows are; those of `apart` have no text."""
+def _input(given: InputPlan, known: Texts) -> tuple[InputPlan, Texts]:
+    """Return an input in such words, and what the columns of its rows are."""
     read, maps = tuple(bare(known.get(column, column)) for column in given.read), []
     for step in given.maps:
         names = [name for expand in step.expands for name in expand.columns]
@@ -60,9 +49,9 @@ def _input(given: InputPlan, known: Texts, apart: frozenset[str] = frozenset()) 
         columns = tuple(
             (name, value) for (name, _), (_, value) in zip(step.columns, told.columns, strict=True)
         )
-        known = _texts(columns, apart)
+        known = _texts(columns)
         maps.append(replace(told, columns=_renamed(columns, known)))
-    return replace(given, read=read, maps=tuple(maps)), {n: t for n, t in known.items() if n not in apart}
+    return replace(given, read=read, maps=tuple(maps)), known
 
 
 def _read_as(plan: Pipeline) -> dict[int, Texts]:
@@ -106,12 +95,12 @@ def _made(stage: AnyStage) -> Texts:
     return {**_calls(stage), **_texts(selected(stage))}
 
 
-def _texts(columns: Columns, apart: frozenset[str] = frozenset()) -> Texts:
+def _texts(columns: Columns) -> Texts:
     """What the columns without names are."""
     found = {
         name: _MARKS.get(name, value.sql)
         for name, value in columns
-        if name.startswith("_") and value.sql != name and name not in apart
+        if name.startswith("_") and value.sql != name
     }
     return {name: text for name, text in found.items() if len(text) <= _LONGEST}
 

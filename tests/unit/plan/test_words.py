@@ -145,7 +145,7 @@ DRAWN = {
     "SELECT a.k, b.v FROM a ASOF JOIN b MATCH_CONDITION (a.t >= b.t) ON a.k = b.k": "asof join a ⋈ b on k and b.t <= a.t ",
     "SELECT x.k, y.v FROM a x ASOF LEFT JOIN b y ON x.k + 1 = y.k AND x.t < y.t": "asof left join a ⟕ b on k + 1 = b.k and b.t > a.t ",
     "SELECT k FROM a INTERSECT SELECT k FROM b": "having sum(in_left) > 0 AND sum(in_right) > 0",
-    "SELECT max(c) AS m FROM (SELECT k + 1 FROM a UNION SELECT v + 2 FROM b) q(c)": "aggregate:  max(c)",
+    "SELECT count(*) AS n FROM (SELECT k + 1 FROM a UNION SELECT v + 2 FROM b) q": "distinct k + 1",
     f"SELECT k, {' + '.join(['v'] * 90)} AS w FROM a WHERE {' + '.join(['v'] * 90)} > 1": " …",
 }
 

@@ -3,11 +3,12 @@
     ((0.9 * price) > 10) AND ((0.9 * price) < 50)        0.9 * price > 10 AND 0.9 * price < 50
     (a = 1) OR ((b = 2) AND (c = 3))                     a = 1 OR (b = 2 AND c = 3)
 
-Law: the text that remains is read as the same value. They stay where AND and OR meet, || and +, and after NOT.
+Law: the text that remains is read as the same value. Cost: linear. They stay where AND and OR meet, || and +, and after NOT.
 """
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from joinlib.plan.explain.texts import QUOTED
 
@@ -24,30 +25,53 @@ _BEFORE = ("", "(", ",", "WHERE", "BY", "CASE", "WHEN", "THEN", "ELSE")
 _BEHIND = ("", ")", ",", "WHEN", "THEN", "ELSE", "END", "ORDER", "ASC", "DESC", "NULLS", "ROWS", "RANGE")
 
 
+@dataclass
+class _Part:
+    """What stands between parentheses that are still open, or around all of them."""
+
+    start: int
+    tie: int = _ATOM  # how closely its loosest operator ties; 0: a list, a query or a function
+    cases: int = 0
+    between: int = 0  # BETWEENs whose AND has not come
+
+    def take(self, word: str) -> None:
+        self.cases += (word == "CASE") - (word == "END")
+        if self.cases:
+            return
+        if word == "AND" and self.between:
+            self.between -= 1
+            return
+        self.between += word == "BETWEEN"
+        self.tie = 0 if word in (",", "->", "SELECT") else min(self.tie, _TIES.get(word, _ATOM))
+
+
 def lighter(sql: str) -> str:
     """Return the text without such parentheses."""
     words = _WORD.findall(sql)
-    opened: list[int] = []
+    parts = [_Part(-1)]
     for at, word in enumerate(words):
-        if word == "(":
-            opened.append(at)
-        elif word == ")":
-            if not opened:
-                return sql
-            start = opened.pop()
-            if _needless(words, start, at):
-                words[start] = words[at] = ""
-    return sql if opened else "".join(words)
+        if word in "([":
+            parts.append(_Part(at))
+        elif word not in ")]":
+            parts[-1].take(word.upper())
+        elif len(parts) == 1:
+            return sql
+        else:
+            part = parts.pop()
+            if word == ")" and _needless(words, part, at):
+                words[part.start] = words[at] = ""
+                parts[-1].tie = min(parts[-1].tie, _ATOM if parts[-1].cases else part.tie)
+    return sql if len(parts) > 1 else "".join(words)
 
 
-def _needless(words: Sequence[str], start: int, end: int) -> bool:
-    before, after = _near(words, start, -1), _near(words, end, 1)
+def _needless(words: Sequence[str], part: _Part, end: int) -> bool:
+    before, after = _near(words, part.start, -1), _near(words, end, 1)
     if not (before in _BEFORE or before in _TIES) or not (after in _BEHIND or after in _TIES):
         return False
-    if before == "IN" or (before == "-" and _near(words, _place(words, start, -1), -1) in {*_BEFORE, *_TIES}):
+    sign = before == "-" and _near(words, _place(words, part.start, -1), -1) in {*_BEFORE, *_TIES}
+    if before == "IN" or sign:
         return False
-    inner = _tie(words[start + 1 : end])
-    left, right = _TIES.get(before, 0), _TIES.get(after, 0)
+    inner, left, right = part.tie, _TIES.get(before, 0), _TIES.get(after, 0)
     if inner == _ATOM:
         return True
     if before == "NOT" or any(two <= {inner, left, right} for two in _APART):
@@ -68,21 +92,3 @@ def _place(words: Sequence[str], at: int, step: int) -> int:
 def _near(words: Sequence[str], at: int, step: int) -> str:
     found = _place(words, at, step)
     return words[found].upper() if 0 <= found < len(words) else ""
-
-
-def _tie(words: Sequence[str]) -> int:
-    """Return how closely the loosest operator of a text ties; 0 if it is a list, a query or a function."""
-    depth, cases, between, found = 0, 0, 0, _ATOM
-    for word in map(str.upper, words):
-        depth += (word in ("(", "[")) - (word in (")", "]"))
-        cases += (word == "CASE") - (word == "END")
-        if depth or cases:
-            continue
-        if word in (",", "->", "SELECT"):
-            return 0
-        if word == "AND" and between:
-            between -= 1
-            continue
-        between += word == "BETWEEN"
-        found = min(found, _TIES.get(word, _ATOM))
-    return found

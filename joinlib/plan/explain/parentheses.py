@@ -3,7 +3,8 @@
     ((0.9 * price) > 10) AND ((0.9 * price) < 50)        0.9 * price > 10 AND 0.9 * price < 50
     (a = 1) OR ((b = 2) AND (c = 3))                     a = 1 OR (b = 2 AND c = 3)
 
-Law: the text that remains is read as the same value. Cost: linear. They stay where AND and OR meet, || and +, and after NOT.
+They stay where AND and OR meet, || and +, and after NOT. Law: the text that remains is read as the same value.
+Cost: linear.
 """
 
 import re

@@ -88,17 +88,16 @@ def _taken_back(plan: Pipeline) -> str:
     told = spoken(plan)
     for number, stage in enumerate(told.stages):
         alias = stage.inputs[0].alias
-        of = "a subquery" if any(i.alias == SUBQUERY for _, i in told.readers(number)) else ""
+        within = any(i.alias.startswith(SUBQUERY) for _, i in told.readers(number))
         if isinstance(stage, GroupStage) and stage.changes:
             by = by_keys(stage.grouping, alias)
             row = f"the row of a group (GROUP BY {by})" if by else "the row of an aggregate"
-            return f"{f'the value of {of}' if of else row} is taken back when it changes"
+            return f"{'the value of a subquery' if within else row} is taken back when it changes"
         if isinstance(stage, OverStage) and stage.over.present is not None:
             return "a row that is compared with now() goes when its time is over"
         if isinstance(stage, OverStage) and stage.changes:
             if stage.over.top is not None:
-                rows = summary(stage)
-                return f"which are the {rows}{f', in {of},' if of else ''} changes when other rows come"
+                return f"which are the {summary(stage)}{', in a subquery,' * within} changes when other rows come"
             calls = ", ".join(plain(call.sql, alias) for call in stage.over.calls)
             return (
                 f"the value of {calls} is taken back when other rows come: it is final only if it looks back in the"

@@ -15,7 +15,11 @@ _RIGHT, _AT = "right", "at"
 def asof(stage: OverStage) -> str:
     """Return the join that a stage in the words of the text computes; "" if it computes none."""
     calls = stage.over.calls
-    if len(stage.inputs) < 2 or any(call.condition != _RIGHT or len(call.order) != 2 for call in calls):
+    if (
+        not calls
+        or len(stage.inputs) < 2
+        or any(call.condition != _RIGHT or len(call.order) != 2 for call in calls)
+    ):
         return ""
     sides = {_values(given).get(_RIGHT, ""): given for given in stage.inputs}
     if sides.keys() != {"TRUE", "FALSE"}:

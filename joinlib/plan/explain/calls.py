@@ -15,9 +15,8 @@ _INNER = r"((?:[^()]|\((?:[^()]|\([^()]*\))*\))*?)"
 _WINDOW = re.compile(rf"\$(tumble|hop|cumulate)\({_INNER}, (\d+)(?:, (\d+))?, (\d+)\)")
 _MICROS = re.compile(rf"{QUOTED}|INTERVAL (-?\d+) MICROSECONDS")
 _NOT_NULL = re.compile(rf"\bNOT \({_INNER} IS NULL\)")
-_GAP = re.compile(
-    r"(\bsession_(?:start|end)\([^()]*, INTERVAL )(\d*999)(?= MICROSECONDS\))"
-)  # of sessions as Spark has them
+# Spark's sessions end before a row that is so far behind, others behind it
+_GAP = re.compile(r"(\bsession_(?:start|end)\([^()]*, INTERVAL )(\d*999)(?= MICROSECONDS\))")
 _END = re.compile(r"(\bsession_end) \+ INTERVAL 1 MICROSECONDS")
 _ONE = "$one("
 _UNITS = {

@@ -93,16 +93,14 @@ def _groups(plan: Pipeline, stage: GroupStage) -> Iterator[str]:
     if grouping.release is not None or not _fed(plan, stage):
         return
     final = ", in output.mode: append" if grouping.changes else ""
-    clause = f"group by a window of an event time{final}, or {_RECENT}"
-    if of_windows(grouping) and not grouping.changes:
-        clause = f"{ENDLESS}, or {_RECENT}"
-    if grouping.keys and not grouping.calls:
-        own = f"have a window of an event time among its columns{final}, or {_RECENT}"
-        yield f"every different row is kept forever, state grows with their number; {own}"
+    clause = ENDLESS if of_windows(grouping) and not final else f"group by a window of an event time{final}"
+    if grouping.keys and grouping.calls:
+        yield f"every group is kept forever, state grows with the number of groups; {clause}, or {_RECENT}"
     elif grouping.keys:
-        yield f"every group is kept forever, state grows with the number of groups; {clause}"
+        clause = f"have a window of an event time among its columns{final}"
+        yield f"every different row is kept forever, state grows with their number; {clause}, or {_RECENT}"
     elif any(bag.values for bag in bags_of(grouping)):
-        yield f"each different value is kept forever, state grows with their number; {clause}"
+        yield f"each different value is kept forever, state grows with their number; {clause}, or {_RECENT}"
 
 
 def _over(plan: Pipeline, stage: OverStage) -> Iterator[str]:

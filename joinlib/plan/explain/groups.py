@@ -78,7 +78,7 @@ def cautions(plan: Pipeline, grouping: Grouping) -> Iterator[str]:
 
 
 def of_windows(grouping: Grouping) -> bool:
-    """Return whether rows are grouped by windows of a time, or by a time that is cut."""
+    """Return whether rows are grouped by windows of a time."""
     return any(_WINDOWS.match(key.sql) for key in grouping.keys)
 
 

@@ -54,7 +54,7 @@ def _input(given: InputPlan, known: Texts) -> tuple[InputPlan, Texts]:
     return replace(given, read=read, maps=tuple(maps)), known
 
 
-def _read_as(plan: Pipeline) -> dict[int, Texts]:
+def _read_as(plan: Pipeline) -> Mapping[int, Texts]:
     """What readers call columns that have no name in the stage that makes them."""
     found: dict[int, dict[str, str]] = {}
     for given in (given for stage in plan.stages for given in stage.inputs):
@@ -65,7 +65,7 @@ def _read_as(plan: Pipeline) -> dict[int, Texts]:
     for number, names in found.items():
         taken = [*names.values(), *(name for name, _ in selected(plan.stages[number]))]
         found[number] = {column: name for column, name in names.items() if taken.count(name) == 1}
-    return dict(found)
+    return found
 
 
 def _of_rows(stage: AnyStage, known: Texts) -> AnyStage:

@@ -144,6 +144,7 @@ DRAWN = {
     "SELECT k, rank() OVER (PARTITION BY k ORDER BY v) AS r FROM a ORDER BY r, k LIMIT 3": "first 3 rows by r, k",
     "SELECT a.k, b.v FROM a ASOF JOIN b MATCH_CONDITION (a.t >= b.t) ON a.k = b.k": "asof join a ⋈ b on k and b.t <= a.t ",
     "SELECT x.k, y.v FROM a x ASOF LEFT JOIN b y ON x.k + 1 = y.k AND x.t < y.t": "asof left join a ⟕ b on k + 1 = b.k and b.t > a.t ",
+    "SELECT a.k FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.t >= b.t": "project k",
     "SELECT k FROM a INTERSECT SELECT k FROM b": "having sum(in_left) > 0 AND sum(in_right) > 0",
     "SELECT count(*) AS n FROM (SELECT k + 1 FROM a UNION SELECT v + 2 FROM b) q": "distinct k + 1",
     f"SELECT k, {' + '.join(['v'] * 90)} AS w FROM a WHERE {' + '.join(['v'] * 90)} > 1": " …",

@@ -249,7 +249,7 @@ REFUSED = [
     ("SELECT a.k FROM a ASOF JOIN b ON a.k = b.k", "one inequality of times"),
     ("SELECT a.k FROM a ASOF JOIN b ON a.ts >= b.ts AND (a.v = 1 OR b.v = 2)", "one inequality of times"),
     ("SELECT a.k FROM a JOIN b FOR SYSTEM_TIME AS OF PROCTIME() ON a.k = b.k", "role: table"),
-    ("SELECT a.k FROM a FOR SYSTEM_TIME AS OF a.ts JOIN b ON a.k = b.k", "follows the table of a JOIN"),
+    ("SELECT a.k FROM a FOR SYSTEM_TIME AS OF a.ts JOIN b ON a.k = b.k", "follows the input of a JOIN"),
 ]
 
 

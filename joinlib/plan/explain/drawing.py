@@ -85,6 +85,8 @@ class _Drawing:
         if number in self.seen:
             return Drawn(f"{head}drawn above", (), side)
         self.seen.add(number)
+        if isinstance(stage, GroupStage) and _of_constants(stage):
+            return Drawn(f"{head}one row", (), side)
         if isinstance(stage, GroupStage):
             text, *conditions = _group(stage)
             return Drawn(head + text, tuple(conditions), side, self._inputs(stage))
@@ -137,8 +139,17 @@ class _Drawing:
         return Drawn(_join(stage, tree), (*bounds, *_decided(tree.predicate, tree.where)), side, below)
 
 
+def _of_constants(stage: GroupStage) -> bool:
+    """Return whether a stage gives the one row that VALUES, or SELECT without FROM, are made of."""
+    return not stage.grouping.keys and all(
+        given.upstream is None and given.filter is not None and given.filter.sql == "FALSE"
+        for given in stage.inputs
+    )
+
+
 def _project(stage: Stage) -> str:
-    return f"project {', '.join(c.name for c in stage.select)}"
+    names = [c.name for c in stage.select if not c.name.startswith("$")]
+    return f"project {', '.join(names) or 'rows, which only count'}"
 
 
 def _group(stage: GroupStage) -> Iterator[str]:
@@ -161,7 +172,7 @@ def _join(stage: Stage, join: Operator) -> str:
         return f"last row of each {', '.join(key(stage, k) for k in join.sides[0].keys)}"
     names = [spoken(stage, child) for child in join.children]
     on = ", ".join(_equality([key(stage, k) for k in keys]) for keys in related(stage, join))
-    own = not on or all(
+    own = all(
         isinstance(c, Leaf) and called(stage.inputs[c.input]) == stage.inputs[c.input].alias
         for c in join.children
     )

@@ -122,8 +122,12 @@ def _prices(order: StageOrder) -> Iterator[str]:
 
 def conversion(parts: Sequence[Block], decisions: Sequence[JoinDecision]) -> Conversion:
     """Return what the text says, with each group of joins as one node, and what became of these."""
-    titles = {part.name: part.title for part in parts if part.title or part.name.startswith("$")}
-    titles |= {called.alias: called.name for part in parts for called in part.called if called.name}
+    titles = {
+        part.name: part.title.removeprefix("$") for part in parts if part.title or part.name.startswith("$")
+    }
+    titles |= {
+        called.alias: called.name.removeprefix("$") for part in parts for called in part.called if called.name
+    }
     roots = [n for n, part in enumerate(parts) if part.output is not None]
     trees = [drawn(convert(logical(_below(parts, n))), lambda label: titles.get(label, label)) for n in roots]
     return Conversion(tuple(line for tree in trees for line in tree), tuple(dict.fromkeys(decisions)))

@@ -52,6 +52,8 @@ AGGREGATES = (
 VOLATILE = (
     "rand", "random", "randn", "uuid", "now", "current_timestamp", "current_date", "curdate", "localtimestamp",
     "monotonically_increasing_id", "unix_timestamp", "current_timezone", "spark_partition_id", "input_file_name",
+    "shuffle", "randstr", "uniform", "current_user", "session_user", "current_database", "current_schema",
+    "current_catalog", "input_file_block_start", "input_file_block_length",
 )  # fmt: skip
 
 

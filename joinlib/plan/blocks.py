@@ -75,7 +75,7 @@ def pipeline(
     request = Request(inputs, options, decide=decide, chooser=PathChooser(options.strategy, hints(sql)))
     outputs = {"": OutputMode(mode, tuple(key))}
     stages, _, orders = _results(sql, parts, request, outputs)
-    found = replace(_told(sql, parts, request, shared(stages)), orders=orders)
+    found = replace(_told(sql, parts, request, shared(stages)[0]), orders=orders)
     return _checked(found, inputs, outputs)
 
 
@@ -95,8 +95,10 @@ def pipeline_of_several(
     """
     parts = of_several(sql, Request(inputs, options).tables)
     request = Request(inputs, options, decide=decide, chooser=PathChooser(options.strategy, hints(sql)))
-    stages, results, orders = _results(sql, parts, request, outputs)
-    found = replace(_told(sql, parts, request, stages), named=results, orders=orders)
+    made, results, orders = _results(sql, parts, request, outputs)
+    stages, places = shared(made, {result.stage for result in results})
+    named = tuple(replace(result, stage=places[result.stage]) for result in results)
+    found = replace(_told(sql, parts, request, stages), named=named, orders=orders)
     return _checked(found, inputs, outputs)
 
 

@@ -30,6 +30,9 @@ from joinlib.model.stage import (
     Stage,
 )
 from joinlib.plan.clocks import WATERMARK
+from joinlib.plan.explain.groups import by_keys
+from joinlib.plan.explain.over import summary
+from joinlib.plan.explain.words import SUBQUERY, plain, spoken
 from joinlib.plan.source import SourceInput
 
 Mode = Literal["append", "changelog", "upsert"]
@@ -82,19 +85,24 @@ def check_changes(plan: Pipeline, inputs: Mapping[str, SourceInput], mode: Mode)
 
 def _taken_back(plan: Pipeline) -> str:
     """Say which rows are taken back in a query whose inputs only grow."""
-    for stage in plan.stages:
+    told = spoken(plan)
+    for number, stage in enumerate(told.stages):
+        alias = stage.inputs[0].alias
+        within = any(i.alias.startswith(SUBQUERY) for _, i in told.readers(number))
         if isinstance(stage, GroupStage) and stage.changes:
-            by = ", ".join(key.sql for key in stage.grouping.keys)
-            return (
-                f"the row of a group (GROUP BY {by}) is taken back when it changes"
-                if by
-                else ("the row of an aggregate is taken back when it changes")
-            )
+            by = by_keys(stage.grouping, alias)
+            row = f"the row of a group (GROUP BY {by})" if by else "the row of an aggregate"
+            return f"{'the value of a subquery' if within else row} is taken back when it changes"
         if isinstance(stage, OverStage) and stage.over.present is not None:
             return "a row that is compared with now() goes when its time is over"
         if isinstance(stage, OverStage) and stage.changes:
-            call = stage.over.calls[0].sql.partition(" OVER ")[0]
-            return f"the value of {call} OVER (...) is taken back when it changes"
+            if stage.over.top is not None:
+                return f"which are the {summary(stage)}{', in a subquery,' * within} changes when other rows come"
+            calls = ", ".join(plain(call.sql, alias) for call in stage.over.calls)
+            return (
+                f"the value of {calls} is taken back when other rows come: it is final only if it looks back in the"
+                " order of an event time alone"
+            )
     return "rows of outer joins are taken back when a partner comes"
 
 

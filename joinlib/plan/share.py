@@ -43,24 +43,29 @@ class _Part:
         return self.columns.get(column, column)
 
 
-def shared(stages: Sequence[AnyStage]) -> tuple[AnyStage, ...]:
-    """Return the stages of which no two compute the same; the last stays the last."""
+def shared(
+    stages: Sequence[AnyStage], results: Collection[int] = ()
+) -> tuple[tuple[AnyStage, ...], Mapping[int, int]]:
+    """Return the stages of which no two compute the same, and the new number of each; the last stays the last.
+
+    `results`: stages that make the results of several outputs, which nobody else reads.
+    """
     forms, first, rows, parts = Forms(), dict[int, int](), dict[int, Given](), list[_Part]()
     for number, stage in enumerate(stages):
         columns = forms.columns(stage, rows)
         at = number
-        if not isinstance(stage, PathStage | HopStage):  # those are never shared
+        if not isinstance(stage, PathStage | HopStage) and number not in results:  # those are never shared
             at = first.setdefault(forms.stage(_with(stage, ()), rows), number)
         parts.append(_Part(stage, at, columns))
         rows[number] = forms.mapped(_selects(stage), Given(at, (), columns))
-    return tuple(_merged(parts))
+    places = {first: place for place, first in enumerate(dict.fromkeys(part.first for part in parts))}
+    return tuple(_merged(parts, places)), {n: places[part.first] for n, part in enumerate(parts)}
 
 
-def _merged(parts: Sequence[_Part]) -> list[AnyStage]:
+def _merged(parts: Sequence[_Part], places: Mapping[int, int]) -> list[AnyStage]:
     equal: dict[int, list[int]] = {}
     for number, part in enumerate(parts):
         equal.setdefault(part.first, []).append(number)
-    places = {first: place for place, first in enumerate(equal)}
     done, steps = list[AnyStage](), dict[int, Map]()
     for first, numbers in equal.items():
         stage = parts[first].stage

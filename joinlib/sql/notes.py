@@ -23,8 +23,13 @@ def _natural(tree: exp.Expr) -> Iterator[str]:
             )
 
 
+def _cut(query: exp.Expr) -> bool:
+    """Whether the order decides which rows there are."""
+    return any(query.args.get(part) for part in ("limit", "offset"))
+
+
 def _ordered(tree: exp.Expr) -> Iterator[str]:
     for order in tree.find_all(exp.Order):
         above = order.parent
-        if isinstance(above, exp.Select | exp.SetOperation | exp.Subquery) and not above.args.get("limit"):
+        if isinstance(above, exp.Select | exp.SetOperation | exp.Subquery) and not _cut(above):
             yield "ORDER BY without LIMIT changes nothing: a stream has no last row; sort the output where it is read"

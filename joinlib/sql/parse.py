@@ -10,6 +10,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 
 from joinlib.errors import SqlError
+from joinlib.sql.foreign import foreign, unfilled
 from joinlib.sql.grammar import KEYWORDS, ArgumentParser, plain
 
 KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY")
@@ -62,6 +63,8 @@ def parse_query(sql: str) -> exp.Select | exp.SetOperation | exp.Subquery:
         first = e.errors[0]
         near = first["highlight"]
         text = f"{first['description']}" + (f", near {near!r}" if near else "")
+        if found := foreign(sql):
+            raise SqlError(found[0], *place_of(sql, found[1])) from e
         raise SqlError(text, first["line"], max(first["col"] - len(near) + 1, 1)) from e
     except TokenError as e:
         raise SqlError(f"the text cannot be read: {_token_error(sql)}", *_quote(sql)) from e
@@ -70,6 +73,8 @@ def parse_query(sql: str) -> exp.Select | exp.SetOperation | exp.Subquery:
     query = statements[0]
     if not isinstance(query, exp.Select | exp.SetOperation | exp.Subquery):
         raise SqlError(f"write one SELECT; {query.key.upper()} is not supported", 1, 1)
+    for text, mark in unfilled(query):
+        raise SqlError(text, *place(sql, mark))
     return query
 
 

@@ -88,9 +88,9 @@ _SET = {
     "order": f"ORDER BY {_SORTED}: results come out as they are found; sort the output",
     "limit": f"LIMIT {_SORTED}; filter the output",
     "offset": f"OFFSET {_SORTED}",
-    "sort": f"SORT BY {_SORTED}",
-    "cluster": f"CLUSTER BY {_SORTED}",
-    "distribute": f"DISTRIBUTE BY {_SORTED}",
+    "sort": f"SORT BY {_SORTED}; leave it out",
+    "cluster": f"CLUSTER BY {_SORTED}; leave it out",
+    "distribute": f"DISTRIBUTE BY {_SORTED}; leave it out",
     "windows": "WINDOW is not supported",
     "qualify": "QUALIFY is not supported",
     "laterals": "LATERAL is not supported",
@@ -100,7 +100,7 @@ _SET = {
     "locks": "FOR UPDATE and FOR SHARE have no meaning for a stream",
     "sample": (
         "TABLESAMPLE is not supported: it would draw other rows when a batch is run again; take a share of the"
-        " keys: WHERE pmod(xxhash64(key), 100) < 10"
+        " keys: WHERE pmod(xxhash64(key), 100) < 10, or some rows: ORDER BY ... LIMIT n"
     ),
     "when": _TIME,
     "version": _TIME,

@@ -17,6 +17,7 @@ from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf, Lookup
 from joinlib.model.operator import Operator
 from joinlib.model.stage import AnyStage, GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
+from joinlib.plan.explain.asof import asof
 from joinlib.plan.explain.groups import by_keys
 from joinlib.plan.explain.over import summary
 from joinlib.plan.explain.paths import equalities, origins
@@ -25,6 +26,7 @@ from joinlib.plan.explain.texts import bare
 from joinlib.plan.explain.words import parts, plain
 
 _LONGEST = 80  # characters of an operator with its conditions; those of a longer one have lines of their own
+_MOST = 160  # characters of what the part about its stage tells whole
 _WIDEST = 100  # what stands on the right begins there, or behind a longer line
 _SIGNS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷"}
 
@@ -56,12 +58,16 @@ def drawing(plan: Pipeline) -> str:
 def _rows(drawn: Drawn, branch: str, indent: str) -> Iterator[tuple[str, str]]:
     whole = "  ".join([drawn.text, *drawn.conditions])
     apart = () if len(whole) <= _LONGEST else drawn.conditions
-    yield f"{branch}{drawn.text if apart else whole}", drawn.side
+    yield f"{branch}{_short(drawn.text if apart else whole)}", drawn.side
     for condition in apart:
-        yield f"{indent}{'│  ' if drawn.below else '   '}{condition}", ""
+        yield f"{indent}{'│  ' if drawn.below else '   '}{_short(condition)}", ""
     for at, child in enumerate(drawn.below):
         last = at == len(drawn.below) - 1
         yield from _rows(child, f"{indent}{'└─ ' if last else '├─ '}", f"{indent}{'   ' if last else '│  '}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST else f"{text[:_MOST]} …"
 
 
 class _Drawing:
@@ -79,11 +85,13 @@ class _Drawing:
         if number in self.seen:
             return Drawn(f"{head}drawn above", (), side)
         self.seen.add(number)
+        if isinstance(stage, GroupStage) and _of_constants(stage):
+            return Drawn(f"{head}one row", (), side)
         if isinstance(stage, GroupStage):
             text, *conditions = _group(stage)
             return Drawn(head + text, tuple(conditions), side, self._inputs(stage))
         if isinstance(stage, OverStage):
-            text = plain(summary(stage), stage.inputs[0].alias)
+            text = summary(stage)
             return Drawn(head + text, (), side, self._inputs(stage))
         drawn = self._joined(stage, number)
         for asked in stage.lookups:
@@ -106,7 +114,8 @@ class _Drawing:
 
     def _inputs(self, stage: AnyStage) -> tuple[Drawn, ...]:
         below = tuple(map(self._input, stage.inputs))
-        return below if len(below) == 1 else (Drawn("union all", below=below),)
+        apart = len(below) == 1 or (isinstance(stage, OverStage) and asof(stage))
+        return below if apart else (Drawn("union all", below=below),)
 
     def _input(self, given: InputPlan) -> Drawn:
         if given.upstream is None:
@@ -123,13 +132,24 @@ class _Drawing:
                 return below[0]
             if len(stage.inputs) > 1:
                 return replace(below[0], side=f"stage {number}{', changes' if stage.changes else ''}")
-            return Drawn(
-                "rows by the result's key", (), f"stage {number}{', changes' if stage.changes else ''}", below
-            )
+            return Drawn(_project(stage), (), f"stage {number}{', changes' if stage.changes else ''}", below)
         below = tuple(self._tree(stage, child, number) for child in tree.children)
         side = f"stage {number}{', changes' if tree.changes else ''}"
         bounds = tuple(describe(bound) for bound in tree.bounds)
         return Drawn(_join(stage, tree), (*bounds, *_decided(tree.predicate, tree.where)), side, below)
+
+
+def _of_constants(stage: GroupStage) -> bool:
+    """Return whether a stage gives the one row that VALUES, or SELECT without FROM, are made of."""
+    return not stage.grouping.keys and all(
+        given.upstream is None and given.filter is not None and given.filter.sql == "FALSE"
+        for given in stage.inputs
+    )
+
+
+def _project(stage: Stage) -> str:
+    names = [c.name for c in stage.select if not c.name.startswith("$")]
+    return f"project {', '.join(names) or 'rows, which only count'}"
 
 
 def _group(stage: GroupStage) -> Iterator[str]:
@@ -152,7 +172,7 @@ def _join(stage: Stage, join: Operator) -> str:
         return f"last row of each {', '.join(key(stage, k) for k in join.sides[0].keys)}"
     names = [spoken(stage, child) for child in join.children]
     on = ", ".join(_equality([key(stage, k) for k in keys]) for keys in related(stage, join))
-    own = not on or all(
+    own = all(
         isinstance(c, Leaf) and called(stage.inputs[c.input]) == stage.inputs[c.input].alias
         for c in join.children
     )

@@ -22,6 +22,7 @@ from joinlib.model.stage import (
     Stage,
     read_once,
 )
+from joinlib.plan.explain.groups import ENDLESS, of_windows
 from joinlib.plan.explain.paths import forever
 from joinlib.plan.explain.retention import unbounded
 from joinlib.plan.explain.stage import called, spoken
@@ -92,11 +93,14 @@ def _groups(plan: Pipeline, stage: GroupStage) -> Iterator[str]:
     if grouping.release is not None or not _fed(plan, stage):
         return
     final = ", in output.mode: append" if grouping.changes else ""
-    clause = f"group by a window of an event time{final}, or {_RECENT}"
-    if grouping.keys:
-        yield f"every group is kept forever, state grows with the number of groups; {clause}"
+    clause = ENDLESS if of_windows(grouping) and not final else f"group by a window of an event time{final}"
+    if grouping.keys and grouping.calls:
+        yield f"every group is kept forever, state grows with the number of groups; {clause}, or {_RECENT}"
+    elif grouping.keys:
+        clause = f"have a window of an event time among its columns{final}"
+        yield f"every different row is kept forever, state grows with their number; {clause}, or {_RECENT}"
     elif any(bag.values for bag in bags_of(grouping)):
-        yield f"each different value is kept forever, state grows with their number; {clause}"
+        yield f"each different value is kept forever, state grows with their number; {clause}, or {_RECENT}"
 
 
 def _over(plan: Pipeline, stage: OverStage) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Explains the groups of a plan: what is computed where, when a group is emitted, and what is kept."""
 
+import re
 from collections.abc import Iterator
 
 from joinlib.expr.types import name
@@ -12,6 +13,12 @@ from joinlib.plan.explain.texts import bare
 from joinlib.plan.explain.words import plain
 from joinlib.spec.duration import text as duration
 
+ENDLESS = (
+    "the windows never end, as rows of any time may still come: make their time an eventTime, and bound the event"
+    " times of joins in ON"
+)
+_WINDOWS = re.compile(r"\(*(?:TUMBLE|HOP|CUMULATE)\(")
+
 
 def grouped(plan: Pipeline, stage: GroupStage, reader: str) -> str:
     """Describe the second phase, which follows the inputs, and the result."""
@@ -22,6 +29,7 @@ def by_keys(grouping: Grouping, alias: str) -> str:
     """Name the keys in a line, but for ends of windows, which their beginnings tell."""
     keys = [plain(key.sql, alias) for key in grouping.keys]
     ends = {key for key in keys for begin in keys if key.startswith(f"{begin} + INTERVAL ")}
+    ends |= {"session_end"} if "session_start" in keys else set()
     return ", ".join(key for key in keys if key not in ends)
 
 
@@ -51,10 +59,14 @@ def _by_panes(stage: GroupStage) -> str:
 def cautions(plan: Pipeline, grouping: Grouping) -> Iterator[str]:
     """Warn of groups that come out late, and of what two attempts of a batch may count differently."""
     if grouping.final_close and grouping.release is None:
+        why = (
+            ENDLESS
+            if of_windows(grouping)
+            else "none of their keys is an event time that the watermark passes; group by a window of one and bound"
+            " the time between the inputs"
+        )
         yield (
-            "groups are emitted only when the inputs are closed (--until-done): none of them is an event"
-            " time that the watermark passes; group by date_trunc of one and bound the time between the"
-            " inputs, or write output.mode: changelog"
+            f"groups are emitted only when the inputs are closed (--until-done): {why}, or write output.mode: changelog"
         )
     asked = [lookup.table.alias for _, lookup in plan.lookups if lookup.caching.mode != "full"]
     if asked:
@@ -63,6 +75,11 @@ def cautions(plan: Pipeline, grouping: Grouping) -> Iterator[str]:
             " again, and may have changed: then some groups hold what the first attempt found, and others"
             " what the second did; with cache: full both see the same table"
         )
+
+
+def of_windows(grouping: Grouping) -> bool:
+    """Return whether rows are grouped by windows of a time."""
+    return any(_WINDOWS.match(key.sql) for key in grouping.keys)
 
 
 def _moment(grouping: Grouping) -> str:

@@ -16,17 +16,18 @@ def not_in(stage: Stage, join: Operator) -> Iterator[str]:
     if join.kind != "anti" or join.sides[0].keys or not isinstance(given, Leaf):
         return
     plan = stage.inputs[given.input]
+    source = plan.source if plan.upstream is None else f"the result of stage {plan.upstream}"
     if join.index == "scan":
         yield (
-            f"NOT IN: a NULL excludes every row, so {plan.alias} = {plan.source} takes the rows of"
-            f" {plan.source} that have one to each of the {stage.units} units; ... IS NOT NULL in the"
+            f"NOT IN: a NULL excludes every row, so {plan.alias} = {source} takes the rows of"
+            f" {source} that have one to each of the {stage.units} units; ... IS NOT NULL in the"
             " subquery avoids that"
         )
         return
     apart = next(i.apart for i in stage.inputs if i.apart is not None)
     yield (
-        f"NOT IN: rows for which {apart.sql} are excluded by any row of {plan.source}, so they go to one"
-        f" unit, and {plan.alias} = {plan.source} takes a copy of every row there{_stored(plan, join)}; ..."
+        f"NOT IN: rows for which {apart.sql} are excluded by any row of {source}, so they go to one"
+        f" unit, and {plan.alias} = {source} takes a copy of every row there{_stored(plan, join)}; ..."
         " IS NOT NULL in WHERE avoids that"
     )
 

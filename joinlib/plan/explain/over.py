@@ -5,15 +5,26 @@ from collections.abc import Iterator
 from joinlib.expr.types import name
 from joinlib.model.over import Over
 from joinlib.model.stage import OverStage
+from joinlib.plan.explain.asof import asof
 from joinlib.plan.explain.stateful import CLOSED, settled, told
 from joinlib.plan.explain.texts import bare
+from joinlib.plan.explain.words import plain
+from joinlib.spec.duration import text as duration
 
 
 def summary(stage: OverStage) -> str:
     """Say in a few words what the stage computes."""
-    over = stage.over
-    if over.present is not None:
+    if stage.over.present is not None:
         return "rows of a time"
+    return asof(stage) or plain(_computed(stage.over), stage.inputs[0].alias)
+
+
+def _computed(over: Over) -> str:
+    each = f" of each {by}" if (by := ", ".join(over.partition)) else ""
+    if over.sessions:
+        gap = over.calls[0].number
+        gap += gap % 1000 == 999  # Spark's sessions end before a row that is so far behind
+        return f"sessions by {over.calls[0].order[0].column}, {duration(gap)} apart{each}"
     calls = ", ".join(call.sql for call in over.calls)
     if over.top is None or len(over.calls) > 1:
         return f"{calls}{f'  only {bare(over.qualify.sql)}' if over.qualify is not None else ''}"
@@ -22,7 +33,7 @@ def summary(stage: OverStage) -> str:
     if function != "row_number":
         rows = f"rows with {function} up to {most}"
     order = ", ".join(f"{k.column}{' DESC' if k.descending else ''}" for k in over.calls[0].order)
-    return f"{rows}{f' of each {by}' if (by := ', '.join(over.partition)) else ''} by {order}"
+    return f"{rows}{each} by {order}"
 
 
 def ranked(stage: OverStage, reader: str) -> str:

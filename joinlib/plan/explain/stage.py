@@ -122,7 +122,7 @@ def input_lines(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator
             else f"; after {duration(plan.idle_us)} of silence it is not waited for"
         )
         yield f"  time    {plan.time}; rows up to {duration(plan.delay_us)} behind the latest are taken{idle}"
-    if plan.keep_null_keys:
+    if plan.keep_null_keys and verb == "stores":
         yield "  NULL    rows whose key is NULL are emitted without a partner"
 
 

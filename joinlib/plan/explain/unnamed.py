@@ -18,24 +18,24 @@ from joinlib.plan.explain.texts import Say, bare, in_all, in_text
 Texts = Mapping[str, str]  # what columns without names are, by how they are written
 Columns = tuple[tuple[str, Expr], ...]
 _LONGEST = 100
+_MARKS = {"_left": "in_left", "_right": "in_right", "_times": "times"}  # of INTERSECT and EXCEPT
 _GROUPING = "grouping_id()"  # what GROUPING SETS call `_gid`
 
 
 def unnamed(plan: Pipeline) -> Pipeline:
     """Return the plan in which columns without names are called by what they are."""
     results = {result.stage for result in plan.results}
-    made: dict[int, Texts] = {}
+    made: dict[int | None, Texts] = {None: {}}
+    names = _read_as(plan)
     every: dict[str, str] = {}  # by alias.column
     stages = []
     for number, stage in enumerate(plan.stages):
-        inputs = []
-        for given in stage.inputs:
-            below = made.get(given.upstream, {}) if given.upstream is not None else {}
-            told, known = _input(given, below)
-            inputs.append(told)
+        told = [_input(given, made[given.upstream]) for given in stage.inputs]
+        for given, known in reversed(told):  # the first query of a union gives its columns their names
             every |= {f"{given.alias}.{column}": text for column, text in known.items()}
-        stage = in_all(replace(stage, inputs=tuple(inputs)), _say(every))
-        made[number] = {} if number in results else _texts(selected(stage))
+        stage = replace(stage, inputs=tuple(given for given, _ in told))
+        stage = _of_rows(in_all(stage, _say(every)), told[0][1])
+        made[number] = {} if number in results else {**names.get(number, {}), **_made(stage)}
         stages.append(_called(stage, made[number]))
     return replace(plan, stages=tuple(stages))
 
@@ -54,9 +54,54 @@ def _input(given: InputPlan, known: Texts) -> tuple[InputPlan, Texts]:
     return replace(given, read=read, maps=tuple(maps)), known
 
 
+def _read_as(plan: Pipeline) -> Mapping[int, Texts]:
+    """What readers call columns that have no name in the stage that makes them."""
+    found: dict[int, dict[str, str]] = {}
+    for given in (given for stage in plan.stages for given in stage.inputs):
+        for name, value in given.maps[0].columns if given.upstream is not None and given.maps else ():
+            if value.column is not None and value.column.startswith("_") and not name.startswith("_"):
+                assert given.upstream is not None
+                found.setdefault(given.upstream, {})[value.column] = name
+    for number, names in found.items():
+        taken = [*names.values(), *(name for name, _ in selected(plan.stages[number]))]
+        found[number] = {column: name for column, name in names.items() if taken.count(name) == 1}
+    return found
+
+
+def _of_rows(stage: AnyStage, known: Texts) -> AnyStage:
+    """Return a stage whose result is said of rows whose columns are called so."""
+    if isinstance(stage, OverStage):
+        own = stage.over.calls  # a map above it, which it computes too, calls the only one so
+        known = {**known, "_n": own[0].sql} if len(own) == 1 else known
+        return replace(stage, over=replace(stage.over, select=_said(stage.over.select, known)))
+    if isinstance(stage, GroupStage):  # of shared groups, each call is a column
+        return replace(
+            stage, grouping=replace(stage.grouping, select=_said(stage.grouping.select, _calls(stage)))
+        )
+    return stage
+
+
+def _said(columns: Columns, known: Texts) -> Columns:
+    return tuple((name, in_all(value, _say(known))) for name, value in columns)
+
+
+def _calls(stage: AnyStage) -> Texts:
+    calls = stage.grouping.calls if isinstance(stage, GroupStage) else ()
+    return {f"$a{at}": call.sql for at, call in enumerate(calls)}
+
+
+def _made(stage: AnyStage) -> Texts:
+    """What the columns without names of a stage are."""
+    return {**_calls(stage), **_texts(selected(stage))}
+
+
 def _texts(columns: Columns) -> Texts:
     """What the columns without names are."""
-    found = {name: value.sql for name, value in columns if name.startswith("_") and value.sql != name}
+    found = {
+        name: _MARKS.get(name, value.sql)
+        for name, value in columns
+        if name.startswith("_") and value.sql != name
+    }
     return {name: text for name, text in found.items() if len(text) <= _LONGEST}
 
 

@@ -16,7 +16,7 @@ from joinlib.plan.explain.over import summary
 from joinlib.plan.explain.paths import origins
 from joinlib.plan.explain.retention import unbounded
 from joinlib.plan.explain.stage import called, spoken, title
-from joinlib.plan.explain.words import parts, plain
+from joinlib.plan.explain.words import parts
 from joinlib.plan.explain.words import spoken as in_words
 from joinlib.plan.memory import cautions as memory_cautions
 
@@ -51,10 +51,11 @@ def _stage(plan: Pipeline, number: int, stage: AnyStage) -> Iterator[str]:
         return
     said = [*of_stage(plan, stage)]
     if isinstance(stage, GroupStage):
-        what = f"groups by {by_keys(stage.grouping, stage.inputs[0].alias) or 'nothing'}"
+        by = by_keys(stage.grouping, stage.inputs[0].alias) or "nothing"
+        what = f"groups by {by}" if stage.grouping.calls else f"distinct {by}"
         said += group_cautions(plan, stage.grouping)
     else:
-        what = plain(summary(stage), stage.inputs[0].alias)
+        what = summary(stage)
     known = parts(plan)
     names = dict.fromkeys(
         known.get(i.alias, i.alias) for _, i in plan.readers(number) if not i.alias.startswith("$")

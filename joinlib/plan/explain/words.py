@@ -2,10 +2,11 @@
 
     bid_2.auction                               bid.auction
     w.price, of rows that nothing is joined to  price
+    $0.at, of rows that nothing is joined to    at
     $tumble(at, 10000000, 0)                    TUMBLE(at, 10s)
     $e0.start, of a list                        start
     NOT (a.x IS NULL)                           a.x IS NOT NULL, or nothing, if paths alone ask it of their keys
-    INTERVAL 10000000 MICROSECONDS              INTERVAL 10 SECONDS
+    (a.x = 1) AND (a.y = 2)                     a.x = 1 AND a.y = 2
 
 Law: inputs of one stage are called differently.
 """
@@ -16,23 +17,14 @@ from dataclasses import replace
 
 from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import AnyStage, HopStage, PathStage, Pipeline, Stage
-from joinlib.plan.explain.texts import QUOTED, Say, bare, in_all, in_text
+from joinlib.plan.explain.calls import in_sql
+from joinlib.plan.explain.parentheses import lighter
+from joinlib.plan.explain.texts import Say, bare, in_all, in_text
 from joinlib.plan.explain.unnamed import unnamed
 from joinlib.plan.paths import as_asked
-from joinlib.spec.duration import text as duration
 
-_INNER = r"((?:[^()]|\((?:[^()]|\([^()]*\))*\))*?)"
-_WINDOW = re.compile(rf"\$(tumble|hop|cumulate)\({_INNER}, (\d+)(?:, (\d+))?, (\d+)\)")
-_MICROS = re.compile(rf"{QUOTED}|INTERVAL (-?\d+) MICROSECONDS")
-_OURS = r"(?<![\w.$`])\$(?:e\d+\.(?=\w)|(?=(?:left|right|at|k\d+|session_start|session_end)\b))"
-_NOT_NULL = re.compile(rf"\bNOT \({_INNER} IS NULL\)")
-_UNITS = {
-    "DAYS": 86_400_000_000,
-    "HOURS": 3_600_000_000,
-    "MINUTES": 60_000_000,
-    "SECONDS": 1_000_000,
-    "MILLISECONDS": 1000,
-}
+SUBQUERY = "subquery"  # what an input is called that the text gives no name
+_OURS = r"(?<![\w.$`])\$(?:(?:e?\d+)\.(?=\w)|(?=(?:left|right|at|[gkx]\d+|session_start|session_end)\b))"
 
 
 def spoken(plan: Pipeline) -> Pipeline:
@@ -50,7 +42,7 @@ def spoken(plan: Pipeline) -> Pipeline:
 
 def parts(told: Pipeline) -> dict[str, str]:
     """Return the CTE, view or derived table that each alias of a plan in the words of the text stands for."""
-    return {c.alias: c.part for c in told.called if c.part}
+    return {c.alias: c.part for c in told.called if c.part and c.alias}
 
 
 def plain(sql: str, alias: str) -> str:
@@ -75,7 +67,7 @@ def _names(plan: Pipeline) -> dict[str, str]:
     for alias, others in beside.items():
         wanted = known.get(alias, alias)
         if not wanted:
-            wanted = "subquery" if len(others) > 1 else ""
+            wanted = SUBQUERY if len(others) > 1 else ""
         taken, name, number = {names.get(other) for other in others - {alias}}, wanted, 1
         while name in taken:
             number += 1
@@ -119,22 +111,6 @@ def _say(names: Mapping[str, str]) -> Say:
         return f"{name}." if name else ""
 
     def say(text: str) -> str:
-        plainer = in_text(_OURS, "", in_text(pattern, word, text))
-        return _MICROS.sub(_interval, _WINDOW.sub(_window, _NOT_NULL.sub(r"\1 IS NOT NULL", plainer)))
+        return lighter(in_sql(in_text(_OURS, "", in_text(pattern, word, text))))
 
     return say
-
-
-def _window(found: re.Match[str]) -> str:
-    kind, at, size, step, offset = found.groups()
-    lengths = [int(step), int(size)] if step else [int(size)]
-    lengths += [int(offset)] if int(offset) else []
-    return f"{kind.upper()}({at}, {', '.join(map(duration, lengths))})"
-
-
-def _interval(found: re.Match[str]) -> str:
-    if found[1] is None:
-        return found[0]
-    micros = int(found[1])
-    unit = next((u for u, length in _UNITS.items() if micros and micros % length == 0), None)
-    return f"INTERVAL {micros // _UNITS[unit]} {unit}" if unit else found[0]

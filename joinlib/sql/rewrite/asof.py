@@ -56,6 +56,9 @@ def _join(select: exp.Select, join: exp.Join, at: int, names: Names) -> None:
     found = _conditions(join, left, right, names)
     outer = join.side.upper() == "LEFT"
     rest = [n for n in above(select, at) if n is not join]
+    if outer and not read_of(rest, {right}):  # each row of the left side is there once, whatever it meets
+        select.set("joins", [j for j in select.args["joins"] if j is not join])
+        return
     later = [*rest, *found.after, *(found.left if outer else [])]
     mine, theirs = read_of(later, left), read_of(later, {right})
     named = columns([*mine, *theirs])

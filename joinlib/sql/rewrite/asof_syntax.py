@@ -35,7 +35,9 @@ def asof_syntax(
         and (version := start.this.args.get("version"))
     ):
         text.refuse(
-            "FOR SYSTEM_TIME AS OF follows the table of a JOIN, as of a time of the rows before", version
+            "AS OF follows the input of a JOIN, as of a time of the rows before (JOIN rates FOR SYSTEM_TIME AS OF o.at r ON"
+            " ...): a stream is read from its beginning, and has no versions",
+            version,
         )
     for join in select.args.get("joins") or []:
         if str(join.args.get("method") or "").upper() == "ASOF":

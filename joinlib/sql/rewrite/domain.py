@@ -67,6 +67,8 @@ def with_domain(query: exp.Select, around: exp.Select, names: Names) -> dict[tup
             )
     strict = _strict(query)
     alias = names.fresh("d")
+    of = {names.titles.get(owner, owner) for owner, _ in read}
+    names.titles[alias] = "_".join(("outer", *sorted(of)))  # a plan says whose values make the rows
     values = _distinct(read, around, names)
     inside = {
         pair: trees.column(alias, item.alias) for pair, item in zip(read, values.expressions, strict=True)

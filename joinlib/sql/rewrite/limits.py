@@ -33,7 +33,8 @@ def limited(select: exp.Select, names: Names) -> exp.Select:
     low = _number(offset, names) if offset is not None else 0
     high = low + _number(limit, names) if limit is not None else None
     keys = list(order.expressions) if order is not None else []
-    if select.args.get("distinct") or select.args.get("qualify"):
+    computed = any(trees.windows(key) for key in keys)  # by the query itself, and not again for its order
+    if computed or select.args.get("distinct") or select.args.get("qualify"):
         select, keys = _around(select, keys, names)
     keys = keys or [exp.Ordered(this=item.this.copy(), nulls_first=True) for item in select.expressions]
     if not any(key.find(exp.Column, exp.Select, exp.Anonymous) for key in keys):
@@ -98,10 +99,17 @@ def _around(select: exp.Select, keys: list[exp.Expr], names: Names) -> tuple[exp
         if words not in known and select.args.get("distinct"):
             raise names.error("ORDER BY of SELECT DISTINCT takes columns of its select list", key)
         if words not in known:
-            known[words] = names.hidden(select)
+            known[words] = _called(key.this, select) or names.hidden(select)
             select.append("expressions", trees.named(key.this.copy(), known[words]))
         new = key.copy()
         new.set("this", trees.column(alias, known[words], key))
         made.append(new)
     items = [trees.named(trees.column(alias, name), name) for name in outer]
     return exp.Select(expressions=items).from_(trees.derived(select, alias), copy=False), made
+
+
+def _called(value: exp.Expr, select: exp.Select) -> str:
+    """The name of a column that no output column has; "" if it is none, or its name is taken."""
+    column = trees.plain_column(value)
+    taken = {i.alias.lower() for i in select.expressions}
+    return "" if column is None or trees.name_of(column).lower() in taken else trees.name_of(column)

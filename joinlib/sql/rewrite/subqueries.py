@@ -311,7 +311,9 @@ class _Subqueries:
         name = trees.output_names(query)[0]
         if trees.outer_columns(query):
             raise self.names.error(
-                "ALL and ANY of a subquery that reads the query around it are not supported", node
+                "ALL and ANY of a subquery that reads the query around it are not supported; write the condition within"
+                " [NOT] EXISTS (SELECT ... WHERE ...)",
+                node,
             )
         values = [trees.call("count", exp.Star()), trees.call("count", trees.column(alias, name))]
         values.append(trees.call(extreme, trees.column(alias, name)))

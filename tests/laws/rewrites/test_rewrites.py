@@ -177,6 +177,14 @@ TEXTS = {
         "SELECT a FROM t WHERE a IN (SELECT q.r FROM (SELECT rank() OVER w AS r FROM u WINDOW w AS (ORDER BY y)) q)",
         "SELECT a, rank() OVER w AS s FROM t WHERE a IN (SELECT q.r FROM (SELECT rank() OVER w AS r FROM u WINDOW w AS (ORDER BY y)) q) WINDOW w AS (ORDER BY a, k)",
     ),
+    "limits in the order of windows": (
+        "SELECT k, a, rank() OVER (PARTITION BY k ORDER BY a) AS r FROM t ORDER BY r, k, a LIMIT 3",
+        "SELECT a, sum(b) * 100 / sum(sum(b)) OVER (PARTITION BY k) AS q FROM t GROUP BY k, a ORDER BY k, q, a LIMIT 3",
+        "SELECT k FROM t ORDER BY rank() OVER (ORDER BY b), k, a LIMIT 2",
+        "SELECT DISTINCT k, rank() OVER (ORDER BY b) AS r FROM t ORDER BY r DESC, k LIMIT 2 OFFSET 1",
+        "SELECT k, a FROM t QUALIFY rank() OVER (PARTITION BY k ORDER BY a) = 1 ORDER BY count(*) OVER (PARTITION BY k), k, a, b LIMIT 2",
+        "SELECT k AS a, a AS k, max(b) OVER (PARTITION BY t.a) AS m FROM t ORDER BY m, t.k, t.a, t.b LIMIT 3",
+    ),
     "windows and subqueries": (
         "SELECT k, a, rank() OVER (ORDER BY a) IN (SELECT y FROM u) AS f FROM t",
         "SELECT k, rank() OVER (ORDER BY a) NOT IN (SELECT y FROM u WHERE u.k = t.k) AS f FROM t",
@@ -284,6 +292,7 @@ def test_same_rows(rewrite: str) -> None:
         ("SELECT q.a FROM (SELECT a, row_number() OVER (PARTITION BY k ORDER BY b) n FROM t) q WHERE q.n = 1", "map over map"),
         ("SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY b) = 1", "over map"),
         ("SELECT k FROM t UNION ALL SELECT k FROM u", "union"),
+        ("SELECT k, a, rank() OVER (PARTITION BY k ORDER BY a) AS r FROM t ORDER BY r, k LIMIT 3", "over over map"),
         ("SELECT k FROM t UNION SELECT k FROM u", "union select"),
         ("SELECT a FROM t WHERE b > (SELECT max(x) FROM u WHERE u.k = t.k)", "select select"),
     ],

@@ -175,6 +175,14 @@ CASES = {
         "SELECT a.k, a.v AS x, q.v AS y FROM a ASOF LEFT JOIN (SELECT * FROM b WHERE v > 1) q ON q.k = a.k AND q.ts < a.ts",
         "SELECT a.k, a.v AS x, q.v AS y FROM a ASOF LEFT JOIN (SELECT * FROM b WHERE v > 1) q ON q.k = a.k AND q.ts < a.ts",
     ),
+    "as of, nothing read of the right side": (
+        "SELECT count(*) AS n FROM a ASOF JOIN b ON a.k = b.k AND a.ts >= b.ts",
+        "SELECT count(*) AS n FROM a ASOF JOIN b ON a.k = b.k AND a.ts >= b.ts",
+    ),
+    "as of, left, nothing read of the right side": (
+        "SELECT a.k, a.v AS x FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.ts >= b.ts JOIN b c ON c.k = a.k",
+        "SELECT a.k, a.v AS x FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.ts >= b.ts JOIN b c ON c.k = a.k",
+    ),
     "as of, the next": (
         "SELECT a.k, a.v AS x, b.v AS y FROM a ASOF LEFT JOIN b MATCH_CONDITION (a.ts <= b.ts) ON a.k = b.k WHERE a.v > 1",
         "SELECT a.k, a.v AS x, b.v AS y FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.ts <= b.ts WHERE a.v > 1",
@@ -241,7 +249,7 @@ REFUSED = [
     ("SELECT a.k FROM a ASOF JOIN b ON a.k = b.k", "one inequality of times"),
     ("SELECT a.k FROM a ASOF JOIN b ON a.ts >= b.ts AND (a.v = 1 OR b.v = 2)", "one inequality of times"),
     ("SELECT a.k FROM a JOIN b FOR SYSTEM_TIME AS OF PROCTIME() ON a.k = b.k", "role: table"),
-    ("SELECT a.k FROM a FOR SYSTEM_TIME AS OF a.ts JOIN b ON a.k = b.k", "follows the table of a JOIN"),
+    ("SELECT a.k FROM a FOR SYSTEM_TIME AS OF a.ts JOIN b ON a.k = b.k", "follows the input of a JOIN"),
 ]
 
 

@@ -263,8 +263,8 @@ def test_the_plan_is_told() -> None:
 
     assert told.startswith(
         "result: final rows\n"
-        "└─ inner join on b.j = (c.j + 1)   stage 1\n"
-        "   ├─ inner join a ⋈ b ⋈ d on k    stage 0\n"
+        "└─ inner join on b.j = c.j + 1    stage 1\n"
+        "   ├─ inner join a ⋈ b ⋈ d on k   stage 0\n"
         "   │  ├─ a\n"
         "   │  ├─ b\n"
         "   │  └─ d\n"

@@ -63,6 +63,14 @@ VIEWS = {"late": "SELECT k, a FROM t WHERE b > 1", "again": "SELECT late.a FROM 
         ("SELECT explode(array(a)) AS e, count(*) AS n FROM t", (1, 8), "explode stands beside groups"),
         ("SELECT count(*) AS n FROM t GROUP BY explode(array(a))", (1, 38), "explode makes rows"),
         ("SELECT k FROM t WHERE explode(array(a)) = 1", (1, 23), "explode makes rows"),
+        ("SELECT k FROM t@v1", (1, 15), "@v1 stands for nothing"),
+        ("SELECT k FROM (SELECT k FROM t) @v", (1, 23), "spec.parameters"),
+        ("SELECT k FROM t WHERE k = ?", (1, 23), "? stands for nothing"),
+        ("SELECT k FROM t WHERE k = :x", (1, 23), "is written ${name}"),
+        ("SELECT TOP 5 k FROM t", (1, 8), "write ORDER BY ... LIMIT n"),
+        ("SELECT k FROM t\nMATCH_RECOGNIZE (ORDER BY a PATTERN (A) DEFINE A AS b > 1)", (2, 1), "lag(x) OVER"),
+        ("SELECT k FROM t VERSION AS OF 3", (1, 31), "a stream is read from its beginning, and has no versions"),
+        ("SELECT k FROM t WHERE a > ALL (SELECT x FROM u WHERE u.k <> t.k)", (1, 23), "[NOT] EXISTS"),
     ],
 )  # fmt: skip
 def test_mistakes(sql: str, where: tuple[int, int], words: str) -> None:

@@ -67,9 +67,11 @@ def _fast(run: Raw) -> float:
 
 def _conversions(outcomes: Raw, picture: Path) -> Iterator[str]:
     yield from ("## Trees of joins in TPC-H, and what runs them", "")
-    yield from ("| query | inputs of the trees found | inputs of the joins that run |", "|---|---|---|")
+    yield "| query | inputs of the trees found | of the joins that run, as stages | as paths |"
+    yield "|---|---|---|---|"
     for name, found in outcomes.items():
-        yield f"| {name} | {', '.join(map(str, found['groups']))} | {', '.join(map(str, found['runs']))} |"
+        cells = (", ".join(map(str, found[what])) for what in ("groups", "runs", "paths"))
+        yield f"| {name} | {' | '.join(cells)} |"
     if "q3" in outcomes:
         for when in ("before", "after"):
             yield from ("", f"Q3 {when} (figure 8):", "", *(f"    {line}" for line in outcomes["q3"][when]))

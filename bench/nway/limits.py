@@ -32,7 +32,8 @@ HERE = Path(__file__).parent
 UNITS = 4
 HEAP = "512m"  # Spark takes no less than 450 MB
 JAVA = "-Xmn96m -XX:ReservedCodeCacheSize=64m -XX:MaxMetaspaceSize=160m"
-BESIDE_HEAP_MB = 400  # of the cap: what a JVM of Flink holds beside its heap
+GRACE = 40  # seconds beyond its limit, until it is killed: a JVM that does nothing but collect does not stop
+BESIDE_HEAP_MB = 600  # of the cap: what a JVM of Flink holds beside its heap
 JOINS = {  # by name: what runs it
     "operator": script(JOIN, "--query", str(HERE / "wide.sql")),
     "binary": script(JOIN, "--query", str(HERE / "wide.sql"), "--join", "strategy=binary"),
@@ -170,7 +171,7 @@ def _steps(marks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """What lies between marks, which count from the beginning."""
     before = {"rows": 0, "results": 0}
     for mark in marks:
-        yield mark | {name: mark[name] - before[name] for name in before}
+        yield mark | {name: mark[name] - before[name] for name in ("rows", "results")}
         before = mark
 
 
@@ -189,11 +190,11 @@ def _said(asked: Run, cap: Cap, data: Path, work: Path, lines: Path) -> Mapping[
             start_new_session=True,
         )
         try:
-            printed, _ = process.communicate(timeout=limit + 120)
+            printed, _ = process.communicate(timeout=limit + GRACE)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            return {"failure": f"did not stop within {limit + 120} s", "killed": cap.kills}
+            return {"failure": f"did not stop within {limit + GRACE} s", "killed": cap.kills}
     if process.returncode:
         return {"failure": f"exit code {process.returncode}: {last_words(log)}", "killed": cap.kills}
     return {**json.loads(printed.splitlines()[-1]), "killed": cap.kills}

@@ -11,11 +11,12 @@ Each outcome is written when it is had. What is measured, and how: README.md.
 
 import argparse
 import json
+import re
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,10 @@ def main() -> None:
     asked.add_argument("--tiny", action="store_true", help="data of seconds: does everything run?")
     asked.add_argument("--repetitions", type=int, default=1, help="of speed and memory, interleaved")
     asked.add_argument(
+        "--only", default="", help="of speed and memory: runs whose names match this expression"
+    )
+    asked.add_argument("--limit", type=int, help="seconds for one run of memory")
+    asked.add_argument(
         "--go-on", action="store_true", help="keep what an earlier run has measured, do the rest"
     )
     given = asked.parse_args()
@@ -101,12 +106,17 @@ def main() -> None:
         if given.tiny
         else RESULTS / ("nway-quick.json" if given.quick else "nway.json")
     )
+    size = SIZES["tiny" if given.tiny else "quick" if given.quick else "full"]
+    if given.limit:
+        size = replace(size, limits=replace(size.limits, limit=given.limit))
     known = json.loads(path.read_text()) if path.exists() else {}
     for part in given.parts or PARTS:
         before = known.get(part, {}).get("outcomes", {}) if given.go_on else {}
         kept = known[part] = {"machine": facts(), "outcomes": before}
         for repetition in range(given.repetitions if part in ("speed", "memory") else 1):
-            for name, run in PARTS[part](SIZES["tiny" if given.tiny else "quick" if given.quick else "full"]):
+            for name, run in PARTS[part](size):
+                if not re.search(given.only, name):
+                    continue
                 runs = kept["outcomes"].setdefault(name, [])
                 if len(runs) > repetition:
                     continue

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from bench.probe_order.data import SCHEMA, Batches
 from joinlib.join.arrived import Blocks
-from joinlib.join.order.policy import OrderPolicy
+from joinlib.join.order.policy import Choices, OrderPolicy
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Tuples, flat
 from joinlib.join.unit import UnitJoin
@@ -39,18 +39,24 @@ class Run:
     tuples: int  # found by all probes: the work that the order decides on
     results: int
     manifest: int  # bytes of probe orders
-    batches: tuple[float, ...]  # CPU seconds of each
+    probing: float  # CPU seconds of these that probes took
+    columns: float  # ... and the columns of results
 
 
 class Counting(Prober):
-    """Counts what probes find; costs an addition a chunk, with every rule alike."""
+    """Counts what probes find, and the CPU seconds that they take; costs little a chunk, with every rule alike."""
 
     tuples = 0
+    seconds = 0.0
 
     def _found(self, tuples: Tuples, bound: frozenset[int], side: int, apart: bool) -> Iterator[Tuples]:
+        began = time.process_time()
         for longer in super()._found(tuples, bound, side, apart):
+            Counting.seconds += time.process_time() - began
             Counting.tuples += len(longer)
             yield longer
+            began = time.process_time()
+        Counting.seconds += time.process_time() - began
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ class Given:
     orders: list[list[int]]
     batches = cycles = 0
 
-    def watch(self, policy: OrderPolicy) -> None:
+    def watch(self, choices: Choices, policy: OrderPolicy) -> None:
         return None
 
     def plain(self) -> dict[str, Any]:
@@ -86,6 +92,7 @@ class Play:
     chain: bool = False  # of binary joins, one above the other, each of which stores what the one below finds
     done: int = 0  # batches
     results: int = 0
+    columns: float = 0.0  # CPU seconds of the columns of results
     data: bytes = field(default=b"")  # the manifest
 
     @cached_property
@@ -109,8 +116,10 @@ class Play:
             if orders is not None:
                 join.orders = {self.root.sides[0].number: Given(orders)}  # type: ignore[dict-item]
             for found in join.run(self.done, blocks):
+                began = time.process_time()
                 for column in stage.select:
                     flat(column.value.evaluate(found.column, len(found)))
+                self.columns += time.process_time() - began
                 self.results += len(found)
         self.data = join.manifest.encode()
         self.done += 1
@@ -130,15 +139,15 @@ def chained(tree: Join | Leaf) -> Join:
 def played(order: Sequence[str], batches: Batches, tuning: Tuning) -> Run:
     """The stream from beginning to end."""
     play = Play(order, Path(tempfile.mkdtemp()), tuning)
-    took, Counting.tuples = [], 0
+    cpu, Counting.tuples, Counting.seconds = 0.0, 0, 0.0
     try:
         for rows in batches:
             began = time.process_time()
             play.batch(rows)
-            took.append(time.process_time() - began)
+            cpu += time.process_time() - began
     finally:
         shutil.rmtree(play.folder)
-    return Run(sum(took), Counting.tuples, play.results, size(play.data), tuple(took))
+    return Run(cpu, Counting.tuples, play.results, size(play.data), Counting.seconds, play.columns)
 
 
 def size(data: bytes) -> int:

@@ -63,7 +63,7 @@ def orders(kind: str, given: argparse.Namespace) -> Iterator[Case]:
     """Figures 2 and 3: initial orders by rules."""
     count = given.orders or (24 if kind in ("tpcds", "uniform") else 4)
     for order in ORDERS[:: len(ORDERS) // count]:
-        for rule in RULES:
+        for rule in given.rules:
             yield Case(kind, order, rule)
 
 
@@ -102,6 +102,8 @@ def measured(part: str, cases: Iterable[Case], given: argparse.Namespace) -> Non
                     results.add(run.results)
                     row |= {
                         "cpu": [*row["cpu"], run.cpu],
+                        "probing": run.probing,
+                        "columns": run.columns,
                         "tuples": run.tuples,
                         "results": run.results,
                         "manifest": run.manifest,
@@ -183,6 +185,7 @@ def main() -> None:
     asked.add_argument(
         "--orders", type=int, choices=(1, 2, 4, 6, 12, 24), help="so many of the initial orders"
     )
+    asked.add_argument("--rules", nargs="*", choices=RULES, default=RULES, help="of initial orders")
     asked.add_argument(
         "--kinds", nargs="*", choices=KINDS, default=["tpcds", "flip", "drift"], help="of cycles, history"
     )

@@ -21,7 +21,8 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
     before = set(sys.modules)
     monkeypatch.syspath_prepend(str(BENCH))
     monkeypatch.syspath_prepend(str(BENCH / "many_keys"))
-    yield {name: importlib.import_module(name) for name in ("suite", "outcome", "blocks")}
+    monkeypatch.syspath_prepend(str(BENCH / "nway"))
+    yield {name: importlib.import_module(name) for name in ("suite", "outcome", "blocks", "limits")}
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(BENCH)):
             del sys.modules[name]
@@ -89,3 +90,9 @@ def test_each_order_by_hand_is_a_plan_of_its_own(modules: dict[str, ModuleType],
     first = {name: set().union(*plans.planned(block, plan, tmp_path)[0]) for name, plan in found.items()}
     assert first["text"] == {"customer", "orders"}
     assert first["o l c"] == {"orders", "lineitem"}
+
+
+def test_marks_become_steps_at_the_times_of_the_marks(modules: dict[str, ModuleType]) -> None:
+    marks = [{"at": 100.0, "rows": 10, "results": 1}, {"at": 102.5, "rows": 30, "results": 4}]
+    steps = [*modules["limits"]._steps(marks)]
+    assert steps == [{"at": 100.0, "rows": 10, "results": 1}, {"at": 102.5, "rows": 20, "results": 3}]

@@ -24,7 +24,11 @@ HEAVY = {  # of topics, of databases, of specs: a second together
 }
 WARM = "from joinlib.spark.boot.daemon import warm_up; warm_up()"
 ROOT = Path(__file__).parents[3]
-DEFERRING = ("joinlib/spark/source.py", "joinlib/spark/operator.py", "joinlib/engine/turn.py")  # run by every task
+DEFERRING = (
+    "joinlib/spark/source.py",
+    "joinlib/spark/operator.py",
+    "joinlib/engine/turn.py",
+)  # run by every task
 NUMERIC = {"numba", "pandas"}  # map tasks and units need them, the source's driver part does not
 
 

@@ -8,7 +8,6 @@ and how: bench/README.md.
 import argparse
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,7 +18,7 @@ import data
 import report
 import task
 from machine import facts
-from measure import Terms, measure, warm_page_cache
+from measure import Terms, measure, prepare, warm_page_cache
 from outcome import Failure, Outcome
 from systems import SYSTEMS
 
@@ -47,14 +46,6 @@ def run(names: list[str], shape: data.Shape, repetitions: int, limit: float) -> 
             one = measure(name, SYSTEMS[name](folder, work), log, terms)
             sys.stderr.write(f"{repetition + 1}/{repetitions} {said(one)}\n")
             yield one
-
-
-def prepare() -> None:
-    """Makes what an installation of StreamJoin has made: a class archive of this checkout, without which it
-    starts slower.
-    """
-    command, none = [sys.executable, "-m", "joinlib.spark.train"], subprocess.DEVNULL
-    subprocess.run(command, stdout=none, stderr=none, check=False)
 
 
 def said(one: Outcome | Failure) -> str:

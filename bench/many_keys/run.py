@@ -25,7 +25,7 @@ import tables
 import task
 import tpcds
 from blocks import BLOCKS, Block
-from measure import Terms, measure, warm_page_cache
+from measure import Terms, measure, prepare, warm_page_cache
 from outcome import Failure, Outcome
 from plans import Plan, plans
 from suite import Suite, answers, options
@@ -86,6 +86,7 @@ def main() -> int:
     path = WORK / "many_keys-tiny.json" if given.tiny else RESULTS / "many_keys.json"
     if given.tiny:
         path.unlink(missing_ok=True)
+    prepare()
     suite = Suite(path, partial(one, scale=scale, ours=ours))
     whole = suite.run(systems, given.repetitions, given.go_on, scale=scale)
     print(draw.write(suite.path).read_text())

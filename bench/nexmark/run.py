@@ -18,7 +18,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 import asked as texts
 import events
 import task
-from measure import Terms, measure, warm_page_cache
+from measure import Terms, measure, prepare, warm_page_cache
 from outcome import Failure, Outcome
 from suite import Suite, answers, matrix, options
 from systems import FLINK, script
@@ -93,6 +93,7 @@ def main() -> int:
     path = (WORK if given.tiny else RESULTS) / f"nexmark{size}.json"
     if given.tiny:
         path.unlink(missing_ok=True)
+    prepare()
     suite = Suite(path, partial(one, data=data))
     ended = suite.run(dict.fromkeys(given.queries or texts.QUERIES, systems), given.repetitions, given.go_on)
     table = matrix(suite.known()["queries"], [*SYSTEMS, *CHECKED])

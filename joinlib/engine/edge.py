@@ -1,8 +1,9 @@
 """The way of rows to a stage that reads them, in a map task or in a task of an earlier stage.
 
-Way        rows ─► prepared ─► split by unit ─► blocks                             joins, window functions
-GroupWay   rows ─► partials, one for each group (by panes), at the end ─► blocks   groups
-TopWay     rows ─► those up to the top of each partition, at the end ─► blocks     row_number() <= n, and its like
+Way            rows ─► prepared ─► split by unit ─► blocks                             joins, window functions
+GatheringWay   rows ─► prepared, until there are enough ─► split by unit ─► blocks     the same, in a map task
+GroupWay       rows ─► partials, one for each group (by panes), at the end ─► blocks   groups
+TopWay         rows ─► those up to the top of each partition, at the end ─► blocks     row_number() <= n, and its like
 """
 
 from collections.abc import Iterator
@@ -22,6 +23,9 @@ from joinlib.over.top import Top
 from joinlib.route.routers import Router
 from joinlib.route.split import prepare, projected
 
+SPLIT_ROWS = 1 << 19  # of an input that wait in a map task
+SPLIT_BYTES = 1 << 26  # or so many bytes; what comes in larger parts goes alone
+
 
 class Way:
     """Sends rows to a stage as they come. `plan` is the input as which the stage reads them."""
@@ -38,6 +42,36 @@ class Way:
     def end(self, origin: int) -> Iterator[pa.RecordBatch]:
         """Yield what is still to be sent. `origin` tells who sends apart from all others."""
         return iter(())
+
+
+class GatheringWay(Way):
+    """Sends the rows of a map task, up to SPLIT_ROWS at once.
+
+    Row groups, and what a filter leaves of them, may be small, but each block is a file, a segment and a probe
+    of its unit. Blocks have the number of the last rows in them.
+    """
+
+    def __init__(self, plan: InputPlan, sender: Sender, hash_bits: int) -> None:
+        super().__init__(plan, sender, hash_bits)
+        self._waiting: list[pa.RecordBatch] = []
+        self._last = 0  # the number of the last rows that wait
+
+    def rows(self, sequence: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        block = prepare(self.plan, rows, sequence, self._hash_bits)
+        if not block.num_rows:
+            return
+        both = [*self._waiting, block]
+        if sum(b.num_rows for b in both) > SPLIT_ROWS or sum(b.nbytes for b in both) > SPLIT_BYTES:
+            yield from self.end(sequence)
+        self._waiting.append(block)
+        self._last = sequence
+
+    def end(self, origin: int) -> Iterator[pa.RecordBatch]:
+        if self._waiting:
+            block = pa.concat_batches(self._waiting)
+            self._waiting = []
+            if (sent := self.sender.split(self.plan.number, self._last, block)) is not None:
+                yield sent
 
 
 class GroupWay(Way):
@@ -106,11 +140,16 @@ def senders(
     )
 
 
-def edge(pipeline: Pipeline, number: int, plan: InputPlan, sender: Sender, hash_bits: int) -> Way:
-    """Return the way to stage `number`."""
+def edge(
+    pipeline: Pipeline, number: int, plan: InputPlan, sender: Sender, hash_bits: int, gathering: bool = False
+) -> Way:
+    """Return the way to stage `number`.
+
+    gathering: whether rows wait for each other, since they come in parts of any size.
+    """
     stage = pipeline.stages[number]
     if isinstance(stage, GroupStage):
         return GroupWay(plan, sender, stage)
     if isinstance(stage, OverStage) and stage.over.cuts:
         return TopWay(plan, sender, hash_bits, stage.over)
-    return Way(plan, sender, hash_bits)
+    return (GatheringWay if gathering else Way)(plan, sender, hash_bits)

@@ -26,7 +26,11 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
     readers = {s.name: reader(s.config, s.schema) for s in task.sources}
     for name, slices in part.reads:
         bits = task.tuning.hash_bits
-        ways = [edge(pipeline, n, p, to[n], bits) for n, p in pipeline.numbered_inputs if p.source == name]
+        ways = [
+            edge(pipeline, n, p, to[n], bits, gathering=True)
+            for n, p in pipeline.numbered_inputs
+            if p.source == name
+        ]
         rows = readers[name].read_many(slices, read_columns(e.plan for e in ways))
         origin = slices[0].index << 20
         batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, origin)

@@ -3,7 +3,7 @@
     state/STAGE/UNIT/*.arrow, tables/T/V/*                      hard links to what the batch's manifests and offset name
     state/manifests/N, spark/offsets/N, spark/commits/N,
     sources/NAME.jsonl, partitions                              copies, which are small
-    streamjoin.json                                             an identity of its own
+    streamjoin.json, spark/metadata                             identities of its own
 
 Law: whatever one job does from then on, the other does not see. Segments and versions never change, and who deletes
 one deletes its own name for it. The first job may run meanwhile: what a batch names is kept for some batches after it,
@@ -75,6 +75,7 @@ def _forked(history: History, batch: int, target: Path, name: str, pipeline: Pip
             _link(source, aside / source.relative_to(history.checkpoint))
         for source in _copied(history, batch):
             _copy(source, aside / source.relative_to(history.checkpoint))
+        batches.identify(aside / "spark")
         read = batches.offset(aside / "spark", batch)["inputs"]
         origin = {"id": identity_of(history.checkpoint), "batch": batch, "inputs": read}
         inherit(aside, name, pipeline, origin, synced)

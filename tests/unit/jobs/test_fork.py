@@ -60,13 +60,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def more(folder: Path) -> None:
-    """Another file of each input."""
+    """Another file of each input; by its name it would be the first, so that only the log knows its place."""
     for number, name in enumerate("ab"):
         (folder / name).mkdir(exist_ok=True)
         file = len(list((folder / name).iterdir()))
         rows = range(file * ROWS, (file + 1) * ROWS)
         table = pa.table({"k": [(n * (number + 1)) % KEYS for n in rows], "v": list(rows)})
-        pq.write_table(table, folder / name / f"{file:03d}.parquet")
+        pq.write_table(table, folder / name / f"{999 - file}.parquet")
 
 
 def job(folder: Path, name: str = "first", sql: str = SQL, **more: Any) -> StreamJoin:

@@ -38,7 +38,7 @@ Read = frozenset[tuple[object, ...]]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedResults:
     """What two jobs have in common. `outputs`: by name, the rows compared and how they differ."""
 
     head: str
@@ -73,7 +73,7 @@ def _first(found: Difference) -> str:
     return f"column {found.column} of a row"
 
 
-def compared(one: StreamJoin, other: StreamJoin) -> Comparison:
+def compared(one: StreamJoin, other: StreamJoin) -> ComparedResults:
     """Compare the results of two jobs since one was forked from the other.
 
     Raises:
@@ -88,7 +88,7 @@ def compared(one: StreamJoin, other: StreamJoin) -> Comparison:
     names = [name for name in sides[0].results if name in sides[1].results]
     found = {name: _output(name, sides, ends) for name in names}
     told = (f"{side.name}: batches {start[0] + 1} to {end}" for side, end in zip(sides, ends, strict=True))
-    return Comparison(", ".join(told) + ", by which both have read the same", found)
+    return ComparedResults(", ".join(told) + ", by which both have read the same", found)
 
 
 class _Side:

@@ -48,6 +48,12 @@ def identify(spark: Path) -> None:
     (spark / _METADATA).write_text(json.dumps({"id": str(uuid.uuid4())}))
 
 
+def logged(spark: Path, batch: int) -> list[Path]:
+    """Return the files of the logs by which Spark goes on behind a batch: it looks at the one before, too."""
+    before = [spark / _OFFSETS / str(batch - 1)] if batch else []
+    return [*before, spark / _OFFSETS / str(batch), spark / _COMMITS / str(batch)]
+
+
 def begun(spark: Path) -> int | None:
     """Return the latest batch that has begun."""
     return max(_logged(spark / _OFFSETS), default=None)

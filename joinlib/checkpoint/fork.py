@@ -1,7 +1,7 @@
 """Begins a second checkpoint at a batch of the first, by references: no stored row is copied.
 
     state/STAGE/UNIT/*.arrow, tables/T/V/*                      hard links to what the batch's manifests and offset name
-    state/manifests/N, spark/offsets/N, spark/commits/N,
+    state/manifests/N, spark/offsets/N-1 and N, spark/commits/N,
     sources/NAME.jsonl, partitions                              copies, which are small
     streamjoin.json, spark/metadata                             identities of its own
 
@@ -100,8 +100,7 @@ def _referenced(history: History, batch: int) -> Iterator[Path]:
 def _copied(history: History, batch: int) -> Iterator[Path]:
     """Yield the files of which each checkpoint has its own."""
     batches.check_done(history.spark, batch)
-    for log in ("offsets", "commits"):
-        yield history.spark / log / str(batch)
+    yield from batches.logged(history.spark, batch)
     yield from manifests.folder(history.states, batch).glob("[0-9]*")
     yield from (history.checkpoint / "sources").glob("*.jsonl")
     yield from history.checkpoint.glob(batches.PARTITIONS)

@@ -75,7 +75,7 @@ class CaseBatch(Model):
     )
 
 
-class Case(Model):
+class SpecCase(Model):
     """A story of a few rows."""
 
     name: Annotated[str, StringConstraints(pattern=r"\S")] = Field(
@@ -100,7 +100,9 @@ class Case(Model):
 class Cases(Model):
     """The cases of a spec."""
 
-    cases: tuple[Case, ...] = Field(min_length=1, description="The cases, each of which is run by itself.")
+    cases: tuple[SpecCase, ...] = Field(
+        min_length=1, description="The cases, each of which is run by itself."
+    )
 
     @model_validator(mode="after")
     def _named(self) -> Self:
@@ -122,7 +124,7 @@ class CaseFile:
     """Cases with the places where they are written."""
 
     path: Path
-    cases: tuple[Case, ...]
+    cases: tuple[SpecCase, ...]
     document: Document
 
     def told(self, place: Place, message: str) -> str:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from jobs.cli.cases.rows import table
 from joinlib.model.changelog import CHANGE_TYPE, INSERT
-from joinlib.spec.cases import Case, CaseFile
+from joinlib.spec.cases import CaseFile, SpecCase
 from joinlib.spec.changes import Changes
 from joinlib.spec.document import Place
 from joinlib.spec.inputs import Files, Input
@@ -64,7 +64,7 @@ def columns(given: Input) -> pa.Schema:
     return schema.append(pa.field(CHANGE_TYPE, pa.string())) if _says_itself(given) else schema
 
 
-def write(document: StreamJoin, case: Case, number: int, file: CaseFile, at: Place) -> None:
+def write(document: StreamJoin, case: SpecCase, number: int, file: CaseFile, at: Place) -> None:
     """Write the rows of a batch where the job of `document` reads them, and the tables before the first batch.
 
     Raises:

@@ -21,7 +21,7 @@ from joinlib.errors import StreamJoinError
 from joinlib.inprocess import InProcess
 from joinlib.model.stage import NamedResult
 from joinlib.sink.changelog import latest
-from joinlib.spec.cases import Case, CaseFile, CaseMistake, Expected
+from joinlib.spec.cases import CaseFile, CaseMistake, Expected, SpecCase
 from joinlib.spec.document import Place
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
@@ -70,7 +70,7 @@ class CasePlay:
         self.contents = {result.name: Contents() for result in self.plan.pipeline.results}
         self.late = (0,) * len(self.plan.pipeline.inputs)
 
-    def differences(self, case: Case, file: CaseFile, place: Place) -> Iterator[str]:
+    def differences(self, case: SpecCase, file: CaseFile, place: Place) -> Iterator[str]:
         """Yield every difference from what the case expects."""
         for number, batch in enumerate(case.batches):
             at = (*place, "batches", number)

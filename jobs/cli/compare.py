@@ -55,7 +55,9 @@ class ComparedResults:
         for name, (rows, found, left_out) in self.outputs.items():
             title = f"output {name}: " if name else ""
             lines += (
-                [f"{title}columns of one job alone, not compared: {', '.join(left_out)}"] if left_out else []
+                [f"{title}not compared, of one job alone or of two types: {', '.join(left_out)}"]
+                if left_out
+                else []
             )
             if found is None:
                 lines.append(f"{title}equal, {words.number(rows)} rows")
@@ -183,15 +185,15 @@ def _output(
 ) -> tuple[int, Difference | None, Sequence[str]]:
     """Return how many rows of an output were compared, the difference, and the columns of one side alone."""
     columns = [_columns(side, name) for side in sides]
-    both = [column for column in columns[0] if column in columns[1]]
-    alone = [column for some in columns for column in some if column not in both]
+    both = [column for column, kind in columns[0].items() if columns[1].get(column) == kind]
+    alone = sorted({column for some in columns for column in some if column not in both})
     found = [side.rows(name, end, both) for side, end in zip(sides, ends, strict=True)]
     mine, theirs = found[0].minus(found[1])
     return found[0].count, difference(both, mine.plain(_PAIRED), theirs.plain(_PAIRED)), alone
 
 
-def _columns(side: _Side, name: str) -> list[str]:
-    return list(side.plan.pipeline.stages[side.results[name].stage].schema.names)
+def _columns(side: _Side, name: str) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in side.plan.pipeline.stages[side.results[name].stage].schema}
 
 
 def _rows(file: Path, files: OutputFiles, schema: pa.Schema) -> pa.Table:

@@ -16,7 +16,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from joinlib.checkpoint import batches
@@ -45,6 +45,7 @@ def fork(history: History, target: Path, name: str, pipeline: Pipeline, synced: 
     Raises:
         SpecError: There is no batch that is done, or the folder is in use, or on another disk.
         StateError: The other checkpoint is damaged.
+        NotReady: Its job goes on too fast.
     """
     for _ in range(_TRIES):
         done = history.batches()
@@ -80,7 +81,7 @@ def _forked(history: History, batch: int, target: Path, name: str, pipeline: Pip
         origin = {"id": identity_of(history.checkpoint), "batch": batch, "inputs": read}
         inherit(aside, name, pipeline, origin, synced)
         if synced:
-            _synced(aside)
+            sync([aside, *aside.rglob("*")])  # segments too: the other job may not sync its own
         _appear(aside, target, synced)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -122,12 +123,6 @@ def _link(source: Path, target: Path) -> None:
 def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
-
-
-def _synced(folder: Path) -> None:
-    """Wait until the copies, and all names, are on the disk; what is linked was when its batch was done."""
-    found: Iterable[Path] = folder.rglob("*")
-    sync([folder, *(f for f in found if f.is_dir() or f.stat().st_nlink == 1)])
 
 
 def _appear(aside: Path, target: Path, synced: bool) -> None:

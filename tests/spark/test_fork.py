@@ -90,7 +90,7 @@ def test_tried_beside_and_then_switched(trial: Trial) -> None:
     assert output(trial, "first") == trial.expected(OLD)
     found = compared(first, tried)
     assert found.equal, found.text
-    assert "not compared: both" in found.text
+    assert "of two types: both" in found.text
 
     # The first job takes over the query that was tried, with its own checkpoint and output.
     more(trial)

@@ -39,14 +39,18 @@ class Contents:
 
     def minus(self, other: "Contents") -> "tuple[Contents, Contents]":
         """Return what is here and not there, and what is there and not here."""
-        if self.rows is None or other.rows is None:
-            return self, other
-        negative = pc.negate(other.rows[_TIMES])
-        taken = other.rows.set_column(other.rows.schema.get_field_index(_TIMES), _TIMES, negative)
-        left = _summed(pa.concat_tables([self.rows, taken.cast(self.rows.schema)]))
+        sides = [rows for rows in (self.rows, other._negative().rows) if rows is not None]
+        if not sides:
+            return Contents(), Contents()
+        left = _summed(pa.concat_tables([rows.cast(sides[0].schema) for rows in sides]))
         here, there = (left.filter(compare(left[_TIMES], 0)) for compare in (pc.greater, pc.less))
-        back = there.set_column(there.schema.get_field_index(_TIMES), _TIMES, pc.negate(there[_TIMES]))
-        return Contents(here), Contents(back)
+        return Contents(here), Contents(there)._negative()
+
+    def _negative(self) -> "Contents":
+        if self.rows is None:
+            return self
+        times = pc.negate(self.rows[_TIMES])
+        return Contents(self.rows.set_column(self.rows.num_columns - 1, _TIMES, times))
 
     def plain(self, most: int) -> list[tuple[Any, ...]]:
         """Return up to so many rows as plain values."""

@@ -267,7 +267,7 @@ def test_where_results_differ(folder: Path) -> None:
     assert not found.equal
     lines = found.text.splitlines()
     assert lines[0] == "A: batches 1 to 2, B: batches 1 to 2, by which both have read the same"
-    assert lines[1] == "columns of one job alone, not compared: more"
+    assert lines[1] == "not compared, of one job alone or of two types: more"
     assert lines[2] == "different, first in column bv of a row"
     assert all("av: 13" in line for line in lines[3:])
     run(job(folder, "third"))

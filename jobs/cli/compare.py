@@ -8,15 +8,14 @@ change are compared as what they come to. Results that wait for the watermark ma
 Cost: a pass over the results behind the fork, in memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from jobs.cli import words
+from jobs.cli import result_files, words
 from jobs.cli.cases.differ import Difference, difference
 from jobs.cli.shell.contents import Contents
 from jobs.cli.summary import near
@@ -24,11 +23,9 @@ from joinlib.checkpoint import batches
 from joinlib.checkpoint.identity import begun, identity_of, origin_of
 from joinlib.compiled import Compiled, compiled
 from joinlib.errors import SpecError, StateError
-from joinlib.model.changelog import BATCH, CHANGE_TYPE
 from joinlib.sink.changelog import described
 from joinlib.sink.publish import numbers
 from joinlib.source import StreamInput, opened
-from joinlib.source.parse import CsvFormat, csv_table, json_table
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.output import OutputFiles
 
@@ -133,27 +130,41 @@ class _Side:
         files = self.document.spec.inputs[name].files
         return files.path if files else ""
 
-    def rows(self, name: str, end: int, columns: Sequence[str]) -> Contents:
-        """Return what the result files of an output come to, from the fork to the end of a batch."""
-        output = self.document.spec.results[name]
-        if output.files is None:
-            raise SpecError(f"{self.name}: only results in files are compared; write them to output.files")
-        there = sorted(batch for batch in numbers(Path(output.files.path)) if self.start[0] < batch)
-        if output.files.compact and end not in there and any(batch > end for batch in there):
+    def files(self, name: str, end: int) -> list[Path]:
+        """Return the result files of an output, from the fork to the end of a batch.
+
+        Raises:
+            SpecError: The results are not files, or those of later batches are among them.
+        """
+        written = self._written(name)
+        there = sorted(batch for batch in numbers(Path(written.path)) if self.start[0] < batch)
+        if written.compact and end not in there and any(batch > end for batch in there):
             raise SpecError(
                 f"{self.name}: output.files.compact has put results up to batch {end} into a folder with later"
                 " ones; remove it from both jobs to compare them, or stop both and compare again"
             )
-        stage = self.plan.pipeline.stages[self.results[name].stage]
-        schema = described(stage.schema) if output.adds_columns else stage.schema
+        folders = (Path(written.path) / f"batch={batch}" for batch in there if batch <= end)
+        return [file for folder in folders for file in sorted(folder.glob("part-*"))]
+
+    def columns(self, name: str, files: Iterable[Path]) -> dict[str, pa.DataType]:
+        """Return the columns of an output that all of these files have: an earlier spec may have written some."""
+        schema = self.plan.pipeline.stages[self.results[name].stage].schema
+        known = [set(result_files.columns(file, self._written(name))) for file in files]
+        return {f.name: f.type for f in schema if all(f.name in names for names in known)}
+
+    def contents(self, name: str, files: Iterable[Path], columns: pa.Schema) -> Contents:
+        """Return what these files come to."""
+        schema = described(columns) if self.document.spec.results[name].adds_columns else columns
         found = Contents()
-        extra = [CHANGE_TYPE, BATCH] if output.adds_columns else []
-        for batch in there:
-            for file in (
-                sorted((Path(output.files.path) / f"batch={batch}").glob("part-*")) if batch <= end else ()
-            ):
-                found = found.after(_rows(file, output.files, schema).select([*columns, *extra]))
+        for file in files:
+            found = found.after(result_files.rows(file, self._written(name), schema))
         return found
+
+    def _written(self, name: str) -> OutputFiles:
+        files = self.document.spec.results[name].files
+        if files is None:
+            raise SpecError(f"{self.name}: only results in files are compared; write them to output.files")
+        return files
 
 
 def _parted(one: _Side, other: _Side) -> tuple[int, Offset]:
@@ -184,25 +195,12 @@ def _output(
     name: str, sides: tuple[_Side, _Side], ends: tuple[int, int]
 ) -> tuple[int, Difference | None, Sequence[str]]:
     """Return how many rows of an output were compared, the difference, and the columns of one side alone."""
-    columns = [_columns(side, name) for side in sides]
-    both = [column for column, kind in columns[0].items() if columns[1].get(column) == kind]
-    alone = sorted({column for some in columns for column in some if column not in both})
-    found = [side.rows(name, end, both) for side, end in zip(sides, ends, strict=True)]
+    files = [side.files(name, end) for side, end in zip(sides, ends, strict=True)]
+    one, other = (side.columns(name, some) for side, some in zip(sides, files, strict=True))
+    both = pa.schema([(column, kind) for column, kind in one.items() if other.get(column) == kind])
+    alone = sorted({*one, *other} - {*both.names})
+    if not both.names:
+        raise SpecError(f"the results have no column in common: {', '.join(alone)}")
+    found = [side.contents(name, some, both) for side, some in zip(sides, files, strict=True)]
     mine, theirs = found[0].minus(found[1])
-    return found[0].count, difference(both, mine.plain(_PAIRED), theirs.plain(_PAIRED)), alone
-
-
-def _columns(side: _Side, name: str) -> dict[str, pa.DataType]:
-    return {field.name: field.type for field in side.plan.pipeline.stages[side.results[name].stage].schema}
-
-
-def _rows(file: Path, files: OutputFiles, schema: pa.Schema) -> pa.Table:
-    """Read a file of results."""
-    if files.format == "parquet":
-        return pq.read_table(file, partitioning=None)
-    text = file.read_bytes()
-    if files.format == "jsonl":
-        return json_table(text, schema)
-    header, _, lines = text.partition(b"\n")
-    del header  # the columns of the plan, in its order
-    return csv_table(lines, schema, schema.names, CsvFormat(header=False, delimiter=",", quote='"', null=""))
+    return found[0].count, difference(both.names, mine.plain(_PAIRED), theirs.plain(_PAIRED)), alone

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +36,26 @@ class Contents:
         changes = changes.append_column(_TIMES, pc.cast(times, pa.int64()))
         both = changes if self.rows is None else pa.concat_tables([self.rows, changes])
         return Contents(_summed(both))
+
+    def minus(self, other: "Contents") -> "tuple[Contents, Contents]":
+        """Return what is here and not there, and what is there and not here."""
+        sides = [rows for rows in (self.rows, other._negative().rows) if rows is not None]
+        if not sides:
+            return Contents(), Contents()
+        left = _summed(pa.concat_tables([rows.cast(sides[0].schema) for rows in sides]))
+        here, there = (left.filter(compare(left[_TIMES], 0)) for compare in (pc.greater, pc.less))
+        return Contents(here), Contents(there)._negative()
+
+    def _negative(self) -> "Contents":
+        if self.rows is None:
+            return self
+        times = pc.negate(self.rows[_TIMES])
+        return Contents(self.rows.set_column(self.rows.num_columns - 1, _TIMES, times))
+
+    def plain(self, most: int) -> list[tuple[Any, ...]]:
+        """Return up to so many rows as plain values."""
+        rows = self.first(most)
+        return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
     def first(self, most: int, order: Sequence[tuple[str, bool]] = ()) -> pa.Table:
         """Return up to so many rows, each as often as it is there; `order`: names of columns, and whether they fall."""

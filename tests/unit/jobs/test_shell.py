@@ -129,6 +129,18 @@ def test_final_rows_are_added() -> None:
     assert (contents.count, contents.first(3).num_rows) == (4, 3)
 
 
+def test_what_two_contents_have_alone() -> None:
+    """As often as they have it more; a row that went from one of them is one that the other has."""
+    came = [pa.table({"k": rows}) for rows in ([1, 1, 2, 4], [1, 2, 3])]
+    one, other = (Contents().after(rows) for rows in came)
+    gone = Contents().after(pa.table({"k": [5], "_change_type": ["delete"], "_batch": [0]}))
+    assert [side.plain(9) for side in one.minus(other)] == [[(1,), (4,)], [(3,)]]
+    assert [side.plain(9) for side in Contents().minus(other)] == [[], [(1,), (2,), (3,)]]
+    assert [side.plain(9) for side in gone.minus(Contents())] == [[], [(5,)]]
+    assert [side.plain(9) for side in Contents().minus(gone)] == [[(5,)], []]
+    assert [side.plain(9) for side in Contents().minus(Contents())] == [[], []]
+
+
 @pytest.mark.parametrize(
     ("kind", "one", "other"),
     [

@@ -30,6 +30,16 @@ app = typer.Typer(
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A spec file (YAML).", show_default=False)]
 
 
+Condition = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONDITION",
+        help="SQL over columns of an input or of the output, such as 'order_id = 4711'.",
+        show_default=False,
+    ),
+]
+
+
 class Form(StrEnum):
     """How a plan is shown."""
 
@@ -160,6 +170,28 @@ def status(file: File) -> None:
     from joinlib.spec import load
 
     typer.echo(status(load(file)))
+
+
+@app.command()
+def whynot(file: File, condition: Condition) -> None:
+    """Say for each input whether rows came that meet a condition, and what became of each."""
+    from jobs.cli import why
+    from joinlib.spec import load, telling_of
+
+    document = load(file)
+    with telling_of(file):
+        typer.echo(why.whynot(document, condition))
+
+
+@app.command()
+def why(file: File, condition: Condition) -> None:
+    """Show for each row of the result that meets a condition the rows of inputs that it was made of."""
+    from jobs.cli import why
+    from joinlib.spec import load, telling_of
+
+    document = load(file)
+    with telling_of(file):
+        typer.echo(why.why(document, condition))
 
 
 @app.command()

@@ -1,0 +1,334 @@
+"""Follows rows of inputs through the stages of a query, to the result or to where they are lost.
+
+    rows ─► sift ─► late? ─► partners, read by key ─► match ─► rows of the stage ─► next stage … ─► result
+
+Partners that are rows of an earlier stage are found by the input that their key comes from, and joined first.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.compiled import Compiled
+from joinlib.errors import SpecError
+from joinlib.model.inputs import InputPlan
+from joinlib.model.side import SideConfig
+from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, selected
+from joinlib.model.time import ALWAYS, NEVER
+from joinlib.model.watermark import horizon
+from joinlib.state.run import time_values
+from joinlib.why.few import Few, table
+from joinlib.why.match import Matching, Nearest
+from joinlib.why.node import Level, level_of
+from joinlib.why.progress import Progress
+from joinlib.why.scan import Scanned, Scans, Wanted
+from joinlib.why.sift import Lost, Sifted, key_mask, sift, stored_value
+from joinlib.why.verdict import (
+    Beyond,
+    Found,
+    Late,
+    Limit,
+    ResultRow,
+    SourceRow,
+    Unread,
+    Verdict,
+    Withdrawn,
+)
+
+_NEAR = 20  # keys for which the nearest ones are looked for
+
+
+class Trace:
+    """The rows of one input that are asked for, and what became of them. `notes`: what could not be looked at."""
+
+    def __init__(self, plan: Compiled, progress: Progress, scans: Scans) -> None:
+        self.pipeline, self._progress, self._scans = plan.pipeline, progress, scans
+        self.verdicts: dict[int, list[Verdict]] = defaultdict(list)
+        self.notes: dict[str, None] = {}
+        self.asked: frozenset[int] = frozenset()
+
+    # --- where rows come in ------------------------------------------------------------------------
+
+    def follow(self, stage: int, leaf: int, wanted: Wanted, columns: Sequence[str]) -> Scanned:
+        """Follow the rows of an input of a stage that are wanted."""
+        level = level_of(self.pipeline, stage)
+        plan = level.inputs[leaf]
+        scanned = self._scan(plan, wanted, columns)
+        self.asked = frozenset(scanned.ids)
+        self._note(self._sifted(level, plan, scanned), level, leaf)
+        return scanned
+
+    def _note(self, sifted: Sifted, level: Level, leaf: int) -> None:
+        for one in sifted.lost:
+            for number in self.asked.intersection(one.origin):
+                self.verdicts[number].append(one.verdict)
+        if sifted.kept.origins:
+            self._onward(level, leaf, sifted)
+
+    def _onward(self, level: Level, leaf: int, sifted: Sifted) -> None:
+        """Join rows that have come to a level, and follow what comes out."""
+        if (what := _beyond(self.pipeline.stages[level.number])) is not None:
+            self._all(sifted.kept, Beyond(what))
+            return
+        made = self._joined(level, leaf, sifted, self.asked)
+        if made.origins:
+            self._emitted(level.last, made)
+
+    def _emitted(self, number: int, made: Few) -> None:
+        """Follow joined rows to the result and to the stages that read them."""
+        stage = self.pipeline.stages[number]
+        if stage.lookups:
+            tables = ", ".join(lookup.table.source for lookup in stage.lookups)
+            self._all(made, Beyond(f"its rows are looked up in {tables}"))
+            return
+        few = _selected(stage, made)
+        for result in self.pipeline.results:
+            if result.stage == number:
+                self._found(result.name, few)
+        for reader, plan in self.pipeline.readers(number):
+            level = level_of(self.pipeline, reader)
+            leaf = level.own.index(plan.number)
+            self._note(sift(plan, few.rows, few.origins), level, leaf)
+
+    def _all(self, few: Few, verdict: Verdict) -> None:
+        for number in self.asked.intersection(n for origin in few.origins for n in origin):
+            self.verdicts[number].append(verdict)
+
+    def _found(self, name: str, few: Few) -> None:
+        columns = few.rows.column_names
+        rows = [
+            ResultRow(name, tuple((c, row[c]) for c in columns), tuple(map(self.row_of, origin)))
+            for row, origin in zip(few.rows.to_pylist(), few.origins, strict=True)
+        ]
+        for number in self.asked:
+            if at := few.positions(number):
+                self.verdicts[number].append(Found(tuple(rows[n] for n in at)))
+
+    def row_of(self, number: int) -> SourceRow:
+        """Return where a row came from."""
+        return self._scans.hits[number].row
+
+    # --- joins -------------------------------------------------------------------------------------
+
+    def _joined(self, level: Level, leaf: int, given: Sifted, asked: frozenset[int]) -> Few:
+        """Return the rows that a level makes of some rows of one of its inputs."""
+        leaves = {leaf: given}
+        nearest: dict[int, Nearest] = {}
+        waiting = [n for n in range(len(level.inputs)) if n != leaf] if level.forms else []
+        while waiting:
+            known = {name: n for n in leaves for name in level.inputs[n].schema.names}
+            at, keys = next(((n, k) for n in waiting if (k := _keys(level, known, n))), (waiting[0], []))
+            waiting.remove(at)
+            leaves[at], nearest[at] = self._partners(level, at, keys, known, leaves)
+        matching = Matching(level, leaves, asked, nearest, self.row_of, self._limit_of(level))
+        made = matching.run()
+        alone = {one: why for one, why in matching.missed.items() if one not in matching.lost}
+        for one, verdict in (*alone.items(), *matching.lost.items()):
+            self.verdicts[one].append(verdict)
+        return made
+
+    def _partners(
+        self,
+        level: Level,
+        at: int,
+        keys: Sequence[tuple[str, str]],
+        known: Mapping[str, int],
+        leaves: Mapping[int, Sifted],
+    ) -> tuple[Sifted, Nearest]:
+        """Return the rows of an input that have the keys of rows that are there, and the keys near those."""
+        plan = level.inputs[at]
+        if not keys:
+            return self._read(level, plan, (), None)
+        mine, its = keys[0]
+        values = leaves[known[mine]].kept.rows.column(mine).combine_chunks().drop_null().unique()
+        if not len(values):
+            return Sifted(Few(plan.schema.empty_table(), ()), ()), {}
+        return self._read(level, plan, (its,), values)
+
+    def _read(
+        self, level: Level, plan: InputPlan, columns: Sequence[str], values: pa.Array | None
+    ) -> tuple[Sifted, Nearest]:
+        """Return the rows of an input with some values of a stored column; without, all."""
+        if plan.upstream is not None:
+            return self._from_stage(plan, columns, values), {}
+        near = _Near(values) if values is not None and len(values) <= _NEAR else None
+
+        def wanted(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+            if values is None:
+                return np.ones(rows.num_rows, np.bool_)
+            if near is not None:
+                near.seen(stored_value(plan, rows, columns[0]))
+            return key_mask(plan, rows, columns, values)
+
+        scanned = self._scan(plan, wanted, ())
+        return self._sifted(level, plan, scanned), near.found() if near is not None else {}
+
+    def _from_stage(self, plan: InputPlan, columns: Sequence[str], values: pa.Array | None) -> Sifted:
+        """Return rows of an earlier stage, found by the input that their key comes from."""
+        assert plan.upstream is not None
+        value = next((c.value for c in plan.columns if columns and c.name == columns[0]), None)
+        source = stored_as(self.pipeline, plan.upstream, value.column or "") if value is not None else None
+        if source is None or plan.maps:
+            raise SpecError(
+                "a key of a later stage is computed from several columns: its rows cannot be found by it"
+            )
+        below, leaf, column = source
+        read, _ = self._read(below, below.inputs[leaf], (column,), values)
+        few = self._joined(below, leaf, read, frozenset(n for o in read.kept.origins for n in o))
+        made = _selected(self.pipeline.stages[plan.upstream], few)
+        found, out = sift(plan, made.rows, made.origins), {n for o in made.origins for n in o}
+        keys = zip(read.kept.origins, read.kept.rows.column(column).to_pylist(), strict=True)
+        gone = [Lost(o, self.verdicts[o[0]][-1], {columns[0]: v}) for o, v in keys if not out.intersection(o)]
+        gone += [Lost(o.origin, o.verdict, {columns[0]: o.row[column]}) for o in read.lost if column in o.row]
+        return Sifted(found.kept, (*found.lost, *gone))
+
+    # --- time --------------------------------------------------------------------------------------
+
+    def _scan(self, plan: InputPlan, wanted: Wanted, more: Iterable[str]) -> Scanned:
+        columns = [name for name in dict.fromkeys([*plan.read, *more]) if not name.startswith("$")]
+        scanned = self._scans.scan(
+            plan.source, columns, plan.source_time if not plan.numbered else None, wanted, plan.alias
+        )
+        self.notes |= dict.fromkeys(f"{plan.source}: {note}" for note in scanned.notes)
+        return scanned
+
+    def _sifted(self, level: Level, plan: InputPlan, scanned: Scanned) -> Sifted:
+        """Return the rows of a source that join: those that are read, not deleted, and in time."""
+        hits = {n: self._scans.hits[n] for n in scanned.ids}
+        found = sift(plan, scanned.rows, [(n,) for n in scanned.ids])
+        gone = self._withdrawn(plan, found.kept)
+        early: dict[int, Verdict] = {
+            n: Unread(hit.by.batch) for n, hit in hits.items() if not hit.by.done
+        } | gone
+        early |= {n: late for n, late in self._late(level, plan, found.kept).items() if n not in early}
+        unread = {n for n, hit in hits.items() if not hit.by.done}
+        lost = [Lost(o.origin, early[o.origin[0]], o.row) if o.origin[0] in unread else o for o in found.lost]
+        rows = found.kept.rows.to_pylist() if early else []
+        lost += [Lost(o, early[o[0]], rows[at]) for at, o in enumerate(found.kept.origins) if o[0] in early]
+        return Sifted(found.kept.where([o[0] not in early for o in found.kept.origins]), tuple(lost))
+
+    def _withdrawn(self, plan: InputPlan, few: Few) -> dict[int, Verdict]:
+        """Return what was deleted, and the deletions: equal rows, one for one, in their order."""
+        gone: dict[int, Verdict] = {}
+        if not plan.changes:
+            return gone
+        there: dict[Any, list[int]] = defaultdict(list)
+        for (number, *_), row in zip(few.origins, few.values(few.rows.column_names), strict=True):
+            if self._scans.hits[number].weight > 0:
+                there[row].append(number)
+                continue
+            gone[number] = Withdrawn(None)
+            if there[row]:
+                gone[there[row].pop(0)] = Withdrawn(self.row_of(number))
+        return gone
+
+    def _late(self, level: Level, plan: InputPlan, few: Few) -> dict[int, Verdict]:
+        """Return the rows that were behind the watermark before their batch; of others that may have been, note it."""
+        late: dict[int, Verdict] = {}
+        if not level.timed or plan.time is None:
+            return late
+        times = time_values(few.rows.column(plan.time).combine_chunks()).tolist()
+        for (number, *_), time in zip(few.origins, times, strict=True):
+            hit = self._scans.hits[number]
+            if not hit.by.done:
+                continue
+            watermark, known = self._progress.watermark_before(level.number, hit.by)
+            if not known and plan.idle_us is None and plan.source_time is not None and hit.top_us > NEVER:
+                watermark = min(watermark, hit.top_us - plan.delay_us)
+            elif not known and hit.top_us == NEVER and plan.idle_us is None:
+                continue  # the first rows of an input are never late
+            by = watermark - plan.lag_us - time
+            if by > 0 and known:
+                late[number] = Late(by, watermark)
+            elif by > 0 and number in self.asked and watermark != ALWAYS:
+                self.verdicts[number].append(Late(by, watermark, sure=False))
+        return late
+
+    def _limit_of(self, level: Level) -> Any:
+        """Return what says until when a row of a side waits."""
+        watermark = self._progress.watermark(level.number)
+        holder, how_far = self._progress.holder(level.number)
+
+        def limit(side: SideConfig, few: Few, at: int) -> Limit:
+            until = None
+            over = watermark == ALWAYS
+            if side.time is not None and side.hold_us is not None:
+                [time] = time_values(few.take([at]).rows.column(side.time).combine_chunks()).tolist()
+                until = time + side.hold_us
+                over = time <= horizon(watermark, side.hold_us)
+            return Limit(until, watermark, holder, how_far, over)
+
+        return limit
+
+
+class _Near:
+    """The nearest keys below and above some values, among all that were seen."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self._values, self._below, self._above = values, dict[int, Any](), dict[int, Any]()
+
+    def seen(self, column: pa.Array | pa.ChunkedArray) -> None:
+        """Look at the keys of some rows."""
+        if not _ordered(column.type):
+            return
+        for at, value in enumerate(self._values):
+            below = pc.max(column.filter(pc.less(column, value)))
+            above = pc.min(column.filter(pc.greater(column, value)))
+            for known, one, better in ((self._below, below, pc.greater), (self._above, above, pc.less)):
+                if one.is_valid and (at not in known or better(one, known[at]).as_py()):
+                    known[at] = one
+
+    def found(self) -> Nearest:
+        """Return the nearest keys by value."""
+        return {
+            value.as_py(): tuple(str(k[at].as_py()) for k in (self._below, self._above) if at in k)
+            for at, value in enumerate(self._values)
+        }
+
+
+def _ordered(kind: pa.DataType) -> bool:
+    numbers = pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind)
+    return bool(numbers or pa.types.is_string(kind) or pa.types.is_temporal(kind))
+
+
+def stored_as(pipeline: Pipeline, number: int, name: str) -> tuple[Level, int, str] | None:
+    """Return where a column of a stage's rows is stored: the level, its leaf and the column there; None if it is computed."""
+    value = dict(selected(pipeline.stages[number])).get(name)
+    if value is None or value.column is None:
+        return None
+    level = level_of(pipeline, number)
+    leaf = next((n for n, plan in enumerate(level.inputs) if value.column in plan.schema.names), None)
+    return None if leaf is None else (level, leaf, value.column)
+
+
+def _keys(level: Level, known: Mapping[str, int], at: int) -> list[tuple[str, str]]:
+    """Return the columns by which rows of an input are found from those that are known."""
+    names = set(level.inputs[at].schema.names)
+    both = [*level.equal, *((b, a) for a, b in level.equal)]
+    return list(dict.fromkeys((a, b) for a, b in both if a in known and b in names))
+
+
+def _selected(stage: AnyStage, made: Few) -> Few:
+    """Return joined rows in the columns of a stage's rows."""
+    rows = made.rows.num_rows
+    columns = [(name, _whole(value.evaluate(made.read, rows))) for name, value in selected(stage)]
+    return Few(table(columns, rows), made.origins)
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _beyond(stage: AnyStage) -> str | None:
+    """Return what a stage does whose rows are not followed; None if they are."""
+    if isinstance(stage, GroupStage):
+        return "groups are made of it"
+    if isinstance(stage, OverStage):
+        return "window functions are computed over it"
+    kinds = {operator.kind for operator in stage.operators}
+    return "it replaces the row of its key, or is replaced by a later one" if "upsert" in kinds else None

@@ -12,6 +12,7 @@ only report progress.
 
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -34,10 +35,13 @@ Offset = dict[str, Any]
 
 
 class Composer:
-    """Composes one batch after the other, and keeps the inputs open."""
+    """Composes one batch after the other, and keeps the inputs open.
 
-    def __init__(self, task: SourceTask) -> None:
-        self.task = task
+    `clock`: seconds, by which inputs become idle.
+    """
+
+    def __init__(self, task: SourceTask, clock: Callable[[], float] = time.monotonic) -> None:
+        self.task, self._clock = task, clock
         self.bounded = False
         self.inputs: dict[str, StreamInput] = {}
         self.known: dict[str, int] = {}
@@ -173,7 +177,7 @@ class Composer:
 
     def _open(self, whole: bool = False) -> None:
         self.inputs = opened(self.task.sources, self.task.logs, whole)
-        self.active_at = dict.fromkeys(self.inputs, time.monotonic())
+        self.active_at = dict.fromkeys(self.inputs, self._clock())
 
     def _route(self, start: Offset) -> Offset:
         """Return how rows of the next batch are routed to units, and how those of the last batch were.
@@ -240,7 +244,7 @@ class Composer:
 
     def _idle(self, now: dict[str, int], before: dict[str, int]) -> list[str]:
         """Return the sources that have been silent for longer than every input over them allows."""
-        clock = time.monotonic()
+        clock = self._clock()
         limits: dict[str, int] = {}
         for _, plan in self.task.pipeline.numbered_inputs:
             if plan.idle_us is not None:

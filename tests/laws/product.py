@@ -1,15 +1,14 @@
 """Runs a spec on the product's own path, in this process: what Spark does between its tasks is played, and nothing else.
 
-    spec ─► compiled ─► Composer: offsets, parts ─► exchange rows ─► by slot to partitions ─► turns ─► receipts ─► publish
+    spec ─► compiled ─► InProcess: batch after batch, with trouble on request ─► publish
 
-Tables, tables' versions, stages, groups, manifests, staged files: all are made by what makes them in a job. Played are the
-shuffle (rows come in any order), the number of the batch that a task is told, the log of offsets, and trouble on request.
+Rows come in any order; batches run twice, in new processes, over other partitions, or are torn between two outputs.
 """
 
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -18,25 +17,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
-import pyarrow as pa
 from hypothesis import strategies as st
 
 from jobs.figures import Figures, beginning
-from joinlib.compiled import compiled, with_tables
-from joinlib.engine import checks as inputs
-from joinlib.engine import receipt
-from joinlib.engine.composer import Composer, Offset
-from joinlib.engine.operators import forwarded, receipts
-from joinlib.engine.reading import read
-from joinlib.engine.task import JoinTask
-from joinlib.engine.turn import Turn
+from joinlib.compiled import compiled
+from joinlib.engine.composer import Offset
+from joinlib.engine.receipt import Receipt
+from joinlib.inprocess import InProcess
 from joinlib.model.fingerprint import compare, fingerprint
 from joinlib.model.stage import NamedResult
 from joinlib.model.tuning import Tuning
 from joinlib.plan import pipeline_of
 from joinlib.plan.explain import cautions, explain
 from joinlib.plan.explain.formats import render
-from joinlib.route.slots import slots
 from joinlib.sink.publish import publish
 from joinlib.source.files import FileInput
 from joinlib.spark.job import Report
@@ -45,8 +38,6 @@ from joinlib.state.location import local_folder
 from joinlib.state.manifests import Manifests
 from joinlib.worker import current
 from tests.laws.harness import state_of
-
-Rows = list[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -63,21 +54,17 @@ class Course:
     torn: frozenset[int] = frozenset()
 
 
-class Product:
+class Product(InProcess):
     """A run to the end of its inputs. `figures`: what its receipts come to."""
 
     def __init__(self, document: StreamJoin, tuning: Tuning, course: Course) -> None:
-        plan = compiled(document, 2, tuning)
-        self.plan = with_tables(plan, inputs.tables(plan.source.tables))
-        self.course, self.draw = course, random.Random(course.seed)
-        self.composer = self._composer()
-        self.offset: Offset = self.composer.initial()
-        self.batch = 0
+        self.course, draw = course, random.Random(course.seed)
+        super().__init__(compiled(document, 2, tuning), lambda rows: draw.sample(rows, len(rows)))
         self.figures: Figures = beginning(len(self.plan.pipeline.inputs), 0.0)
 
     def batches(self) -> Iterator[int]:
         """Runs one batch after the other; gives the number of each once its rows can be seen."""
-        while (end := self._next()) is not None:
+        while (end := self.next()) is not None:
             if self.batch in self.course.restart:
                 self._restart()
             if self.batch in self.course.torn:
@@ -89,11 +76,15 @@ class Product:
                 assert _rows_out(before[0]) == _rows_out(told), "two attempts of one batch differ"
                 assert before[1] == self._states(), "two attempts of one batch leave other states"
             self._publish(told, self.plan.pipeline.results)
-            self.composer.commit(end)
             self.figures = self.figures.after(Report(self.batch, told), float(self.batch))
-            self.offset = end
-            yield self.batch
-            self.batch += 1
+            number = self.batch
+            self.done(end)
+            yield number
+
+    def renew(self) -> None:
+        """The inputs are read to the end of what is there."""
+        super().renew()
+        self.composer.bound()
 
     def read(self, source: str) -> int:
         """Rows of a stream that have been read so far."""
@@ -101,7 +92,7 @@ class Product:
         assert isinstance(known, FileInput)
         return known.rows_before(self.offset["inputs"][source])
 
-    def _publish(self, told: Iterable[receipt.Receipt], results: Sequence[NamedResult]) -> None:
+    def _publish(self, told: Iterable[Receipt], results: Sequence[NamedResult]) -> None:
         sinks = dict(zip(self.plan.pipeline.results, self.plan.join.sinks, strict=True))
         for result in results:
             made = [r for r in told if r.unit // self.plan.pipeline.units == result.stage]
@@ -109,56 +100,18 @@ class Product:
             assert folder is not None
             publish(folder, self.batch, names, mark=f"{self.batch:016x}")
 
-    def _composer(self) -> Composer:
-        composer = Composer(self.plan.source)
-        composer.bound()
-        return composer
-
-    def _next(self) -> Offset | None:
-        end = self.composer.after(self.offset)
-        return None if end == self.offset else orjson.loads(orjson.dumps(end))
-
     def _restart(self) -> None:
         current().close()
         for task in chain.from_iterable(self.plan.join.levels()):
             shutil.rmtree(local_folder(task.state), ignore_errors=True)
-        self.composer = self._composer()
+        self.renew()
 
     @property
     def _partitions(self) -> int:
         return self.course.partitions[min(self.batch, len(self.course.partitions) - 1)]
 
-    def _run(self, end: Offset) -> tuple[receipt.Receipt, ...]:
-        parts = self.composer.parts(self.offset, end)
-        rows = [sent for part in parts for sent in read(self.plan.source, part, self.batch)]
-        *links, last = self.plan.join.levels()
-        for link in links:
-            rows = self._stage(link, forwarded, rows)
-        told = self._stage(last, lambda turns, own: receipts(turns, 0, own), rows)
-        return tuple(receipt.decode(row["receipt"]) for some in told for row in some.to_pylist())
-
-    def _stage(
-        self,
-        tasks: tuple[JoinTask, ...],
-        run: Callable[[list[Turn], Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
-        rows: Rows,
-    ) -> Rows:
-        made: Rows = []
-        for partition, own in self._shuffled(rows).items():
-            at = {"partition": partition, "partitions": self._partitions, "batch": self.batch}
-            made += run([Turn(task, **at) for task in tasks], iter(own))
-        return made
-
-    def _shuffled(self, rows: Rows) -> Mapping[int, Rows]:
-        """What each partition is given."""
-        count = self._partitions
-        unit_of = {slot: unit for unit, slot in enumerate(slots(self.plan.pipeline.units))}
-        found: dict[int, Rows] = {partition: [] for partition in range(count)}
-        for some in self.draw.sample(rows, len(rows)):
-            to = [unit_of[slot] % count for slot in some.column("slot").to_pylist()]
-            for partition, own in found.items():
-                own.append(some.filter(pa.array([t == partition for t in to], pa.bool_())))
-        return found
+    def _run(self, end: Offset) -> tuple[Receipt, ...]:
+        return tuple(told.receipt for told in self.join(end, self._partitions))
 
     def _states(self) -> list[Any]:
         """Of every unit of every stage after this batch."""
@@ -171,7 +124,7 @@ class Product:
         return [{unit: state_of(manifest) for unit, manifest in known.items()} for known in saved]
 
 
-def _rows_out(told: Iterable[receipt.Receipt]) -> dict[int, int]:
+def _rows_out(told: Iterable[Receipt]) -> dict[int, int]:
     return {r.unit: r.rows_out for r in told}
 
 

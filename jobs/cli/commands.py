@@ -195,6 +195,25 @@ def why(file: File, condition: Condition) -> None:
 
 
 @app.command()
+def state(
+    file: File,
+    sql: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SELECT]", help="A query; absent: list the tables that there are.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Query the rows that a checkpoint stores, while the job runs."""
+    from rich.console import Console
+
+    from jobs.cli.state import state
+    from joinlib.spec import load
+
+    state(load(file), sql, Console(width=None if sys.stdout.isatty() else 160))
+
+
+@app.command()
 def restore(
     file: File,
     to_batch: Annotated[

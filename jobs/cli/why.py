@@ -68,12 +68,13 @@ def why(document: StreamJoin, condition: str) -> str:
 
 def _input(looked: Looked, say: Say) -> Iterator[str]:
     name = looked.source if looked.alias == looked.source else f"{looked.source} {looked.alias}"
-    if looked.unknown:
+    if not looked.by:
         yield f"{name}: has no column {', '.join(looked.unknown)}, so it is only asked for partners"
         return
+    asked = f"`{bare(looked.by)}`" if looked.unknown else "the condition"
     count = len(looked.fates)
     meets = "meets" if count == 1 else "meet"
-    yield f"{name}: {words.number(count) if count else 'none'} of {_rows(looked.rows)} {meets} the condition"
+    yield f"{name}: {words.number(count) if count else 'none'} of {_rows(looked.rows)} {meets} {asked}"
     for fate in looked.fates[:_MOST]:
         yield f"  {_place(fate.row)}"
         for verdict in fate.verdicts or (Beyond("nothing more is known of it"),):

@@ -54,6 +54,13 @@ def unknown(tree: exp.Expr, columns: Columns) -> list[str]:
     return list(dict.fromkeys(map(_text, asked)))
 
 
+def known_part(tree: exp.Expr, columns: Columns) -> exp.Expr | None:
+    """Return the conjuncts of a condition that read these columns alone; None if there is none."""
+    parts = list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
+    known = [part for part in parts if not unknown(part, columns)]
+    return exp.and_(*known) if known else None
+
+
 def condition(tree: exp.Expr, text: str, columns: Columns) -> Expr:
     """Compile a condition over these columns.
 

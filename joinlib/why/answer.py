@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,10 @@ from joinlib.checkpoint.identity import orders_of
 from joinlib.compiled import Compiled, compiled
 from joinlib.errors import SpecError
 from joinlib.expr import Expr
+from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import Pipeline
 from joinlib.spec.model import StreamJoin
-from joinlib.sql.condition import condition, parsed, unknown
+from joinlib.sql.condition import condition, known_part, parsed, unknown
 from joinlib.why.few import Few
 from joinlib.why.node import Level, level_of
 from joinlib.why.progress import Progress
@@ -32,8 +33,13 @@ class _Entry:
     leaf: int
     columns: Mapping[str, str]  # the source's column by each of its names
 
-    def types(self, schema: pa.Schema) -> dict[str, pa.DataType]:
+    @property
+    def plan(self) -> InputPlan:
+        return self.level.inputs[self.leaf]
+
+    def types(self, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.DataType]:
         """Return the types of the columns by name."""
+        schema = schemas[self.plan.source]
         return {name: schema.field(column).type for name, column in self.columns.items()}
 
 
@@ -68,48 +74,68 @@ class _Question:
         self._check()
 
     def _check(self) -> None:
-        """Check that some input has all columns of the condition."""
-        if not any(not self._unknown(entry) for entry in self._entries):
-            missing = {name for entry in self._entries for name in self._unknown(entry)}
-            lines = dict.fromkeys(
-                f"  {e.level.inputs[e.leaf].source}: {', '.join(dict.fromkeys(e.columns.values()))}"
-                for e in self._entries
+        """Check that each column of the condition is in some input, and that some input can be asked."""
+        missing = set.intersection(*({*self._unknown(entry)} for entry in self._entries))
+        if missing or not any(self._part(entry) for entry in self._entries):
+            inputs = dict.fromkeys(
+                f"  {e.plan.source}: {', '.join(dict.fromkeys(e.columns.values()))}" for e in self._entries
             )
+            names = ", ".join(sorted(missing)) or "they are of several"
             raise SpecError(
-                f"no input has all columns of the condition ({', '.join(sorted(missing))}); there are\n"
-                + "\n".join(lines)
+                f"no input has the columns of the condition ({names}); there are\n" + "\n".join(inputs)
             )
 
     def _unknown(self, entry: _Entry) -> list[str]:
         return unknown(self._tree, dict.fromkeys(entry.columns, pa.null()))
 
+    def _part(self, entry: _Entry) -> Expr | None:
+        """Return the part of the condition that an input can be asked."""
+        part = known_part(self._tree, types := entry.types(self._schemas))
+        return None if part is None else condition(part, self._text, types)
+
     def looked(self) -> Iterator[Looked]:
         """Yield what was found in each input."""
         for entry in self._entries:
-            plan = entry.level.inputs[entry.leaf]
-            if missing := self._unknown(entry):
-                yield Looked(plan.source, plan.alias, (), 0, tuple(missing))
+            plan, missing = entry.plan, tuple(self._unknown(entry))
+            if (part := self._part(entry)) is None:
+                yield Looked(plan.source, plan.alias, (), 0, missing)
                 continue
-            trace, count = self._traced(entry)
+            trace, count = self._traced(entry, part)
             fates = tuple(Fate(trace.row_of(n), tuple(trace.verdicts[n])) for n in sorted(trace.asked))
-            yield Looked(plan.source, plan.alias, fates, count, notes=tuple(trace.notes))
+            yield Looked(plan.source, plan.alias, fates, count, missing, part.sql, tuple(trace.notes))
 
     def results(self) -> tuple[list[ResultRow], list[str]]:
         """Return the rows of the result, and notes."""
         rows, notes = list[ResultRow](), dict[str, None]()
         for entry in self._entries:
-            if self._unknown(entry):
+            part = self._part(entry)
+            if part is None or (self._unknown(entry) and not self._of_output):
                 continue
-            trace, _ = self._traced(entry)
+            trace, _ = self._traced(entry, part)
             notes |= trace.notes
             for verdicts in trace.verdicts.values():
                 for found in (v for v in verdicts if isinstance(v, Found)):
-                    rows += [row for row in self._meeting(found.results) if row not in rows]
+                    rows = _with(rows, self._meeting(found.results))
         return rows, list(notes)
 
-    def _traced(self, entry: _Entry) -> tuple[Trace, int]:
-        plan = entry.level.inputs[entry.leaf]
-        asked = condition(self._tree, self._text, entry.types(self._schemas[plan.source]))
+    @cached_property
+    def _of_output(self) -> bool:
+        """Whether every output has all columns of the condition.
+
+        Raises:
+            SpecError: Neither it nor one input has.
+        """
+        plan = self._plan.pipeline
+        schemas = [plan.only(result).schema for result in plan.results]
+        whole = not any(unknown(self._tree, dict.fromkeys(schema.names, pa.null())) for schema in schemas)
+        if not whole and all(map(self._unknown, self._entries)):
+            there = ", ".join(dict.fromkeys(name for schema in schemas for name in schema.names))
+            raise SpecError(
+                f"the condition is over several inputs, and the output has not all of its columns; it has {there}"
+            )
+        return whole
+
+    def _traced(self, entry: _Entry, asked: Expr) -> tuple[Trace, int]:
         scans = Scans(self._plan.source.sources, self._plan.source.logs, self._progress)
         trace = Trace(self._plan, self._progress, scans)
         columns = [entry.columns[name] for name in asked.columns]
@@ -129,6 +155,15 @@ class _Question:
             one = pa.Table.from_pylist([dict(row.values)], schema)
             found += [row] if Few(one, ((),)).truth(asked)[0] else []
         return found
+
+
+def _with(rows: list[ResultRow], more: list[ResultRow]) -> list[ResultRow]:
+    """Return rows and more rows, each once: that which knows most of what it was made of."""
+    for row in more:
+        same = [one for one in rows if (one.output, one.values) == (row.output, row.values)]
+        if not any({*row.rows} <= {*one.rows} for one in same):
+            rows = [*(one for one in rows if one not in same or not {*one.rows} <= {*row.rows}), row]
+    return rows
 
 
 def _met(asked: Expr, columns: Mapping[str, str], rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:

@@ -26,6 +26,7 @@ from joinlib.why.sift import Sifted
 from joinlib.why.verdict import (
     Excluded,
     Excludes,
+    KeyIsNull,
     Limit,
     NoPartner,
     SourceRow,
@@ -118,7 +119,7 @@ class Matching:
             if self.asked.isdisjoint(origin) or not self.asked.isdisjoint(matched & set(origin)):
                 continue
             limit = self.limit(node.sides[side], own, at)
-            if node.eager or limit.over:
+            if node.eager or limit.over or None in own.take([at]).values(_needed(node, side))[0]:
                 out.append(at)
                 continue
             for one in self.asked.intersection(origin):
@@ -166,6 +167,10 @@ class Matching:
     ) -> Verdict:
         """Say what there is of the other input in place of a partner."""
         value = own.take([at]).values([a for a, _ in keys])[0]
+        if None in value:
+            return KeyIsNull(
+                tuple(_said(self.level.inputs, a) for (a, _), v in zip(keys, value, strict=True) if v is None)
+            )
         leaves = [leaf for leaf in _leaves(other) if leaf in self.leaves]
         lost = [
             (self.row_of(one.origin[0]), one.verdict)
@@ -247,6 +252,15 @@ def _joined(own: Few, other: Few, pairs: list[tuple[int, int]]) -> Few:
 
 def _leaves(node: JoinForm | Leaf) -> list[int]:
     return [node.input] if isinstance(node, Leaf) else [n for child in node.children for n in _leaves(child)]
+
+
+def _needed(node: JoinForm, side: int) -> list[str]:
+    """Return the columns of a side without which a row never matches, so that it does not wait."""
+    own = node.sides[side]
+    bounded = (
+        name for bound in node.bounds for name in (bound.left, bound.right) if name in own.schema.names
+    )
+    return [*own.keys, *bounded]
 
 
 def _called(plan: InputPlan) -> str:

@@ -102,12 +102,21 @@ class Trace:
     def _found(self, name: str, few: Few) -> None:
         columns = few.rows.column_names
         rows = [
-            ResultRow(name, tuple((c, row[c]) for c in columns), tuple(map(self.row_of, origin)))
+            ResultRow(
+                name,
+                tuple((c, row[c]) for c in columns),
+                tuple(sorted(map(self.row_of, origin), key=self._place)),
+            )
             for row, origin in zip(few.rows.to_pylist(), few.origins, strict=True)
         ]
         for number in self.asked:
             if at := few.positions(number):
                 self.verdicts[number].append(Found(tuple(rows[n] for n in at)))
+
+    def _place(self, row: SourceRow) -> tuple[int, str, int, int]:
+        """Return what rows of inputs are sorted by."""
+        names = [plan.source for plan in self.pipeline.inputs]
+        return names.index(row.source), row.file, row.partition or 0, row.at
 
     def row_of(self, number: int) -> SourceRow:
         """Return where a row came from."""

@@ -1,6 +1,6 @@
 """What became of a row: frozen values, which `jobs.cli.why` puts into words."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 
@@ -180,5 +180,6 @@ class Looked:
     alias: str
     fates: tuple[Fate, ...]
     rows: int  # that were looked at
-    unknown: tuple[str, ...] = ()  # columns of the condition that it does not have: it was not asked
-    notes: tuple[str, ...] = field(default=())  # what could not be looked at
+    unknown: tuple[str, ...] = ()  # columns of the condition that it does not have
+    by: str = ""  # the part of the condition that it was asked by; empty: it was not asked
+    notes: tuple[str, ...] = ()  # what could not be looked at

@@ -21,7 +21,13 @@ REGIONS = "id BIGINT, label STRING"
 SCHEMAS = {"orders": ORDERS, "payments": PAYMENTS, "customers": CUSTOMERS, "regions": REGIONS}
 
 
-def document(folder: Path, sql: str, given: Files, more: Mapping[str, Any] | None = None) -> StreamJoin:
+def document(
+    folder: Path,
+    sql: str,
+    given: Files,
+    more: Mapping[str, Any] | None = None,
+    of_inputs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> StreamJoin:
     """The job of a query over CSV files; `at` is the event time of those that have it."""
     inputs = {}
     for name, files in given.items():
@@ -31,7 +37,7 @@ def document(folder: Path, sql: str, given: Files, more: Mapping[str, Any] | Non
             (folder / name / f"{number}.csv").write_text("\n".join([header, *lines, ""]))
         read = {"path": name, "format": "csv", "orderBy": "name", "maxFilesPerBatch": 1}
         timed = {"eventTime": {"column": "at", "delay": "10s"}} if " at TIMESTAMP" in SCHEMAS[name] else {}
-        inputs[name] = {"schema": SCHEMAS[name], "files": read, **timed}
+        inputs[name] = {"schema": SCHEMAS[name], "files": read, **timed, **(of_inputs or {}).get(name, {})}
     spec = {
         "sql": sql,
         "inputs": inputs,

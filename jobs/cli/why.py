@@ -29,6 +29,7 @@ from joinlib.why.verdict import (
     Limit,
     Looked,
     NoPartner,
+    NotInTable,
     ResultRow,
     SourceRow,
     TooFar,
@@ -173,7 +174,14 @@ def _(verdict: TooFar) -> str:
 
 @said.register
 def _(verdict: Unmatched) -> str:
-    return f"`{bare(verdict.clause)}` is not true with its partner, {_other(verdict.partner)}"
+    partner = f", {_other(verdict.partner)}" if verdict.partner is not None else ""
+    return f"`{bare(verdict.clause)}` is not true with its partner{partner}"
+
+
+@said.register
+def _(verdict: NotInTable) -> str:
+    key = f" with {verdict.key}" if verdict.key else ""
+    return f"no row{key} in table {verdict.table} that matches, as of version {verdict.version}"
 
 
 @said.register

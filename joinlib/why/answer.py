@@ -22,7 +22,7 @@ from joinlib.why.node import Level, level_of
 from joinlib.why.progress import Progress
 from joinlib.why.scan import Scans
 from joinlib.why.trace import Trace, stored_as
-from joinlib.why.verdict import Fate, Found, Looked, ResultRow
+from joinlib.why.verdict import Beyond, Fate, Found, Looked, ResultRow
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,11 @@ class _Question:
                 continue
             trace, _ = self._traced(entry, part)
             notes |= trace.notes
-            for verdicts in trace.verdicts.values():
-                for found in (v for v in verdicts if isinstance(v, Found)):
-                    rows = _with(rows, self._meeting(found.results))
+            for verdict in (v for verdicts in trace.verdicts.values() for v in verdicts):
+                if isinstance(verdict, Found):
+                    rows = _with(rows, self._meeting(verdict.results))
+                if isinstance(verdict, Beyond):
+                    notes[f"rows of {entry.plan.source} are not followed where {verdict.what}"] = None
         return rows, list(notes)
 
     @cached_property

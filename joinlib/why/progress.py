@@ -53,6 +53,11 @@ class Progress:
         """Return how many slices of a source batches have begun to read."""
         return max((int(end["inputs"].get(source, 0)) for end in self._ends.values()), default=0)
 
+    def tables(self) -> dict[str, int]:
+        """Return the version of each table, by its name in the SQL, that the last batch that is done has seen."""
+        last = self._ends.get(self.done) if self.done is not None else None
+        return dict(last.get("tables", {})) if last else {}
+
     def watermark_before(self, stage: int, by: ReadBy) -> tuple[int, bool]:
         """Return the watermark of a stage before a batch, µs, and whether it is known; if not, it was no later."""
         if by.batch == 0:

@@ -6,7 +6,7 @@ Cost: a pass over the columns that are read; memory for the rows that are kept, 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from joinlib.engine.splitter import with_numbers
 from joinlib.errors import InputError, SpecError
 from joinlib.model.inputs import ORDINAL, UNCHANGED, WEIGHT
 from joinlib.model.time import ALWAYS, NEVER
-from joinlib.source import GeneratorConfig, KafkaConfig, PostgresLogConfig, Slice, make, reader
+from joinlib.source import FilesConfig, GeneratorConfig, KafkaConfig, PostgresLogConfig, Slice, make, reader
 from joinlib.source.files import FileInput
 from joinlib.source.generator import GeneratorInput
 from joinlib.state.run import time_values
@@ -142,10 +142,21 @@ def _placed(
 
         yield from KafkaReader(plan.config, plan.schema).located(slice, read)
         return
-    for rows in reader(plan.config, plan.schema).read(slice, read):
+    for rows in reader(plan.config, plan.schema).read(_found(plan, slice), read):
         first = slice.start if isinstance(plan.config, GeneratorConfig) else seen.get(slice.path, 0)
         seen[slice.path] = first + rows.num_rows
         yield rows, np.arange(first + 1, first + rows.num_rows + 1)
+
+
+def _found(plan: SourcePlan, slice: Slice) -> Slice:
+    """Return a slice of a file that was moved to the archive as one of the file there."""
+    config = plan.config
+    if not isinstance(config, FilesConfig) or config.archive is None or Path(slice.path).exists():
+        return slice
+    there = config.archive / Path(slice.path).relative_to(config.path)
+    named = (there, there.with_name(f"{slice.mtime_ns}-{there.name}"))
+    fitting = (one for one in named if one.exists() and one.stat().st_mtime_ns == slice.mtime_ns)
+    return replace(slice, path=str(next(fitting, slice.path)))
 
 
 def _numbered(rows: pa.RecordBatch, read: Sequence[str], ordinal: int) -> tuple[pa.RecordBatch, I64]:

@@ -23,6 +23,7 @@ from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.watermark import horizon
 from joinlib.state.run import time_values
 from joinlib.why.few import Few, table
+from joinlib.why.looked import kept_table
 from joinlib.why.match import Matching, Nearest
 from joinlib.why.node import Level, level_of
 from joinlib.why.progress import Progress
@@ -40,7 +41,7 @@ from joinlib.why.verdict import (
     Withdrawn,
 )
 
-_NEAR = 20  # keys for which the nearest ones are looked for
+_NEAR = 5  # keys for which the nearest ones are looked for
 
 
 class Trace:
@@ -48,6 +49,7 @@ class Trace:
 
     def __init__(self, plan: Compiled, progress: Progress, scans: Scans) -> None:
         self.pipeline, self._progress, self._scans = plan.pipeline, progress, scans
+        self._tables = plan.source.tables
         self.verdicts: dict[int, list[Verdict]] = defaultdict(list)
         self.notes: dict[str, None] = {}
         self.asked: frozenset[int] = frozenset()
@@ -64,8 +66,9 @@ class Trace:
         return scanned
 
     def _note(self, sifted: Sifted, level: Level, leaf: int) -> None:
+        kept = {n for origin in sifted.kept.origins for n in origin}
         for one in sifted.lost:
-            for number in self.asked.intersection(one.origin):
+            for number in self.asked.intersection(one.origin) - kept:
                 self.verdicts[number].append(one.verdict)
         if sifted.kept.origins:
             self._onward(level, leaf, sifted)
@@ -82,10 +85,15 @@ class Trace:
     def _emitted(self, number: int, made: Few) -> None:
         """Follow joined rows to the result and to the stages that read them."""
         stage = self.pipeline.stages[number]
-        if stage.lookups:
-            tables = ", ".join(lookup.table.source for lookup in stage.lookups)
-            self._all(made, Beyond(f"its rows are looked up in {tables}"))
-            return
+        for lookup in stage.lookups:
+            task = next(t for t in self._tables if t.alias == lookup.table.alias)
+            table = kept_table(task, self._progress.tables().get(task.alias))
+            if table is None:
+                self._all(
+                    made, Beyond(f"its rows are looked up in {lookup.table.source}, which is not kept whole")
+                )
+                return
+            made = table.looked_up(made, self._lose)
         few = _selected(stage, made)
         for result in self.pipeline.results:
             if result.stage == number:
@@ -94,6 +102,11 @@ class Trace:
             level = level_of(self.pipeline, reader)
             leaf = level.own.index(plan.number)
             self._note(sift(plan, few.rows, few.origins), level, leaf)
+
+    def _lose(self, before: Few, after: Few, verdict: Verdict) -> None:
+        """Note why rows are there before and not after."""
+        left = {n for origin in after.origins for n in origin}
+        self._all(before.where([left.isdisjoint(origin) for origin in before.origins]), verdict)
 
     def _all(self, few: Few, verdict: Verdict) -> None:
         for number in self.asked.intersection(n for origin in few.origins for n in origin):

@@ -97,6 +97,15 @@ class Unmatched:
 
 
 @dataclass(frozen=True)
+class NotInTable:
+    """A table that it is looked up in has no row that matches."""
+
+    table: str
+    key: str  # what was looked for
+    version: int
+
+
+@dataclass(frozen=True)
 class Excluded:
     """An anti join leaves it out, since it has a partner."""
 
@@ -156,6 +165,7 @@ Verdict: TypeAlias = (
     | NoPartner
     | TooFar
     | Unmatched
+    | NotInTable
     | Excluded
     | Excludes
     | Waiting

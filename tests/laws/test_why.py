@@ -13,6 +13,7 @@ from tests.unit.why.lived import document, lived
 from tests.unit.why.test_whynot import ANTI, CHAIN, INNER, LEFT, SEMI, SOON, THREE
 
 PAIR = "SELECT a.order_id, a.amount, b.amount AS other FROM orders a JOIN orders b ON a.customer = b.customer"
+TABLE = {"customers": {"role": "table", "files": {"path": "customers", "format": "csv"}}}
 CASES = {
     "inner": (INNER, "auto"),
     "a time bound": (SOON, "auto"),
@@ -26,6 +27,14 @@ CASES = {
     "three": (THREE, "auto"),
     "a chain of stages": (CHAIN, "auto"),
     "a chain by paths": (CHAIN, "paths"),
+    "a table": (
+        f"{INNER.replace('p.paid', 'c.name')} JOIN customers c ON o.customer = c.id AND p.paid > c.region * 20",
+        "table",
+    ),
+    "a table that may lack rows": (
+        f"{LEFT} LEFT JOIN customers c ON o.customer = c.id + 1 WHERE c.name IS NOT NULL OR p.paid > 9",
+        "table",
+    ),
     "left above a chain": (
         f"{THREE} LEFT JOIN regions r ON c.region = r.id WHERE r.id IS NULL OR p.paid > 30",
         "auto",
@@ -64,12 +73,9 @@ def test_the_result_is_explained(name: str) -> None:
     draw = random.Random(f"4{name}")  # NULL keys of outer joins among them
     named = {table for table in given(draw) if f" {table} " in sql}
     with own_folder() as folder:
-        job = document(
-            folder,
-            sql,
-            {k: v for k, v in given(draw).items() if k in named},
-            {"join": {"strategy": strategy}},
-        )
+        files = {k: v for k, v in given(draw).items() if k in named}
+        more = {"join": {"strategy": "auto" if strategy == "table" else strategy}}
+        job = document(folder, sql, files, more, TABLE if strategy == "table" else None)
         lived(job, folder)
         rows, notes = answer.why(
             job, "o.order_id IS NOT NULL OR TRUE" if " o " in sql else "a.order_id > 0 OR TRUE"

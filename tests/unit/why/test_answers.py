@@ -158,3 +158,56 @@ def test_files_that_are_gone(folder: Path) -> None:
     answer = whynot(job, "o.order_id = 4711")
     assert "note: orders: not looked at: " in answer and "0.csv: gone" in answer
     assert "no partner in payments" in answer
+
+
+def test_files_that_were_archived(folder: Path) -> None:
+    """They are read where they were moved to."""
+    archive = {"files": {"path": "orders", "format": "csv", "done": "archive", "archive": "read"}}
+    job = document(folder, INNER, BOTH, of_inputs={"orders": archive})
+    lived(job, folder)
+    (folder / "read").mkdir(exist_ok=True)
+    (folder / "orders" / "0.csv").rename(folder / "read" / "0.csv")
+    assert why(job, "o.order_id = 4711").startswith("order_id = 4711, paid = 50")
+
+
+TABLE = "SELECT o.order_id, c.name FROM orders o {} JOIN customers c ON o.customer = c.id"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (TABLE.format(""), "no row with c.id = 8 in table customers that matches, as of version 1"),
+        (
+            TABLE.format("") + " AND c.region = o.amount",
+            "no row with c.id = 7, c.region = 50 in table customers",
+        ),
+        (TABLE.format("LEFT") + " WHERE c.name IS NOT NULL OR o.amount < 10", "c.name IS NOT NULL"),
+        (TABLE.format("LEFT"), "is in the result"),
+        (TABLE.format("ANTI").replace(", c.name", ""), "is in the result"),
+        (TABLE.format("SEMI").replace(", c.name", ""), "no row with c.id = 8 in table customers"),
+    ],
+)
+def test_a_table_that_is_looked_up(folder: Path, sql: str, expected: str) -> None:
+    """As it was for the last batch."""
+    customer = 7 if "region" in sql else 8
+    given = {"orders": [[order(1), order(4711, customer=customer)]], "customers": [["7,1,Ada"]]}
+    job = document(
+        folder,
+        sql,
+        given,
+        None,
+        {"customers": {"role": "table", "files": {"path": "customers", "format": "csv"}}},
+    )
+    lived(job, folder)
+    assert expected in whynot(job, "order_id = 4711")
+    assert why(job, "order_id = 4711").startswith("order_id = 4711") == (expected == "is in the result")
+
+
+def test_what_is_not_followed_is_a_note(folder: Path) -> None:
+    """Not an answer that there is no such row."""
+    sql = "SELECT o.customer, count(*) AS n FROM orders o JOIN payments p ON o.order_id = p.order_id GROUP BY o.customer"
+    job = document(folder, sql, BOTH, {"output": {"mode": "changelog", "files": {"path": "out"}}})
+    lived(job, folder)
+    assert "note: rows of orders are not followed where groups are made of it" in why(
+        job, "o.order_id = 4711"
+    )

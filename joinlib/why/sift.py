@@ -20,7 +20,7 @@ NO_ELEMENT = "the list of which each element is a row has none"
 
 
 @dataclass(frozen=True)
-class Lost:
+class Dropped:
     """A row that does not count, with its key as far as it has one."""
 
     origin: Origin
@@ -33,16 +33,16 @@ class Sifted:
     """The rows of an input: those that join, and the others."""
 
     kept: Few
-    lost: tuple[Lost, ...]
+    lost: tuple[Dropped, ...]
 
 
 def sift(plan: InputPlan, rows: pa.Table, origins: Sequence[Origin]) -> Sifted:
     """Return what an input makes of rows of its source, or of a stage below."""
     batch = _positioned(rows)
-    lost: list[Lost] = []
+    lost: list[Dropped] = []
     for step in plan.maps:
         batch, gone = _mapped(step, batch)
-        lost += [Lost(origins[at], verdict, {}) for at, verdict in gone.items()]
+        lost += [Dropped(origins[at], verdict, {}) for at, verdict in gone.items()]
     names = [f"{plan.alias}.{n}" if f"{plan.alias}.{n}" in _read(plan) else n for n in batch.schema.names]
     few = Few(
         pa.table(batch.columns, names=names), tuple(origins[at] for at in batch.column(WEIGHT).to_pylist())
@@ -112,7 +112,7 @@ def _stored(plan: InputPlan, few: Few) -> Few:
     return Few(table(columns, few.rows.num_rows), few.origins)
 
 
-def _lost(plan: InputPlan, few: Few, verdict: Verdict) -> list[Lost]:
+def _lost(plan: InputPlan, few: Few, verdict: Verdict) -> list[Dropped]:
     """Return rows as lost, with what they would have stored if that can be computed."""
     if not few.origins:
         return []
@@ -120,7 +120,7 @@ def _lost(plan: InputPlan, few: Few, verdict: Verdict) -> list[Lost]:
         rows = _stored(plan, few).rows.to_pylist()
     except SpecError:  # the clause has kept the engine from computing it as well
         rows = [{} for _ in few.origins]
-    return [Lost(origin, verdict, row) for origin, row in zip(few.origins, rows, strict=True)]
+    return [Dropped(origin, verdict, row) for origin, row in zip(few.origins, rows, strict=True)]
 
 
 def _array(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -28,7 +28,7 @@ from joinlib.why.match import Matching, Nearest
 from joinlib.why.node import Level, level_of
 from joinlib.why.progress import Progress
 from joinlib.why.scan import Scanned, Scans, Wanted
-from joinlib.why.sift import Lost, Sifted, key_mask, sift, stored_value
+from joinlib.why.sift import Dropped, Sifted, key_mask, sift, stored_value
 from joinlib.why.verdict import (
     Beyond,
     Found,
@@ -205,8 +205,12 @@ class Trace:
         made = _selected(self.pipeline.stages[plan.upstream], few)
         found, out = sift(plan, made.rows, made.origins), {n for o in made.origins for n in o}
         keys = zip(read.kept.origins, read.kept.rows.column(column).to_pylist(), strict=True)
-        gone = [Lost(o, self.verdicts[o[0]][-1], {columns[0]: v}) for o, v in keys if not out.intersection(o)]
-        gone += [Lost(o.origin, o.verdict, {columns[0]: o.row[column]}) for o in read.lost if column in o.row]
+        gone = [
+            Dropped(o, self.verdicts[o[0]][-1], {columns[0]: v}) for o, v in keys if not out.intersection(o)
+        ]
+        gone += [
+            Dropped(o.origin, o.verdict, {columns[0]: o.row[column]}) for o in read.lost if column in o.row
+        ]
         return Sifted(found.kept, (*found.lost, *gone))
 
     # --- time --------------------------------------------------------------------------------------
@@ -229,9 +233,13 @@ class Trace:
         } | gone
         early |= {n: late for n, late in self._late(level, plan, found.kept).items() if n not in early}
         unread = {n for n, hit in hits.items() if not hit.by.done}
-        lost = [Lost(o.origin, early[o.origin[0]], o.row) if o.origin[0] in unread else o for o in found.lost]
+        lost = [
+            Dropped(o.origin, early[o.origin[0]], o.row) if o.origin[0] in unread else o for o in found.lost
+        ]
         rows = found.kept.rows.to_pylist() if early else []
-        lost += [Lost(o, early[o[0]], rows[at]) for at, o in enumerate(found.kept.origins) if o[0] in early]
+        lost += [
+            Dropped(o, early[o[0]], rows[at]) for at, o in enumerate(found.kept.origins) if o[0] in early
+        ]
         return Sifted(found.kept.where([o[0] not in early for o in found.kept.origins]), tuple(lost))
 
     def _withdrawn(self, plan: InputPlan, few: Few) -> dict[int, Verdict]:

@@ -85,8 +85,19 @@ def plan(
             "that is run.",
         ),
     ] = False,
+    diff: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OLD",
+            help="Show instead what has changed since this spec, and whether its state can go on; exit code 2 if not.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Show how a spec's SQL is run, what is stored for how long, and why."""
+    if diff is not None:
+        _show_change(diff, file)
+        return
     from joinlib.plan import landing
     from joinlib.plan.explain import orders
     from joinlib.plan.explain.formats import render
@@ -101,6 +112,18 @@ def plan(
         if lines := list(landing.describe(document.spec, name)):
             title = f"Output {name}".rstrip()
             typer.echo("\n".join(["", title, *(f"  {line}" for line in lines)]))
+
+
+def _show_change(old: Path, new: Path) -> None:
+    from jobs.cli.diff import differ
+    from joinlib.spec import telling_of
+
+    before, (after, _) = planned(old)[0], planned(new)
+    with telling_of(new):
+        change = differ(before, after)
+    typer.echo(change.text)
+    if change.reasons:
+        raise typer.Exit(2)
 
 
 def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
@@ -120,6 +143,42 @@ def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
         for function in functions(document.spec).values():
             loaded(function)
     return document, pipeline
+
+
+@app.command("test")
+def run_cases(
+    file: File,
+    cases: Annotated[
+        Path | None,
+        typer.Option(help="The file of cases; absent: NAME.test.yaml beside NAME.yaml.", show_default=False),
+    ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Run this case; may be repeated. Absent: all.", show_default=False),
+    ] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Also write the outcome as JUnit XML.", show_default=False),
+    ] = None,
+) -> None:
+    """Run a spec's cases, rows that arrive and results that are expected, in this process and without Spark."""
+    import time
+
+    from jobs.cli.cases import report
+    from joinlib.spec.cases import cases_beside, load_cases
+
+    document, _ = planned(file)
+    given = load_cases(cases or cases_beside(file))
+    verdicts = []
+    for verdict in report.judged(document, given, case or (), time.perf_counter):
+        typer.echo(verdict.line)
+        verdicts.append(verdict)
+    failures = [verdict.failure for verdict in verdicts if verdict.failure]
+    if junit is not None:
+        report.junit(junit, file.stem, verdicts)
+    typer.echo("\n".join(["", *failures, f"{len(verdicts)} cases, {len(failures)} failed"]).strip())
+    if failures:
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -228,6 +287,40 @@ def restore(
     from joinlib.spec import load
 
     typer.echo(restore(load(file), to_batch))
+
+
+@app.command()
+def fork(
+    file: File,
+    new: Annotated[
+        Path,
+        typer.Option(
+            "--as", metavar="NEW", help="The spec file (YAML) of the second job.", show_default=False
+        ),
+    ],
+) -> None:
+    """Begin a second job with the state of a first one, which may run on beside it; no stored row is copied."""
+    from jobs.cli.fork import fork
+    from joinlib.spec import load, telling_of
+
+    first, second = load(file), load(new)
+    with telling_of(new):
+        typer.echo(fork(first, second))
+
+
+@app.command()
+def compare(
+    one: Annotated[Path, typer.Argument(metavar="A", help="A spec file (YAML).", show_default=False)],
+    other: Annotated[Path, typer.Argument(metavar="B", help="A spec file (YAML).", show_default=False)],
+) -> None:
+    """Compare the results of two jobs, one of them a fork of the other, up to where both have read the same rows."""
+    from jobs.cli.compare import compared
+    from joinlib.spec import load
+
+    found = compared(load(one), load(other))
+    typer.echo(found.text)
+    if not found.equal:
+        raise typer.Exit(2)
 
 
 @app.command()

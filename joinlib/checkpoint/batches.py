@@ -20,6 +20,7 @@ Hadoop's checksums are caches, hints or valid for this boot only. All functions 
 
 import json
 import time
+import uuid
 import zlib
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from joinlib.errors import WAY_BACK, StateError
 from joinlib.files import sync
 
 PARTITIONS = "partitions"
-_OFFSETS, _COMMITS = "offsets", "commits"
+_OFFSETS, _COMMITS, _METADATA = "offsets", "commits", "metadata"
 _CHECKED = b"crc\0" + (512).to_bytes(4, "big")  # header of Hadoop's checksums: one per 512 bytes follows
 
 
@@ -40,6 +41,11 @@ def make(spark: Path, *, synced: bool) -> None:
         (spark / name).mkdir(parents=True, exist_ok=True)
     if synced:
         sync([spark, spark.parent])
+
+
+def identify(spark: Path) -> None:
+    """Write the identity of a query that no run has begun yet: without one, Spark refuses logs that hold batches."""
+    (spark / _METADATA).write_text(json.dumps({"id": str(uuid.uuid4())}))
 
 
 def begun(spark: Path) -> int | None:

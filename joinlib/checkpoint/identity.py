@@ -1,7 +1,8 @@
 """The identity of a checkpoint: whose state it holds, and in which formats.
 
     streamjoin.json     {"v": 2, "id", "name", "by": release, "formats": {name: version}, "plan": fingerprint,
-                         "orders": in which order inputs became stages, or by which paths they are joined}
+                         "orders": in which order inputs became stages, or by which paths they are joined,
+                         "forked": of a fork, {"id", "batch", "inputs"} at which it left the other checkpoint}
 
 A run is refused if the checkpoint belongs to another spec, or if this version of StreamJoin cannot read it. The
 orders were chosen by figures that change, such as the sizes of files, so later runs take them from here.
@@ -46,8 +47,7 @@ def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = Fal
             sync([checkpoint.parent])
         return identity
     known = _known(file)
-    now = json.loads(json.dumps(fingerprint(pipeline)))
-    if changes := compare(known["plan"], now):
+    if changes := _changes(known, pipeline):
         what = "\n".join(f"  - {c}" for c in changes)
         raise SpecError(
             f"checkpoint {checkpoint} was made by job {known['name']!r}, and its state cannot follow what"
@@ -56,6 +56,44 @@ def identify(checkpoint: Path, name: str, pipeline: Pipeline, synced: bool = Fal
         )
     _write(file, known, pipeline, synced)
     return str(known["id"])
+
+
+def refusals(checkpoint: Path, pipeline: Pipeline) -> list[str]:
+    """Return why the state of a checkpoint cannot serve a plan, a sentence for each reason; [] if it can.
+
+    Raises:
+        StateError: The checkpoint has no identity that can be read.
+    """
+    return _changes(_known(checkpoint / _FILE), pipeline)
+
+
+def begun(checkpoint: Path) -> bool:
+    """Return whether a job has begun this checkpoint."""
+    return (checkpoint / _FILE).exists()
+
+
+def identity_of(checkpoint: Path) -> str:
+    """Return the id of a checkpoint that was begun.
+
+    Raises:
+        StateError: It cannot be read.
+    """
+    return str(_known(checkpoint / _FILE)["id"])
+
+
+def inherit(checkpoint: Path, name: str, pipeline: Pipeline, origin: Raw, synced: bool) -> None:
+    """Write the identity of a checkpoint that begins with the state of another one, which `origin` tells."""
+    known = {"id": str(uuid.uuid4()), "name": name, "forked": origin}
+    _write(checkpoint / _FILE, known, pipeline, synced)
+
+
+def origin_of(checkpoint: Path) -> Raw | None:
+    """Return from where a checkpoint was forked: `id` of the other one, `batch`, and its `inputs`; None if it was not.
+
+    Raises:
+        StateError: It cannot be read.
+    """
+    return _known(checkpoint / _FILE).get("forked")
 
 
 def orders_of(checkpoint: Path) -> tuple[Shape | PathOrder, ...] | None:
@@ -68,6 +106,10 @@ def orders_of(checkpoint: Path) -> tuple[Shape | PathOrder, ...] | None:
         return tuple(map(kept_of, json.loads(file.read_text()).get("orders", ()))) if file.exists() else None
     except (ValueError, TypeError, AttributeError, KeyError):
         return ()
+
+
+def _changes(known: Raw, pipeline: Pipeline) -> list[str]:
+    return compare(known["plan"], json.loads(json.dumps(fingerprint(pipeline))))
 
 
 def _known(file: Path) -> Raw:

@@ -12,15 +12,15 @@ from joinlib.spec.inputs import Input
 from joinlib.spec.model import StreamJoin
 
 
-def plan_of(document: StreamJoin) -> Pipeline:
-    """Plan a job.
+def plan_of(document: StreamJoin, of: Path | None = None) -> Pipeline:
+    """Plan a job. `of`: the checkpoint that it would go on from; by default its own.
 
     Raises:
         SpecError, SqlError: The query or an option cannot be run.
     """
     inputs = document.spec.inputs.items()
     found = {name: known for name, given in inputs if (known := _found(given)) is not None}
-    return pipeline_of(document, orders_of(document.spec.checkpoint.folder), found)
+    return pipeline_of(document, orders_of(of or document.spec.checkpoint.folder), found)
 
 
 def _found(given: Input) -> InputStatistics | None:

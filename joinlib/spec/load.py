@@ -7,20 +7,22 @@ Relative paths in the file start at the file's folder, wherever the command runs
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from joinlib.errors import SpecError
-from joinlib.spec.base import Problem
+from joinlib.spec.base import Model, Problem
 from joinlib.spec.document import Document, Place
 from joinlib.spec.functions import FUNCTION
 from joinlib.spec.inputs import SIGN
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
 from joinlib.spec.schema import describe, fields
+
+Kind = TypeVar("Kind", bound=Model)
 
 
 def load(path: str | Path) -> StreamJoin:
@@ -29,12 +31,7 @@ def load(path: str | Path) -> StreamJoin:
     Raises:
         SpecError: with all problems, one a line, as FILE:LINE: field: what.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SpecError(f"{path}: cannot be read: {reason}") from error
-    return parse(text, str(path), Path(path).absolute().parent)
+    return parse(text_of(path), str(path), Path(path).absolute().parent)
 
 
 def parse(text: str, name: str, base: Path) -> StreamJoin:
@@ -45,6 +42,29 @@ def parse(text: str, name: str, base: Path) -> StreamJoin:
     Raises:
         SpecError: with all problems, one a line, as FILE:LINE: field: what.
     """
+    what = "a StreamJoin; start with apiVersion, kind, metadata and spec"
+    return validated(StreamJoin, document_of(text, name, what), name, base)
+
+
+def text_of(path: str | Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        SpecError: It cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SpecError(f"{path}: cannot be read: {reason}") from error
+
+
+def document_of(text: str, name: str, what: str) -> Document:
+    """Return the document of a YAML text, which is a mapping; `what` it should be, for errors.
+
+    Raises:
+        SpecError: It is none.
+    """
     try:
         document = Document(text)
     except yaml.MarkedYAMLError as error:
@@ -54,46 +74,51 @@ def parse(text: str, name: str, base: Path) -> StreamJoin:
     except (yaml.YAMLError, ValueError) as error:
         raise SpecError(f"{name}:1: is not valid YAML: {error}") from error
     if not isinstance(document.value, dict):
-        raise SpecError(f"{name}:1: is not a StreamJoin; start with apiVersion, kind, metadata and spec")
+        raise SpecError(f"{name}:1: is not {what}")
+    return document
+
+
+def validated(kind: type[Kind], document: Document, name: str, base: Path) -> Kind:
+    """Return the document as a model.
+
+    Raises:
+        SpecError: with all problems, one a line, as FILE:LINE: field: what.
+    """
     found = list(document.doubles)
     model = None
     try:
-        model = StreamJoin.model_validate(
-            document.value, context={"base": base}, by_alias=True, by_name=False
-        )
+        model = kind.model_validate(document.value, context={"base": base}, by_alias=True, by_name=False)
     except ValidationError as error:
-        found += [
-            (document.line(problem.at), problem)
-            for details in error.errors()
-            for problem in _problems(details)
-        ]
+        problems = (problem for details in error.errors() for problem in _problems(details, kind))
+        found += [(document.line(problem.at), problem) for problem in problems]
     if model is None or found:
-        raise SpecError("\n".join(_report(name, line, problem) for line, problem in sorted(found)))
+        raise SpecError("\n".join(report(name, line, problem) for line, problem in sorted(found)))
     return model
 
 
-def _report(name: str, line: int, problem: Problem) -> str:
+def report(name: str, line: int, problem: Problem) -> str:
+    """Return a problem as FILE:LINE: field: what."""
     return ": ".join(filter(None, (f"{name}:{line}", ".".join(map(str, problem.at)), problem.message)))
 
 
-def _problems(error: ErrorDetails) -> Iterator[Problem]:
-    """Translate a pydantic error to the words of the spec."""
+def _problems(error: ErrorDetails, kind: type[Model]) -> Iterator[Problem]:
+    """Translate a pydantic error to the words of the file."""
     place: Place = tuple(step for step in error["loc"] if step != "[key]")
     context: dict[str, Any] = error.get("ctx", {})
     if error["type"] == "problems":
         for problem in context["problems"]:
             yield Problem((*place, *problem.at), problem.message)
         return
-    yield Problem(place, _message(error, place, context))
+    yield Problem(place, _message(error, place, context, kind))
 
 
-def _message(error: ErrorDetails, place: Place, context: dict[str, Any]) -> str:
+def _message(error: ErrorDetails, place: Place, context: dict[str, Any], kind: type[Model]) -> str:
     given = error["input"]
     match error["type"]:
         case "extra_forbidden":
-            return f"unknown field; {hint(str(place[-1]), fields(place[:-1]), 'fields here')}"
+            return f"unknown field; {hint(str(place[-1]), fields(place[:-1], kind), 'fields here')}"
         case "missing":
-            return f"is missing; add it ({describe(place).rstrip('.')})"
+            return f"is missing; add it ({describe(place, kind).rstrip('.')})"
         case "literal_error":
             allowed = [word.strip(" '") for word in context["expected"].replace(" or ", ",").split(",")]
             return f"{given!r} is not one of {', '.join(allowed)}; {hint(str(given), allowed, 'choose from')}"
@@ -104,7 +129,7 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any]) -> str:
         case "value_error":
             return str(context["error"])
         case "model_type" | "model_attributes_type" | "dict_type":
-            return f"needs fields below it ({describe(place).rstrip('.')}); write {{}} for none"
+            return f"needs fields below it ({describe(place, kind).rstrip('.')}); write {{}} for none"
         case _:
             return error["msg"].replace("Input should be", "should be", 1)
 

@@ -1,9 +1,11 @@
-"""Generates the JSON schema of the kind from the models, for editors and Kubernetes."""
+"""Generates the JSON schema of the kind from the models, for editors and Kubernetes; says which fields a file may have."""
 
 import copy
 from functools import cache
 from typing import Any
 
+from joinlib.spec.base import Model
+from joinlib.spec.document import Place
 from joinlib.spec.model import StreamJoin
 
 Node = dict[str, Any]
@@ -24,42 +26,42 @@ def of_models() -> Node:
     return copy.deepcopy(_generated())
 
 
-def fields(place: tuple[str | int, ...]) -> list[str]:
-    """Return the names of the fields that the object at `place` may have."""
-    return list(_at(place).get("properties", ()))
+def fields(place: Place, model: type[Model] = StreamJoin) -> list[str]:
+    """Return the names of the fields that the object at `place` of such a file may have."""
+    return list(_at(place, _generated(model)).get("properties", ()))
 
 
-def describe(place: tuple[str | int, ...]) -> str:
-    """Return the description of the field at `place`."""
-    field = _at(place[:-1]).get("properties", {}).get(place[-1], {})
-    return str(field.get("description") or _resolve(field).get("description", ""))
+def describe(place: Place, model: type[Model] = StreamJoin) -> str:
+    """Return the description of the field at `place` of such a file."""
+    root = _generated(model)
+    field = _at(place[:-1], root).get("properties", {}).get(place[-1], {})
+    return str(field.get("description") or _resolve(field, root).get("description", ""))
 
 
 @cache
-def _generated() -> Node:
+def _generated(model: type[Model] = StreamJoin) -> Node:
     """Return the JSON schema as the models have it, in which sql and output are always there."""
-    return StreamJoin.model_json_schema(by_alias=True)
+    return model.model_json_schema(by_alias=True)
 
 
-def _at(place: tuple[str | int, ...]) -> Node:
+def _at(place: Place, root: Node) -> Node:
     """Return the schema of the object at `place`; empty where the kind has none."""
-    node = _generated()
+    node = root
     for step in place:
-        node = _resolve(
-            node.get("properties", {}).get(step) or node.get("additionalProperties") or _branch(node)
-        )
+        below = node.get("items") if isinstance(step, int) else node.get("properties", {}).get(step)
+        node = _resolve(below or node.get("additionalProperties") or _branch(node, root), root)
     return node
 
 
-def _resolve(node: Node | bool) -> Node:
+def _resolve(node: Node | bool | None, root: Node) -> Node:
     """Resolve references and "or null"."""
     if not isinstance(node, dict):
         return {}
     if "$ref" in node:
-        return _resolve(_generated()["$defs"][node["$ref"].rsplit("/", 1)[1]])
-    return _branch(node) or node
+        return _resolve(root["$defs"][node["$ref"].rsplit("/", 1)[1]], root)
+    return _branch(node, root) or node
 
 
-def _branch(node: Node) -> Node:
+def _branch(node: Node, root: Node) -> Node:
     present = [choice for choice in node.get("anyOf", ()) if choice.get("type") != "null"]
-    return _resolve(present[0]) if len(present) == 1 else {}
+    return _resolve(present[0], root) if len(present) == 1 else {}

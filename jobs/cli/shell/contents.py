@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +36,22 @@ class Contents:
         changes = changes.append_column(_TIMES, pc.cast(times, pa.int64()))
         both = changes if self.rows is None else pa.concat_tables([self.rows, changes])
         return Contents(_summed(both))
+
+    def minus(self, other: "Contents") -> "tuple[Contents, Contents]":
+        """Return what is here and not there, and what is there and not here."""
+        if self.rows is None or other.rows is None:
+            return self, other
+        negative = pc.negate(other.rows[_TIMES])
+        taken = other.rows.set_column(other.rows.schema.get_field_index(_TIMES), _TIMES, negative)
+        left = _summed(pa.concat_tables([self.rows, taken.cast(self.rows.schema)]))
+        here, there = (left.filter(compare(left[_TIMES], 0)) for compare in (pc.greater, pc.less))
+        back = there.set_column(there.schema.get_field_index(_TIMES), _TIMES, pc.negate(there[_TIMES]))
+        return Contents(here), Contents(back)
+
+    def plain(self, most: int) -> list[tuple[Any, ...]]:
+        """Return up to so many rows as plain values."""
+        rows = self.first(most)
+        return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
     def first(self, most: int, order: Sequence[tuple[str, bool]] = ()) -> pa.Table:
         """Return up to so many rows, each as often as it is there; `order`: names of columns, and whether they fall."""

@@ -7,9 +7,9 @@ Spark is not started, and nothing of the run is written. Without a query it list
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow.parquet as pq
 from sqlglot import exp
@@ -18,12 +18,10 @@ from jobs.cli import words
 from jobs.cli.shell.catalog import Catalog, of_inputs
 from jobs.cli.shell.contents import Contents
 from jobs.cli.shell.order import order_of
-from jobs.cli.summary import near
 from joinlib.checkpoint import batches
-from joinlib.checkpoint.identity import orders_of
 from joinlib.checkpoint.planned import plan_of
 from joinlib.compiled import compiled
-from joinlib.errors import SpecError
+from joinlib.errors import SpecError, StateError
 from joinlib.expr.types import name as type_name
 from joinlib.inprocess import InProcess
 from joinlib.model.bounds import signed
@@ -33,11 +31,13 @@ from joinlib.spec.nearest import hint
 from joinlib.sql.parse import parse_query
 from joinlib.state.location import local_folder
 from joinlib.why.kept import StateTable, rows, tables
+from joinlib.why.progress import check_known
 from joinlib.worker import current
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+Read = TypeVar("Read")
 ROWS = 100  # shown of a result
 
 
@@ -50,19 +50,21 @@ def state(document: StreamJoin, sql: str | None, console: "Console") -> None:
     from jobs.cli.screen import table
 
     checkpoint = document.spec.checkpoint.folder
-    batch = batches.done(checkpoint / "spark")
-    if orders_of(checkpoint) is None or batch is None:
-        raise SpecError(f"{near(checkpoint)} holds no batch that is done: there is no state")
-    known = tables(plan_of(document))
+    pipeline = plan_of(document)
+    check_known(checkpoint, pipeline)
+    known = tables(pipeline)
     if not known:
         raise SpecError("the query stores no rows of inputs: groups and window functions are not shown")
     if sql is None:
-        console.print("\n".join(_listed(known, checkpoint / "state", batch)), highlight=False, markup=False)
+        lines, _ = _steady(checkpoint, lambda batch: list(_listed(known, checkpoint / "state", batch)))
+        console.print("\n".join(lines), highlight=False, markup=False)
         return
     asked = _asked(sql, known)
     _check_columns(sql, asked, document)
     with tempfile.TemporaryDirectory(prefix="streamjoin-state-") as name:
-        contents = _result(sql, asked, checkpoint / "state", batch, Path(name))
+        folder = Path(name)
+        inputs, batch = _steady(checkpoint, lambda batch: _copied(asked, checkpoint / "state", batch, folder))
+        contents = _run(Catalog(_small(of_inputs(inputs)), folder / "query").to_run(sql))
     if contents.rows is not None and contents.count:
         console.print(table("", contents.first(ROWS, order_of(sql))))
     more = f", the first {ROWS} shown" if contents.count > ROWS else ""
@@ -70,6 +72,18 @@ def state(document: StreamJoin, sql: str | None, console: "Console") -> None:
     console.print(
         f"{words.number(contents.count)} {plural}{more}, after batch {batch}", style="dim", highlight=False
     )
+
+
+def _steady(checkpoint: Path, read: Callable[[int], Read]) -> tuple[Read, int]:
+    """Read what the newest batch has left; again if the job has meanwhile deleted some of it."""
+    while True:
+        batch = batches.done(checkpoint / "spark")
+        assert batch is not None
+        try:
+            return read(batch), batch
+        except (StateError, FileNotFoundError):
+            if batches.done(checkpoint / "spark") == batch:
+                raise
 
 
 def _listed(known: Sequence[StateTable], states: Path, batch: int) -> Iterator[str]:
@@ -115,12 +129,12 @@ def _check_columns(sql: str, asked: Sequence[StateTable], document: StreamJoin) 
 # --- answers ------------------------------------------------------------------------------------------
 
 
-def _result(sql: str, asked: Sequence[StateTable], states: Path, batch: int, folder: Path) -> Contents:
-    """Run a query over tables, which are copied aside."""
+def _copied(asked: Sequence[StateTable], states: Path, batch: int, folder: Path) -> dict[str, Any]:
+    """Copy tables aside; return them as inputs of a spec."""
     inputs = {}
     for one in asked:
         own = folder / "tables" / one.name
-        own.mkdir(parents=True)
+        own.mkdir(parents=True, exist_ok=True)
         with pq.ParquetWriter(own / "rows.parquet", one.schema) as writer:
             for part in rows(states, batch, one):
                 writer.write_batch(part)
@@ -128,8 +142,7 @@ def _result(sql: str, asked: Sequence[StateTable], states: Path, batch: int, fol
             "schema": ddl.to_ddl(one.schema),
             "files": {"path": str(own), "format": "parquet"},
         }
-    job = Catalog(_small(of_inputs(inputs)), folder / "query").to_run(sql)
-    return _run(job)
+    return inputs
 
 
 def _small(job: StreamJoin) -> StreamJoin:

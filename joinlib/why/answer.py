@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.checkpoint.identity import orders_of
 from joinlib.compiled import Compiled, compiled
 from joinlib.errors import SpecError
 from joinlib.expr import Expr
@@ -19,7 +18,7 @@ from joinlib.spec.model import StreamJoin
 from joinlib.sql.condition import condition, known_part, parsed, unknown
 from joinlib.why.few import Few
 from joinlib.why.node import Level, level_of
-from joinlib.why.progress import Progress
+from joinlib.why.progress import Progress, check_known
 from joinlib.why.scan import Scans
 from joinlib.why.trace import Trace, stored_as
 from joinlib.why.verdict import Beyond, Fate, Found, Looked, ResultRow
@@ -64,10 +63,9 @@ def why(document: StreamJoin, text: str) -> tuple[list[ResultRow], list[str]]:
 class _Question:
     def __init__(self, document: StreamJoin, text: str) -> None:
         checkpoint = document.spec.checkpoint.folder
-        if orders_of(checkpoint) is None:
-            raise SpecError(f"no run so far: {checkpoint} holds no checkpoint")
         self._text, self._tree = text, parsed(text)
         self._plan: Compiled = compiled(document, 1)
+        check_known(checkpoint, self._plan.pipeline)
         self._schemas = {source.name: source.schema for source in self._plan.source.sources}
         self._progress = Progress(checkpoint, self._plan.pipeline)
         self._entries = list(_entries(self._plan.pipeline, self._schemas))

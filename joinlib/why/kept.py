@@ -75,17 +75,20 @@ def rows(states: Path, batch: int, table: StateTable) -> Iterator[pa.RecordBatch
     Raises:
         StateError: A manifest or a segment is missing or damaged.
     """
+    mapped = []  # all at first: a file that is mapped stays readable when a later batch has deleted it
     for unit, saved in sorted(manifests.everything(states, batch, table.stage).items()):
         folder = unit_folder(state_folder(states, table.stage), unit)
         manifest = decode(saved)
         side = manifest.sides[table.side.number]
-        flags = _flags(folder, side, table.side)
+        marks = _flags(folder, side, table.side)
         for run in side.runs:
-            first = 0
-            for one in run.segments:
-                own = flags[run.number][first : first + one.rows]
-                first += one.rows
-                yield _shown(table, unit, manifest, _read(folder, one, table.side.schema), own)
+            parts = [_read(folder, one, table.side.schema) for one in run.segments]
+            mapped.append((unit, manifest, parts, marks[run.number]))
+    for unit, manifest, parts, flags in mapped:
+        first = 0
+        for part in parts:
+            yield _shown(table, unit, manifest, part, flags[first : first + part.num_rows])
+            first += part.num_rows
 
 
 def _sides(stage: AnyStage) -> Iterator[tuple[SideConfig, str, str]]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from joinlib.checkpoint import batches
-from joinlib.errors import StateError
+from joinlib.checkpoint.identity import begun, refusals
+from joinlib.errors import SpecError, StateError
 from joinlib.model.stage import Pipeline
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.state import manifests
@@ -25,6 +26,22 @@ class ReadBy:
     batch: int | None  # None: none has begun with it
     exact: bool  # False: that batch, or one before it
     done: bool
+
+
+def check_known(checkpoint: Path, pipeline: Pipeline) -> None:
+    """Check that a checkpoint has batches that are done, of this plan.
+
+    Raises:
+        SpecError: It has not.
+        StateError: It cannot be read.
+    """
+    if not begun(checkpoint) or batches.done(checkpoint / "spark") is None:
+        raise SpecError(f"no run so far: {checkpoint} holds no batch that is done")
+    if changes := refusals(checkpoint, pipeline):
+        what = "\n".join(f"  - {change}" for change in changes)
+        raise SpecError(
+            f"checkpoint {checkpoint} is of another query; ask with the spec that it runs with:\n{what}"
+        )
 
 
 class Progress:

@@ -12,7 +12,7 @@ from joinlib.errors import SpecError
 from tests.laws.product import own_folder
 from tests.unit.why import lived as lives
 from tests.unit.why.lived import document, lived
-from tests.unit.why.test_whynot import CAUSES, INNER, LATER, ONE, SOON, THREE, also, order, payment
+from tests.unit.why.test_whynot import CAUSES, INNER, LATER, LEFT, ONE, SOON, THREE, also, order, payment
 
 BOTH = also(ONE, payments=(0, payment(4711)))
 
@@ -103,6 +103,17 @@ def test_without_a_checkpoint(folder: Path) -> None:
     """Nothing has run."""
     with pytest.raises(SpecError, match="no run so far"):
         whynot(document(folder, INNER, BOTH), "order_id = 4711")
+
+
+def test_of_another_query(folder: Path) -> None:
+    """Its plan would not fit what the checkpoint holds."""
+    lived(document(folder, INNER, BOTH), folder)
+    (folder / "other").mkdir()
+    other = document(folder / "other", LEFT, BOTH)
+    moved = other.spec.checkpoint.model_copy(update={"path": folder / "ck"})
+    spec = other.spec.model_copy(update={"checkpoint": moved})
+    with pytest.raises(SpecError, match="is of another query"):
+        whynot(other.model_copy(update={"spec": spec}), "order_id = 4711")
 
 
 def test_nothing_is_written(folder: Path) -> None:

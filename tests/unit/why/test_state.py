@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from jobs.cli.state import state
-from joinlib.errors import SpecError
+from jobs.cli.state import _steady, state
+from joinlib.errors import SpecError, StateError
 from joinlib.spec.model import StreamJoin
 from tests.laws.product import own_folder
 from tests.unit.why import lived as lives
@@ -99,7 +99,7 @@ def test_what_is_not_kept(folder: Path) -> None:
 
 def test_without_a_checkpoint(folder: Path) -> None:
     """Nothing is stored yet."""
-    with pytest.raises(SpecError, match="there is no state"):
+    with pytest.raises(SpecError, match="holds no batch that is done"):
         asked(document(folder, INNER, ONE), None)
 
 
@@ -110,3 +110,26 @@ def test_nothing_is_written(folder: Path) -> None:
     before = everything(folder)
     asked(job, "SELECT count(*) AS n FROM orders")
     assert everything(folder) == before
+
+
+def test_a_job_that_goes_on_meanwhile(folder: Path) -> None:
+    """What it has deleted is not missed: the newer batch is read. Otherwise it is damage."""
+    job = document(folder, SOON, LATER)
+    lived(job, folder)
+    commits = folder / "ck" / "spark" / "commits"
+    seen: list[int] = []
+
+    def read(batch: int) -> int:
+        seen.append(batch)
+        if batch == 2:
+            (commits / "3").write_text("v1\n{}")
+            raise StateError("a segment is gone")
+        return batch
+
+    assert _steady(folder / "ck", read) == (3, 3)
+    assert seen == [2, 3]
+    (commits / "3").unlink()
+    for manifest in (folder / "ck" / "state" / "manifests" / "00000002").iterdir():
+        manifest.write_bytes(b"torn")
+    with pytest.raises(StateError, match="damaged"):
+        asked(job, "SELECT * FROM orders")

@@ -68,7 +68,7 @@ def why(document: StreamJoin, condition: str) -> str:
 
 
 def _input(looked: Looked, say: Say) -> Iterator[str]:
-    name = looked.source if looked.alias == looked.source else f"{looked.source} {looked.alias}"
+    name = _called(looked)
     if not looked.by:
         yield f"{name}: has no column {', '.join(looked.unknown)}, so it is only asked for partners"
         return
@@ -91,7 +91,12 @@ def _result(row: ResultRow) -> Iterator[str]:
     to = f"{row.output}: " if row.output else ""
     yield f"{to}{values}"
     for one in row.rows:
-        yield f"  from {one.source}: {_place(one)}"
+        yield f"  from {_called(one)}: {_place(one)}"
+
+
+def _called(row: SourceRow | Looked) -> str:
+    """Return an input as the SQL has it."""
+    return row.source if row.alias == row.source else f"{row.source} {row.alias}"
 
 
 def _place(row: SourceRow) -> str:
@@ -114,7 +119,7 @@ def _value(value: object) -> str:
 
 
 def _other(row: SourceRow | None) -> str:
-    return f"{row.source} at {_place(row)}" if row is not None else "another input"
+    return f"{_called(row)} at {_place(row)}" if row is not None else "another input"
 
 
 # --- verdicts -----------------------------------------------------------------------------------------
@@ -215,7 +220,7 @@ def _(verdict: Found) -> str:
     for row in verdict.results[:_MOST]:
         batch = f" of batch {row.batch}" if row.batch is not None else ""
         lines.append(
-            f"  a row{batch}, from " + "; ".join(f"{one.source} at {_place(one)}" for one in row.rows)
+            f"  a row{batch}, from " + "; ".join(f"{_called(one)} at {_place(one)}" for one in row.rows)
         )
     return "\n    ".join(lines)
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.errors import SpecError
@@ -37,6 +38,7 @@ from joinlib.why.verdict import (
 )
 
 MOST_PAIRS = 2_000_000
+_PLACES = ("$left", "$right")  # columns with the positions of rows in the inputs of a join
 _SHOWN = 5  # rows that have the key and do not count
 Say = Callable[[Few, int], Verdict]
 Nearest = Mapping[object, tuple[str, ...]]  # by what was looked for
@@ -80,24 +82,21 @@ class Matching:
     def _other(self, node: JoinForm, left: Few, right: Few) -> Few:
         """Join two inputs of which some rows are emitted without a partner, or for having one."""
         from_left = self._ordered([left, right])[0] == 0
+        left, right = _numbered(left, _PLACES[0]), _numbered(right, _PLACES[1])
         # Where a row of the left has no partner it may still be emitted; one of the right only of a full join.
         free = node.kind == "full" or (from_left and node.kind != "semi")
         noted = self.missed if free else self.lost
-        if from_left:
-            pairs = self._paired(node, 0, left, 1, right, noted)
-            both = self._bounded(node, 0, _joined(left, right, pairs), right, noted)
-        else:
-            pairs = self._paired(node, 1, right, 0, left, noted)
-            both = self._bounded(node, 1, _joined(right, left, pairs), left, noted)
+        me, own, other = (0, left, right) if from_left else (1, right, left)
+        both = _joined(own, other, self._paired(node, me, own, 1 - me, other, noted))
+        both = self._bounded(node, me, both, other, noted)
         both = self._passing(both, node.predicate, noted)
         if node.kind == "anti":
-            return self._anti(node, left, right, both, from_left)
+            return _plain(self._anti(node, left, right, both, from_left))
         if node.kind == "semi":
-            return _semi(left, both)
-        alone = self._released(node, 0, left, both, right) if from_left else None
-        if node.kind == "full" and not from_left:
-            alone = self._released(node, 1, right, both, left)
-        return both if alone is None else both.also(alone)
+            return _plain(_semi(left, both))
+        if from_left or node.kind == "full":
+            both = both.also(self._released(node, me, own, both, other))
+        return _plain(both)
 
     def _anti(self, node: JoinForm, left: Few, right: Few, both: Few, from_left: bool) -> Few:
         if not from_left:
@@ -113,10 +112,10 @@ class Matching:
 
     def _released(self, node: JoinForm, side: int, own: Few, both: Few, other: Few | None) -> Few:
         """Return the rows of a side that are emitted without a partner; others wait."""
-        matched = {n for origin in both.origins for n in origin}
+        matched = set(both.rows.column(_PLACES[side]).to_pylist())
         out = []
         for at, origin in enumerate(own.origins):
-            if self.asked.isdisjoint(origin) or not self.asked.isdisjoint(matched & set(origin)):
+            if self.asked.isdisjoint(origin) or at in matched:
                 continue
             limit = self.limit(node.sides[side], own, at)
             if node.eager or limit.over or None in own.take([at]).values(_needed(node, side))[0]:
@@ -238,12 +237,20 @@ class Matching:
 
 def _semi(left: Few, both: Few) -> Few:
     """Return each row of the left that has partners once, made of all of them."""
-    mine = [set(origin) for origin in left.origins]
-    found: dict[int, set[int]] = defaultdict(set)
-    for origin in both.origins:
-        at = next(n for n, own in enumerate(mine) if own <= set(origin))
-        found[at] |= set(origin)
-    return Few(left.take(list(found)).rows, tuple(tuple(sorted(origin)) for origin in found.values()))
+    found: dict[int, dict[int, None]] = defaultdict(dict)
+    for at, origin in zip(both.rows.column(_PLACES[0]).to_pylist(), both.origins, strict=True):
+        found[at] |= dict.fromkeys((*left.origins[at], *origin))
+    return Few(left.take(list(found)).rows, tuple(map(tuple, found.values())))
+
+
+def _numbered(few: Few, name: str) -> Few:
+    """Return rows with their positions."""
+    return Few(few.rows.append_column(name, pa.array(range(few.rows.num_rows), pa.int64())), few.origins)
+
+
+def _plain(few: Few) -> Few:
+    """Return rows without positions."""
+    return Few(few.rows.select([name for name in few.rows.column_names if name not in _PLACES]), few.origins)
 
 
 def _joined(own: Few, other: Few, pairs: list[tuple[int, int]]) -> Few:

@@ -56,7 +56,7 @@ class Scans:
     def __init__(self, sources: Sequence[SourcePlan], logs: Path, progress: Progress) -> None:
         self._plans = {source.name: source for source in sources}
         self._logs, self._progress = logs, progress
-        self._numbers: dict[tuple[str, SourceRow], int] = {}
+        self._numbers: dict[SourceRow, int] = {}
         self.hits: list[Hit] = []
 
     def scan(self, name: str, columns: Sequence[str], time: str | None, wanted: Wanted, role: str) -> Scanned:
@@ -96,8 +96,8 @@ class Scans:
         batch = by.batch if by.done else None
         found = []
         for at, weight in zip(places.tolist(), weights.tolist(), strict=True):
-            row = SourceRow(plan.name, slice.path, partition, at, batch, by.exact, by.done)
-            number = self._numbers.setdefault((role, row), len(self.hits))
+            row = SourceRow(plan.name, role, slice.path, partition, at, batch, by.exact, by.done)
+            number = self._numbers.setdefault(row, len(self.hits))
             if number == len(self.hits):
                 self.hits.append(Hit(row, by, before, weight))
             found.append(number)

@@ -105,8 +105,9 @@ class Trace:
 
     def _lose(self, before: Few, after: Few, verdict: Verdict) -> None:
         """Note why rows are there before and not after."""
-        left = {n for origin in after.origins for n in origin}
-        self._all(before.where([left.isdisjoint(origin) for origin in before.origins]), verdict)
+        there, left = ({n for origin in few.origins for n in origin} for few in (before, after))
+        for number in self.asked & there - left:
+            self.verdicts[number].append(verdict)
 
     def _all(self, few: Few, verdict: Verdict) -> None:
         for number in self.asked.intersection(n for origin in few.origins for n in origin):
@@ -128,8 +129,8 @@ class Trace:
 
     def _place(self, row: SourceRow) -> tuple[int, str, int, int]:
         """Return what rows of inputs are sorted by."""
-        names = [plan.source for plan in self.pipeline.inputs]
-        return names.index(row.source), row.file, row.partition or 0, row.at
+        names = [plan.alias for plan in self.pipeline.inputs]
+        return names.index(row.alias), row.file, row.partition or 0, row.at
 
     def row_of(self, number: int) -> SourceRow:
         """Return where a row came from."""

@@ -9,6 +9,7 @@ class SourceRow:
     """Where a row of an input came from."""
 
     source: str  # name of the input in the spec
+    alias: str  # its name in the SQL, as which it was read
     file: str  # a path, or a topic; empty for generated rows
     partition: int | None  # of a topic
     at: int  # the offset of its message, or its number in the file, from 1

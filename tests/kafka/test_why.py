@@ -29,8 +29,8 @@ def test_messages_are_named_by_their_offsets(broker: Broker) -> None:
         )
         assert why(job, "id = 2").splitlines() == [
             "id = 2, customer = 8, paid = 6",
-            f"  from orders: topic {orders}, partition 1, offset 3, batch 0",
-            f"  from payments: topic {payments}, partition 0, offset 1, batch 0",
+            f"  from orders o: topic {orders}, partition 1, offset 3, batch 0",
+            f"  from payments p: topic {payments}, partition 0, offset 1, batch 0",
         ]
         assert list((folder / "bad").rglob("*")) == bad, "dead letters were written again"
 

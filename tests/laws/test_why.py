@@ -13,6 +13,11 @@ from tests.unit.why.lived import document, lived
 from tests.unit.why.test_whynot import ANTI, CHAIN, INNER, LEFT, SEMI, SOON, THREE
 
 PAIR = "SELECT a.order_id, a.amount, b.amount AS other FROM orders a JOIN orders b ON a.customer = b.customer"
+MINUTES = "BETWEEN a.at - INTERVAL 2 MINUTES AND a.at + INTERVAL 2 MINUTES"
+PAIRS = (
+    f"SELECT a.order_id, b.order_id AS other, p.paid FROM orders a JOIN orders b ON a.customer = b.customer AND b.at {MINUTES}"
+    " LEFT JOIN payments p ON b.order_id = p.order_id AND p.at BETWEEN b.at AND b.at + INTERVAL 1 MINUTE"
+)
 TABLE = {"customers": {"role": "table", "files": {"path": "customers", "format": "csv"}}}
 CASES = {
     "inner": (INNER, "auto"),
@@ -35,6 +40,7 @@ CASES = {
         f"{LEFT} LEFT JOIN customers c ON o.customer = c.id + 1 WHERE c.name IS NOT NULL OR p.paid > 9",
         "table",
     ),
+    "left of pairs that share a row": (PAIRS, "auto"),
     "left above a chain": (
         f"{THREE} LEFT JOIN regions r ON c.region = r.id WHERE r.id IS NULL OR p.paid > 30",
         "auto",
@@ -77,9 +83,10 @@ def test_the_result_is_explained(name: str) -> None:
         more = {"join": {"strategy": "auto" if strategy == "table" else strategy}}
         job = document(folder, sql, files, more, TABLE if strategy == "table" else None)
         lived(job, folder)
-        rows, notes = answer.why(
-            job, "o.order_id IS NOT NULL OR TRUE" if " o " in sql else "a.order_id > 0 OR TRUE"
-        )
+        question = "o.order_id IS NOT NULL OR TRUE" if " o " in sql else "a.order_id > 0 OR TRUE"
+        rows, notes = answer.why(job, question)
+        silent = [f for looked in answer.whynot(job, question) for f in looked.fates if not f.verdicts]
+        assert silent == [], "nothing is said of a row"
         assert notes == []
         result = results(folder)
     explained = Counter(tuple(value for _, value in row.values) for row in rows)

@@ -34,7 +34,7 @@ def test_a_row_of_the_result(folder: Path) -> None:
     assert lines[0] == "order_id = 4711, paid = 50, name = Ada"
     places = {("orders", 2), ("payments", 2), ("customers", 1)}
     assert {line.strip() for line in lines[1:]} == {
-        f"from {name}: {near(folder / name)}/0.csv, row {row}, batch 0" for name, row in places
+        f"from {name} {name[0]}: {near(folder / name)}/0.csv, row {row}, batch 0" for name, row in places
     }
 
 
@@ -42,7 +42,7 @@ def test_a_column_of_the_output(folder: Path) -> None:
     """A name that the output gives to a column of an input is that column."""
     job = document(folder, INNER.replace("o.order_id,", "o.order_id AS number,"), BOTH)
     lived(job, folder)
-    assert why(job, "number = 4711").startswith("number = 4711, paid = 50\n  from orders: ")
+    assert why(job, "number = 4711").startswith("number = 4711, paid = 50\n  from orders o: ")
     assert why(job, "number = 4711 AND paid = 51").startswith("no row of the result meets the condition")
     assert "payments p: 2 of 2 rows meet `p.paid = 50`" in whynot(job, "number = 4711 AND p.paid = 50")
 
@@ -146,7 +146,7 @@ def test_deleted_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     lived(job, folder)
     answer = whynot(job, "p.order_id = 4711")
-    assert "payments/0.csv, row 2, batch 0\n    deleted by payments at" in answer
+    assert "payments/0.csv, row 2, batch 0\n    deleted by payments p at" in answer
     assert "payments/1.csv, row 1, batch 1\n    a deletion" in answer
     assert "that counts" in whynot(job, "o.order_id = 4711")
 

@@ -109,7 +109,7 @@ CAUSES: dict[str, tuple[str, Files, list[str]]] = {
     "a condition over both fails": (
         f"{INNER} AND p.paid >= o.amount",
         also(ONE, payments=(0, payment(4711, paid=20))),
-        ["`p.paid >= o.amount` is not true with its partner, payments at"],
+        ["`p.paid >= o.amount` is not true with its partner, payments p at"],
     ),
     "WHERE above an outer join": (
         f"{LEFT} WHERE coalesce(p.paid, 0) < 10",
@@ -128,7 +128,7 @@ CAUSES: dict[str, tuple[str, Files, list[str]]] = {
     "has a partner that an anti join looks for": (
         ANTI,
         also(ONE, payments=(0, payment(4711))),
-        ["has a partner, so the anti join leaves it out: payments at"],
+        ["has a partner, so the anti join leaves it out: payments p at"],
     ),
     "has no partner that a semi join looks for": (SEMI, LATER, ["no partner in payments", "expired"]),
     "one of two partners is missing": (

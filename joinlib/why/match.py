@@ -58,7 +58,10 @@ class Matching:
     missed: dict[int, Verdict] = field(default_factory=dict)  # why rows have no partner that may do without
 
     def run(self) -> Few:
-        """Return the rows that the joins emit."""
+        """Return the rows that the joins emit; without a join, those that came in by any of its inputs."""
+        if isinstance(self.level.root, Leaf):
+            [only] = self.leaves.values()
+            return only.kept
         return self._of(self.level.root)
 
     def _of(self, node: JoinForm | Leaf) -> Few:

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.compiled import Compiled
-from joinlib.errors import SpecError
 from joinlib.model.inputs import InputPlan
+from joinlib.model.joins import Leaf
 from joinlib.model.side import SideConfig
 from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, selected
 from joinlib.model.time import ALWAYS, NEVER
@@ -192,27 +192,34 @@ class Trace:
         return self._sifted(level, plan, scanned), near.found() if near is not None else {}
 
     def _from_stage(self, plan: InputPlan, columns: Sequence[str], values: pa.Array | None) -> Sifted:
-        """Return rows of an earlier stage, found by the input that their key comes from."""
+        """Return rows of an earlier stage, found by the input that their key comes from; all, if it is computed."""
         assert plan.upstream is not None
-        value = next((c.value for c in plan.columns if columns and c.name == columns[0]), None)
-        source = stored_as(self.pipeline, plan.upstream, value.column or "") if value is not None else None
-        if source is None or plan.maps:
-            raise SpecError(
-                "a key of a later stage is computed from several columns: its rows cannot be found by it"
-            )
-        below, leaf, column = source
-        read, _ = self._read(below, below.inputs[leaf], (column,), values)
-        few = self._joined(below, leaf, read, frozenset(n for o in read.kept.origins for n in o))
-        made = _selected(self.pipeline.stages[plan.upstream], few)
-        found, out = sift(plan, made.rows, made.origins), {n for o in made.origins for n in o}
-        keys = zip(read.kept.origins, read.kept.rows.column(column).to_pylist(), strict=True)
-        gone = [
-            Dropped(o, self.verdicts[o[0]][-1], {columns[0]: v}) for o, v in keys if not out.intersection(o)
-        ]
-        gone += [
-            Dropped(o.origin, o.verdict, {columns[0]: o.row[column]}) for o in read.lost if column in o.row
-        ]
+        below, source = level_of(self.pipeline, plan.upstream), None
+        if values is not None and (name := _below(plan, columns[0])) is not None:
+            source = stored_as(self.pipeline, plan.upstream, name)
+        leaf, column = source[1:] if source is not None else (0, "")
+        parts, gone = list[Few](), list[Dropped]()
+        for one in (
+            range(len(below.inputs)) if isinstance(below.root, Leaf) else [leaf]
+        ):  # all parts of a union
+            read, _ = self._read(below, below.inputs[one], (column,), values if source is not None else None)
+            few = self._joined(below, one, read, frozenset(n for o in read.kept.origins for n in o))
+            parts.append(_selected(self.pipeline.stages[plan.upstream], few))
+            gone += self._dropped(read, few, column, columns[0]) if source is not None else []
+        made = Few(
+            pa.concat_tables([part.rows for part in parts]), tuple(o for part in parts for o in part.origins)
+        )
+        found = sift(plan, made.rows, made.origins)
         return Sifted(found.kept, (*found.lost, *gone))
+
+    def _dropped(self, read: Sifted, made: Few, column: str, key: str) -> list[Dropped]:
+        """Return the rows that an earlier stage has dropped, with the key by which they were looked for."""
+        out = {n for o in made.origins for n in o}
+        keys = zip(read.kept.origins, read.kept.rows.column(column).to_pylist(), strict=True)
+        gone = [Dropped(o, self.verdicts[o[0]][-1], {key: v}) for o, v in keys if not out.intersection(o)]
+        return gone + [
+            Dropped(o.origin, o.verdict, {key: o.row[column]}) for o in read.lost if column in o.row
+        ]
 
     # --- time --------------------------------------------------------------------------------------
 
@@ -325,6 +332,15 @@ class _Near:
 def _ordered(kind: pa.DataType) -> bool:
     numbers = pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind)
     return bool(numbers or pa.types.is_string(kind) or pa.types.is_temporal(kind))
+
+
+def _below(plan: InputPlan, column: str) -> str | None:
+    """Return the column of the stage below that a stored column is; None if it is computed."""
+    name = next(c.value.column for c in plan.columns if c.name == column)
+    for step in reversed(plan.maps):
+        value = dict(step.columns).get((name or "").removeprefix(f"{plan.alias}."))
+        name = value.column if value is not None else None
+    return name
 
 
 def stored_as(pipeline: Pipeline, number: int, name: str) -> tuple[Level, int, str] | None:

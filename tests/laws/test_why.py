@@ -18,6 +18,11 @@ PAIRS = (
     f"SELECT a.order_id, b.order_id AS other, p.paid FROM orders a JOIN orders b ON a.customer = b.customer AND b.at {MINUTES}"
     " LEFT JOIN payments p ON b.order_id = p.order_id AND p.at BETWEEN b.at AND b.at + INTERVAL 1 MINUTE"
 )
+UNION = (
+    "WITH u AS (SELECT order_id, paid AS x, at FROM payments UNION ALL SELECT order_id, amount, at FROM orders WHERE amount > 25)"
+    " SELECT o.order_id, u.x FROM orders o LEFT JOIN u"
+    " ON o.order_id = u.order_id AND u.at BETWEEN o.at AND o.at + INTERVAL 1 MINUTE"
+)
 TABLE = {"customers": {"role": "table", "files": {"path": "customers", "format": "csv"}}}
 CASES = {
     "inner": (INNER, "auto"),
@@ -41,6 +46,7 @@ CASES = {
         "table",
     ),
     "left of pairs that share a row": (PAIRS, "auto"),
+    "a union": (UNION, "auto"),
     "left above a chain": (
         f"{THREE} LEFT JOIN regions r ON c.region = r.id WHERE r.id IS NULL OR p.paid > 30",
         "auto",

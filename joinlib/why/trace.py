@@ -101,7 +101,7 @@ class Trace:
         for reader, plan in self.pipeline.readers(number):
             level = level_of(self.pipeline, reader)
             leaf = level.own.index(plan.number)
-            self._note(sift(plan, few.rows, few.origins), level, leaf)
+            self._note(self._received(level, plan, few), level, leaf)
 
     def _lose(self, before: Few, after: Few, verdict: Verdict) -> None:
         """Note why rows are there before and not after."""
@@ -178,7 +178,7 @@ class Trace:
     ) -> tuple[Sifted, Nearest]:
         """Return the rows of an input with some values of a stored column; without, all."""
         if plan.upstream is not None:
-            return self._from_stage(plan, columns, values), {}
+            return self._from_stage(level, plan, columns, values), {}
         near = _Near(values) if values is not None and len(values) <= _NEAR else None
 
         def wanted(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
@@ -191,7 +191,9 @@ class Trace:
         scanned = self._scan(plan, wanted, ())
         return self._sifted(level, plan, scanned), near.found() if near is not None else {}
 
-    def _from_stage(self, plan: InputPlan, columns: Sequence[str], values: pa.Array | None) -> Sifted:
+    def _from_stage(
+        self, level: Level, plan: InputPlan, columns: Sequence[str], values: pa.Array | None
+    ) -> Sifted:
         """Return rows of an earlier stage, found by the input that their key comes from; all, if it is computed."""
         assert plan.upstream is not None
         below, source = level_of(self.pipeline, plan.upstream), None
@@ -209,7 +211,7 @@ class Trace:
         made = Few(
             pa.concat_tables([part.rows for part in parts]), tuple(o for part in parts for o in part.origins)
         )
-        found = sift(plan, made.rows, made.origins)
+        found = self._received(level, plan, made)
         return Sifted(found.kept, (*found.lost, *gone))
 
     def _dropped(self, read: Sifted, made: Few, column: str, key: str) -> list[Dropped]:
@@ -249,6 +251,22 @@ class Trace:
             Dropped(o, early[o[0]], rows[at]) for at, o in enumerate(found.kept.origins) if o[0] in early
         ]
         return Sifted(found.kept.where([o[0] not in early for o in found.kept.origins]), tuple(lost))
+
+    def _received(self, level: Level, plan: InputPlan, few: Few) -> Sifted:
+        """Return the rows of an earlier stage that join: all, except late ones where that stage has dropped none."""
+        found = sift(plan, few.rows, few.origins)
+        if not (plan.settled and level.timed and plan.time is not None):
+            return found
+        times = time_values(found.kept.rows.column(plan.time).combine_chunks()).tolist()
+        late: dict[int, Verdict] = {}
+        for at, (origin, time) in enumerate(zip(found.kept.origins, times, strict=True)):
+            by = max((self._scans.hits[n].by for n in origin), key=lambda by: by.batch or 0)
+            watermark, known = self._progress.watermark_before(level.number, by)
+            if known and time < watermark - plan.lag_us:
+                late[at] = Late(watermark - plan.lag_us - time, watermark)
+        rows = found.kept.rows.to_pylist() if late else []
+        lost = [Dropped(found.kept.origins[at], verdict, rows[at]) for at, verdict in late.items()]
+        return Sifted(found.kept.where([at not in late for at in range(len(times))]), (*found.lost, *lost))
 
     def _withdrawn(self, plan: InputPlan, few: Few) -> dict[int, Verdict]:
         """Return what was deleted, and the deletions: equal rows, one for one, in their order."""

@@ -44,6 +44,10 @@ from joinlib.why.verdict import (
 _NEAR = 5  # keys for which the nearest ones are looked for
 
 
+class NotFollowed(Exception):
+    """Rows came to a part of the query that is not followed row by row; the message says what it does."""
+
+
 class Trace:
     """The rows of one input that are asked for, and what became of them. `notes`: what could not be looked at."""
 
@@ -76,25 +80,32 @@ class Trace:
     def _onward(self, level: Level, leaf: int, sifted: Sifted) -> None:
         """Join rows that have come to a level, and follow what comes out."""
         if (what := _beyond(self.pipeline.stages[level.number])) is not None:
-            self._all(sifted.kept, Beyond(what))
+            self._all(sifted.kept, Beyond(what[0]))
             return
-        made = self._joined(level, leaf, sifted, self.asked)
-        if made.origins:
-            self._emitted(level.last, made)
+        try:
+            made = self._joined(level, leaf, sifted, self.asked)
+            if made.origins:
+                self._emitted(level.last, self._rows(level.last, made))
+        except NotFollowed as found:
+            self._all(sifted.kept, Beyond(str(found)))
 
-    def _emitted(self, number: int, made: Few) -> None:
-        """Follow joined rows to the result and to the stages that read them."""
+    def _rows(self, number: int, made: Few) -> Few:
+        """Return the rows of a stage that are made of joined rows: looked up in tables, in the stage's columns.
+
+        Raises:
+            NotFollowed: They cannot be told.
+        """
         stage = self.pipeline.stages[number]
         for lookup in stage.lookups:
             task = next(t for t in self._tables if t.alias == lookup.table.alias)
             table = kept_table(task, self._progress.tables().get(task.alias))
             if table is None:
-                self._all(
-                    made, Beyond(f"its rows are looked up in {lookup.table.source}, which is not kept whole")
-                )
-                return
+                raise NotFollowed(f"its rows are looked up in {lookup.table.source}, which is not kept whole")
             made = table.looked_up(made, self._lose)
-        few = _selected(stage, made)
+        return _selected(stage, made)
+
+    def _emitted(self, number: int, few: Few) -> None:
+        """Follow rows of a stage to the result and to the stages that read them."""
         for result in self.pipeline.results:
             if result.stage == number:
                 self._found(result.name, few)
@@ -197,17 +208,18 @@ class Trace:
         """Return rows of an earlier stage, found by the input that their key comes from; all, if it is computed."""
         assert plan.upstream is not None
         below, source = level_of(self.pipeline, plan.upstream), None
+        if (what := _beyond(self.pipeline.stages[below.number])) is not None:
+            raise NotFollowed(f"its partners are {what[1]}")
         if values is not None and (name := _below(plan, columns[0])) is not None:
             source = stored_as(self.pipeline, plan.upstream, name)
         leaf, column = source[1:] if source is not None else (0, "")
         parts, gone = list[Few](), list[Dropped]()
-        for one in (
-            range(len(below.inputs)) if isinstance(below.root, Leaf) else [leaf]
-        ):  # all parts of a union
+        union = isinstance(below.root, Leaf)
+        for one in range(len(below.inputs)) if union else [leaf]:
             read, _ = self._read(below, below.inputs[one], (column,), values if source is not None else None)
             few = self._joined(below, one, read, frozenset(n for o in read.kept.origins for n in o))
-            parts.append(_selected(self.pipeline.stages[plan.upstream], few))
-            gone += self._dropped(read, few, column, columns[0]) if source is not None else []
+            parts.append(self._rows(plan.upstream, few))
+            gone += self._dropped(read, parts[-1], column, columns[0]) if source is not None else []
         made = Few(
             pa.concat_tables([part.rows for part in parts]), tuple(o for part in parts for o in part.origins)
         )
@@ -218,7 +230,8 @@ class Trace:
         """Return the rows that an earlier stage has dropped, with the key by which they were looked for."""
         out = {n for o in made.origins for n in o}
         keys = zip(read.kept.origins, read.kept.rows.column(column).to_pylist(), strict=True)
-        gone = [Dropped(o, self.verdicts[o[0]][-1], {key: v}) for o, v in keys if not out.intersection(o)]
+        left = ((o, v, self.verdicts[o[0]][-1:]) for o, v in keys if not out.intersection(o))
+        gone = [Dropped(o, verdict, {key: v}) for o, v, said in left for verdict in said]
         return gone + [
             Dropped(o.origin, o.verdict, {key: o.row[column]}) for o in read.lost if column in o.row
         ]
@@ -389,11 +402,12 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _beyond(stage: AnyStage) -> str | None:
-    """Return what a stage does whose rows are not followed; None if they are."""
+def _beyond(stage: AnyStage) -> tuple[str, str] | None:
+    """Return what a stage does with rows that are not followed, and what comes out of it; None if they are."""
     if isinstance(stage, GroupStage):
-        return "groups are made of it"
+        return "groups are made of it", "groups"
     if isinstance(stage, OverStage):
-        return "window functions are computed over it"
-    kinds = {operator.kind for operator in stage.operators}
-    return "it replaces the row of its key, or is replaced by a later one" if "upsert" in kinds else None
+        return "window functions are computed over it", "rows of window functions"
+    if "upsert" in {operator.kind for operator in stage.operators}:
+        return "it replaces the row of its key, or is replaced by a later one", "the last rows of their keys"
+    return None

@@ -222,3 +222,15 @@ def test_what_is_not_followed_is_a_note(folder: Path) -> None:
     assert "note: rows of orders are not followed where groups are made of it" in why(
         job, "o.order_id = 4711"
     )
+
+
+def test_partners_that_are_groups(folder: Path) -> None:
+    """Nothing is guessed of them."""
+    sql = (
+        "SELECT o.order_id, g.n FROM orders o"
+        " JOIN (SELECT order_id, count(*) AS n FROM payments GROUP BY order_id) g ON o.order_id = g.order_id"
+    )
+    job = document(folder, sql, BOTH, {"output": {"mode": "changelog", "files": {"path": "out"}}})
+    lived(job, folder)
+    assert "its partners are groups: from here on" in whynot(job, "o.order_id = 4711")
+    assert "note: rows of orders are not followed where" in why(job, "o.order_id = 4711")

@@ -30,6 +30,16 @@ app = typer.Typer(
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A spec file (YAML).", show_default=False)]
 
 
+Condition = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONDITION",
+        help="SQL over columns of an input or of the output, such as 'order_id = 4711'.",
+        show_default=False,
+    ),
+]
+
+
 class Form(StrEnum):
     """How a plan is shown."""
 
@@ -219,6 +229,47 @@ def status(file: File) -> None:
     from joinlib.spec import load
 
     typer.echo(status(load(file)))
+
+
+@app.command()
+def whynot(file: File, condition: Condition) -> None:
+    """Say for each input whether rows came that meet a condition, and what became of each."""
+    from jobs.cli import why
+    from joinlib.spec import load, telling_of
+
+    document = load(file)
+    with telling_of(file):
+        typer.echo(why.whynot(document, condition))
+
+
+@app.command()
+def why(file: File, condition: Condition) -> None:
+    """Show for each row of the result that meets a condition the rows of inputs that it was made of."""
+    from jobs.cli import why
+    from joinlib.spec import load, telling_of
+
+    document = load(file)
+    with telling_of(file):
+        typer.echo(why.why(document, condition))
+
+
+@app.command()
+def state(
+    file: File,
+    sql: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SELECT]", help="A query; absent: list the tables that there are.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Query the rows that a checkpoint stores, while the job runs."""
+    from rich.console import Console
+
+    from jobs.cli.state import state
+    from joinlib.spec import load
+
+    state(load(file), sql, Console(width=None if sys.stdout.isatty() else 160))
 
 
 @app.command()

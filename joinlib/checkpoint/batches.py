@@ -59,6 +59,11 @@ def begun(spark: Path) -> int | None:
     return max(_logged(spark / _OFFSETS), default=None)
 
 
+def all_begun(spark: Path) -> list[int]:
+    """Return the batches that have begun and are still known, oldest first."""
+    return sorted(_logged(spark / _OFFSETS))
+
+
 def done(spark: Path) -> int | None:
     """Return the latest batch that is done."""
     return max(all_done(spark), default=None)
@@ -90,7 +95,7 @@ def mark(spark: Path, batch: int) -> str:
 
 def ends(spark: Path) -> list[dict[str, Any]]:
     """Return the offsets at which the batches end that the log still has, oldest first."""
-    return [offset(spark, batch) for batch in sorted(_logged(spark / _OFFSETS))]
+    return [offset(spark, batch) for batch in all_begun(spark)]
 
 
 def partitions(spark: Path) -> int | None:

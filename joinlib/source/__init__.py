@@ -58,6 +58,7 @@ def make(
     log_folder: Path,
     base: Path = Path(),
     now: Callable[[], int] = time.time_ns,
+    mends: bool = True,
 ) -> StreamInput:
     """Return the input `name`. Nothing is read yet.
 
@@ -68,6 +69,7 @@ def make(
         log_folder: The folder of its log.
         base: The folder at which relative paths start.
         now: Returns nanoseconds since 1970.
+        mends: Whether its log is repaired after a crash; False for who only looks.
 
     Raises:
         SpecError: The schema has no columns, or the generator cannot make them.
@@ -77,7 +79,7 @@ def make(
     assert not isinstance(
         config, PostgresLogConfig
     )  # `opened` makes those, because they share what they read
-    log = Log(log_folder / f"{name}.jsonl")
+    log = Log(log_folder / f"{name}.jsonl", mends)
     if isinstance(config, GeneratorConfig):
         return GeneratorInput(config, schema, log, now)
     if isinstance(config, KafkaConfig):

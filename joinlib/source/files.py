@@ -111,6 +111,15 @@ class FileInput:
     def slices(self, start: int, stop: int) -> list[Slice]:
         return self._known.between(self._config.path, start, stop)
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        return self._known.first, self._known.slices
+
+    @property
+    def left_out(self) -> list[str]:
+        """The files that could not be read and were left out."""
+        return [str(locate(self._config.path, name)) for name in self._known.skipped]
+
     def forget(self, before: int) -> None:
         """Put away files that no batch will read again: at most so many at once that no batch takes long."""
         if self._config.done == "keep":

@@ -84,6 +84,10 @@ class GeneratorInput:
             )
         return [self._slice(i) for i in range(start, stop)]
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        return 0, max(self._known, self._due()) if self._log.entries else 0
+
     def forget(self, before: int) -> None:
         """Do nothing: the log is a single line."""
 

@@ -64,6 +64,11 @@ class KnownFiles:
         """The number of files that were ever seen."""
         return self._base.files + len(self.seen)
 
+    @property
+    def first(self) -> int:
+        """The first slice that the log still has."""
+        return self._base.base
+
     def add(self, entry: Entry) -> None:
         if "base" in entry:
             self._base = _Base(**entry)

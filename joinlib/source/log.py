@@ -21,10 +21,14 @@ Entry = dict[str, Any]  # JSON: strings, integers, lists
 
 
 class Log:
-    """The entries of one file, which is read on first use."""
+    """The entries of one file, which is read on first use.
 
-    def __init__(self, path: Path) -> None:
+    mends: whether an incomplete last line is cut off. Who only reads leaves it: another process may be writing it.
+    """
+
+    def __init__(self, path: Path, mends: bool = True) -> None:
         self.path = path
+        self._mends = mends
         self._checksum = 0
         self._size = 0
 
@@ -34,7 +38,7 @@ class Log:
         raw = self.path.read_bytes() if self.path.exists() else b""
         self._size = raw.rfind(b"\n") + 1
         entries = [self._parsed(i, line) for i, line in enumerate(raw[: self._size].splitlines(), 1)]
-        if self._size < len(raw):
+        if self._size < len(raw) and self._mends:
             os.truncate(self.path, self._size)
         return entries
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
@@ -33,6 +34,7 @@ def ordered(rows: pa.Table, order: Sequence[tuple[str, bool]]) -> pa.Table:
         column = rows.column_names[number] if 0 <= number < rows.num_columns else names.get(name.lower())
         if column is None or pa.types.is_nested(rows.schema.field(column).type):
             continue
-        way, nulls = ("descending", "at_end") if falling else ("ascending", "at_start")
-        rows = rows.take(pc.sort_indices(rows, [(column, way)], null_placement=nulls))
+        by = pc.sort_indices(rows, [(column, "descending" if falling else "ascending")])
+        nulls = 0 if falling else rows[column].null_count  # they are at the end
+        rows = rows.take(by).take(np.roll(np.arange(rows.num_rows), nulls))
     return rows

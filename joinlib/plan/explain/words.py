@@ -40,6 +40,11 @@ def spoken(plan: Pipeline) -> Pipeline:
     return replace(plan, stages=stages, called=called, joined=joined, orders=orders)
 
 
+def saying(plan: Pipeline) -> Say:
+    """Return what says a text of the plan in the words of the query."""
+    return _say(_names(plan))
+
+
 def parts(told: Pipeline) -> dict[str, str]:
     """Return the CTE, view or derived table that each alias of a plan in the words of the text stands for."""
     return {c.alias: c.part for c in told.called if c.part and c.alias}

@@ -63,6 +63,10 @@ class KafkaInput:
     def slices(self, start: int, stop: int) -> list[Slice]:
         return self._known.between(start, stop)
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        return self._known.base, self._known.slices
+
     def forget(self, before: int) -> None:
         """Fold the log: slices below `before` will not be read again."""
         entries = self._known.folded(before)

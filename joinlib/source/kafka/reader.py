@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from joinlib.arrays import I64
 from joinlib.errors import InputError
 from joinlib.source.kafka import consumer, letters
 from joinlib.source.kafka.bad import BadMessage
@@ -56,6 +58,29 @@ class KafkaReader(SliceReader):
             lists = source.messages(run[0].path, run[0].group, run[0].start, run[-1].stop, reset)
             for at, own in groupby(_cut(run, lists), lambda found: found[0]):
                 yield from self._slice(decoder, run[at], (messages for _, messages in own))
+
+    def located(self, slice: Slice, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, I64]]:
+        """Yield the rows of a slice, each with the offset of its message; nothing is refused, counted or kept.
+
+        Raises:
+            InputError: Messages have expired.
+        """
+        decoder = Decoder(self.config, self.schema, tuple(columns))
+        source = consumer.source(self.config.spec.connection)
+        for chunk in _chunks(source.messages(slice.path, slice.group, slice.start, slice.stop, False)):
+            rows, bad = decoder.decode(chunk)
+            if (
+                rows is not None
+                and not bad
+                and rows.num_rows == len(chunk)
+                and self.config.spec.format != "arrow"
+            ):
+                yield rows, np.array([message.offset() for message in chunk], np.int64)
+                continue
+            for message in chunk:
+                rows, _ = decoder.decode([message])
+                if rows is not None:
+                    yield rows, np.full(rows.num_rows, message.offset(), np.int64)
 
     def _slice(self, decoder: Decoder, slice: Slice, lists: Iterator[list[Any]]) -> Iterator[pa.RecordBatch]:
         refused: list[BadMessage] = []

@@ -1,0 +1,240 @@
+"""`streamjoin why` and `streamjoin whynot`: which rows a result was made of, and what became of rows that are missing.
+
+    orders o: 1 of 3 rows meets the condition
+      data/orders/1.csv, row 2, batch 0
+        left out by `o.amount > 10`
+
+Read from the checkpoint and the inputs: Spark is not started, nothing is written, and a job may run meanwhile.
+"""
+
+from collections.abc import Iterator
+from functools import singledispatch
+
+from jobs.cli import words
+from jobs.cli.summary import near
+from joinlib.checkpoint.planned import plan_of
+from joinlib.plan.explain.texts import Say, bare
+from joinlib.plan.explain.words import saying
+from joinlib.spec.duration import text as duration
+from joinlib.spec.model import StreamJoin
+from joinlib.why import answer
+from joinlib.why.verdict import (
+    Beyond,
+    Excluded,
+    Excludes,
+    Filtered,
+    Found,
+    KeyIsNull,
+    Late,
+    Limit,
+    Looked,
+    NoPartner,
+    NotInTable,
+    ResultRow,
+    SourceRow,
+    TooFar,
+    Unmatched,
+    Unread,
+    Verdict,
+    Waiting,
+    Withdrawn,
+)
+
+_MOST = 20  # rows that are shown of an input, and of the result
+
+
+def whynot(document: StreamJoin, condition: str) -> str:
+    """Return several lines for people."""
+    say = saying(plan_of(document))
+    return "\n".join(
+        say(line) for looked in answer.whynot(document, condition) for line in _input(looked, say)
+    )
+
+
+def why(document: StreamJoin, condition: str) -> str:
+    """Return several lines for people."""
+    rows, notes = answer.why(document, condition)
+    lines = [line for row in rows[:_MOST] for line in _result(row)]
+    if not rows:
+        lines.append(
+            "no row of the result meets the condition; `streamjoin whynot` says what became of its parts"
+        )
+    if len(rows) > _MOST:
+        lines.append(f"and {words.number(len(rows) - _MOST)} rows more")
+    return "\n".join([*lines, *(f"note: {note}" for note in notes)])
+
+
+# --- rows ---------------------------------------------------------------------------------------------
+
+
+def _input(looked: Looked, say: Say) -> Iterator[str]:
+    name = _called(looked)
+    if not looked.by:
+        yield f"{name}: has no column {', '.join(looked.unknown)}, so it is only asked for partners"
+        return
+    asked = f"`{bare(looked.by)}`" if looked.unknown else "the condition"
+    count = len(looked.fates)
+    meets = "meets" if count == 1 else "meet"
+    yield f"{name}: {words.number(count) if count else 'none'} of {_rows(looked.rows)} {meets} {asked}"
+    for fate in looked.fates[:_MOST]:
+        yield f"  {_place(fate.row)}"
+        for verdict in fate.verdicts or (Beyond("nothing more is known of it"),):
+            yield f"    {said(verdict)}"
+    if count > _MOST:
+        yield f"  and {_rows(count - _MOST)} more"
+    for note in looked.notes:
+        yield f"  note: {note}"
+
+
+def _result(row: ResultRow) -> Iterator[str]:
+    values = ", ".join(f"{name} = {_value(value)}" for name, value in row.values)
+    to = f"{row.output}: " if row.output else ""
+    yield f"{to}{values}"
+    for one in row.rows:
+        yield f"  from {_called(one)}: {_place(one)}"
+
+
+def _called(row: SourceRow | Looked) -> str:
+    """Return an input as the SQL has it."""
+    return row.source if row.alias == row.source else f"{row.source} {row.alias}"
+
+
+def _place(row: SourceRow) -> str:
+    """Return where a row came from, and which batch read it."""
+    if row.partition is not None:
+        at = f"topic {row.file}, partition {row.partition}, offset {row.at}"
+    else:
+        at = f"{near(row.file)}, row {row.at}" if row.file else f"row {row.at}"
+    if row.batch is None:
+        return at
+    return f"{at}, batch {row.batch}{'' if row.exact else ' or earlier'}"
+
+
+def _rows(count: int) -> str:
+    return f"{words.number(count)} {'row' if count == 1 else 'rows'}"
+
+
+def _value(value: object) -> str:
+    return "NULL" if value is None else words.value(value)
+
+
+def _other(row: SourceRow | None) -> str:
+    return f"{_called(row)} at {_place(row)}" if row is not None else "another input"
+
+
+# --- verdicts -----------------------------------------------------------------------------------------
+
+
+@singledispatch
+def said(verdict: Verdict) -> str:
+    """Return a verdict in words."""
+    raise NotImplementedError(type(verdict))
+
+
+@said.register
+def _(verdict: Filtered) -> str:
+    return f"left out by `{bare(verdict.clause)}`"
+
+
+@said.register
+def _(verdict: KeyIsNull) -> str:
+    return f"its key is NULL ({', '.join(verdict.columns)}), which equals nothing"
+
+
+@said.register
+def _(verdict: Late) -> str:
+    by = f"{duration(verdict.by_us)} behind the watermark {words.moment(verdict.watermark_us)}"
+    if verdict.sure:
+        return f"late by {by}, and left out"
+    return f"perhaps late: by at most {by}; its batch is not kept any more, so it is taken as in time here"
+
+
+@said.register
+def _(verdict: Unread) -> str:
+    return (
+        "not read yet" if verdict.batch is None else f"being read by batch {verdict.batch}, which is not done"
+    )
+
+
+@said.register
+def _(verdict: Withdrawn) -> str:
+    return "a deletion" if verdict.by is None else f"deleted by {_other(verdict.by)}"
+
+
+@said.register
+def _(verdict: NoPartner) -> str:
+    near = f" (nearest: {', '.join(verdict.nearest)})" if verdict.nearest else ""
+    lines = [f"no partner in {verdict.input} with {verdict.key}{near}; {_until(verdict.limit)}"]
+    if verdict.lost:
+        lines[0] = f"no partner in {verdict.input} with {verdict.key} that counts; {_until(verdict.limit)}"
+    lines += [f"  {_place(row)}: {said(reason)}" for row, reason in verdict.lost]
+    return "\n    ".join(lines)
+
+
+@said.register
+def _(verdict: TooFar) -> str:
+    by = f"{duration(verdict.by_us)} outside of {verdict.bound}"
+    return f"its partner is {by}: {_other(verdict.partner)}; {_until(verdict.limit)}"
+
+
+@said.register
+def _(verdict: Unmatched) -> str:
+    partner = f", {_other(verdict.partner)}" if verdict.partner is not None else ""
+    return f"`{bare(verdict.clause)}` is not true with its partner{partner}"
+
+
+@said.register
+def _(verdict: NotInTable) -> str:
+    key = f" with {verdict.key}" if verdict.key else ""
+    return f"no row{key} in table {verdict.table} that matches, as of version {verdict.version}"
+
+
+@said.register
+def _(verdict: Excluded) -> str:
+    return f"has a partner, so the anti join leaves it out: {_other(verdict.partner)}"
+
+
+@said.register
+def _(verdict: Excludes) -> str:
+    if verdict.partner is None:
+        return "is only asked for by an anti join, and takes no row out"
+    return f"is only asked for by an anti join, and takes out {_other(verdict.partner)}"
+
+
+@said.register
+def _(verdict: Waiting) -> str:
+    lines = [f"has no partner, and comes out without one later: {_until(verdict.limit)}"]
+    if verdict.why is not None:
+        lines.append(f"  {said(verdict.why).partition('; ')[0]}")
+    return "\n    ".join(lines)
+
+
+@said.register
+def _(verdict: Beyond) -> str:
+    return f"{verdict.what}: from here on rows are not followed one by one"
+
+
+@said.register
+def _(verdict: Found) -> str:
+    lines = ["is in the result"]
+    for row in verdict.results[:_MOST]:
+        batch = f" of batch {row.batch}" if row.batch is not None else ""
+        lines.append(
+            f"  a row{batch}, from " + "; ".join(f"{_called(one)} at {_place(one)}" for one in row.rows)
+        )
+    return "\n    ".join(lines)
+
+
+def _until(limit: Limit) -> str:
+    """Return until when a row waits, and for what."""
+    if limit.until_us is None:
+        return "the inputs have ended" if limit.over else "it waits for one until the inputs end"
+    if limit.over:
+        return f"it expired when the watermark passed {words.moment(limit.until_us)}"
+    held = f", held back by {limit.holder}" if limit.holder else ""
+    if limit.holder and limit.holder_us is None:
+        held += ", of which no row has come"
+    return (
+        f"it waits until the watermark passes {words.moment(limit.until_us)}; the watermark is"
+        f" {words.moment(limit.watermark_us)}{held}"
+    )

@@ -1,0 +1,17 @@
+"""Why is a row in the result, and why is another not there? Answered by reading alone.
+
+    condition ─► rows of inputs that meet it ─► filter, key, lateness ─► partners ─► … ─► a verdict for each row
+                 logs of inputs, files, topics   manifests                read again by key
+
+    progress    which batch read a slice, and how far time was before it
+    scan        reads inputs again, with the place of every row
+    sift        what an input does with its rows before they join
+    node        a join, however it is run, as one form
+    match       joins a few rows, and notes where each is lost
+    trace       follows rows through the stages
+    verdict     what became of a row
+
+Law: a verdict is what the engine does by the same plan, logs and manifests. Nothing is written and no lock is
+taken, so a job may run meanwhile. Cost: one pass over an input for each time that it is asked, and the rows
+that meet the condition or have their keys in memory.
+"""

@@ -1,0 +1,206 @@
+"""The two questions: what became of rows that meet a condition, and which rows was a row of the result made of?"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.compiled import Compiled, compiled
+from joinlib.errors import SpecError
+from joinlib.expr import Expr
+from joinlib.model.inputs import InputPlan
+from joinlib.model.stage import Pipeline
+from joinlib.spec.model import StreamJoin
+from joinlib.sql.condition import condition, known_part, parsed, unknown
+from joinlib.why.few import Few
+from joinlib.why.node import Level, level_of
+from joinlib.why.progress import Progress, check_known
+from joinlib.why.scan import Scans
+from joinlib.why.trace import Trace, stored_as
+from joinlib.why.verdict import Beyond, Fate, Found, Looked, ResultRow
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """Where rows of a source come in: a leaf of a level, and what a condition may call its columns."""
+
+    level: Level
+    leaf: int
+    columns: Mapping[str, str]  # the source's column by each of its names
+
+    @property
+    def plan(self) -> InputPlan:
+        return self.level.inputs[self.leaf]
+
+    def types(self, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.DataType]:
+        """Return the types of the columns by name."""
+        schema = schemas[self.plan.source]
+        return {name: schema.field(column).type for name, column in self.columns.items()}
+
+
+def whynot(document: StreamJoin, text: str) -> list[Looked]:
+    """Say what became of the rows that meet a condition, for each input as it is named in the SQL.
+
+    Raises:
+        SpecError: There is no checkpoint, the condition is wrong, or no input has its columns.
+    """
+    return list(_Question(document, text).looked())
+
+
+def why(document: StreamJoin, text: str) -> tuple[list[ResultRow], list[str]]:
+    """Return the rows of the result that meet a condition, and notes on what could not be looked at.
+
+    Raises:
+        SpecError: As for `whynot`.
+    """
+    return _Question(document, text).results()
+
+
+class _Question:
+    def __init__(self, document: StreamJoin, text: str) -> None:
+        checkpoint = document.spec.checkpoint.folder
+        self._text, self._tree = text, parsed(text)
+        self._plan: Compiled = compiled(document, 1)
+        check_known(checkpoint, self._plan.pipeline)
+        self._schemas = {source.name: source.schema for source in self._plan.source.sources}
+        self._progress = Progress(checkpoint, self._plan.pipeline)
+        self._entries = list(_entries(self._plan.pipeline, self._schemas))
+        self._check()
+
+    def _check(self) -> None:
+        """Check that each column of the condition is in some input, and that some input can be asked."""
+        missing = set.intersection(*({*self._unknown(entry)} for entry in self._entries))
+        if missing or not any(self._part(entry) for entry in self._entries):
+            inputs = dict.fromkeys(
+                f"  {e.plan.source}: {', '.join(dict.fromkeys(e.columns.values()))}" for e in self._entries
+            )
+            names = ", ".join(sorted(missing)) or "they are of several"
+            raise SpecError(
+                f"no input has the columns of the condition ({names}); there are\n" + "\n".join(inputs)
+            )
+
+    def _unknown(self, entry: _Entry) -> list[str]:
+        return unknown(self._tree, dict.fromkeys(entry.columns, pa.null()))
+
+    def _part(self, entry: _Entry) -> Expr | None:
+        """Return the part of the condition that an input can be asked."""
+        part = known_part(self._tree, types := entry.types(self._schemas))
+        return None if part is None else condition(part, self._text, types)
+
+    def looked(self) -> Iterator[Looked]:
+        """Yield what was found in each input."""
+        for entry in self._entries:
+            plan, missing = entry.plan, tuple(self._unknown(entry))
+            if (part := self._part(entry)) is None:
+                yield Looked(plan.source, plan.alias, (), 0, missing)
+                continue
+            trace, count = self._traced(entry, part)
+            fates = tuple(Fate(trace.row_of(n), tuple(trace.verdicts[n])) for n in sorted(trace.asked))
+            yield Looked(plan.source, plan.alias, fates, count, missing, part.sql, tuple(trace.notes))
+
+    def results(self) -> tuple[list[ResultRow], list[str]]:
+        """Return the rows of the result, and notes."""
+        rows, notes = list[ResultRow](), dict[str, None]()
+        for entry in self._entries:
+            part = self._part(entry)
+            if part is None or (self._unknown(entry) and not self._of_output):
+                continue
+            trace, _ = self._traced(entry, part)
+            notes |= trace.notes
+            for verdict in (v for verdicts in trace.verdicts.values() for v in verdicts):
+                if isinstance(verdict, Found):
+                    rows = _with(rows, self._meeting(verdict.results))
+                if isinstance(verdict, Beyond):
+                    notes[f"rows of {entry.plan.source} are not followed where {verdict.what}"] = None
+        return rows, list(notes)
+
+    @cached_property
+    def _of_output(self) -> bool:
+        """Whether every output has all columns of the condition.
+
+        Raises:
+            SpecError: Neither it nor one input has.
+        """
+        plan = self._plan.pipeline
+        schemas = [plan.only(result).schema for result in plan.results]
+        whole = not any(unknown(self._tree, dict.fromkeys(schema.names, pa.null())) for schema in schemas)
+        if not whole and all(map(self._unknown, self._entries)):
+            there = ", ".join(dict.fromkeys(name for schema in schemas for name in schema.names))
+            raise SpecError(
+                f"the condition is over several inputs, and the output has not all of its columns; it has {there}"
+            )
+        return whole
+
+    def _traced(self, entry: _Entry, asked: Expr) -> tuple[Trace, int]:
+        scans = Scans(self._plan.source.sources, self._plan.source.logs, self._progress)
+        trace = Trace(self._plan, self._progress, scans)
+        columns = [entry.columns[name] for name in asked.columns]
+        scanned = trace.follow(entry.level.number, entry.leaf, partial(_met, asked, entry.columns), columns)
+        return trace, scanned.count
+
+    def _meeting(self, rows: tuple[ResultRow, ...]) -> list[ResultRow]:
+        """Return the rows that meet the condition, as far as the output has its columns."""
+        found = []
+        for row in rows:
+            result = next(r for r in self._plan.pipeline.results if r.name == row.output)
+            schema = self._plan.pipeline.only(result).schema
+            if unknown(self._tree, dict.fromkeys(schema.names, pa.null())):
+                found.append(row)
+                continue
+            asked = condition(self._tree, self._text, {f.name: f.type for f in schema})
+            one = pa.Table.from_pylist([dict(row.values)], schema)
+            found += [row] if Few(one, ((),)).truth(asked)[0] else []
+        return found
+
+
+def _with(rows: list[ResultRow], more: list[ResultRow]) -> list[ResultRow]:
+    """Return rows and more rows, each once: that which knows most of what it was made of."""
+    for row in more:
+        same = [one for one in rows if (one.output, one.values) == (row.output, row.values)]
+        if not any({*row.rows} <= {*one.rows} for one in same):
+            rows = [*(one for one in rows if one not in same or not {*one.rows} <= {*row.rows}), row]
+    return rows
+
+
+def _met(asked: Expr, columns: Mapping[str, str], rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    value = asked.evaluate(lambda name: rows.column(columns[name]), rows.num_rows)
+    return np.asarray(pc.fill_null(value, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _entries(pipeline: Pipeline, schemas: Mapping[str, pa.Schema]) -> Iterator[_Entry]:
+    """Yield where rows of sources come in."""
+    renamed = _renamed(pipeline)
+    for number, stage in enumerate(pipeline.stages):
+        if pipeline.store_of(number) != number:
+            continue
+        level = level_of(pipeline, number)
+        for leaf, plan in enumerate(level.inputs):
+            if plan.upstream is not None or stage.inputs[level.own[leaf]].again is not None:
+                continue
+            own = schemas[plan.source].names
+            names = {name: name for name in own} | {f"{plan.alias}.{name}": name for name in own}
+            yield _Entry(level, leaf, {**renamed.get((number, leaf), {}), **names})
+
+
+def _renamed(pipeline: Pipeline) -> dict[tuple[int, int], dict[str, str]]:
+    """Return, by level and leaf, which columns of outputs are columns of a source."""
+    found: dict[tuple[int, int], dict[str, str]] = {}
+    for result in pipeline.results:
+        for name in pipeline.only(result).schema.names:
+            at, column = result.stage, name
+            while (stored := stored_as(pipeline, at, column)) is not None:
+                level, leaf, column = stored
+                plan = level.inputs[leaf]
+                value = next(c.value for c in plan.columns if c.name == column).column
+                if value is None or plan.maps:
+                    break
+                if plan.upstream is None:
+                    own = value.removeprefix(f"{plan.alias}.")
+                    found.setdefault((level.number, leaf), {}).setdefault(name, own)
+                    break
+                at, column = plan.upstream, value
+    return found

@@ -1,0 +1,81 @@
+"""A few rows with what they were made of: numbers of rows of inputs, which every step keeps."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joinlib.expr import Column, Expr
+from joinlib.expr.equality import key
+
+Origin = tuple[int, ...]  # numbers of the rows of inputs that a row was made of
+
+
+@dataclass(frozen=True)
+class Few:
+    """Rows in memory, each with its origin."""
+
+    rows: pa.Table
+    origins: tuple[Origin, ...]
+
+    def take(self, at: Sequence[int]) -> "Few":
+        """Return the rows at these positions."""
+        return Few(self.rows.take(pa.array(at, pa.int64())), tuple(self.origins[n] for n in at))
+
+    def where(self, mask: Iterable[bool]) -> "Few":
+        """Return the rows for which it is true."""
+        return self.take([at for at, one in enumerate(mask) if one])
+
+    @property
+    def read(self) -> Callable[[str], Column]:
+        """What gives a column by its name."""
+        return lambda name: self.rows.column(name).combine_chunks()
+
+    def truth(self, condition: Expr) -> list[bool]:
+        """Return for which rows a condition is true: neither false nor NULL."""
+        value = condition.evaluate(self.read, self.rows.num_rows)
+        return [bool(one) for one in pc.fill_null(value, False).to_pylist()]
+
+    def values(self, columns: Sequence[str]) -> list[tuple[object, ...]]:
+        """Return the values of some columns by row, equal where SQL calls them equal."""
+        lists = [map(key, self.rows.column(name).to_pylist()) for name in columns]
+        return list(zip(*lists, strict=True)) if lists else [()] * self.rows.num_rows
+
+    def beside(self, at: Sequence[int], other: "Few", there: Sequence[int]) -> "Few":
+        """Return pairs of rows of both: those at positions `at` here and `there` in the other."""
+        mine, its = self.take(at), other.take(there)
+        new = [name for name in its.rows.column_names if name not in mine.rows.column_names]
+        rows = mine.rows
+        for name in new:
+            rows = rows.append_column(its.rows.schema.field(name), its.rows.column(name))
+        both = (tuple(dict.fromkeys(a + b)) for a, b in zip(mine.origins, its.origins, strict=True))
+        return Few(rows, tuple(both))
+
+    def alone(self, at: Sequence[int], other: pa.Schema) -> "Few":
+        """Return rows as they are without a partner: with NULLs in the columns of the other."""
+        mine, names = self.take(at), self.rows.column_names
+        rows = mine.rows
+        for field in other:
+            if field.name not in names:
+                rows = rows.append_column(field.with_nullable(True), pa.nulls(len(at), field.type))
+        return Few(rows, mine.origins)
+
+    def also(self, other: "Few") -> "Few":
+        """Return the rows of both, which have the same columns."""
+        rows = pa.concat_tables(
+            [self.rows, other.rows.select(self.rows.column_names)], promote_options="permissive"
+        )
+        return Few(rows, self.origins + other.origins)
+
+    def positions(self, origin: int) -> list[int]:
+        """Return where the rows are that were made of a row of an input."""
+        return [at for at, one in enumerate(self.origins) if origin in one]
+
+
+def table(columns: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Table:
+    """Return columns as a table; without columns there are rows all the same."""
+    if not columns:
+        columns = [("$none", pa.array(np.zeros(rows, np.int8)))]
+    return pa.table([column for _, column in columns], names=[name for name, _ in columns])

@@ -1,0 +1,123 @@
+"""Which batch has read a slice, and how far was time before it? Reads Spark's log and the manifests.
+
+A checkpoint knows its last batches. Of what earlier ones read it is only known that they did, and that the
+watermark has not been later than that of the first batch that is still known.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from joinlib.checkpoint import batches
+from joinlib.checkpoint.identity import begun, refusals
+from joinlib.errors import SpecError, StateError
+from joinlib.model.stage import Pipeline
+from joinlib.model.time import ALWAYS, NEVER
+from joinlib.state import manifests
+from joinlib.state.manifest import Manifest, decode
+
+
+@dataclass(frozen=True)
+class ReadBy:
+    """The batch that has read something."""
+
+    batch: int | None  # None: none has begun with it
+    exact: bool  # False: that batch, or one before it
+    done: bool
+
+
+def check_known(checkpoint: Path, pipeline: Pipeline) -> None:
+    """Check that a checkpoint has batches that are done, of this plan.
+
+    Raises:
+        SpecError: It has not.
+        StateError: It cannot be read.
+    """
+    if not begun(checkpoint) or batches.done(checkpoint / "spark") is None:
+        raise SpecError(f"no run so far: {checkpoint} holds no batch that is done")
+    if changes := refusals(checkpoint, pipeline):
+        what = "\n".join(f"  - {change}" for change in changes)
+        raise SpecError(
+            f"checkpoint {checkpoint} is of another query; ask with the spec that it runs with:\n{what}"
+        )
+
+
+class Progress:
+    """The batches that a checkpoint knew when this was made."""
+
+    def __init__(self, checkpoint: Path, pipeline: Pipeline) -> None:
+        spark, self._states, self._pipeline = checkpoint / "spark", checkpoint / "state", pipeline
+        self.done = batches.done(spark)
+        self._ends: dict[int, dict[str, Any]] = {}
+        for batch in batches.all_begun(spark):
+            try:
+                self._ends[batch] = batches.offset(spark, batch)
+            except StateError:  # a job that runs has just forgotten it
+                continue
+
+    def read_by(self, source: str, slice: int) -> ReadBy:
+        """Return the batch that has read a slice of a source."""
+        first = min(self._ends, default=None)
+        for batch, end in sorted(self._ends.items()):
+            if end["inputs"].get(source, 0) > slice:
+                exact = batch != first or batch == 0
+                return ReadBy(batch, exact, self.done is not None and batch <= self.done)
+        return ReadBy(None, True, False)
+
+    def end(self, source: str) -> int:
+        """Return how many slices of a source batches have begun to read."""
+        return max((int(end["inputs"].get(source, 0)) for end in self._ends.values()), default=0)
+
+    def tables(self) -> dict[str, int]:
+        """Return the version of each table, by its name in the SQL, that the last batch that is done has seen."""
+        last = self._ends.get(self.done) if self.done is not None else None
+        return dict(last.get("tables", {})) if last else {}
+
+    def watermark_before(self, stage: int, by: ReadBy) -> tuple[int, bool]:
+        """Return the watermark of a stage before a batch, µs, and whether it is known; if not, it was no later."""
+        if by.batch == 0:
+            return NEVER, True
+        assert by.batch is not None
+        try:
+            before = self._manifest(stage, by.batch - 1 if by.exact else by.batch)
+        except StateError:
+            return ALWAYS, False
+        return before.watermark, by.exact
+
+    def watermark(self, stage: int) -> int:
+        """Return the watermark of a stage now, µs."""
+        return NEVER if self.done is None else self._manifest(stage, self.done).watermark
+
+    def holder(self, stage: int) -> tuple[str, int | None]:
+        """Return the input that holds the watermark of a stage back, and how far it is, µs (None: no row came)."""
+        if self.done is None or self.watermark(stage) == ALWAYS:
+            return "", None
+        highest = self._manifest(stage, self.done).highest
+        inputs = self._pipeline.stages[stage].inputs
+        timed = (p for p in inputs if p.time is not None or p.clock is not None)
+        heard = [p for p in timed if p.source not in self._idle]
+        if not heard:
+            return "", None
+        held = min(heard, key=lambda p: highest[p.number] - p.delay_us)
+        if held.upstream is not None:
+            return self.holder(self._pipeline.store_of(held.upstream))
+        top = highest[held.number]
+        return held.source, None if top == NEVER else top - held.delay_us
+
+    @cached_property
+    def _idle(self) -> frozenset[str]:
+        last = self._ends.get(self.done if self.done is not None else -1)
+        return frozenset(last["idle"]) if last else frozenset()
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, int], Manifest]:
+        return {}
+
+    def _manifest(self, stage: int, batch: int) -> Manifest:
+        """Return the manifest of one unit: all units hear the same of time."""
+        if (stage, batch) not in self._known:
+            found: Mapping[int, bytes] = manifests.everything(self._states, batch, stage)
+            self._known[stage, batch] = decode(next(iter(found.values())))
+        return self._known[stage, batch]

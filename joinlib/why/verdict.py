@@ -1,0 +1,196 @@
+"""What became of a row: frozen values, which `jobs.cli.why` puts into words."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class SourceRow:
+    """Where a row of an input came from."""
+
+    source: str  # name of the input in the spec
+    alias: str  # its name in the SQL, as which it was read
+    file: str  # a path, or a topic; empty for generated rows
+    partition: int | None  # of a topic
+    at: int  # the offset of its message, or its number in the file, from 1
+    batch: int | None  # that read it; None: not known, or not read yet
+    exact: bool = True  # False: that batch or an earlier one, which the checkpoint does not know any more
+    read: bool = True  # False: no batch that is done has read it
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """A condition of the query on this input alone is false or NULL."""
+
+    clause: str
+
+
+@dataclass(frozen=True)
+class KeyIsNull:
+    """A column of the key is NULL, which equals nothing."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Late:
+    """The row was behind the watermark when it came, and was left out."""
+
+    by_us: int
+    watermark_us: int
+    sure: bool = True  # False: it may have been, as the watermark of its batch is not known any more
+
+
+@dataclass(frozen=True)
+class Unread:
+    """No batch that is done has read it."""
+
+    batch: int | None  # that has begun with it; None: none
+
+
+@dataclass(frozen=True)
+class Withdrawn:
+    """The row was deleted, or is a deletion itself."""
+
+    by: SourceRow | None  # the deletion; None: it is one
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Until when a row waits for partners, or to be emitted without one."""
+
+    until_us: int | None  # it waits until the watermark is later; None: for ever
+    watermark_us: int
+    holder: str  # the input that holds the watermark back; empty: none
+    holder_us: (
+        int | None
+    )  # how far that input is: its highest event time minus its delay; None: no row has come
+    over: bool  # whether the watermark has passed it
+
+
+@dataclass(frozen=True)
+class NoPartner:
+    """No row of another input has its key and counts."""
+
+    input: str  # in which there is none
+    key: str  # what was looked for
+    nearest: tuple[str, ...]  # keys that are there, below and above
+    lost: tuple[tuple[SourceRow, "Verdict"], ...]  # rows that have the key and do not count, with the reason
+    limit: Limit
+
+
+@dataclass(frozen=True)
+class TooFar:
+    """A partner is there, outside of a time bound or of the retention."""
+
+    partner: SourceRow | None
+    bound: str
+    by_us: int
+    limit: Limit
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """Partners are there, and a condition over them is false or NULL."""
+
+    partner: SourceRow | None
+    clause: str
+
+
+@dataclass(frozen=True)
+class NotInTable:
+    """A table that it is looked up in has no row that matches."""
+
+    table: str
+    key: str  # what was looked for
+    version: int
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """An anti join leaves it out, since it has a partner."""
+
+    partner: SourceRow | None
+
+
+@dataclass(frozen=True)
+class Excludes:
+    """A row that an anti join looks for: it brings nothing into the result, and takes its partners out."""
+
+    partner: SourceRow | None  # None: it has none
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """It has no partner, and is emitted without one once none can come any more."""
+
+    limit: Limit
+    why: "Verdict | None"  # why it has no partner
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """It came as far as a part of the query that is not followed row by row."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """A row of the result, and what it was made of."""
+
+    output: str  # name of the output; empty for the only one
+    values: tuple[tuple[str, object], ...]
+    rows: tuple[SourceRow, ...]
+
+    @property
+    def batch(self) -> int | None:
+        """The batch that read its last row; None if one is not known."""
+        known = [row.batch for row in self.rows]
+        return None if None in known or not known else max(b for b in known if b is not None)
+
+
+@dataclass(frozen=True)
+class Found:
+    """It is in the result."""
+
+    results: tuple[ResultRow, ...]
+
+
+Verdict: TypeAlias = (
+    Filtered
+    | KeyIsNull
+    | Late
+    | Unread
+    | Withdrawn
+    | NoPartner
+    | TooFar
+    | Unmatched
+    | NotInTable
+    | Excluded
+    | Excludes
+    | Waiting
+    | Beyond
+    | Found
+)
+
+
+@dataclass(frozen=True)
+class Fate:
+    """A row that meets the condition, and what became of it."""
+
+    row: SourceRow
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What was found in one input, as it is named in the SQL."""
+
+    source: str
+    alias: str
+    fates: tuple[Fate, ...]
+    rows: int  # that were looked at
+    unknown: tuple[str, ...] = ()  # columns of the condition that it does not have
+    by: str = ""  # the part of the condition that it was asked by; empty: it was not asked
+    notes: tuple[str, ...] = ()  # what could not be looked at

@@ -1,0 +1,64 @@
+"""A job that has run in this process and left its checkpoint, with the logs that Spark would have written."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from joinlib.checkpoint.identity import identify
+from joinlib.model.tuning import Tuning
+from joinlib.spec.model import StreamJoin
+from tests.laws.document import written
+from tests.laws.product import Course, Product
+
+Files = Mapping[str, Sequence[Sequence[str]]]  # by input: the lines of each file, one file a batch
+
+ORDERS = "order_id BIGINT, customer BIGINT, amount BIGINT, at TIMESTAMP"
+PAYMENTS = "order_id BIGINT, paid BIGINT, at TIMESTAMP"
+CUSTOMERS = "id BIGINT, region BIGINT, name STRING"
+REGIONS = "id BIGINT, label STRING"
+SCHEMAS = {"orders": ORDERS, "payments": PAYMENTS, "customers": CUSTOMERS, "regions": REGIONS}
+
+
+def document(
+    folder: Path,
+    sql: str,
+    given: Files,
+    more: Mapping[str, Any] | None = None,
+    of_inputs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> StreamJoin:
+    """The job of a query over CSV files; `at` is the event time of those that have it."""
+    inputs = {}
+    for name, files in given.items():
+        (folder / name).mkdir()
+        header = ",".join(column.split()[0] for column in SCHEMAS[name].split(", "))
+        for number, lines in enumerate(files):
+            (folder / name / f"{number}.csv").write_text("\n".join([header, *lines, ""]))
+        read = {"path": name, "format": "csv", "orderBy": "name", "maxFilesPerBatch": 1}
+        timed = {"eventTime": {"column": "at", "delay": "10s"}} if " at TIMESTAMP" in SCHEMAS[name] else {}
+        inputs[name] = {"schema": SCHEMAS[name], "files": read, **timed, **(of_inputs or {}).get(name, {})}
+    spec = {
+        "sql": sql,
+        "inputs": inputs,
+        "output": {"files": {"path": "out"}},
+        "checkpoint": {"path": "ck", "sync": False},
+        **(more or {}),
+    }
+    return written({**spec, "join": {"units": 2, **spec.get("join", {})}}, folder)
+
+
+def lived(job: StreamJoin, folder: Path, batches: int | None = None) -> None:
+    """Run a job without closing its inputs, so many batches of it; one more has begun if there is one."""
+    run = Product(job, Tuning(), Course())
+    run.composer.bounded = False
+    identify(folder / "ck", "lived", run.plan.pipeline)
+    log = folder / "ck" / "spark"
+    for kind in ("offsets", "commits"):
+        (log / kind).mkdir(parents=True)
+    for number in run.batches():
+        end = orjson.dumps(run.offset).decode()
+        (log / "offsets" / str(number)).write_text(f"v1\n{{}}\n{end}")
+        (log / "commits" / str(number)).write_text("v1\n{}")
+        if number + 1 == batches:
+            break

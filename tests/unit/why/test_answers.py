@@ -1,0 +1,236 @@
+"""What `why` and `whynot` say of rows that are there, of what is not kept, and of questions that cannot be answered."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs.cli.summary import near
+from jobs.cli.why import why, whynot
+from joinlib.errors import SpecError
+from tests.laws.product import own_folder
+from tests.unit.why import lived as lives
+from tests.unit.why.lived import document, lived
+from tests.unit.why.test_whynot import CAUSES, INNER, LATER, LEFT, ONE, SOON, THREE, also, order, payment
+
+BOTH = also(ONE, payments=(0, payment(4711)))
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with own_folder() as own:
+        yield own
+
+
+def test_a_row_of_the_result(folder: Path) -> None:
+    """It is said to be there, with what it was made of; `why` gives the same."""
+    job = document(folder, THREE, {**BOTH, "customers": [["7,1,Ada"]]})
+    lived(job, folder)
+    answer = whynot(job, "o.order_id = 4711")
+    assert "is in the result" in answer
+    assert "payments p: has no column o.order_id, so it is only asked for partners" in answer
+    lines = why(job, "order_id = 4711").splitlines()
+    assert lines[0] == "order_id = 4711, paid = 50, name = Ada"
+    places = {("orders", 2), ("payments", 2), ("customers", 1)}
+    assert {line.strip() for line in lines[1:]} == {
+        f"from {name} {name[0]}: {near(folder / name)}/0.csv, row {row}, batch 0" for name, row in places
+    }
+
+
+def test_a_column_of_the_output(folder: Path) -> None:
+    """A name that the output gives to a column of an input is that column."""
+    job = document(folder, INNER.replace("o.order_id,", "o.order_id AS number,"), BOTH)
+    lived(job, folder)
+    assert why(job, "number = 4711").startswith("number = 4711, paid = 50\n  from orders o: ")
+    assert why(job, "number = 4711 AND paid = 51").startswith("no row of the result meets the condition")
+    assert "payments p: 2 of 2 rows meet `p.paid = 50`" in whynot(job, "number = 4711 AND p.paid = 50")
+
+
+def test_not_read_yet(folder: Path) -> None:
+    """Rows of files that are known, behind the last batch that is done; as partners, too."""
+    job = document(
+        folder, INNER, {"orders": [[order(1)], [order(4711)]], "payments": [[payment(4711)], [payment(1)]]}
+    )
+    lived(job, folder, batches=1)
+    answer = whynot(job, "order_id = 4711")
+    assert "orders/1.csv, row 1\n    not read yet" in answer
+    assert (
+        "payments/0.csv, row 1, batch 0\n    no partner in orders with o.order_id = 4711 that counts"
+        in answer
+    )
+
+
+@pytest.mark.parametrize(
+    ("clock", "expected"), [("12:59:52", ""), ("12:59:48", "perhaps late: by at most 2s")]
+)
+def test_a_batch_that_is_not_kept(folder: Path, clock: str, expected: str) -> None:
+    """A row in the order of its input was in time, whenever it was read; of another it is said what is not known."""
+    job = document(folder, SOON, also(LATER, orders=(2, order(4711, clock))))
+    lived(job, folder)
+    for kind in ("offsets", "commits"):
+        for batch in (0, 1):
+            (folder / "ck" / "spark" / kind / str(batch)).unlink()
+    for batch in (0, 1):
+        shutil.rmtree(folder / "ck" / "state" / "manifests" / f"{batch:08d}")
+    answer = whynot(job, "order_id = 4711 AND amount = 50 AND at > TIMESTAMP '2026-01-01T12:30:00Z'")
+    assert "batch 2 or earlier" in answer
+    assert ("late" in answer) == bool(expected) and expected in answer
+    assert "no partner in payments" in answer
+
+
+def test_columns_that_no_input_has(folder: Path) -> None:
+    """They are named, and so are those that there are."""
+    job = document(folder, INNER, BOTH)
+    lived(job, folder)
+    with pytest.raises(
+        SpecError,
+        match=r"the columns of the condition \(colour\)(.|\n)*orders: order_id, customer, amount, at",
+    ):
+        whynot(job, "colour = 'red'")
+
+
+@pytest.mark.parametrize("text", ["", "order_id =", "order_id", "SELECT 1", "order_id = 1; amount = 2"])
+def test_what_is_no_condition(folder: Path, text: str) -> None:
+    """A mistake in the question, not an answer."""
+    job = document(folder, INNER, BOTH)
+    lived(job, folder)
+    with pytest.raises(SpecError, match=r"condition|order_id"):
+        whynot(job, text)
+
+
+def test_without_a_checkpoint(folder: Path) -> None:
+    """Nothing has run."""
+    with pytest.raises(SpecError, match="no run so far"):
+        whynot(document(folder, INNER, BOTH), "order_id = 4711")
+
+
+def test_of_another_query(folder: Path) -> None:
+    """Its plan would not fit what the checkpoint holds."""
+    lived(document(folder, INNER, BOTH), folder)
+    (folder / "other").mkdir()
+    other = document(folder / "other", LEFT, BOTH)
+    moved = other.spec.checkpoint.model_copy(update={"path": folder / "ck"})
+    spec = other.spec.model_copy(update={"checkpoint": moved})
+    with pytest.raises(SpecError, match="is of another query"):
+        whynot(other.model_copy(update={"spec": spec}), "order_id = 4711")
+
+
+def test_nothing_is_written(folder: Path) -> None:
+    """Not even the end of a log is mended, which another process may be writing."""
+    job = document(folder, CAUSES["late"][0], CAUSES["late"][1])
+    lived(job, folder)
+    with (folder / "ck" / "sources" / "orders.jsonl").open("a") as log:
+        log.write('["0000')
+    before = everything(folder)
+    whynot(job, "order_id = 4711")
+    why(job, "order_id = 1")
+    assert everything(folder) == before
+
+
+def everything(folder: Path) -> dict[str, tuple[int, bytes]]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+def test_deleted_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deletion is named."""
+    monkeypatch.setitem(lives.SCHEMAS, "payments", "order_id BIGINT, paid BIGINT, op STRING")
+    given = {"orders": [[order(1), order(4711)]], "payments": [["1,5,I", "4711,5,I"], ["4711,5,D"]]}
+    job = document(
+        folder,
+        INNER,
+        given,
+        {"output": {"mode": "changelog", "files": {"path": "out"}}},
+        {"payments": {"changes": {"op": "op"}}},
+    )
+    lived(job, folder)
+    answer = whynot(job, "p.order_id = 4711")
+    assert "payments/0.csv, row 2, batch 0\n    deleted by payments p at" in answer
+    assert "payments/1.csv, row 1, batch 1\n    a deletion" in answer
+    assert "that counts" in whynot(job, "o.order_id = 4711")
+
+
+def test_groups_are_the_end(folder: Path) -> None:
+    """A row is followed up to the group that takes it."""
+    sql = "SELECT o.customer, count(*) AS n FROM orders o JOIN payments p ON o.order_id = p.order_id GROUP BY o.customer"
+    job = document(folder, sql, BOTH, {"output": {"mode": "changelog", "files": {"path": "out"}}})
+    lived(job, folder)
+    assert "groups are made of it: from here on rows are not followed one by one" in whynot(
+        job, "o.order_id = 4711"
+    )
+
+
+def test_files_that_are_gone(folder: Path) -> None:
+    """What cannot be read again is said, and the rest is looked at."""
+    job = document(folder, INNER, {"orders": [[order(1)], [order(4711)]], "payments": [[payment(1)]]})
+    lived(job, folder)
+    (folder / "orders" / "0.csv").unlink()
+    answer = whynot(job, "o.order_id = 4711")
+    assert "note: orders: not looked at: " in answer and "0.csv: gone" in answer
+    assert "no partner in payments" in answer
+
+
+def test_files_that_were_archived(folder: Path) -> None:
+    """They are read where they were moved to."""
+    archive = {"files": {"path": "orders", "format": "csv", "done": "archive", "archive": "read"}}
+    job = document(folder, INNER, BOTH, of_inputs={"orders": archive})
+    lived(job, folder)
+    (folder / "read").mkdir(exist_ok=True)
+    (folder / "orders" / "0.csv").rename(folder / "read" / "0.csv")
+    assert why(job, "o.order_id = 4711").startswith("order_id = 4711, paid = 50")
+
+
+TABLE = "SELECT o.order_id, c.name FROM orders o {} JOIN customers c ON o.customer = c.id"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (TABLE.format(""), "no row with c.id = 8 in table customers that matches, as of version 1"),
+        (
+            TABLE.format("") + " AND c.region = o.amount",
+            "no row with c.id = 7, c.region = 50 in table customers",
+        ),
+        (TABLE.format("LEFT") + " WHERE c.name IS NOT NULL OR o.amount < 10", "c.name IS NOT NULL"),
+        (TABLE.format("LEFT"), "is in the result"),
+        (TABLE.format("ANTI").replace(", c.name", ""), "is in the result"),
+        (TABLE.format("SEMI").replace(", c.name", ""), "no row with c.id = 8 in table customers"),
+    ],
+)
+def test_a_table_that_is_looked_up(folder: Path, sql: str, expected: str) -> None:
+    """As it was for the last batch."""
+    customer = 7 if "region" in sql else 8
+    given = {"orders": [[order(1), order(4711, customer=customer)]], "customers": [["7,1,Ada"]]}
+    job = document(
+        folder,
+        sql,
+        given,
+        None,
+        {"customers": {"role": "table", "files": {"path": "customers", "format": "csv"}}},
+    )
+    lived(job, folder)
+    assert expected in whynot(job, "order_id = 4711")
+    assert why(job, "order_id = 4711").startswith("order_id = 4711") == (expected == "is in the result")
+
+
+def test_what_is_not_followed_is_a_note(folder: Path) -> None:
+    """Not an answer that there is no such row."""
+    sql = "SELECT o.customer, count(*) AS n FROM orders o JOIN payments p ON o.order_id = p.order_id GROUP BY o.customer"
+    job = document(folder, sql, BOTH, {"output": {"mode": "changelog", "files": {"path": "out"}}})
+    lived(job, folder)
+    assert "note: rows of orders are not followed where groups are made of it" in why(
+        job, "o.order_id = 4711"
+    )
+
+
+def test_partners_that_are_groups(folder: Path) -> None:
+    """Nothing is guessed of them."""
+    sql = (
+        "SELECT o.order_id, g.n FROM orders o"
+        " JOIN (SELECT order_id, count(*) AS n FROM payments GROUP BY order_id) g ON o.order_id = g.order_id"
+    )
+    job = document(folder, sql, BOTH, {"output": {"mode": "changelog", "files": {"path": "out"}}})
+    lived(job, folder)
+    assert "its partners are groups: from here on" in whynot(job, "o.order_id = 4711")
+    assert "note: rows of orders are not followed where" in why(job, "o.order_id = 4711")

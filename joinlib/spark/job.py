@@ -352,7 +352,7 @@ def _samples(
     return found
 
 
-def envelope(progress: Any) -> Mapping[str, Any]:
-    """Return the offset that the progress of a batch reports (`engine.composer`)."""
-    raw = progress["sources"][0]["endOffset"] if progress["sources"] else None
+def envelope(progress: Any, which: str = "endOffset") -> Mapping[str, Any]:
+    """Return an offset that the progress of a batch reports (`engine.composer`)."""
+    raw = progress["sources"][0][which] if progress["sources"] else None
     return json.loads(raw) if isinstance(raw, str) else dict(raw or {})

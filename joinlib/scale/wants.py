@@ -11,6 +11,7 @@ Laws: the lag wants more executors than there are only if rows wait for more tha
 within the catch-up time; a job whose rows never waited has no want of its lag.
 """
 
+from dataclasses import replace
 from math import ceil, inf
 
 from joinlib.scale.load import ROUNDING, Load, fitting, tau
@@ -38,7 +39,7 @@ def learnt(before: Learnt | None, load: Load, policy: Policy) -> Learnt | None:
         return before
     able = round(load.true_rate / load.executors, 3)
     if load.behind(policy.period_s):
-        return Learnt(able, before and before.tried, before and before.tried_rate)
+        return Learnt(able) if before is None else replace(before, able=able)
     return None if before is None else Learnt(max(able, before.able))
 
 

@@ -74,8 +74,8 @@ class ScalingMetrics(Collector):
         if state.wants is not None:
             yield "wants", ("state",), state.wants.state
             yield "wants", ("lag",), state.wants.lag
-        yield "catch_up_seconds", (), state.backlog and state.backlog.seconds
-        yield "executor_rate", (), state.learnt and state.learnt.able
+        yield "catch_up_seconds", (), None if state.backlog is None else state.backlog.seconds
+        yield "executor_rate", (), None if state.learnt is None else state.learnt.able
         yield "advised_executors", (), state.advised
         for phase in SCALING:
             yield "phase", (phase,), phase == state.phase

@@ -82,14 +82,18 @@ def _summary(ticks: Sequence[Period]) -> str:
 
 
 def plot(policy: Policy, ticks: Sequence[Period], file: Path) -> None:
-    """Draw the load above and the executors below, as in figure 12 of the paper."""
+    """Draw the load above and the executors below, as in figure 12 of the paper; rows that wait between them."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise SpecError("--plot: needs matplotlib (pip install matplotlib)") from error
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    load, executors = figure.subplots(2, 1, sharex=True)
+    rows = any(t.waiting for t in ticks)
+    figure = Figure(figsize=(8, 7 if rows else 5), layout="constrained")
+    load, *between, executors = figure.subplots(3 if rows else 2, 1, sharex=True)
     minutes = [t.at / 60 for t in ticks]
+    for waiting in between:
+        waiting.plot(minutes, [t.waiting for t in ticks], color="tab:red")
+        waiting.set_ylabel("rows that wait")
     load.plot(minutes, [t.load for t in ticks], color="tab:blue", label="τ")
     for level, name in ((policy.high, "high"), (policy.target, "target"), (policy.low, "low")):
         load.axhline(level, color="grey", linestyle=":" if name == "target" else "--", linewidth=0.8)

@@ -102,7 +102,7 @@ class State:
     at: float | None = None  # the last period
     load: float | None = None  # τ of the last period
     blind: bool = False
-    wants: Wants | None = None  # of the last period
+    wants: Wants | None = None  # of the last period in which executors neither came nor went
     backlog: Backlog | None = None  # of the last period
     learnt: Learnt | None = None  # None: rows never waited
     advised: int | None = None  # executors that a job in mode advise would have

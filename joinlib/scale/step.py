@@ -30,7 +30,7 @@ def step(state: State, policy: Policy, seen: Observed, now: float) -> State:
     """Return the state after a period, in constant time. `now`: seconds since 1970."""
     wanted = state.wanted if state.wanted is not None else policy.min
     load, lag = (None, None) if seen.load is None else (tau(seen.load), backlog(seen.load))
-    state = replace(state, wanted=wanted, at=now, load=load, blind=seen.load is None, wants=None, backlog=lag)
+    state = replace(state, wanted=wanted, at=now, load=load, blind=seen.load is None, backlog=lag)
     return _Step(policy, seen, now).after_period(state)
 
 
@@ -43,7 +43,7 @@ class _Step:
     def after_period(self, state: State) -> State:
         policy, wanted = self.policy, _wanted(state)
         if policy.pinned is not None:
-            rest = _rest(replace(state, wanted=policy.within(policy.pinned), learnt=None))
+            rest = _rest(replace(state, wanted=policy.within(policy.pinned), learnt=None, wants=None))
             return self._say(rest, "Pinned", "spec.executors.instances says how many")
         if wanted != policy.within(wanted):
             reason = f"{wanted} is not between min, {policy.min}, and max, {policy.max}"

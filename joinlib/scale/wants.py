@@ -35,9 +35,9 @@ def backlog(load: Load) -> Backlog | None:
 
 def learnt(before: Learnt | None, load: Load, policy: Policy) -> Learnt | None:
     """Return what is known of one executor after a period."""
-    if not load.true_rate:
+    able = round((load.true_rate or 0) / load.executors, 3)
+    if not able:
         return before
-    able = round(load.true_rate / load.executors, 3)
     if load.behind(policy.period_s):
         return Learnt(able) if before is None else replace(before, able=able)
     return None if before is None else Learnt(max(able, before.able))

@@ -162,7 +162,9 @@ class StatusScaling(Model):
         default=None, description="Whether the metrics of the last period were incomplete."
     )
     wants: StatusWants | None = Field(
-        default=None, description="How many executors state and lag want, and which of them decides."
+        default=None,
+        description="How many executors state and lag want, and which of them decides. It is not asked anew while"
+        " executors come or go.",
     )
     backlog: StatusBacklog | None = Field(default=None, description="The lag of the last period.")
     learnt: StatusLearnt | None = Field(

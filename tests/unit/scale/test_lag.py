@@ -50,6 +50,8 @@ def test_a_job_that_falls_behind_is_scaled_out() -> None:
         "600000 rows wait and 3000/s come, 2 executors read 2000/s and will never catch up (5m are allowed);"
         " state wants 1, lag 7"
     )
+    came = play(state, seen(7, 700_000, 3000, 7000), seen(7, 500_000, 3000, 7000), start=180)
+    assert (said(came)[0], came.wants) == ("Cooling", state.wants), "why is still said"
 
 
 def test_a_backlog_that_is_read_in_time_is_left_alone() -> None:
@@ -86,6 +88,7 @@ def test_what_one_executor_can_do_is_learnt_when_rows_wait() -> None:
     assert play(state, seen(2, 0, 500, 4000)).learnt == Learnt(2000)
     assert play(state, seen(2, 600_000, 500, 800)).learnt == Learnt(400)
     assert play(state, seen(2, 0, 500, 500), policy=replace(POLICY, pinned=2)).learnt is None
+    assert play(State(wanted=2), seen(2, 5, 0, 1e-9)).learnt is None, "next to nothing is no measure"
 
 
 def test_executors_that_have_no_effect_are_not_added_again() -> None:

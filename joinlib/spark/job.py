@@ -353,6 +353,7 @@ def _samples(
 
 
 def envelope(progress: Any, which: str = "endOffset") -> Mapping[str, Any]:
-    """Return an offset that the progress of a batch reports (`engine.composer`)."""
+    """Return an offset that the progress of a batch reports (`engine.composer`); nothing starts at {}."""
     raw = progress["sources"][0][which] if progress["sources"] else None
-    return json.loads(raw) if isinstance(raw, str) else dict(raw or {})
+    found = json.loads(raw) if isinstance(raw, str) else raw
+    return dict(found or {})

@@ -1,6 +1,6 @@
 """Why are there as many executors as there are?
 
-Memory load, thresholds, votes, decisions, what came of them.
+Memory load, lag, what each of them wants, thresholds, votes, decisions, what came of them.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ _ACTS = 'verdict=~"ScaleOut|ScaleIn|Settled|RolledBack"'
 
 def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON. Decisions are marks on every panel."""
-    says = "Why are there so many executors? Memory load, thresholds, votes and decisions."
+    says = "Why are there so many executors? Memory load, lag, what they want, votes and decisions."
     marks = [
         Marks(
             "Decisions",
@@ -25,7 +25,7 @@ def dashboard() -> dict[str, Any]:
             "purple",
         )
     ]
-    return house.board("scaling", "Scaling", says, [_decisions(), _votes(), _executors()], marks)
+    return house.board("scaling", "Scaling", says, [_decisions(), _lag(), _votes(), _executors()], marks)
 
 
 def _decisions() -> Row:
@@ -58,6 +58,63 @@ def _decisions() -> Row:
     )
 
 
+def _lag() -> Row:
+    wants = house.steps(
+        "What state and lag want",
+        "Executors that the state in memory wants, and that the rows that wait and come want, before the limits of the"
+        " spec. The larger number wins; status.scaling.wants says why, in a sentence. The lag wants none as long as"
+        " rows never waited. With scaling.mode: advise, advised differs from scaling wants.",
+        house.NUMBER,
+        Ask(gauge("streamjoin_scaling_wants", "by"), "{{by}}"),
+        Ask(gauge("streamjoin_scaling_executors"), "scaling wants"),
+        Ask(
+            f"{gauge('streamjoin_scaling_advised_executors')} or {gauge('streamjoin_scaling_executors')}",
+            "advised",
+        ),
+        span=12,
+    )
+    rates = house.lines(
+        "Rows that come and true rate",
+        "Rows that come per second, and rows read per second of busy time, while a batch runs. Where rows wait, the"
+        " latter is all that the executors can do; else a job reads no more than comes.",
+        house.ROWS_RATE,
+        Ask(total(gauge("streamjoin_arrival_rate", "input")), "come"),
+        Ask(gauge("streamjoin_true_rate"), "true rate"),
+        span=12,
+    )
+    return Row(
+        "Lag",
+        [
+            house.dashed(house.dashed(wants, "scaling wants", "purple"), "advised", "#9fa7b3"),
+            rates,
+            house.stacked(
+                "Backlog",
+                "Rows that are known and not read yet, by input. More of them than are read in a period are a"
+                " backlog; executors are not removed as long as there is one.",
+                house.COUNT,
+                Ask(gauge("streamjoin_lag_rows", "input"), "{{input}}"),
+                span=8,
+            ),
+            house.lines(
+                "Time to catch up",
+                "Time after which no rows wait, if rows come and are read as now. If it is longer than"
+                " scaling.lag.catchUp, executors are added. A gap with a backlog: more rows come than are read.",
+                house.SECONDS,
+                Ask(gauge("streamjoin_scaling_catch_up_seconds"), "catch up in"),
+                span=8,
+            ),
+            house.lines(
+                "What an executor can do",
+                "Rows that one executor reads per second of busy time, as seen when rows waited last. If it falls as"
+                " executors are added, they do not help: look for a hot key, or a slow sink.",
+                house.ROWS_RATE,
+                Ask(gauge("streamjoin_scaling_executor_rate"), "one executor"),
+                span=8,
+            ),
+        ],
+    )
+
+
 def _votes() -> Row:
     votes = house.steps(
         "Votes",
@@ -76,7 +133,8 @@ def _votes() -> Row:
             house.stacked(
                 "Verdicts",
                 "Verdicts of the last minutes. Blind: metrics were missing or old. AtLimit: min or "
-                "max is reached. Cooling: it is too soon after a change.",
+                "max is reached. Cooling: it is too soon after a change. Ineffective: rows wait, but more "
+                "executors did not read faster. Advised: the spec wants no more than advice.",
                 house.COUNT,
                 Ask(verdicts, "{{verdict}}"),
                 span=6,

@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jobs.pace import Lap
 from joinlib.lookup.used import Used, later, total
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Took(NamedTuple):
     batch: int = -1
     seconds: float = 0.0
     steps: Mapping[str, float] = {}  # seconds, by Spark's names
+    lap: Lap | None = None  # None: no batch was committed
 
 
 @dataclass(frozen=True)
@@ -95,12 +97,17 @@ class Figures:
         return sum(r.index_bytes for r in self.receipts.values())
 
     @property
-    def held_bytes(self) -> int:
+    def mapped_bytes(self) -> int:
         """Bytes that all executors map."""
+        return sum(r.mapped_bytes for r in self.receipts.values())
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that all executors hold in memory."""
         return sum(r.held_bytes for r in self.receipts.values())
 
     def held_by_executor(self) -> dict[str, int]:
-        """Return the bytes that each executor maps, by the executor that joined each unit last."""
+        """Return the bytes that each executor holds in memory, by the one that joined each unit last."""
         held: dict[str, int] = {}
         for receipt in self.receipts.values():
             held[receipt.executor] = held.get(receipt.executor, 0) + receipt.held_bytes

@@ -10,9 +10,11 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from jobs.figures import Took
+from jobs.pace import lap
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,4 +121,7 @@ class Flow(threading.Thread):
                     self.lag, self.loads = said.get("lag", {}), said.get("loads", {})
                     self.route_skew, self.hot = said.get("skew") or {}, said.get("hot", {})
                 took = {step: ms / 1000 for step, ms in progress["durationMs"].items()}
-                self.took = Took(progress["batchId"], took.pop("triggerExecution"), took)
+                seconds = took.pop("triggerExecution")
+                begun = datetime.fromisoformat(progress["timestamp"]).timestamp()
+                before = envelope(progress, "startOffset").get("lag", {})
+                self.took = Took(progress["batchId"], seconds, took, lap(begun, seconds, before, self.lag))

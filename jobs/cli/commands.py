@@ -330,11 +330,18 @@ def scale(
         Path,
         typer.Option(
             metavar="TRACE",
-            help="CSV with the columns seconds,bytes: state of all executors.",
+            help="CSV with the columns seconds,bytes,arriving,waiting: state of all executors; rows that come per"
+            " second and rows that wait, which may be left out.",
             show_default=False,
         ),
     ],
     startup: Annotated[float, typer.Option(min=0, help="Seconds that a new executor needs.")] = 30.0,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            min=1, help="Rows that one executor reads per second while rows wait.", show_default=False
+        ),
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw it, as PNG, SVG or PDF.", show_default=False)
     ] = None,
@@ -343,7 +350,7 @@ def scale(
     from jobs.cli import scale
     from joinlib.spec import load
 
-    policy, ticks = scale.simulated(load(file), simulate, startup)
+    policy, ticks = scale.simulated(load(file), simulate, startup, rate)
     typer.echo(scale.table(ticks))
     if plot is not None:
         scale.plot(policy, ticks, plot)

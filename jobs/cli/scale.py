@@ -6,29 +6,50 @@ from pathlib import Path
 from jobs.cli import words
 from joinlib.errors import SpecError
 from joinlib.scale.policy import Policy, of_spec
-from joinlib.scale.simulate import Period, World, read, simulate
+from joinlib.scale.simulate import Period, World, simulate
+from joinlib.scale.trace import read
 from joinlib.spec.model import StreamJoin
 
 
-def simulated(document: StreamJoin, trace: Path, startup_s: float) -> tuple[Policy, list[Period]]:
-    """Simulate the spec's scaling; return its policy and one tick per period of the trace."""
+def simulated(
+    document: StreamJoin, trace: Path, startup_s: float, rate: float | None = None
+) -> tuple[Policy, list[Period]]:
+    """Simulate the spec's scaling; return its policy and one tick per period of the trace.
+
+    rate: rows that one executor reads per second while rows wait; None: as many as come.
+
+    Raises:
+        SpecError: the trace is too short, or has rows that come, and no rate is given.
+    """
     from jobs.spark_conf import executors_of, initial_executors, memory
 
     policy, executors, loads = of_spec(document.spec), executors_of(document), read(trace)
-    periods = (loads[-1][0] - loads[0][0]) / policy.period_s
+    periods = (loads[-1].seconds - loads[0].seconds) / policy.period_s
     if periods < policy.votes:
         raise SpecError(
             f"{trace}: {periods:.0f} periods of {policy.period_s:g} s are fewer than scaling.votes,"
             f" {policy.votes}"
         )
-    world = World(memory(executors).state, startup_s, ready=initial_executors(executors))
+    if rate is None and any(point.arriving or point.waiting for point in loads):
+        raise SpecError(
+            f"--rate: {trace} has rows that come; say how many one executor reads per second while rows wait,"
+            " such as --rate 5000 (streamjoin_scaling_executor_rate of a job that fell behind)"
+        )
+    world = World(
+        memory(executors).state,
+        startup_s,
+        ready=initial_executors(executors),
+        rate=None if rate is None else lambda k: k * rate,
+    )
     return policy, simulate(policy, world, loads)
 
 
 def table(ticks: Sequence[Period]) -> str:
     """Return a line for each period with a decision that differs from the one before, and a summary."""
-    lines = [f"{'seconds':>9} {'state':>9} {'τ':>6} {'executors':>11}  decision"]
-    lines += [_line(tick) for tick in _news(ticks)]
+    rows = any(tick.waiting for tick in ticks)
+    waiting = f" {'waiting':>9}" if rows else ""
+    lines = [f"{'seconds':>9} {'state':>9} {'τ':>6}{waiting} {'executors':>11}  decision"]
+    lines += [_line(tick, rows) for tick in _news(ticks)]
     return "\n".join([*lines, "", _summary(ticks)])
 
 
@@ -40,11 +61,12 @@ def _news(ticks: Sequence[Period]) -> Iterator[Period]:
         last = tick
 
 
-def _line(tick: Period) -> str:
+def _line(tick: Period, rows: bool) -> str:
     change = f"{tick.ready}" if tick.ready == tick.wanted else f"{tick.ready} → {tick.wanted}"
     said = tick.decision
+    waiting = f" {tick.waiting:9.0f}" if rows else ""
     return (
-        f"{tick.at:9.0f} {words.size(int(tick.held)):>9} {tick.load:6.2f} {change:>11}  {said.verdict}:"
+        f"{tick.at:9.0f} {words.size(int(tick.held)):>9} {tick.load:6.2f}{waiting} {change:>11}  {said.verdict}:"
         f" {said.reason}"
     )
 
@@ -60,14 +82,18 @@ def _summary(ticks: Sequence[Period]) -> str:
 
 
 def plot(policy: Policy, ticks: Sequence[Period], file: Path) -> None:
-    """Draw the load above and the executors below, as in figure 12 of the paper."""
+    """Draw the load above and the executors below, as in figure 12 of the paper; rows that wait between them."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise SpecError("--plot: needs matplotlib (pip install matplotlib)") from error
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    load, executors = figure.subplots(2, 1, sharex=True)
+    rows = any(t.waiting for t in ticks)
+    figure = Figure(figsize=(8, 7 if rows else 5), layout="constrained")
+    load, *between, executors = figure.subplots(3 if rows else 2, 1, sharex=True)
     minutes = [t.at / 60 for t in ticks]
+    for waiting in between:
+        waiting.plot(minutes, [t.waiting for t in ticks], color="tab:red")
+        waiting.set_ylabel("rows that wait")
     load.plot(minutes, [t.load for t in ticks], color="tab:blue", label="τ")
     for level, name in ((policy.high, "high"), (policy.target, "target"), (policy.low, "low")):
         load.axhline(level, color="grey", linestyle=":" if name == "target" else "--", linewidth=0.8)

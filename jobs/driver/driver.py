@@ -208,12 +208,18 @@ class DriverProcess(Collector):
             )
             log.info("batch %d: %d rows in, %d rows out", report.batch, report.rows_in, report.rows_out)
         took, pool = flow.took, self._pool
+        there, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
+        pace = self.moment.pace
         if took.batch > self.moment.took.batch:
             self._seconds.observe(took.seconds)
             self._tell(steps=_sums(self.moment.steps, took.steps))
-        there, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
+            if took.lap is not None:
+                pace = pace.after(replace(took.lap, executors=len(there)))
+        elif not flow.busy:
+            pace = pace.idle(time.time())
         self._tell(
             took=took,
+            pace=pace,
             lag=flow.lag,
             loads=flow.loads,
             route_skew=flow.route_skew,

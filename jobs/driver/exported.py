@@ -1,8 +1,9 @@
 """The figures that a driver exports at /metrics: one moment, by the names of joinlib.metric's table. Pure.
 
 Sums are over this run of the driver, as Prometheus expects of counters. An executor's figures are exported
-once every unit with state has reported its executor, and all of these executors exist: a unit on its way
-between two executors would be missing from both.
+once every unit with state has reported its size. A unit whose executor is gone has no rows until one comes for
+it, perhaps never: until then, those that are there count as holding it in equal parts, so that nothing is missing
+from the sum.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +53,7 @@ def _job(moment: Moment, units: int) -> dict[str, Samples]:
         "rows_out_total": _one(figures.rows_out if figures else 0),
         "state_rows": _one(figures.state_rows if figures and known else None),
         "dead_rows": _one(figures.dead_rows if figures and known else None),
-        "state_bytes": _one(moment.held_bytes if known else None),
+        "state_bytes": _one(moment.mapped_bytes if known else None),
         "checkpoint_bytes": _one(figures.state_bytes if figures and known else None),
         "segments": _one(sum(r.segments for r in receipts) if known else None),
         "runs": _by_level(r.runs for r in receipts) if known else {},
@@ -63,6 +64,7 @@ def _job(moment: Moment, units: int) -> dict[str, Samples]:
         "watermark_seconds": _one(watermark.timestamp() if watermark else None),
         "units": _one(units),
         "partitions": _one(moment.partitions),
+        "true_rate": _one(moment.pace.true_rate(moment.ready)),
         "executors": {
             ("ready",): moment.ready,
             ("wanted",): moment.wanted,
@@ -93,6 +95,7 @@ def _inputs(moment: Moment, units: int, now: float) -> dict[str, Samples]:
         "bad_messages_total": _by(moment.by_source(figures.bad if figures else zeros)),
         "deleted_rows_total": _by(moment.by_source(figures.deleted if figures else zeros)),
         "unknown_deleted_rows_total": _by(moment.by_source(figures.unknown if figures else zeros)),
+        "arrival_rate": {(n,): rate for n, rate in moment.pace.arrivals().items()},
         "input_rate": {(n,): sum(rates[i] for i in at[n]) if rates else None for n in names},
         "lag_rows": _by(moment.lag_rows),
         "event_time_seconds": {(n,): tops.get(at[n][0]) for n in names},
@@ -155,10 +158,10 @@ def _highest(moment: Moment) -> dict[int, float]:
 def _executors(moment: Moment) -> dict[str, Samples]:
     receipts = tuple(moment.figures.receipts.values()) if moment.figures else ()
     there = moment.there or tuple(sorted({r.executor for r in receipts if r.executor}))
-    placed = moment.known and all(r.executor in there for r in receipts)
     held = {e: [r for r in receipts if r.executor == e] for e in there}
     by_executor = moment.figures.held_by_executor() if moment.figures else {}
-    loads = {e: by_executor.get(e, 0) for e in there} if placed else {}
+    homeless = sum(size for executor, size in by_executor.items() if executor not in there)
+    loads = {e: by_executor.get(e, 0) + homeless / len(there) for e in there} if moment.known else {}
     newest = {e: max(units, key=lambda r: r.batch) for e, units in held.items() if units}
     return {
         "executor_state_bytes": {(e,): load for e, load in loads.items()},
@@ -177,7 +180,7 @@ def _units(moment: Moment) -> dict[str, Samples]:
     receipts, work = moment.figures.receipts, moment.figures.work
     return {
         "unit_state_rows": {(str(u),): r.state_rows for u, r in receipts.items()},
-        "unit_state_bytes": {(str(u),): r.held_bytes for u, r in receipts.items()},
+        "unit_state_bytes": {(str(u),): r.mapped_bytes for u, r in receipts.items()},
         "unit_rows_in_total": {(str(u),): w.rows_in for u, w in work.items()},
         "unit_rows_out_total": {(str(u),): w.rows_out for u, w in work.items()},
         "unit_seconds_total": {(str(u),): w.seconds for u, w in work.items()},

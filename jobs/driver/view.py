@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from jobs.figures import Figures, Took
+from jobs.pace import Pace
 from jobs.probes import Asks, Chooser, asks
 from joinlib.lookup.used import Used
 from joinlib.model.time import ALWAYS, NEVER
@@ -30,6 +31,7 @@ class Moment:
     figures: Figures | None = None
     took: Took = field(default_factory=Took)  # the last batch that was committed
     steps: Mapping[str, float] = field(default_factory=dict)  # seconds of Spark's steps, in this run
+    pace: Pace = field(default_factory=Pace)
     done_at: float | None = None  # when this run's last batch was done, in seconds since 1970
     lag: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by source
     tables: tuple[str, ...] = ()  # the name in the SQL of each lookup's table
@@ -57,16 +59,16 @@ class Moment:
         return self.figures is not None and self.stored <= self.figures.receipts.keys()
 
     @property
-    def held_bytes(self) -> int:
+    def mapped_bytes(self) -> int:
         """Bytes that executors map: live segments and their indexes."""
-        return self.figures.held_bytes if self.figures else 0
+        return self.figures.mapped_bytes if self.figures else 0
 
     @property
     def memory_load(self) -> float | None:
-        """Held bytes over what the ready executors may hold; None if not known."""
+        """Bytes in memory over what the ready executors may hold; None if not known."""
         if not self.known or not self.budget or not self.ready:
             return None
-        return self.held_bytes / (self.ready * self.budget)
+        return (self.figures.held_bytes if self.figures else 0) / (self.ready * self.budget)
 
     def skew(self, units: int) -> float | None:
         """Return the rows of the fullest unit over the mean of its stage's units, less 1: 0 is even."""
@@ -126,7 +128,7 @@ def status(moment: Moment, units: int, now: float) -> dict[str, Any]:
         "rate": round(rate, 1),
         "lag": moment.lag_rows,
         "stateRows": figures.state_rows if figures else 0,
-        "stateBytes": moment.held_bytes,
+        "stateBytes": moment.mapped_bytes,
         "memoryLoad": _rounded(moment.memory_load),
         "skew": _rounded(moment.skew(units)),
         "executors": {"ready": moment.ready, "wanted": moment.wanted, "leaving": moment.leaving},

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from joinlib.lookup.used import Used
 
+SORTED = 2  # position in `runs` of the first level whose rows are sorted
 DDL = "receipt STRING, block BINARY"
 _SCHEMA = pa.schema([("receipt", pa.string()), ("block", pa.binary())])
 
@@ -50,9 +51,16 @@ class Receipt:
     probes: tuple[dict[str, Any], ...] = ()  # one per join that has chosen new probe orders
 
     @property
-    def held_bytes(self) -> int:
+    def mapped_bytes(self) -> int:
         """Bytes that the executor maps: live segments and their indexes."""
         return self.state_bytes + self.index_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that the executor needs in memory: all that it maps but runs sorted on disk, which are searched
+        by their guides.
+        """
+        return self.mapped_bytes - sum(self.run_bytes[SORTED:])
 
     def encode(self) -> str:
         return orjson.dumps(self).decode()

@@ -23,6 +23,7 @@ EXECUTORS = ("ready", "wanted", "leaving")
 STEPS = ("latestOffset", "walCommit", "getBatch", "queryPlanning", "addBatch", "commitOffsets")
 THRESHOLDS = ("high", "low", "target")
 DIRECTIONS = ("out", "in")
+WANTS = ("state", "lag")
 ROUTES = ("hash", "rule")
 LEVELS = ("head", "0", "1", "2", "3", "4")
 JOB = ("Pending", "Running", "Suspended", "Degraded", "Failed")
@@ -38,6 +39,8 @@ VERDICTS = (
     "Cooling",
     "CatchingUp",
     "AtLimit",
+    "Ineffective",
+    "Advised",
     "Limits",
     "Blind",
     "Pinned",
@@ -60,6 +63,7 @@ LABELS: Mapping[str, str] = {
     "step": f"Spark's steps of a batch: {', '.join(STEPS)}",
     "threshold": ", ".join(THRESHOLDS),
     "direction": ", ".join(DIRECTIONS),
+    "by": "state: what is held in memory; lag: rows that wait and rows that come",
     "route": "hash: as hashes alone would route rows; rule: as they were routed, with hot keys spread",
     "level": (
         "head: the newest rows; 0: sealed, in the order of arrival; n: sorted by hash, after n merges"
@@ -122,7 +126,10 @@ METRICS: tuple[Metric, ...] = (
     _driver("run_bytes", "gauge", "bytes", "Bytes of the segments of these runs.", "level"),
     _driver("merged_bytes_total", "counter", "bytes", "Bytes written by merges of the state."),
     _driver(
-        "memory_load", "gauge", "ratio", "Bytes of state over the bytes that the present executors may hold."
+        "memory_load",
+        "gauge",
+        "ratio",
+        "Bytes of state in memory over the bytes that the present executors may hold.",
     ),
     _driver("skew", "gauge", "ratio", "Rows of state of the fullest unit over the mean, minus 1; 0 is even."),
     _driver(
@@ -134,6 +141,13 @@ METRICS: tuple[Metric, ...] = (
     _driver("units", "gauge", "", "Units of the job: the slices of its state."),
     _driver("partitions", "gauge", "", "Partitions of the units: tasks that can join at the same time."),
     _driver("executors", "gauge", "", "Executors that are ready, wanted and leaving.", "state"),
+    _driver(
+        "true_rate",
+        "gauge",
+        "rows/s",
+        "Rows read per second of busy time, while a batch runs, by the executors that are ready; over the last"
+        " minute. It is what they can do where rows wait; else a job reads no more than there is.",
+    ),
     # its inputs
     _driver("rows_in_total", "counter", "rows", "Rows joined, without late ones.", "input"),
     _driver(
@@ -152,6 +166,13 @@ METRICS: tuple[Metric, ...] = (
     ),
     _driver("input_rate", "gauge", "rows/s", "Rows read per second over the last batches.", "input"),
     _driver("lag_rows", "gauge", "rows", "Rows known but not read yet.", "input"),
+    _driver(
+        "arrival_rate",
+        "gauge",
+        "rows/s",
+        "Rows that came per second of the last minute, whether they were read or not.",
+        "input",
+    ),
     _driver("event_time_seconds", "gauge", "seconds", "Highest event time read.", "input"),
     _driver(
         "watermark_delay_seconds",
@@ -278,7 +299,8 @@ METRICS: tuple[Metric, ...] = (
         "executor_state_bytes",
         "gauge",
         "bytes",
-        "Bytes of state that the executor's units hold: its load.",
+        "Bytes of state that the executor's units hold in memory: its load. Runs that are sorted on disk"
+        " (`join.memory`) are no part of it.",
         "executor",
     ),
     _driver(
@@ -329,6 +351,33 @@ METRICS: tuple[Metric, ...] = (
     _scaling("votes", "gauge", "", "Consecutive periods that agreed, by direction.", "direction"),
     _scaling("votes_needed", "gauge", "", "Consecutive periods that have to agree."),
     _scaling("executors", "gauge", "", "Executors that scaling wants."),
+    _scaling(
+        "wants",
+        "gauge",
+        "",
+        "Executors that the state wants, and that the lag wants. The larger number wins. That of the lag is absent"
+        " as long as rows never waited.",
+        "by",
+    ),
+    _scaling(
+        "catch_up_seconds",
+        "gauge",
+        "seconds",
+        "Time after which no rows wait, at the present rates; absent if rows come faster than they are read.",
+    ),
+    _scaling(
+        "executor_rate",
+        "gauge",
+        "rows/s",
+        "Rows that one executor reads per second of busy time, as seen when rows waited last; absent if they never"
+        " did.",
+    ),
+    _scaling(
+        "advised_executors",
+        "gauge",
+        "",
+        "Executors that a job with `scaling.mode: advise` would be given; absent if no change is advised.",
+    ),
     _scaling("phase", "gauge", "", "1 for the phase that scaling is in, 0 for the others.", "phase"),
     _scaling("verdicts_total", "counter", "", "Decisions, by verdict.", "verdict"),
     _scaling("blind", "gauge", "", "1 if the metrics of the last period were incomplete or old, else 0."),

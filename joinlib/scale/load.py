@@ -9,7 +9,7 @@ See section 5 of BiStream.
 from dataclasses import dataclass
 from math import ceil, isfinite
 
-_ROUNDING = 1e-9  # rounding error of a sum of floats
+ROUNDING = 1e-9  # rounding error of a sum of floats
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Load:
     capacity: float  # k·C: bytes that they may hold
     lag: float | None = None  # rows that are available but not read; None: not known
     rate: float | None = None  # rows read per second
+    arrival: float | None = None  # rows that come per second
+    true_rate: float | None = None  # rows read per second of busy time, while a batch runs
 
     def __post_init__(self) -> None:
         """Assert that no missing value was passed as a number."""
@@ -30,9 +32,10 @@ class Load:
 
     def behind(self, seconds: float) -> bool:
         """Whether more rows wait than are read in this many seconds; True if that is not known."""
-        if self.lag is None or self.rate is None:
+        rate = self.rate if self.true_rate is None else self.true_rate
+        if self.lag is None or rate is None:
             return True
-        return self.lag > self.rate * seconds
+        return self.lag > rate * seconds
 
 
 @dataclass(frozen=True)
@@ -54,4 +57,4 @@ def fitting(load: Load, target: float) -> int:
     """Return k + Δ, rounded up: with that many executors the load is at most `target`, Ψ."""
     k = load.executors
     delta = (tau(load) / target - 1) * k
-    return max(1, ceil(k + delta - _ROUNDING))
+    return max(1, ceil(k + delta - ROUNDING))

@@ -20,6 +20,9 @@ class Policy:
     period_s: float
     cool_s: float  # a pause after a change: units still spread, and a cold executor makes a slow batch
     patience_s: float  # for executors to come or go
+    catch_up_s: float  # in which rows that wait should be read; 0: the lag does not count
+    utilisation: float  # share of the time that executors should be busy
+    advises: bool  # it only says what it would do
     grow: float = 4.0  # a step multiplies the executors by at most this
     shrink: float = 0.5  # and by no less than this
 
@@ -51,4 +54,7 @@ def policy_of(executors: Executors, scaling: Scaling) -> Policy:
         period_s=period_s,
         cool_s=2 * period_s if scaling.cool_down_us is None else scaling.cool_down_us / 1e6,
         patience_s=scaling.patience_us / 1e6,
+        catch_up_s=scaling.lag.catch_up_us / 1e6,
+        utilisation=scaling.lag.utilisation,
+        advises=scaling.mode == "advise",
     )

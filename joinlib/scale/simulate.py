@@ -1,22 +1,32 @@
 """Simulates scaling under a given load, as a closed loop with a simple model of the cluster.
 
 The load is given for each moment and spreads evenly over the executors. Wanted executors arrive after
-`startup_s`, up to `room`; executors that are no longer wanted leave at once.
+`startup_s`, up to `room`; executors that are no longer wanted leave at once. Each reads so many rows a second as
+`rate` says; what they do not read waits. An engine that keeps up reads no more than comes, so its true rate says
+no more of it than that.
 """
 
-import csv
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from joinlib.errors import InputError
 from joinlib.scale.load import Load, Observed
 from joinlib.scale.policy import Policy
 from joinlib.scale.state import Decision, State
 from joinlib.scale.step import step
 
-Trace = Sequence[tuple[float, float]]  # (seconds, bytes of state of all executors), in order of time
+
+@dataclass(frozen=True)
+class Point:
+    """The load from a moment on."""
+
+    seconds: float
+    held: float  # bytes of state of all executors
+    arriving: float = 0.0  # rows per second
+    waiting: float | None = None  # rows that wait at that moment; None: those that were left
+
+
+Trace = Sequence[Point]  # in order of time
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,7 @@ class Period:
     wanted: int  # executors at its end
     load: float  # τ
     decision: Decision
+    waiting: float = 0.0  # rows
 
 
 @dataclass
@@ -39,6 +50,8 @@ class World:
     startup_s: float = 30.0
     room: int | None = None  # executors for which there are nodes
     ready: int = 1
+    rate: Callable[[int], float] | None = None  # rows a second of that many executors; None: as many as come
+    waiting: float = 0.0  # rows
     _coming: list[float] = field(default_factory=list)  # when each will be ready
 
     def want(self, total: int, now: float) -> None:
@@ -55,6 +68,15 @@ class World:
         self.ready += free
         del self._coming[:free]
 
+    def read(self, arriving: float, seconds: float) -> float:
+        """Read for so long what waits and what comes; return the true rate that is seen."""
+        if self.rate is None:
+            return arriving
+        able = self.rate(self.ready)
+        left = max(0.0, self.waiting + (arriving - able) * seconds)
+        self.waiting, busy = left, left > 0
+        return able if busy else min(able, max(arriving, 1.0))
+
 
 def simulate(
     policy: Policy,
@@ -70,41 +92,32 @@ def simulate(
     """
     state = state or State(wanted=world.ready)
     ticks = []
-    begin, end = trace[0][0], trace[-1][0]
+    begin, end, last = trace[0].seconds, trace[-1].seconds, None
     for number in range(int((end - begin) / policy.period_s) + 1):
         now = begin + number * policy.period_s
         world.pass_until(now)
-        held = at(trace, now) * (1 + noise(number))
-        k = world.ready
-        load = Load(k, held, k * world.capacity, lag=0, rate=0)
-        state = step(state, policy, Observed(ready=k, load=load), now)
+        point, error = at(trace, now), 1 + noise(number)
+        rate = world.read(point.arriving * error, policy.period_s if number else 0.0)
+        if point is not last and point.waiting is not None:
+            world.waiting = point.waiting
+        last = point
+        load = _load(world, point, error, rate)
+        state = step(state, policy, Observed(ready=world.ready, load=load), now)
         assert state.wanted is not None
+        tau, decision = load.held / load.capacity, state.decisions[-1]
+        ticks.append(Period(now, load.held, world.ready, state.wanted, tau, decision, world.waiting))
         world.want(state.wanted, now)
-        ticks.append(Period(now, held, k, state.wanted, held / (k * world.capacity), state.decisions[-1]))
     return ticks
 
 
-def at(trace: Trace, now: float) -> float:
+def _load(world: World, point: Point, error: float, rate: float) -> Load:
+    k = world.ready
+    held, room = point.held * error, k * world.capacity
+    if world.rate is None:
+        return Load(k, held, room, lag=0, rate=0)
+    return Load(k, held, room, world.waiting, rate, point.arriving * error, rate)
+
+
+def at(trace: Trace, now: float) -> Point:
     """The load at a moment: that of the last point before it."""
-    return trace[max(0, bisect_right(trace, now, key=lambda point: point[0]) - 1)][1]
-
-
-def read(file: Path) -> Trace:
-    """Read a trace from CSV with the columns `seconds` and `bytes`.
-
-    An export of sum(streamjoin_executor_state_bytes) has this form.
-
-    Raises:
-        InputError: if the file is not such a trace.
-    """
-    try:
-        with file.open(newline="") as text:
-            points = [(float(row["seconds"]), float(row["bytes"])) for row in csv.DictReader(text)]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{file}: cannot be read ({error}); write CSV with the columns seconds,bytes: one line for each"
-            " change of the state"
-        ) from error
-    if not points or points != sorted(points, key=lambda p: p[0]) or min(held for _, held in points) < 0:
-        raise InputError(f"{file}: needs at least one line, in order of seconds, and no load below 0")
-    return points
+    return trace[max(0, bisect_right(trace, now, key=lambda point: point.seconds) - 1)]

@@ -8,6 +8,7 @@ from typing import Literal
 
 Phase = Literal["Idle", "Growing", "Shrinking"]
 Direction = Literal["out", "in"]
+By = Literal["state", "lag"]
 Verdict = Literal[
     "Steady",  # between the thresholds
     "Voting",  # over or under a threshold, but not for long enough
@@ -19,12 +20,24 @@ Verdict = Literal[
     "Cooling",  # a change was just made
     "CatchingUp",  # executors are not removed while rows wait
     "AtLimit",  # more, or fewer, would be better, but the limits forbid it
+    "Ineffective",  # rows wait, but more executors did not read faster
+    "Advised",  # it would be changed, but the spec wants no more than advice
     "Limits",  # the spec's limits have changed
     "Blind",  # metrics are missing
     "Pinned",  # the spec fixes the number
 ]
 DECISIONS = 20  # decisions that are remembered
-_QUIET = {"Steady", "Waiting", "Cooling", "CatchingUp", "AtLimit", "Blind", "Pinned"}
+_QUIET = {
+    "Steady",
+    "Waiting",
+    "Cooling",
+    "CatchingUp",
+    "AtLimit",
+    "Ineffective",
+    "Advised",
+    "Blind",
+    "Pinned",
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,35 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Wants:
+    """How many executors state and lag want, and why the larger number wins."""
+
+    by: By
+    state: int
+    why: str
+    lag: int | None = None  # None: it is not known, or does not count
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """The lag in a period."""
+
+    rows: int  # that wait
+    arrival: float  # rows that come per second
+    rate: float  # rows read per second of busy time
+    seconds: float | None = None  # until none wait, if all goes on like this; None: never
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What rows that waited have taught. Rates are in rows per second of busy time."""
+
+    able: float  # of one executor, when rows waited last
+    tried: int | None = None  # executors before some were added for the lag; None once no rows wait
+    tried_rate: float | None = None  # of those
+
+
+@dataclass(frozen=True)
 class State:
     """The memory of scaling between two periods."""
 
@@ -60,6 +102,10 @@ class State:
     at: float | None = None  # the last period
     load: float | None = None  # τ of the last period
     blind: bool = False
+    wants: Wants | None = None  # of the last period in which executors neither came nor went
+    backlog: Backlog | None = None  # of the last period
+    learnt: Learnt | None = None  # None: rows never waited
+    advised: int | None = None  # executors that a job in mode advise would have
     decisions: tuple[Decision, ...] = ()  # the newest last
 
     def remembered(self, decision: Decision) -> tuple[Decision, ...]:

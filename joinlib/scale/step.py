@@ -5,7 +5,7 @@ Pure; time is an argument.
     pinned?  ─► follow it
     limits changed?  ─► go there
     a change is on its way?  ─► settled │ wait │ too late: roll back to what has come
-    else  ─► requesting phase: vote, and begin a change when enough votes agree
+    else  ─► requesting phase: vote, and begin a change, or advise it, when enough votes agree
 
 The caller stores the state before it acts on it. The only action is "let there be `wanted` executors", which
 can be repeated: so a caller that is killed at any point, and another that takes over, do no harm.
@@ -13,9 +13,10 @@ can be repeated: so a caller that is killed at any point, and another that takes
 
 from dataclasses import replace
 
-from joinlib.scale.load import Load, Observed, fitting, tau
+from joinlib.scale.load import Load, Observed, tau
 from joinlib.scale.policy import Policy
-from joinlib.scale.state import Decision, Direction, State, Verdict
+from joinlib.scale.state import Decision, Direction, Learnt, State, Verdict, Wants
+from joinlib.scale.wants import backlog, learnt, wants, without_effect
 
 _EARLY = 0.9  # a period counts as over a little early, since callers check every few seconds
 
@@ -28,8 +29,8 @@ def due(state: State, policy: Policy, now: float) -> bool:
 def step(state: State, policy: Policy, seen: Observed, now: float) -> State:
     """Return the state after a period, in constant time. `now`: seconds since 1970."""
     wanted = state.wanted if state.wanted is not None else policy.min
-    load = None if seen.load is None else tau(seen.load)
-    state = replace(state, wanted=wanted, at=now, load=load, blind=seen.load is None)
+    load, lag = (None, None) if seen.load is None else (tau(seen.load), backlog(seen.load))
+    state = replace(state, wanted=wanted, at=now, load=load, blind=seen.load is None, backlog=lag)
     return _Step(policy, seen, now).after_period(state)
 
 
@@ -42,7 +43,7 @@ class _Step:
     def after_period(self, state: State) -> State:
         policy, wanted = self.policy, _wanted(state)
         if policy.pinned is not None:
-            rest = _rest(replace(state, wanted=policy.within(policy.pinned)))
+            rest = _rest(replace(state, wanted=policy.within(policy.pinned), learnt=None, wants=None))
             return self._say(rest, "Pinned", "spec.executors.instances says how many")
         if wanted != policy.within(wanted):
             reason = f"{wanted} is not between min, {policy.min}, and max, {policy.max}"
@@ -103,12 +104,16 @@ class _Step:
             return self._blind(state, f"{load.executors} of {wanted} executors have reported their state")
         if self.now < state.cool_until:
             return self._say(_unvoted(state), "Cooling", f"{state.cool_until - self.now:.0f} s more")
-        high, low, now = self.policy.high, self.policy.low, tau(load)
-        if now > high:
-            return self._vote(state, load, "out", f"τ {now:.2f} is over {high}")
-        if now < low:
-            return self._vote(state, load, "in", f"τ {now:.2f} is under {low}")
-        return self._say(_unvoted(state), "Steady", f"τ {now:.2f} is between {low} and {high}")
+        knows = learnt(state.learnt, load, self.policy)
+        found = wants(load, self.policy, knows)
+        state, ideal = replace(state, learnt=knows, wants=found), _greater(found)
+        if ideal > wanted:
+            return self._vote(state, load, "out", ideal)
+        if ideal < wanted:
+            return self._vote(state, load, "in", ideal)
+        if not self.policy.low <= tau(load) <= self.policy.high and found.state == wanted:
+            return self._say(_unvoted(state), "AtLimit", f"{found.why}; {wanted} fit best")
+        return self._say(_unvoted(state), "Steady", found.why)
 
     def _blind(self, state: State, why: str) -> State:
         """Decide nothing for lack of metrics.
@@ -118,15 +123,16 @@ class _Step:
         state = replace(state, blind=True)
         return self._say(_unvoted(state) if state.direction == "in" else state, "Blind", why)
 
-    def _vote(self, state: State, load: Load, direction: Direction, why: str) -> State:
-        k, policy = _wanted(state), self.policy
-        ideal = fitting(load, policy.target)
+    def _vote(self, state: State, load: Load, direction: Direction, ideal: int) -> State:
+        assert state.wants is not None
+        k, policy, why = _wanted(state), self.policy, state.wants.why
         wanted = policy.within(ideal)
         if wanted <= k if direction == "out" else wanted >= k:
-            limit = f"{k} fit best" if ideal == k else f"min is {policy.min}, max {policy.max}"
-            return self._say(_unvoted(state), "AtLimit", f"{why}; {limit}")
+            return self._say(_unvoted(state), "AtLimit", f"{why}; min is {policy.min}, max {policy.max}")
         if direction == "in" and load.behind(policy.period_s):
             return self._say(_unvoted(state), "CatchingUp", f"{why}, but {_waiting(load)} to be read")
+        if direction == "out" and state.wants.by == "lag" and (useless := without_effect(load, state.learnt)):
+            return self._say(_unvoted(state), "Ineffective", f"{why}; but {useless}")
         same = state.direction == direction
         votes, most = (state.votes + 1, max(state.most, wanted)) if same else (1, wanted)
         voted = replace(state, direction=direction, votes=votes, most=most)
@@ -134,9 +140,18 @@ class _Step:
             return self._say(
                 voted, "Voting", f"{why}; {votes} of {policy.votes} votes for {wanted} executors"
             )
-        return self._begin(
-            voted, "ScaleOut" if direction == "out" else "ScaleIn", policy.reachable(most, k), why
-        )
+        return self._agreed(voted, load, policy.reachable(most, k))
+
+    def _agreed(self, state: State, load: Load, wanted: int) -> State:
+        """Begin the change that enough votes agree on, or only advise it."""
+        assert state.wants is not None
+        why, k = state.wants.why, _wanted(state)
+        if self.policy.advises:
+            advised = replace(state, votes=self.policy.votes, advised=wanted)
+            return self._say(advised, "Advised", f"{why}; {wanted} executors instead of {k} are advised")
+        if wanted > k and state.wants.by == "lag" and state.learnt is not None:
+            state = replace(state, learnt=Learnt(state.learnt.able, k, load.true_rate))
+        return self._begin(state, "ScaleOut" if wanted > k else "ScaleIn", wanted, why)
 
     def _say(self, state: State, verdict: Verdict, reason: str, votes: int | None = None) -> State:
         decision = Decision(
@@ -156,12 +171,16 @@ def _wanted(state: State) -> int:
     return state.wanted
 
 
+def _greater(found: Wants) -> int:
+    return max(found.state, found.lag or 0)
+
+
 def _waiting(load: Load) -> str:
     return "it is not known how many rows wait" if load.lag is None else f"{load.lag:.0f} rows wait"
 
 
 def _unvoted(state: State) -> State:
-    return replace(state, direction=None, votes=0, most=0)
+    return replace(state, direction=None, votes=0, most=0, advised=None)
 
 
 def _rest(state: State) -> State:

@@ -137,10 +137,11 @@ class FileInput:
 
     def lag(self, start: int = 0) -> dict[str, int]:
         known = self._known
-        rows = known.rows - known.rows_before(start)
+        read = known.rows_before(start)
         return {
             "slices": known.slices - start,
-            "rows": rows,
+            "rows": known.rows - read,
+            "read": read,
             "files": known.files,
             "skipped": self.skipped,
         }

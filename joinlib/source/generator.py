@@ -93,7 +93,8 @@ class GeneratorInput:
 
     def lag(self, start: int = 0) -> dict[str, int]:
         known = self._known if self._config.rows or self._config.rows_per_second else start  # no end, no lag
-        return {"slices": known - start, "rows": self.rows_before(known) - self.rows_before(start)}
+        read = self.rows_before(start)
+        return {"slices": known - start, "rows": self.rows_before(known) - read, "read": read}
 
     @cached_property
     def _start_ns(self) -> int:

@@ -102,6 +102,6 @@ class StreamInput(Protocol):
     def lag(self, start: int = 0) -> dict[str, int]:
         """Return figures on what is known beyond offset `start`, such as "slices" and "rows".
 
-        Rows of text files are estimated.
+        "read" is the number of rows before it. Rows of text files are estimated.
         """
         ...

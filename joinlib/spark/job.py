@@ -352,7 +352,8 @@ def _samples(
     return found
 
 
-def envelope(progress: Any) -> Mapping[str, Any]:
-    """Return the offset that the progress of a batch reports (`engine.composer`)."""
-    raw = progress["sources"][0]["endOffset"] if progress["sources"] else None
-    return json.loads(raw) if isinstance(raw, str) else dict(raw or {})
+def envelope(progress: Any, which: str = "endOffset") -> Mapping[str, Any]:
+    """Return an offset that the progress of a batch reports (`engine.composer`); nothing starts at {}."""
+    raw = progress["sources"][0][which] if progress["sources"] else None
+    found = json.loads(raw) if isinstance(raw, str) else raw
+    return dict(found or {})

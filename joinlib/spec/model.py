@@ -320,12 +320,38 @@ class Executors(Resources):
         return self
 
 
+class LagScaling(Model):
+    """When executors are added for rows that wait, and how many are kept for those that come."""
+
+    catch_up_us: Duration = quantity(
+        "5m",
+        "catchUp",
+        "Rows that wait should be read within this time. If they will not be, executors are added. 0s: none"
+        " are added, or kept, for rows that wait.",
+    )
+    utilisation: Fraction = Field(
+        default=0.8,
+        description="Share of the time that executors should be busy, with rows that come and rows that"
+        " wait. The rest is a reserve.",
+    )
+
+
 class Scaling(Model):
     """When executors are added or removed; ignored by a local run."""
 
+    mode: Literal["auto", "advise"] = Field(
+        default="auto",
+        description="auto changes the number of executors. advise only says in status and metrics what it"
+        " would do.",
+    )
     high: Fraction = Field(default=0.8, description="Memory load above which executors are added.")
     low: Fraction = Field(default=0.3, description="Memory load below which executors are removed.")
     target: Fraction = Field(default=0.6, description="Memory load that scaling aims for.")
+    lag: LagScaling = Field(
+        default_factory=LagScaling,
+        description="When executors are added for rows that wait. The larger number wins: that for the"
+        " state, or that for the lag.",
+    )
     period_us: Annotated[Duration, Field(gt=0)] = quantity("60s", "period", "Time between decisions.")
     votes: Positive = Field(default=3, description="Number of consecutive periods that have to agree.")
     cool_down_us: Duration | None = Field(

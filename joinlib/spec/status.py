@@ -95,6 +95,41 @@ class StatusDecision(Model):
     times: int | None = Field(default=None, description="Consecutive periods with the same decision.")
 
 
+class StatusWants(Model):
+    """How many executors state and lag want."""
+
+    by: Literal["state", "lag"] | None = Field(default=None, description="Which of them decides.")
+    state: int | None = Field(default=None, description="Executors that the state wants.")
+    lag: int | None = Field(
+        default=None,
+        description="Executors that the lag wants. Absent: it is not known, or rows never waited.",
+    )
+    why: str | None = Field(default=None, description="Why, in a sentence with the figures.")
+
+
+class StatusBacklog(Model):
+    """The lag in a period. Rates are in rows per second."""
+
+    rows: int | None = Field(default=None, description="Rows that wait.")
+    arrival: str | None = Field(default=None, description="Rate at which rows come.")
+    rate: str | None = Field(
+        default=None, description="Rate at which rows are read in busy time, while a batch runs."
+    )
+    seconds: str | None = Field(
+        default=None, description="Seconds until no rows wait, at these rates. Absent: that is never."
+    )
+
+
+class StatusLearnt(Model):
+    """What scaling has learnt when rows waited. Rates are in rows per second of busy time."""
+
+    able: str | None = Field(default=None, description="Rate of one executor.")
+    tried: int | None = Field(
+        default=None, description="Executors before some were added for the lag. Absent: no rows wait."
+    )
+    tried_rate: str | None = Field(default=None, description="Rate of those.")
+
+
 class StatusScaling(Model):
     """Memory of scaling from one period to the next, from which a new operator continues."""
 
@@ -125,6 +160,20 @@ class StatusScaling(Model):
     load: str | None = Field(default=None, description="Memory load of the last period.")
     blind: bool | None = Field(
         default=None, description="Whether the metrics of the last period were incomplete."
+    )
+    wants: StatusWants | None = Field(
+        default=None,
+        description="How many executors state and lag want, and which of them decides. It is not asked anew while"
+        " executors come or go.",
+    )
+    backlog: StatusBacklog | None = Field(default=None, description="The lag of the last period.")
+    learnt: StatusLearnt | None = Field(
+        default=None, description="What scaling has learnt when rows waited. Absent: they never did."
+    )
+    advised: int | None = Field(
+        default=None,
+        description="Executors that the job would be given, if scaling.mode were not advise. Absent: no change"
+        " is advised.",
     )
     decisions: tuple[StatusDecision, ...] = Field(
         default=(), description="The last twenty decisions, the newest last."

@@ -17,6 +17,8 @@ _SCALED: dict[str, Literal["Normal", "Warning"]] = {
     "ScaleIn": "Normal",
     "Limits": "Normal",
     "RolledBack": "Warning",
+    "Ineffective": "Warning",
+    "Advised": "Normal",
 }
 _COSTS = {
     Cost.LIVE: "the running driver takes it over",
@@ -59,10 +61,11 @@ def between(before: Object, after: Object, change: Change) -> Iterator[Event]:
 def _scaled(before: Object, after: Object) -> Iterator[Event]:
     """Yield the decision of scaling, if there is a new one."""
     old, new = (((status.get("scaling") or {}).get("decisions") or [{}])[-1] for status in (before, after))
-    if new.get("at") == old.get("at") or new.get("verdict") not in _SCALED:
+    if new.get("at") == old.get("at") or new.get("verdict") not in _SCALED or new.get("times", 1) > 1:
         return
-    kind, wanted = _SCALED[new["verdict"]], new.get("wanted")
-    yield Event(kind, str(new["verdict"]), f"{wanted} executors are wanted: {new.get('reason', '')}")
+    kind, verdict, reason = _SCALED[new["verdict"]], str(new["verdict"]), str(new.get("reason", ""))
+    changes = verdict not in ("Ineffective", "Advised")
+    yield Event(kind, verdict, f"{new.get('wanted')} executors are wanted: {reason}" if changes else reason)
 
 
 def _repartitioned(before: Object, after: Object) -> Iterator[Event]:

@@ -5,7 +5,8 @@
 
 Prometheus adds up only what was scraped together with the newest number of executors: series that have
 ended, and those of a replaced driver, belong to an older scrape. The counts show whether the sums are
-complete.
+complete. An input that has fallen silent has no figures of a lag, or never had some: only an input that is read
+must have them.
 """
 
 import json
@@ -23,7 +24,9 @@ _HELD = BY_NAME["streamjoin_executor_state_bytes"].name
 _CAPACITY = BY_NAME["streamjoin_executor_capacity_bytes"].name
 _LAG = BY_NAME["streamjoin_lag_rows"].name
 _RATE = BY_NAME["streamjoin_input_rate"].name
-NEEDED = (_THERE, _HELD, _CAPACITY, _LAG, _RATE)
+_ARRIVAL = BY_NAME["streamjoin_arrival_rate"].name
+_TRUE = BY_NAME["streamjoin_true_rate"].name
+NEEDED = (_THERE, _HELD, _CAPACITY, _LAG, _RATE, _ARRIVAL, _TRUE)
 
 # DriverClient write no label twice and nothing that must be escaped; a general parser takes 20 times as long.
 _PREFIX = "streamjoin_"
@@ -45,7 +48,7 @@ def query(job: JobKey) -> str:
         return f"({figure} and timestamp({figure}) == ignoring({own}) group_left timestamp({existing}))"
 
     held, capacity = scraped(_HELD), scraped(_CAPACITY)
-    lag, rate = scraped(_LAG), scraped(_RATE)
+    lag, rate, true = scraped(_LAG), scraped(_RATE), scraped(_TRUE)
     known = f"({held} >= 0 < Inf and {capacity} > 0 < Inf)"  # NaN is neither
     parts = {
         "at": f"sum without(state) (timestamp({existing}))",
@@ -56,7 +59,9 @@ def query(job: JobKey) -> str:
         "capacity": f"sum without(executor) ({capacity} and {known})",
         "lag": f"sum without(input) ({lag})",
         "rate": f"sum without(input) ({rate})",
-        "unknown": f"count without(input) ({rate} unless {lag} >= 0)",
+        "arrival": f"sum without(input) ({scraped(_ARRIVAL)})",
+        "true": f"sum without(input) ({true})",
+        "unknown": f"count without(input) (({rate} > 0) unless {lag} >= 0)",
     }
     return " or ".join(f'label_replace({part}, "figure", "{name}", "", "")' for name, part in parts.items())
 
@@ -104,7 +109,9 @@ def from_text(exposition: str) -> Figures:
         "capacity": sum(capacity[e] for e in known),
         "lag": sum(lag.values()) if lag else None,
         "rate": sum(rate.values()) if rate else None,
-        "unknown": sum(not _is_number(lag.get(name)) for name in rate),
+        "arrival": sum(by_name[_ARRIVAL].values()) if by_name[_ARRIVAL] else None,
+        "true": by_name[_TRUE].get(""),
+        "unknown": sum(value > 0 and not _is_number(lag.get(name)) for name, value in rate.items()),
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -118,12 +125,15 @@ def load(figures: Figures) -> Load | str:
         return "no executor works yet"
     if known != ready or reported != ready:
         return f"{known or 0:.0f} of {ready:.0f} executors have reported their state"
+    rate = _number(figures.get("rate"))
     return Load(
         executors=int(ready),
         held=figures["held"],
         capacity=figures["capacity"],
-        lag=None if figures.get("unknown") else _number(figures.get("lag")),
-        rate=_number(figures.get("rate")),
+        lag=None if figures.get("unknown") or rate is None else _number(figures.get("lag", 0.0)),
+        rate=rate,
+        arrival=_number(figures.get("arrival")),
+        true_rate=_number(figures.get("true")),
     )
 
 

@@ -1,5 +1,7 @@
 """Persist the state of scaling in `status.scaling`. Law: what is written is read back unchanged.
 
+Fields that are not known are ignored, and each but `wanted` may be missing: an operator of another version may
+have written it.
 A state that cannot be read is dropped: scaling then starts over from the desired number of executors.
 """
 
@@ -7,12 +9,19 @@ from datetime import UTC, datetime
 from typing import Any, get_args
 
 from joinlib.scale import Decision, State
-from joinlib.scale.state import Direction, Phase, Verdict
+from joinlib.scale.state import Backlog, By, Direction, Learnt, Phase, Verdict, Wants
 from joinop.names import Object
 
 _TIMES = {"at", "deadline", "cool_until"}
-_NAMES = {"cool_until": "coolUntil"}
-_WORDS = {"phase": get_args(Phase), "direction": get_args(Direction), "verdict": get_args(Verdict)}
+_NAMES = {"cool_until": "coolUntil", "tried_rate": "triedRate"}
+_WORDS = {
+    "by": get_args(By),
+    "phase": get_args(Phase),
+    "direction": get_args(Direction),
+    "verdict": get_args(Verdict),
+}
+_DIGITS = {"load": 4, "arrival": 3, "rate": 3, "seconds": 3, "able": 3, "tried_rate": 3}  # fractions, as text
+_PARTS: dict[str, type] = {"wants": Wants, "backlog": Backlog, "learnt": Learnt}
 
 
 def to_status(state: State) -> Object:
@@ -48,7 +57,9 @@ def _text(name: str, value: Any) -> Any:
     if name in _TIMES:
         moment = datetime.fromtimestamp(value, UTC)
         return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return f"{value:.4f}" if name == "load" else value
+    if name in _PARTS:
+        return _shown(vars(value))
+    return f"{value:.{_DIGITS[name]}f}" if name in _DIGITS else value
 
 
 def _values(found: Object, of: type) -> dict[str, Any]:
@@ -61,4 +72,6 @@ def _value(name: str, value: Any) -> Any:
         return datetime.fromisoformat(value).timestamp()
     if name in _WORDS and value not in _WORDS[name]:
         raise ValueError(value)
-    return float(value) if name == "load" else value
+    if name in _PARTS:
+        return _PARTS[name](**_values(value, _PARTS[name]))
+    return float(value) if name in _DIGITS else value

@@ -71,6 +71,12 @@ class ScalingMetrics(Collector):
             yield "votes", (direction,), state.votes if state.direction == direction else 0
         yield "votes_needed", (), policy.votes
         yield "executors", (), state.wanted
+        if state.wants is not None:
+            yield "wants", ("state",), state.wants.state
+            yield "wants", ("lag",), state.wants.lag
+        yield "catch_up_seconds", (), None if state.backlog is None else state.backlog.seconds
+        yield "executor_rate", (), None if state.learnt is None else state.learnt.able
+        yield "advised_executors", (), state.advised
         for phase in SCALING:
             yield "phase", (phase,), phase == state.phase
         yield "blind", (), state.blind

@@ -323,9 +323,16 @@ def _scaling(view: JobView) -> StatusCondition:
         return StatusCondition("Scaling", "False", "NotRunning")
     if view.unacknowledged:
         return StatusCondition("Scaling", "True", "NotTaken", view.unacknowledged)
+    if (advised := view.scaling_after.advised) is not None and ready == number:
+        return StatusCondition("Scaling", "False", "Advised", _advice(view.scaling_after, advised))
     if ready == number:
         return StatusCondition("Scaling", "False", "Settled")
     return StatusCondition("Scaling", "True", "Scaling", f"{ready} of {number} executors work")
+
+
+def _advice(state: State, advised: int) -> str:
+    why = f": {state.wants.why}" if state.wants is not None else ""
+    return f"{advised} executors are advised (spec.scaling.mode){why}"
 
 
 def _ready_executors(view: JobView) -> int:

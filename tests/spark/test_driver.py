@@ -164,6 +164,9 @@ def test_runs_says_so_stops_and_goes_on(drivers: Drivers) -> None:
     assert not (one.folder / "termination").exists()
     two.until("more batches", lambda: (two.status()["batch"] or 0) > last)
     assert two.metric("streamjoin_batch_seconds_count")[()] > 0
+    two.until("rates", lambda: two.metric("streamjoin_true_rate") and two.metric("streamjoin_arrival_rate"))
+    assert two.metric("streamjoin_true_rate")[()] > 0
+    assert set(two.metric("streamjoin_arrival_rate")) == {("a",), ("b",)}
     assert two.term() == 0
     batches = {int(f.name.partition("=")[2]) for f in (drivers.folder / "out").glob("batch=*")}
     assert max(batches) > last

@@ -76,9 +76,11 @@ class KafkaInput:
 
     def lag(self, start: int = 0) -> dict[str, int]:
         known = self._known
+        read = known.rows_before(start)
         return {
             "slices": known.slices - start,
-            "rows": known.rows - known.rows_before(start),
+            "rows": known.rows - read,
+            "read": read,
             **({"lost": known.lost} if known.lost else {}),
         }
 

@@ -27,5 +27,5 @@ class PostgresLogInput:
 
     def lag(self, start: int = 0) -> dict[str, int]:
         known = self._feed.known.inputs[self._name]
-        rows = known.rows - self._feed.known.rows_before(self._name, start)
-        return {"slices": known.slices - start, "rows": rows}
+        read = self._feed.known.rows_before(self._name, start)
+        return {"slices": known.slices - start, "rows": known.rows - read, "read": read}

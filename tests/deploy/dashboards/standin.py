@@ -27,6 +27,7 @@ GIB = 2**30
 CAPACITY = GIB // 2
 STARTUP_S = 4
 WAVE_S = 30  # from little to much, and back
+ABLE = 800  # rows that an executor reads in a second
 SERIES = (  # of a driver on a cluster
     "streamjoin_executors",
     "streamjoin_executor_state_bytes",
@@ -51,6 +52,7 @@ class Cluster(Collector):
     state: State = field(default_factory=lambda: State(wanted=2))
     ready: int = 2
     coming: list[float] = field(default_factory=list)
+    waiting: float = 0.0  # rows
 
     def held(self, now: float) -> tuple[float, ...]:
         """Bytes of state of each executor."""
@@ -63,7 +65,10 @@ class Cluster(Collector):
         self.ready += sum(at <= now for at in self.coming)
         self.coming = [at for at in self.coming if at > now]
         before = {"scaling": persist.to_status(self.state)}
-        load = Load(self.ready, sum(self.held(now)), self.ready * CAPACITY, lag=0, rate=1)
+        arrival, able = 2600 + 2400 * math.sin(2 * math.pi * now / WAVE_S), ABLE * self.ready
+        self.waiting = max(0.0, self.waiting + (arrival - able) * self.policy.period_s)
+        rate = able if self.waiting else arrival
+        load = Load(self.ready, sum(self.held(now)), self.ready * CAPACITY, self.waiting, rate, arrival, rate)
         self.state = step(self.state, self.policy, Observed(self.ready, 0, load), now)
         self.scalings.status_written(self.key, self.thing, before, {"scaling": persist.to_status(self.state)})
         wanted = self.state.wanted or self.ready

@@ -55,6 +55,8 @@ def scrape(at: float, executors: int = 2, held: str = "900", lag: str = "0", **t
         *(series("streamjoin_executor_capacity_bytes", "1000", at, executor=e, **target) for e in each),
         series("streamjoin_lag_rows", lag, at, input="orders", **target),
         series("streamjoin_input_rate", "10", at, input="orders", **target),
+        series("streamjoin_arrival_rate", "12", at, input="orders", **target),
+        series("streamjoin_true_rate", "40", at, **target),
     ]
 
 
@@ -72,7 +74,7 @@ def counted(number: str) -> list[Object]:
 
 # --- figures, as a real Prometheus adds them up --------------------------------------------------------------------------
 
-COMPLETE = Load(2, 1800, 2000, lag=0, rate=10)
+COMPLETE = Load(2, 1800, 2000, lag=0, rate=10, arrival=12, true_rate=40)
 BEFORE = scrape(NOW - 5, executors=4, held="7", instance="10.0.0.9:7070")
 GONE = series("streamjoin_executor_state_bytes", "5000", NOW - 5, executor="3")
 CASES: dict[str, tuple[list[Object], Load | str]] = {
@@ -94,6 +96,29 @@ CASES: dict[str, tuple[list[Object], Load | str]] = {
     "lag-of-one-input": (
         [*scrape(NOW), series("streamjoin_input_rate", "10", NOW, input="shipments")],
         replace(COMPLETE, lag=None, rate=20),
+    ),
+    "silent-input": (
+        [*scrape(NOW), series("streamjoin_input_rate", "0", NOW, input="shipments")],
+        COMPLETE,
+    ),
+    "all-inputs-silent": (
+        [
+            *(
+                s
+                for s in without("streamjoin_lag_rows")
+                if s["metric"]["__name__"] != "streamjoin_input_rate"
+            ),
+            series("streamjoin_input_rate", "0", NOW, input="orders"),
+        ],
+        replace(COMPLETE, rate=0),
+    ),
+    "arrivals-of-two": (
+        [*scrape(NOW), series("streamjoin_arrival_rate", "5", NOW, input="shipments")],
+        replace(COMPLETE, arrival=17),
+    ),
+    "older-driver": (
+        [s for s in without("streamjoin_true_rate") if s["metric"]["__name__"] != "streamjoin_arrival_rate"],
+        replace(COMPLETE, arrival=None, true_rate=None),
     ),
     "lag-is-nan": (scrape(NOW, lag="NaN"), replace(COMPLETE, lag=None)),
     "no-lag": (without("streamjoin_lag_rows"), replace(COMPLETE, lag=None)),
@@ -331,6 +356,15 @@ POLICY = configs.policy(min=1, max=16, votes=2, period_s=5, cool_s=5, patience_s
                 st.integers(1, 8),
                 st.integers(0, 9000),
             ),
+            st.builds(
+                lambda k, lag, arrival, rate: Observed(
+                    k, 0, Load(k, 1.0, k * 1000.0, lag, rate, arrival, rate)
+                ),
+                st.integers(1, 8),
+                st.integers(0, 10**7),
+                st.floats(0, 1e5),
+                st.floats(0, 1e5),
+            ),
             st.builds(lambda r: Observed(r, 1, None, "down"), st.none() | st.integers(0, 8)),
         ),
         min_size=1,
@@ -362,11 +396,27 @@ def test_what_is_written_is_read_as_it_was(observed: list[Observed]) -> None:
         {"wanted": 3, "at": "yesterday"},
         {"wanted": 3, "decisions": [{"verdict": "Perhaps"}]},
         {"wanted": 3, "decisions": [{}]},
+        {"wanted": 3, "learnt": {"able": "fast"}},
+        {"wanted": 3, "wants": {"by": "moon", "state": 1, "why": ""}},
     ],
 )
 def test_a_memory_that_cannot_be_read_is_forgotten(scaling: Any) -> None:
     """Scaling starts over, from the desired number of executors."""
     assert persist.from_status({"executors": {"wanted": 3}, "scaling": scaling}) == State(wanted=3)
+
+
+def test_a_memory_of_an_older_operator_goes_on() -> None:
+    """It has no figures of the lag."""
+    text = {
+        "wanted": 3,
+        "phase": "Growing",
+        "before": 2,
+        "votes": 0,
+        "most": 0,
+        "blind": False,
+        "decisions": [],
+    }
+    assert persist.from_status({"scaling": text}) == State(wanted=3, phase="Growing", before=2)
 
 
 # --- the operator --------------------------------------------------------------------------------------------------------
@@ -486,6 +536,41 @@ def test_a_driver_that_restarts_amid_a_change() -> None:
     assert (life.there, life.scaling["phase"]) == (4, "Idle")
 
 
+def test_a_backlog() -> None:
+    """With little state: executors come for the rows that wait, the status says which want it was and why; they go when the
+    rows have gone.
+    """
+    life = Life(held=10)
+    life.load = Load(2, 10, 2000, lag=90_000, rate=50, arrival=200, true_rate=100)
+    for _ in range(2):
+        life.look()
+        life.look()
+        life.now += 5
+    wants = life.scaling["wants"]
+    assert (wants["by"], wants["state"], wants["lag"], life.scaling["wanted"]) == ("lag", 1, 13, 8)
+    assert wants["why"].startswith("90000 rows wait and 200/s come, 2 executors read 100/s and will never")
+    assert life.scaling["backlog"] == {"rows": 90_000, "arrival": "200.000", "rate": "100.000"}
+    life.load = Load(8, 10, 8000, lag=0, rate=50, arrival=50, true_rate=50)
+    for _ in range(20):
+        life.period()
+        life.load = replace(life.load, executors=max(life.there, 1))
+    assert (life.there, life.asked) == (2, [8, 4, 2])
+
+
+def test_advice() -> None:
+    """Nothing is asked of the driver; status, condition and one event say what it would be."""
+    life = Life(held=1900, scaling__mode="advise")
+    told = []
+    for _ in range(5):
+        told += [e for e in life.look().events if e.reason == "Advised"]
+        life.period()
+    assert (life.asked, life.there, life.scaling["wanted"], life.scaling["advised"]) == ([], 2, 2, 4)
+    assert [e.message for e in told] == ["τ 0.95 is over 0.8; 4 executors instead of 2 are advised"]
+    conditions = {c["type"]: c for c in life.observed.stream_join["status"]["conditions"]}
+    assert (conditions["Scaling"]["status"], conditions["Scaling"]["reason"]) == ("False", "Advised")
+    assert conditions["Scaling"]["message"].startswith("4 executors are advised (spec.scaling.mode): τ 0.95")
+
+
 def test_pods_that_stay_pending() -> None:
     """Given up after the patience, said with a warning, tried again later."""
     life = Life(held=2900)
@@ -568,6 +653,12 @@ def test_figures_of_scaling() -> None:
         life.look()
         scalings.status_written(JOB, life.observed.stream_join, before, life.observed.stream_join["status"])
         life.now += 5
+    advised, other = Life(held=10, scaling__mode="advise"), JobKey("shop", "other")
+    advised.load = Load(2, 10, 2000, lag=90_000, rate=50, arrival=50, true_rate=100)
+    for _ in range(4):
+        advised.period()
+    now = advised.observed.stream_join
+    scalings.status_written(other, now, {}, now["status"])
     text = generate_latest(registry).decode()
     for metric in METRICS:
         assert (f"{metric.name}{{" in text) == (metric.source == "operator"), metric.name
@@ -577,6 +668,15 @@ def test_figures_of_scaling() -> None:
         ("phase", {"phase": "Growing"}, 1),
         ("verdicts_total", {"verdict": "ScaleOut"}, 1),
         ("threshold", {"threshold": "high"}, 0.8),
+    ):
+        assert registry.get_sample_value(f"streamjoin_scaling_{name}", job | labels) == value
+    job = {"namespace": "shop", "streamjoin": "other"}
+    for name, labels, value in (
+        ("wants", {"by": "lag"}, 9),
+        ("wants", {"by": "state"}, 1),
+        ("catch_up_seconds", {}, 1800),
+        ("executor_rate", {}, 50),
+        ("advised_executors", {}, 8),
     ):
         assert registry.get_sample_value(f"streamjoin_scaling_{name}", job | labels) == value
     scalings.forget(JOB)

@@ -89,6 +89,7 @@ class Query:
     loads: dict[str, Any] = field(default_factory=dict)
     route_skew: Any = None
     hot: dict[str, float] = field(default_factory=dict)
+    busy: bool = False
 
     def reports(self, seconds: float) -> list[Any]:
         """No batch has ended."""

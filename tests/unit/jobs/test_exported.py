@@ -6,6 +6,7 @@ from math import isclose, sqrt
 from jobs.driver.exported import metrics, values
 from jobs.driver.view import Moment
 from jobs.figures import Took, beginning
+from jobs.pace import Lap, Pace
 from jobs.probes import Chooser
 from joinlib.lookup.used import Used
 from joinlib.metric.table import LEVELS, METRICS
@@ -46,6 +47,13 @@ MOMENT = Moment(
     steps={"addBatch": 0.8},
     done_at=100.0,
     lag={"orders": {"rows": 3}},
+    pace=Pace(
+        (
+            Lap(90.0, 0.5, {"orders": 0}, {"orders": 50}, 0, 2),
+            Lap(100.0, 0.5, {"orders": 100}, {"orders": 3}, 100, 2),
+        ),
+        100.0,
+    ),
     there=("1", "2"),
     wanted=2,
     budget=1600,
@@ -63,27 +71,41 @@ def found(moment: Moment, name: str, units: int = UNITS) -> dict[tuple[str, ...]
 
 
 def test_an_executor_holds_what_its_units_hold() -> None:
-    """Two units of 400 bytes each; loads add up to that of the job."""
-    assert found(MOMENT, "executor_state_bytes") == {("1",): 800, ("2",): 800}
+    """Two units of 400 bytes each, of which 120 are sorted on disk; loads add up to that of the job."""
+    assert found(MOMENT, "executor_state_bytes") == {("1",): 560, ("2",): 560}
     assert found(MOMENT, "executor_state_rows") == {("1",): 40, ("2",): 60}
-    assert found(MOMENT, "executor_memory_load") == {("1",): 0.5, ("2",): 0.5}
+    assert found(MOMENT, "executor_memory_load") == {("1",): 0.35, ("2",): 0.35}
     assert found(MOMENT, "executor_units") == {("1",): 2, ("2",): 2}
     assert found(MOMENT, "executor_capacity_bytes") == {("1",): 1600, ("2",): 1600}
     assert found(MOMENT, "executor_working_set_bytes") == {("1",): 700, ("2",): 700}
     assert found(MOMENT, "executor_memory_limit_bytes") == {("1",): 1000, ("2",): 1000}
-    assert MOMENT.memory_load == 0.5
+    assert MOMENT.memory_load == 0.35
+    assert found(MOMENT, "state_bytes") == {(): 1600}
+
+
+def test_runs_that_are_sorted_on_disk_are_no_load() -> None:
+    """With join.memory: 12 GB of state, of which 1 GB are in memory, on two executors that may hold 1 GB each."""
+    units = tuple(
+        replace(r, state_bytes=3 * 10**9, index_bytes=0, run_bytes=(10**8, 15 * 10**7, 10**9, 175 * 10**7))
+        for r in RECEIPTS
+    )
+    moment = replace(MOMENT, budget=10**9, figures=beginning(2, 0.0).after(Report(1, units), 1.0))
+    assert (moment.memory_load, found(moment, "state_bytes")) == (0.5, {(): 12 * 10**9})
+    assert found(moment, "executor_state_bytes") == {("1",): 5 * 10**8, ("2",): 5 * 10**8}
 
 
 def test_a_new_executor_holds_nothing_and_says_so() -> None:
     """Zero is known here; of its container nothing is, before its first task."""
     moment = replace(MOMENT, there=("1", "2", "3"))
-    assert found(moment, "executor_state_bytes") == {("1",): 800, ("2",): 800, ("3",): 0}
+    assert found(moment, "executor_state_bytes") == {("1",): 560, ("2",): 560, ("3",): 0}
     assert ("3",) not in found(moment, "executor_working_set_bytes")
 
 
-def test_units_of_an_executor_that_is_gone_make_all_loads_unknown() -> None:
-    """Until the next batch has placed them: a load that is between two executors is missing from both."""
-    assert found(replace(MOMENT, there=("1",)), "executor_state_bytes") == {}
+def test_units_of_an_executor_that_is_gone_are_held_by_those_that_are_there() -> None:
+    """If no row comes for them, no batch says where they are; the sum is known all the same."""
+    assert found(replace(MOMENT, there=("1",)), "executor_state_bytes") == {("1",): 1120}
+    assert found(replace(MOMENT, there=("1", "7")), "executor_state_bytes") == {("1",): 840, ("7",): 280}
+    assert found(replace(MOMENT, there=("1",)), "executor_units") == {("1",): 2}
     assert found(replace(MOMENT, there=("1",)), "executor_capacity_bytes") == {("1",): 1600}
     unheard = replace(MOMENT, stored=frozenset({9}))
     assert found(unheard, "executor_state_bytes") == {}

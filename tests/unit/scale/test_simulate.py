@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from jobs.cli.commands import app
-from joinlib.errors import InputError
+from jobs.cli.scale import simulated
+from joinlib.errors import InputError, SpecError
 from joinlib.scale import Policy
-from joinlib.scale.simulate import Period, World, read, simulate
+from joinlib.scale.simulate import Period, Point, World, simulate
+from joinlib.scale.trace import read
+from joinlib.spec import load
 from tests import configs
 
 C = 1e9
@@ -31,7 +34,9 @@ def loop(
 ) -> list[Period]:
     random = Random(seed)
     made = World(C, ready=ready, **world)  # type: ignore[arg-type]
-    return simulate(policy, made, trace, noise=lambda _: random.uniform(-noise, noise))
+    return simulate(
+        policy, made, [Point(*point) for point in trace], noise=lambda _: random.uniform(-noise, noise)
+    )
 
 
 def sizes(ticks: list[Period]) -> list[int]:
@@ -77,7 +82,7 @@ def test_settles_within_the_votes_and_two_periods(k: int, load: float) -> None:
 def test_figure_12() -> None:
     """The paper's run: 8 units, a window's state that rises and falls with the rate; a spike is left alone."""
     minutes = [(0, 8), (8, 14.8), (22, 15.5), (23, 9), (24, 13), (31, 13), (36, 5)]  # GB in all units
-    trace = [(60.0 * at, held * C) for at, held in [*minutes, (50, 5)]]
+    trace = [Point(60.0 * at, held * C) for at, held in [*minutes, (50, 5)]]
     policy = replace(POLICY, min=4, max=80, cool_s=120)
     ticks = simulate(policy, World(2 * C, ready=8, startup_s=60), trace)
     changes = [
@@ -146,8 +151,29 @@ def test_the_command_draws(spec: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_command_follows_rows_that_wait(spec: Path) -> None:
+    """Columns of the lag may be left out, or empty; with them it must be told what an executor can read."""
+    trace = spec.parent / "lag.csv"
+    trace.write_text("seconds,bytes,arriving,waiting\n0,1000,100,\n60,1000,100,600000\n1200,1000,100,\n")
+    with pytest.raises(SpecError, match="say how many one executor reads per second"):
+        simulated(load(spec), trace, 30)
+    code, text = scale(spec, "--simulate", trace, "--rate", "400")
+    assert code == 0
+    assert any("ScaleOut" in line and "rows wait and 100/s come" in line for line in text.splitlines())
+    assert "waiting" in text.splitlines()[0]
+
+
 @pytest.mark.parametrize(
-    "text", ["", "seconds,bytes\n", "a,b\n1,2\n", "seconds,bytes\n2,1\n1,1\n", "seconds,bytes\n1,-1\n"]
+    "text",
+    [
+        "",
+        "seconds,bytes\n",
+        "a,b\n1,2\n",
+        "seconds,bytes\n2,1\n1,1\n",
+        "seconds,bytes\n1,-1\n",
+        "seconds,bytes,arriving,waiting\n1,1,1,-1\n",
+        "seconds,bytes,arriving\n1,1,many\n",
+    ],
 )
 def test_a_trace_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     """With a word on what to write."""

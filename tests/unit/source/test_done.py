@@ -103,7 +103,7 @@ def test_every_row_comes_once(tmp_path: Path, seed: int, monkeypatch: pytest.Mon
     given = source(tmp_path)
     got += read(given, at, stop := given.discover())
     assert sorted(got) == list(range(made))
-    assert given.lag(stop) == {"slices": 0, "rows": 0, "files": made // 3, "skipped": 0}
+    assert given.lag(stop) == {"slices": 0, "rows": 0, "read": made, "files": made // 3, "skipped": 0}
 
 
 def test_the_log_forgets(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_the_log_forgets(tmp_path: Path) -> None:
     again = source(tmp_path)
     assert longest < 12
     for one in (given, again):
-        assert one.lag(29) == {"slices": 1, "rows": 1, "files": 30, "skipped": 1}
+        assert one.lag(29) == {"slices": 1, "rows": 1, "read": 29, "files": 30, "skipped": 1}
         assert read(one, 29, 30) == [29]
     assert again.discover() == 30
     with pytest.raises(StateError, match=r"lists 30 slices, from \d\d on, but 0 to 1 were read"):

@@ -200,7 +200,9 @@ def test_bad_file_fails_or_is_skipped(tmp_path: Path, format: str, raw: bytes) -
     assert log.count("\n") == 2
     write(bad, 5, 1)
     assert rows(input, 1, input.discover()) == expected((5, 1))
-    assert input.lag(1) == {"slices": 1, "rows": 1, "files": 2, "skipped": 0}
+    known = input.lag(1)
+    assert known.pop("read") in (1, 2), "of text files they are estimated"
+    assert known == {"slices": 1, "rows": 1, "files": 2, "skipped": 0}
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -57,7 +57,7 @@ def test_idle_and_busy(tmp_path: Path) -> None:
     assert len((tmp_path / "t.jsonl").read_text().splitlines()) < 2_200
     assert again.discover() == known
     assert again.slices(known - 6, known) == one.slices(known - 6, known)
-    assert again.lag(known - 3) == one.lag(known - 3) == {"slices": 3, "rows": 3}
+    assert again.lag(known - 3) == one.lag(known - 3) == {"slices": 3, "rows": 3, "read": 7794}
     assert brokers.asked == 1  # sizes: not with every batch
     with pytest.raises(StateError, match="restore the file or start with a new checkpoint"):
         again.slices(0, 1)

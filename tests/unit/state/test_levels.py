@@ -11,12 +11,14 @@ import pyarrow as pa
 import pytest
 
 from joinlib import fault
+from joinlib.engine.receipt import SORTED
 from joinlib.errors import StateError
 from joinlib.model.time import ALWAYS
 from joinlib.model.tuning import Tuning
 from joinlib.state import unit as units
 from joinlib.state.levels import due
 from joinlib.state.manifest import Manifest, Merge, Run, Segment, empty
+from joinlib.state.run import SortedRun
 from joinlib.worker import current
 from tests.unit.state.sides import FOREVER, MARKED, Store, newest
 
@@ -277,6 +279,8 @@ def test_runs_and_merges_are_told(levelled: bool, tmp_path: Path) -> None:
     assert held.runs == tuple(map(len, at)) and held.run_bytes == tuple(
         sum(r.bytes for r in some) for some in at
     )
+    by_guides = [live.run.bytes for live in unit.sides[0].runs if isinstance(live, SortedRun)]
+    assert sum(held.run_bytes[SORTED:]) == sum(by_guides), "what is no memory load"
     alive = store.manifest.sides[0].segments
     assert held[:3] == (120, sum(s.bytes for s in alive), len(alive))
     assert units.held(empty(2, 1)) == (0, 0, 0, (), ())

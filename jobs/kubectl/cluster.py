@@ -42,10 +42,10 @@ class ClusterNamespace:
     def get(self, name: str) -> Object:
         """Return a StreamJoin."""
         with self._asking(name):
-            found: Object = self._custom.get_namespaced_custom_object(
+            found: Any = self._custom.get_namespaced_custom_object(
                 GROUP, VERSION, self.namespace, PLURAL, name, _request_timeout=_TIMEOUT_S
             )
-            return found
+            return dict(found)
 
     def patch(self, name: str, spec: Object) -> None:
         """Change fields of a StreamJoin's spec; None removes one."""
@@ -86,7 +86,7 @@ class ClusterNamespace:
     def log(self, name: str, pod: str | None, tail: int, *, follow: bool = False) -> Iterator[str]:
         """Yield the lines of the driver's log, or of that of a pod."""
         with self._asking(name):
-            answer = self._core.read_namespaced_pod_log(
+            answer: Any = self._core.read_namespaced_pod_log(
                 pod or driver_pod(name),
                 self.namespace,
                 tail_lines=tail,
@@ -126,7 +126,7 @@ class ClusterNamespace:
 
     def _refused(self, name: str, error: ApiException) -> StreamJoinError:
         try:
-            said = json.loads(error.body)["message"]
+            said = json.loads(error.body or "")["message"]
         except (TypeError, ValueError, KeyError):
             said = error.reason
         if error.status == 404:

@@ -1,5 +1,6 @@
-"""How do panels look? One function for each kind of panel; the four dashboards use nothing else."""
+"""How do panels look? One function for each kind of panel; the dashboards use nothing else."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,10 +37,11 @@ class Ask:
 
 @dataclass(frozen=True)
 class Row:
-    """Panels under a heading."""
+    """Panels under a heading. `folded`: closed at first, as many jobs have nothing to show there."""
 
     title: str
     panels: Sequence[Panel]
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,9 +220,17 @@ def ranking(title: str, says: str, unit: str, ask: Ask, span: int = 12) -> barga
 
 
 def board(
-    name: str, title: str, says: str, rows: Sequence[Row], marks: Sequence[Marks] = ()
+    name: str,
+    title: str,
+    says: str,
+    rows: Sequence[Row],
+    marks: Sequence[Marks] = (),
+    choices: Sequence[build.QueryVariable] | None = None,
 ) -> dict[str, Any]:
-    """A dashboard, as the JSON that Grafana reads. Its uid stays: links and bookmarks go by it."""
+    """A dashboard, as the JSON that Grafana reads. Its uid stays: links and bookmarks go by it.
+
+    `choices`: what a reader chooses besides the Prometheus; by default one job.
+    """
     made = (
         build.Dashboard(f"StreamJoin / {title}")
         .uid(f"streamjoin-{name}")
@@ -233,24 +243,32 @@ def board(
         .tooltip(model.DashboardCursorSync.CROSSHAIR)
         .link(_others())
     )
-    for variable in _variables():
-        made = made.with_variable(variable)
-    number = 0
+    made = made.with_variable(build.DatasourceVariable("datasource").label("Prometheus").type("prometheus"))
+    for choice in one_job() if choices is None else choices:
+        made = made.with_variable(choice)
+    numbers = itertools.count(1)
     for row in rows:
-        number += 1
-        made = made.with_row(build.Row(row.title).id(number))
-        for panel in row.panels:
-            number += 1
-            made = made.with_panel(panel.id(number))
+        heading = build.Row(row.title).id(next(numbers))
+        panels = [panel.id(next(numbers)) for panel in row.panels]
+        for panel in panels if row.folded else ():
+            heading = heading.with_panel(panel)
+        made = made.with_row(heading)
+        for panel in () if row.folded else panels:
+            made = made.with_panel(panel)
     dashboard = made.build().to_json()
     dashboard["annotations"] = {"list": [_annotation(mark) for mark in marks]}
     return dashboard
 
 
-def _variables() -> tuple[build.DatasourceVariable | build.QueryVariable, ...]:
-    source = build.DatasourceVariable("datasource").label("Prometheus").type("prometheus")
+def some_namespaces() -> tuple[build.QueryVariable, ...]:
+    """Choose namespaces, at first all."""
+    namespaces = _choice("namespace", "Namespace", "label_values(streamjoin_job_phase, namespace)")
+    return (namespaces.multi(True).include_all(True).all_value(".*"),)
+
+
+def one_job() -> tuple[build.QueryVariable, ...]:
+    """Choose a namespace, and a StreamJoin of it."""
     return (
-        source,
         _choice("namespace", "Namespace", "label_values(streamjoin_batches_total, namespace)"),
         _choice(
             "streamjoin",

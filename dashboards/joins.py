@@ -145,6 +145,7 @@ def _orders() -> Row:
                 span=8,
             ).decimals(2),
         ],
+        folded=True,
     )
 
 
@@ -283,6 +284,7 @@ def _tables() -> Row:
                 span=8,
             ),
         ],
+        folded=True,
     )
 
 

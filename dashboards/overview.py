@@ -4,7 +4,7 @@ from typing import Any
 
 from dashboards import house
 from dashboards.house import Ask, Row
-from dashboards.queries import gauge, quantile, rate, ratio, share, total, where
+from dashboards.queries import WINDOW, gauge, quantile, rate, ratio, share, total, where
 
 SLOW_S, LATE_S = 10, 60
 
@@ -13,7 +13,7 @@ def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON."""
     says = "Is it keeping up? Rates, lag, time of batches, state and executors of one StreamJoin."
     return house.board(
-        "overview", "Overview", says, [_now(), _flow(), _batches(), _time(), _changes(), _state()]
+        "overview", "Overview", says, [_now(), _flow(), _batches(), _time(), _changes(), _state(), _pods()]
     )
 
 
@@ -119,9 +119,9 @@ def _batches() -> Row:
                 "Time of a batch",
                 "Time from a batch's offsets to its commit.",
                 house.SECONDS,
-                Ask(quantile(0.5, "streamjoin_batch_seconds"), "half"),
-                Ask(quantile(0.95, "streamjoin_batch_seconds"), "95 of 100"),
-                Ask(quantile(0.99, "streamjoin_batch_seconds"), "99 of 100"),
+                Ask(quantile(0.5, "streamjoin_batch_seconds"), "p50"),
+                Ask(quantile(0.95, "streamjoin_batch_seconds"), "p95"),
+                Ask(quantile(0.99, "streamjoin_batch_seconds"), "p99"),
                 span=8,
             ),
             house.stacked(
@@ -232,4 +232,51 @@ def _state() -> Row:
                 span=8,
             ),
         ],
+    )
+
+
+def _pods() -> Row:
+    """What kubelet and kube-state-metrics say, where Prometheus scrapes them."""
+    pods = 'namespace="$namespace", pod=~"$streamjoin-driver-0|$streamjoin-exec-.+"'
+    each, full = f'{pods}, container!="", container!="POD"', 'namespace="$namespace"'
+    volumes = f"kubelet_volume_stats_used_bytes{{{full}}} / kubelet_volume_stats_capacity_bytes{{{full}}}"
+    throttled = f"sum by (pod) (rate(container_cpu_cfs_throttled_seconds_total{{{each}}}[{WINDOW}]))"
+    return Row(
+        "Pods and volumes (from kubelet and kube-state-metrics)",
+        [
+            house.lines(
+                "CPU by pod",
+                "Cores that the driver and each executor use. Throttled: how much more a limit keeps from them.",
+                house.NUMBER,
+                Ask(f"sum by (pod) (rate(container_cpu_usage_seconds_total{{{each}}}[{WINDOW}]))", "{{pod}}"),
+                Ask(f"{throttled} > 0", "{{pod}} throttled"),
+                span=6,
+            ).decimals(2),
+            house.lines(
+                "Memory by pod",
+                "Working set of each pod: heap of the JVM, Python, and state that cannot be dropped at once.",
+                house.BYTES,
+                Ask(f"sum by (pod) (container_memory_working_set_bytes{{{each}}})", "{{pod}}"),
+                span=6,
+            ),
+            house.steps(
+                "Restarts by pod",
+                "Restarts of a pod's container. A driver that restarts goes on from its last batch; "
+                "`kubectl describe sj` has its last words.",
+                house.NUMBER,
+                Ask(f"sum by (pod) (kube_pod_container_status_restarts_total{{{pods}}})", "{{pod}}"),
+                span=6,
+            ),
+            house.limit(
+                house.lines(
+                    "Volumes",
+                    "How full the claims of the namespace are. A full one stops jobs, and loses nothing.",
+                    house.RATIO,
+                    Ask(volumes, "{{persistentvolumeclaim}}"),
+                    span=6,
+                ).max(1),
+                (0.9, house.RED),
+            ),
+        ],
+        folded=True,
     )

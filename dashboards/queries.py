@@ -1,4 +1,4 @@
-"""PromQL of one StreamJoin: that of the variables `namespace` and `streamjoin`.
+"""PromQL of one StreamJoin: that of the variables `namespace` and `streamjoin`. `every` asks for all of some namespaces.
 
 Series are summed over what a scrape adds (pod, instance): a driver that moves stays one line.
 """
@@ -6,15 +6,26 @@ Series are summed over what a scrape adds (pod, instance): a driver that moves s
 from joinlib.metric.table import SERIES
 
 WINDOW = "$__rate_interval"
+_SOME = 'namespace=~"$namespace"'
 _JOB = ('namespace="$namespace"', 'streamjoin="$streamjoin"')
 
 
 def of(name: str, *matchers: str) -> str:
     """The series of a figure; a name that is not in the table is a KeyError."""
+    return f"{known(name)}{{{', '.join((*_JOB, *matchers))}}}"
+
+
+def every(name: str, *matchers: str) -> str:
+    """The series of a figure of all StreamJoins of the namespaces that are chosen."""
+    return f"{known(name)}{{{', '.join((_SOME, *matchers))}}}"
+
+
+def known(name: str) -> str:
+    """The series of a figure of everybody."""
     if name not in SERIES:
         msg = f"{name} is not a metric: it is not in joinlib/metric/table.py"
         raise KeyError(msg)
-    return f"{name}{{{', '.join((*_JOB, *matchers))}}}"
+    return name
 
 
 def total(expression: str, *by: str) -> str:
@@ -47,7 +58,11 @@ def share(parts: str, whole: str) -> str:
 
 
 def quantile(of_all: float, name: str) -> str:
-    return f"histogram_quantile({of_all}, {rate(f'{name}_bucket', 'le')})"
+    return quantile_of(of_all, of(f"{name}_bucket"))
+
+
+def quantile_of(of_all: float, buckets: str) -> str:
+    return f"histogram_quantile({of_all}, {total(f'rate({buckets}[{WINDOW}])', 'le')})"
 
 
 def by_unit(expression: str) -> str:

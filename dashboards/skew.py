@@ -84,6 +84,7 @@ def _rules() -> Row:
                 span=12,
             ).decimals(1),
         ],
+        folded=True,
     )
 
 
@@ -118,6 +119,7 @@ def _units() -> Row:
 
 def _ranking() -> Row:
     rows_in, time = "streamjoin_unit_rows_in_total", "streamjoin_unit_seconds_total"
+    state = "streamjoin_unit_state_rows"
     return Row(
         "Hottest units now",
         [
@@ -125,30 +127,31 @@ def _ranking() -> Row:
                 "Share of the rows",
                 f"The {_TOP} units with the most rows, and their share of all rows; 1/units is even.",
                 house.RATIO,
-                Ask(f"topk({_TOP}, {share(rate(rows_in, 'unit'), rate(rows_in))})", "unit {{unit}}"),
+                Ask(_top(rate(rows_in, "unit"), rate(rows_in)), "unit {{unit}}"),
                 span=8,
-            ),
+            ).max(1),
             house.ranking(
                 "Share of the time",
                 f"The {_TOP} units in which tasks spend the most time, and their share of all time.",
                 house.RATIO,
-                Ask(f"topk({_TOP}, {share(rate(time, 'unit'), rate(time))})", "unit {{unit}}"),
+                Ask(_top(rate(time, "unit"), rate(time)), "unit {{unit}}"),
                 span=8,
-            ),
+            ).max(1),
             house.ranking(
                 "Share of the state",
                 f"The {_TOP} units with the most rows of state, and their share of all rows.",
                 house.RATIO,
-                Ask(
-                    f"topk({_TOP},"
-                    f" {share(gauge('streamjoin_unit_state_rows', 'unit'), total(of('streamjoin_unit_state_rows')))})",
-                    "unit {{unit}}",
-                ),
+                Ask(_top(gauge(state, "unit"), total(of(state))), "unit {{unit}}"),
                 span=8,
-            ),
+            ).max(1),
         ],
     )
 
 
 def _rate_by_unit(name: str) -> str:
     return f"rate({of(name)}[$__rate_interval])"
+
+
+def _top(parts: str, whole: str) -> str:
+    """The greatest shares; where there is nothing to share out, each is 0."""
+    return f"topk({_TOP}, {share(parts, whole)} or {parts})"

@@ -1,4 +1,4 @@
-"""docs/reference/cli.md: every command, argument and option, as `streamjoin COMMAND --help` has them."""
+"""docs/reference/cli.md: every command, argument and option, as `streamjoin COMMAND --help` and kubectl's plugin have them."""
 
 import types
 from collections.abc import Iterator, Mapping
@@ -6,10 +6,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from typer import Typer
 from typer.main import get_command
 
 from docs.generate.markdown import code, page, table
 from jobs.cli.commands import app
+from jobs.kubectl.commands import app as plugin
 
 _HEAD = """\
 # Command line reference
@@ -36,14 +38,24 @@ _HEAD = """\
 | `JAVA_HOME` | the Java that Spark runs on; default: `java` on the path |
 | `XDG_CACHE_HOME` | where the archive of Java's classes (180 MB) is kept, with which runs start faster; default: `~/.cache` |
 """
+_PLUGIN = """
+## The plugin of kubectl
+
+`pip install 'streamjoin[kubernetes]'` also installs `kubectl-streamjoin`, which kubectl finds by its name. It asks the
+cluster of the kubeconfig, with the rights of whoever runs it."""
 _VALUES = {int: "NUMBER", float: "NUMBER", Path: "PATH", str: "TEXT"}
 
 
 def made() -> str:
     """The page."""
-    group: Any = get_command(app)
-    lines = [_HEAD, *(line for name, command in group.commands.items() for line in _command(name, command))]
+    lines = [_HEAD, *_commands("streamjoin", app), _PLUGIN, *_commands("kubectl streamjoin", plugin)]
     return page(line for part in lines for line in part.split("\n"))
+
+
+def _commands(program: str, typed: Typer) -> Iterator[str]:
+    group: Any = get_command(typed)
+    for name, command in group.commands.items():
+        yield from _command(f"{program} {name}", command)
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
@@ -51,10 +63,10 @@ def _command(name: str, command: Any) -> Iterator[str]:
     arguments = [p for p in parameters if p.param_type_name == "argument"]
     options = [p for p in parameters if p.param_type_name == "option"]
     words = [f"{p.metavar or p.name.upper()}{'...' if p.nargs == -1 else ''}" for p in arguments]
-    yield f"\n## `streamjoin {name}`\n"
+    yield f"\n## `{name}`\n"
     yield " ".join(command.help.split())
     yield "\n```text"
-    yield " ".join(["streamjoin", name, *words, *(["[OPTIONS]"] if options else [])])
+    yield " ".join([name, *words, *(["[OPTIONS]"] if options else [])])
     yield "```"
     if parameters:
         hints = get_type_hints(command.callback)

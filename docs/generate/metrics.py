@@ -17,7 +17,8 @@ series belongs to: the PodMonitor of a job adds them to what its driver exports;
 scrape."""
 _PARTS: tuple[tuple[Source, str], ...] = (
     ("driver", "Of a job: its driver's `/metrics`, port `http`"),
-    ("operator", "Of scaling: the operator's `/metrics`"),
+    ("operator", "Of jobs and their scaling: the operator's `/metrics`"),
+    ("process", "Of the operator itself: its `/metrics`"),
 )
 
 

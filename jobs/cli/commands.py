@@ -195,6 +195,16 @@ def run(
         typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", show_default=False),
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a table that is redrawn.")] = False,
+    page: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            metavar="PORT",
+            help="Serve a page about the run at this port, to browsers of this machine; 0: any port.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a spec on this machine; run it again to go on where it was. Ctrl-C stops it."""
     from jobs.cli.logs import aside
@@ -211,7 +221,7 @@ def run(
         launch(settings)
         from jobs.cli.run import Options, run
 
-        run(document, Options(until_done, cores, settings, plain), terminal, log)
+        run(document, Options(until_done, cores, settings, plain, page), terminal, log)
     archive.make_later()
 
 
@@ -270,6 +280,21 @@ def state(
     from joinlib.spec import load
 
     state(load(file), sql, Console(width=None if sys.stdout.isatty() else 160))
+
+
+@app.command()
+def report(
+    file: File,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="The archive to write; absent: NAME-report-TIME.zip here.", show_default=False),
+    ] = None,
+) -> None:
+    """Collect what helps others to help, in one archive: spec, plan, status, log, versions; no secrets and no rows."""
+    from jobs.cli.report import report
+    from joinlib.spec import load
+
+    typer.echo(f"written: {report(load(file), output)}; look at it before you pass it on")
 
 
 @app.command()

@@ -31,6 +31,8 @@ from joinlib.spec.model import StreamJoin
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from jobs.view import Moment
+
 _REFRESH_S = 0.2
 _ONE_SIGNAL_S = 0.5
 
@@ -43,6 +45,7 @@ class Options:
     cores: int | None = None  # None means all that this process may use
     conf: Mapping[str, str] | None = None  # Spark settings
     plain: bool = False
+    page: int | None = None  # the port of the run's page; None means no page
 
 
 def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> None:
@@ -67,7 +70,9 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     flow = Flow(plan, until_done=options.until_done, conf=options.conf or {})
     try:
         view = Plain(console) if plain else Live(console)
-        scene = _watch(WatchedRun(flow, document, pipeline, time.monotonic()), view)
+        watch = WatchedRun(flow, document, pipeline, time.monotonic())
+        with _page(watch, options.page, console):
+            scene = _watch(watch, view)
     except KeyboardInterrupt:
         _end_at_once(console, flow.flowing.is_set())
     if flow.error is not None:
@@ -84,9 +89,11 @@ class WatchedRun:
     pipeline: Pipeline
     began: float
     figures: Figures | None = None
+    stopping: bool = False
 
     def look(self, view: View, wait_s: float, *, stopping: bool) -> Scene:
         """Wait for reports, show what they say, and return the scene."""
+        self.stopping = stopping
         inputs = _shown(self.document, self.pipeline)
         reports = self.flow.reports(wait_s)
         if self.figures is None and (reports or self.flow.flowing.is_set()):
@@ -111,6 +118,22 @@ class WatchedRun:
         )
         view.update(scene)
         return scene
+
+
+@contextlib.contextmanager
+def _page(watch: WatchedRun, port: int | None, console: "Console") -> Iterator[None]:
+    """Serve the page of the run inside the block, if one is asked for."""
+    if port is None:
+        yield
+        return
+    from jobs.cli.page import moment_of, serving
+
+    def moment() -> "Moment":
+        return moment_of(watch.flow, watch.pipeline, watch.figures, watch.stopping)
+
+    with serving(port, watch.document.metadata.name, watch.pipeline, moment) as address:
+        console.print(f"page: {address}", highlight=False, soft_wrap=True)
+        yield
 
 
 def _watch(watch: WatchedRun, view: View) -> Scene:

@@ -1,6 +1,7 @@
 """`streamjoin-driver SPEC`: the one process that plans, commits and serves HTTP for a job on a cluster.
 
-    Waiting    for the Lease, then for the checkpoint's lock: an older driver may still be ending
+    Waiting    for the Lease, for folders of inputs, and for the checkpoint's lock: an older driver may still
+               be ending
     Starting   Spark, executors, query
     Running    until SIGTERM, or until something fails
     Stopping   the current batch is finished, or abandoned and run again next time
@@ -30,13 +31,16 @@ from prometheus_client.registry import Collector
 from jobs import spark_conf
 from jobs.driver.cluster import clear_executors, lease_of
 from jobs.driver.environment import DriverEnvironment, driver_environment
-from jobs.driver.exported import metrics
 from jobs.driver.guard import LeaseGuard
-from jobs.driver.serve import Answers, HttpServer, application
-from jobs.driver.view import Moment, Phase, status
+from jobs.driver.serve import Answers, application
+from jobs.exported import metrics
 from jobs.figures import beginning
 from jobs.flow import Flow, default_cores
+from jobs.page.answer import answer, subject
+from jobs.page.notes import Notes
 from jobs.probes import choosers
+from jobs.server import HttpServer
+from jobs.view import Moment, Phase, status
 from joinlib.compiled import compiled
 from joinlib.errors import NotReady, SpecError, exit_code
 from joinlib.lease import Contender, clock
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.5
 _LOCK_S = 2.0
+_LAST_WORDS_S = 10.0
 _STOP_S = 80.0  # of the 90 s that Kubernetes allows
 _MESSAGE = 2000  # characters
 _SECONDS = (0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300)
@@ -71,7 +76,8 @@ class DriverProcess(Collector):
         cores = spark_conf.slots(self.executors) if around.place else default_cores()
         self.plan = compiled(document, cores)
         self.pipeline = self.plan.pipeline
-        self.stopping = threading.Event()
+        self.stopping, self.notes = threading.Event(), Notes()
+        self._subject = subject(document.metadata.name, self.pipeline)
         self._pool: ExecutorPool | None = None
         self._placed: tuple[str, ...] = ()  # the executor of each partition, from the next batch on
         self._scaling, self._telling = threading.Lock(), threading.Lock()
@@ -96,6 +102,7 @@ class DriverProcess(Collector):
     def answers(self) -> Answers:
         return Answers(
             status=lambda: status(self.moment, self.pipeline.units, time.monotonic()),
+            page=lambda: answer(self._subject, self.moment, self.notes.latest(), time.monotonic()),
             metrics=lambda: generate_latest(self._registry),
             healthy=lambda: self.moment.phase != "Failed",
             ready=lambda: self.moment.phase == "Running",
@@ -118,6 +125,8 @@ class DriverProcess(Collector):
         if not bounds.min <= total <= bounds.max:
             raise SpecError(f"total: {total} is not between min, {bounds.min}, and max, {bounds.max}")
         with self._scaling:
+            if total != self.moment.wanted:
+                self.notes.say(f"{self.moment.wanted} -> {total} executors are wanted")
             self._tell(wanted=total)
             if self._pool is not None:
                 figures = self.moment.figures
@@ -131,7 +140,7 @@ class DriverProcess(Collector):
         if guard is not None and not guard.hold(self.stopping, self._waits):
             return
         try:
-            lock = self._lock()
+            lock = self._lock() if self._inputs() else None
             if lock is not None:
                 self._flow(lock, guard)
         finally:
@@ -144,6 +153,14 @@ class DriverProcess(Collector):
             return None
         lease = lease_of(self.document, place.pod.namespace, self.around.owner)
         return LeaseGuard(Contender(lease, place.pod.uid, clock))
+
+    def _inputs(self) -> bool:
+        """Wait for the folders of inputs, which another job may make; return False if asked to stop first."""
+        while missing := _missing(self.document):
+            self._waits("; ".join(missing))
+            if self.stopping.wait(_LOCK_S):
+                return False
+        return True
 
     def _lock(self) -> "Lock | None":
         """Wait for the checkpoint's lock; return None if asked to stop first."""
@@ -177,10 +194,10 @@ class DriverProcess(Collector):
             before_commit=guard.check if guard else lambda: None,
         )
         flow.start()
-        while flow.is_alive() and not self.stopping.is_set():
-            self._look(flow)
+        self._watch(flow)
         if flow.is_alive():
             self._enter("Stopping")
+            self._hurry(flow)
             flow.stop()
             flow.join(_STOP_S)
         if flow.is_alive():
@@ -188,6 +205,24 @@ class DriverProcess(Collector):
             os._exit(1)  # the lease is not released: Spark may still write
         if flow.error is not None:
             raise flow.error
+
+    def _watch(self, flow: Flow) -> None:
+        """Look at the flow until it ends or this driver is asked to stop.
+
+        When Spark dies, so does what is asked of it here; why it died is the flow's error.
+        """
+        while flow.is_alive() and not self.stopping.is_set():
+            try:
+                self._look(flow)
+            except Exception:
+                flow.join(_LAST_WORDS_S)
+                if flow.error is None:
+                    raise
+
+    def _hurry(self, flow: Flow) -> None:
+        """Let nobody wait for the end of a batch that no executor works on; it runs again next time."""
+        if self._pool is not None and flow.job is not None and not self.moment.there:
+            flow.job.patience_s = 0.0
 
     def _as_wanted(self) -> StreamJoin:
         """Return the spec with the number of executors that was last requested."""
@@ -269,7 +304,8 @@ class DriverProcess(Collector):
         self._tell(phase="Failed", message=message)
 
     def _enter(self, phase: Phase, message: str = "") -> None:
-        log.info("%s", f"{phase}: {message}" if message else phase)
+        log.info("%s", said := f"{phase}: {message}" if message else phase)
+        self.notes.say(said)
         self._tell(phase=phase, message=message)
 
     def _waits(self, why: str) -> None:
@@ -287,6 +323,16 @@ def _counted(placed: Sequence[str]) -> str:
     return (
         ", ".join(f"{held} on executor {executor}" for executor, held in counts) or "wherever there is room"
     )
+
+
+def _missing(document: StreamJoin) -> list[str]:
+    """Return what to say of each input whose folder is not there; what else may be wrong with it, the run tells."""
+    paths = {name: Path(given.files.path) for name, given in document.spec.inputs.items() if given.files}
+    return [
+        f"input {name}: {path} is not there yet; create it, or correct the input's path"
+        for name, path in paths.items()
+        if not os.path.lexists(path)
+    ]
 
 
 def _sums(before: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:
@@ -315,6 +361,8 @@ def drive(file: Path, around: DriverEnvironment) -> int:
     driver = None
     try:
         driver = DriverProcess(file, of_image(load(file)), around)
+        for name in ("streamjoin", "joinlib"):
+            logging.getLogger(name).addHandler(driver.notes)
         with _serving(driver):
             driver.run()
     except Exception as error:  # noqa: BLE001 - the one place where an error becomes an exit code

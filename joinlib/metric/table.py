@@ -16,7 +16,7 @@ from typing import Literal
 
 Kind = Literal["counter", "gauge", "histogram"]
 Unit = Literal["", "rows", "bytes", "seconds", "ratio", "rows/s"]
-Source = Literal["driver", "operator"]
+Source = Literal["driver", "operator", "process"]  # process: the operator's own work, not that of a job
 
 PHASES = ("Waiting", "Starting", "Running", "Stopping", "Failed")
 EXECUTORS = ("ready", "wanted", "leaving")
@@ -70,6 +70,10 @@ LABELS: Mapping[str, str] = {
         f" (`join.memory`); {LEVELS[-1]}: that many or more"
     ),
     "verdict": ", ".join(VERDICTS),
+    "result": "done, failed",
+    "kind": "a kind of Kubernetes' objects, as a word or in the plural",
+    "verb": "what was done to an object, such as apply or delete",
+    "code": "of HTTP, or 0 where there was no answer",
     "namespace": "of the StreamJoin",
     "streamjoin": "the name of the StreamJoin",
 }
@@ -97,6 +101,10 @@ class Metric:
 
 def _driver(name: str, kind: Kind, unit: Unit, text: str, *labels: str) -> Metric:
     return Metric(f"streamjoin_{name}", kind, unit, text, labels)
+
+
+def _process(name: str, kind: Kind, unit: Unit, text: str, *labels: str) -> Metric:
+    return Metric(f"streamjoin_operator_{name}", kind, unit, text, labels, "process")
 
 
 def _scaling(name: str, kind: Kind, unit: Unit, text: str, *labels: str) -> Metric:
@@ -131,7 +139,12 @@ METRICS: tuple[Metric, ...] = (
         "ratio",
         "Bytes of state in memory over the bytes that the present executors may hold.",
     ),
-    _driver("skew", "gauge", "ratio", "Rows of state of the fullest unit over the mean, minus 1; 0 is even."),
+    _driver(
+        "skew",
+        "gauge",
+        "ratio",
+        "Rows of state of the fullest unit over the mean, minus 1; 0 is even. Absent below 10 rows a unit.",
+    ),
     _driver(
         "watermark_seconds",
         "gauge",
@@ -392,6 +405,14 @@ METRICS: tuple[Metric, ...] = (
         "operator",
     ),
     Metric(
+        "streamjoin_job_restarts",
+        "gauge",
+        "",
+        "Times in a row that the job's driver ended by itself, as `driver.restarts` counts them.",
+        _JOB,
+        "operator",
+    ),
+    Metric(
         "streamjoin_operator_streamjoins",
         "gauge",
         "",
@@ -399,6 +420,22 @@ METRICS: tuple[Metric, ...] = (
         ("phase",),
         "operator",
     ),
+    # the operator's own work
+    _process("leader", "gauge", "", "1 for the operator that leads, 0 for one that waits."),
+    _process("reconciles_total", "counter", "", "Reconciliations, by result.", "result"),
+    _process("reconcile_seconds", "histogram", "seconds", "Duration of a reconciliation."),
+    _process("queue_depth", "gauge", "", "StreamJoins that wait to be reconciled."),
+    _process("writes_total", "counter", "", "Objects written, by kind and verb.", "kind", "verb"),
+    _process("api_errors_total", "counter", "", "Requests that the API server refused, by code.", "code"),
+    _process(
+        "missed_events_total",
+        "counter",
+        "",
+        "Changes that a list showed and no watch had delivered, by kind.",
+        "kind",
+    ),
+    _process("watch_age_seconds", "gauge", "seconds", "Time since the last event of a kind.", "kind"),
+    _process("resync_age_seconds", "gauge", "seconds", "Time since everything was listed."),
 )
 
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}

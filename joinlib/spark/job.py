@@ -111,6 +111,7 @@ class RunningJob:
     ) -> None:
         self.plan, self.spark, self.query = plan, spark, query
         self._spreading, self._outlets = spreading, outlets
+        self.patience_s = 60.0  # how long a batch that runs may go on once the job is to stop
 
     def wait(self, seconds: float) -> bool:
         """Wait up to `seconds`; return whether the query has ended. Publishes waiting results that are due.
@@ -143,7 +144,7 @@ class RunningJob:
 
     def stop(self) -> None:
         """Stop the query between two batches."""
-        _stop(self.query, self.plan.source.stop)
+        _stop(self.query, self.plan.source.stop, self.patience_s)
 
 
 @contextlib.contextmanager
@@ -284,7 +285,7 @@ def _ended(query: StreamingQuery, seconds: float, spark: Path) -> bool:
         raise translate(str(error), batches.cut_off(spark)) from error
 
 
-def _stop(query: StreamingQuery, stop: Path, patience_s: float = 60.0) -> None:
+def _stop(query: StreamingQuery, stop: Path, patience_s: float) -> None:
     """Stop the query between two batches: one that is cut off runs again, which is slow and noisy."""
     stop.touch()
     end = time.monotonic() + patience_s

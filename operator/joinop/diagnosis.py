@@ -20,13 +20,15 @@ def driver(pods: Iterable[Object]) -> Degradation | None:
 
 
 def executors(pods: Iterable[Object]) -> Degradation | None:
-    """Return the problem that most executors have, if there is one."""
+    """Return the problem that most executors have, if there is one.
+
+    It does not say how many have it, which `status.executors` does: each further one would be news.
+    """
     found = [problem for pod in pods for problem in _of(pod, "executor", "spec.executors.memory")]
     reasons = [problem.reason for problem in found]
     if not found:
         return None
-    worst = max(found, key=lambda problem: reasons.count(problem.reason))
-    return Degradation(worst.reason, f"{reasons.count(worst.reason)} of the executors: {worst.message}")
+    return max(found, key=lambda problem: reasons.count(problem.reason))
 
 
 def is_ready(pod: Object) -> bool:
@@ -74,7 +76,8 @@ def _scheduling(status: Object, part: str) -> Iterator[Degradation]:
             yield Degradation(
                 "Unschedulable",
                 f"no node takes the {part}'s pod: {condition.get('message', '')}; "
-                f"ask for less in spec.{_section(part)}, or add nodes",
+                f"ask for less (cpuRequest and memory in spec.{_section(part)}, or jobs.cpuRequest of the"
+                " operator's chart), or add nodes",
             )
 
 

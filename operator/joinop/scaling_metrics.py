@@ -16,6 +16,7 @@ from joinlib.scale.policy import Policy, of_spec
 from joinop import persist
 from joinop.admission import Admitted, document, validate
 from joinop.names import JobKey, Object
+from joinop.restarts import from_status as restarts_of
 
 Samples = dict[Labels, float | None]
 
@@ -49,13 +50,16 @@ class ScalingMetrics(Collector):
             del self.verdicts[set_status]
 
     def collect(self) -> Iterator[Metric]:
-        now = {key: status.get("phase", "Pending") for key, status in list(self.statuses.items())}
+        statuses = dict(self.statuses)
+        now = {key: status.get("phase", "Pending") for key, status in statuses.items()}
+        restarts = {tuple(key): restarts_of(status).restarts for key, status in statuses.items()}
         phases = Counter(now.values())
         found: dict[str, Samples] = {
             "streamjoin_operator_streamjoins": {(phase,): phases[phase] for phase in JOB},
             "streamjoin_job_phase": {(*key, phase): phase == now[key] for key in now for phase in JOB},
+            "streamjoin_job_restarts": dict(restarts),
         }
-        for key, status in list(self.statuses.items()):
+        for key, status in statuses.items():
             for name, labels, value in self._figures(key, status):
                 found.setdefault(f"streamjoin_scaling_{name}", {})[*key, *labels] = value
         return families(found, "operator")

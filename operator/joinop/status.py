@@ -69,7 +69,20 @@ class JobView:
 
     @property
     def ready(self) -> bool:
+        """Does the driver work?"""
         return self.driver is not None and not self.suspended and diagnosis.is_ready(self.driver)
+
+    @property
+    def ready_executors(self) -> int:
+        """Executors that take tasks; without a report, those whose pods are ready."""
+        if self.report is not None and (count := self.report.count("executors", "ready")) is not None:
+            return count
+        return sum(diagnosis.is_ready(pod) for pod in diagnosis.split(self.pods)[1])
+
+    @property
+    def joins(self) -> bool:
+        """Does the driver work, and at least one executor?"""
+        return self.ready and self.ready_executors > 0
 
     @property
     def report(self) -> Scrape | None:
@@ -253,7 +266,11 @@ def _message(view: JobView) -> str:
         return view.problem.message.partition("\n")[0][:_MESSAGE_MAX]
     if view.suspended:
         return "suspended: no pods, all state is kept"
-    return "the driver runs" if view.ready else _starting(view)
+    return _works(view) if view.ready else _starting(view)
+
+
+def _works(view: JobView) -> str:
+    return "the driver runs" if view.joins else "the driver runs, and waits for executors"
 
 
 def _starting(view: JobView) -> str:
@@ -264,7 +281,7 @@ def _starting(view: JobView) -> str:
 def _conditions(view: JobView) -> list[StatusCondition]:
     problem = view.problem
     return [
-        StatusCondition("Ready", truth(view.ready), *_readiness(view)),
+        StatusCondition("Ready", truth(view.joins), *_readiness(view)),
         _progress(view),
         StatusCondition(
             "Degraded",
@@ -279,7 +296,7 @@ def _conditions(view: JobView) -> list[StatusCondition]:
 
 def _readiness(view: JobView) -> tuple[str, str]:
     if view.ready:
-        return "Running", "the driver runs"
+        return "Running" if view.joins else "NoExecutors", _works(view)
     if view.suspended:
         return (
             (view.refusal.reason, view.refusal.message)
@@ -318,7 +335,7 @@ def _metrics(view: JobView) -> StatusCondition:
 
 
 def _scaling(view: JobView) -> StatusCondition:
-    number, ready = desired_executors(view, view.scaling_after), _ready_executors(view)
+    number, ready = desired_executors(view, view.scaling_after), view.ready_executors
     if number is None or view.suspended or not view.ready:
         return StatusCondition("Scaling", "False", "NotRunning")
     if view.unacknowledged:
@@ -335,17 +352,11 @@ def _advice(state: State, advised: int) -> str:
     return f"{advised} executors are advised (spec.scaling.mode){why}"
 
 
-def _ready_executors(view: JobView) -> int:
-    if view.report is not None and (count := view.report.count("executors", "ready")) is not None:
-        return count
-    return sum(diagnosis.is_ready(pod) for pod in diagnosis.split(view.pods)[1])
-
-
 def _executors(view: JobView) -> Object:
     selector = deploy.selector(deploy.match(view.name, deploy.EXECUTOR))
     return _without_none(
         {
-            "ready": _ready_executors(view),
+            "ready": view.ready_executors,
             "wanted": desired_executors(view, view.scaling_after),
             "partitions": None if view.report is None else view.report.count("partitions"),
             "selector": selector,

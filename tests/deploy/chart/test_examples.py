@@ -31,7 +31,7 @@ def apply(space: Kube, release: str) -> Iterator[Apply]:
     applied: list[Object] = []
 
     def applying(name: str) -> str:
-        text = (EXAMPLES / name).read_text().replace("localhost/streamjoin:0.1.0", IMAGE)
+        text = (EXAMPLES / name).read_text().replace("docker.io/library/busybox:1.36", IMAGE)
         applied.extend(yaml.safe_load_all(text))
         space.apply(*applied)
         return next(d["metadata"]["name"] for d in applied if d["kind"] == "StreamJoin")

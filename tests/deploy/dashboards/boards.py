@@ -33,9 +33,15 @@ def board(file: Path) -> dict[str, Any]:
     return json.loads(file.read_text())
 
 
+def opened(file: Path) -> dict[str, Any]:
+    """A dashboard all of whose rows are unfolded."""
+    found = board(file)
+    return found | {"panels": [one for p in found["panels"] for one in (p, *(p.get("panels") or ()))]}
+
+
 def panels(file: Path) -> list[dict[str, Any]]:
-    """Those that show something."""
-    return [panel for panel in board(file)["panels"] if panel["type"] != "row"]
+    """Those that show something, also in rows that are folded."""
+    return [panel for panel in opened(file)["panels"] if panel["type"] != "row"]
 
 
 def queries(file: Path) -> Iterator[Query]:

@@ -143,7 +143,7 @@ def _batches(driver: Driver) -> float:
     return driver.metric("streamjoin_batches_total").get((), 0)
 
 
-def _config(driver: Driver, tabled: Driver, executors: int, operator: int) -> dict[str, Any]:
+def _config(driver: Driver, tabled: Driver, executors: int, operator: int, kubelet: int) -> dict[str, Any]:
     """As the PodMonitors make it: who a driver works for is told by the scrape, of the operator's figures by themselves."""
     job = {"namespace": KEY.namespace, "streamjoin": KEY.name}
 
@@ -159,5 +159,6 @@ def _config(driver: Driver, tabled: Driver, executors: int, operator: int) -> di
             {**scrape("tables", tabled.port, job), "metric_relabel_configs": [_ONLY_TABLES]},
             scrape("executors", executors, job),
             scrape("operator", operator, {}),
+            scrape("kubelet", kubelet, {}),
         ],
     }

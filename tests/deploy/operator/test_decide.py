@@ -125,6 +125,21 @@ def test_running() -> None:
     assert json.loads(status["checkpoint"]["fingerprint"]) == accepted(stream_join()).fingerprint
 
 
+def test_ready_means_that_somebody_joins() -> None:
+    """A driver without an executor is not Ready; without its report, the executors' pods count."""
+    nobody = running(executors={"ready": 0, "wanted": 2})
+    alone = decide(dataclasses.replace(started(), scrape=nobody), CONFIG)
+    assert said(alone, "Ready") == ("False", "NoExecutors")
+    assert alone.status["message"] == "the driver runs, and waits for executors"
+
+    one = running(executors={"ready": 1, "wanted": 2})
+    some = decide(dataclasses.replace(started(), scrape=one), CONFIG)
+    assert said(some, "Ready") == ("True", "Running")
+
+    silent = dataclasses.replace(started(), scrape=None, pods=(driver_pod(),))
+    assert said(decide(silent, CONFIG), "Ready") == ("False", "NoExecutors")
+
+
 def test_no_figures_are_not_zero() -> None:
     """A driver that cannot be asked has no figures, and a condition says so."""
     decision = decide(dataclasses.replace(started(), scrape=None), CONFIG)

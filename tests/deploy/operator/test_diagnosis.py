@@ -92,7 +92,7 @@ def test_unschedulable() -> None:
     found = diagnosis.driver([driver_pod(ready=False, conditions=conditions)])
 
     assert found is not None
-    assert "Insufficient memory; ask for less in spec.driver" in found.message
+    assert "Insufficient memory; ask for less (cpuRequest and memory in spec.driver" in found.message
 
 
 def test_evicted() -> None:
@@ -106,7 +106,7 @@ def test_evicted() -> None:
 
 
 def test_executors() -> None:
-    """The trouble that most executors have, with their number; those that leave are no trouble."""
+    """The trouble that most executors have, in the same words however many have it; those that leave are no trouble."""
     oom = {"containerStatuses": [ended(137, "OOMKilled")]}
     killed = {"containerStatuses": [ended(137)]}
     found = diagnosis.executors(
@@ -114,10 +114,8 @@ def test_executors() -> None:
     )
 
     assert found is not None
-    assert (
-        found.message
-        == "2 of the executors: the executor needed more memory than it has; raise spec.executors.memory"
-    )
+    assert found.message == "the executor needed more memory than it has; raise spec.executors.memory"
+    assert diagnosis.executors([executor_pod(1, **oom)]) == found
     assert diagnosis.executors([executor_pod(3, **killed)]) is None
 
 

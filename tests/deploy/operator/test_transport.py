@@ -17,7 +17,8 @@ import pytest
 from joinop.driver_client import DriverClient
 from joinop.transport import DriverTransport
 
-from jobs.driver.serve import Answers, HttpServer, application
+from jobs.driver.serve import Answers, application
+from jobs.server import HttpServer
 from joinlib.errors import SpecError
 from tests.deploy.operator.objects import driver_pod
 
@@ -68,6 +69,7 @@ def server(right: Path) -> Iterator[HttpServer]:
         lambda: True,
         lambda _: None,
         lambda: TOKEN,
+        dict,
     )
     made = HttpServer(application(answers, open_to_all=False), 0, right)
     made.start()
@@ -109,7 +111,7 @@ def test_a_driver_that_is_not_the_jobs(server: HttpServer, right: Path, tmp_path
     assert "CERTIFICATE_VERIFY_FAILED" in told(server, held(other))[0]
     assert "the Secret drivers-tls of this namespace has no ca.crt" in told(server, Secrets({}))[0]
     wrong = certificates(tmp_path / "wrong", "other-driver.shop.svc")
-    impostor = HttpServer(application(Answers(*[lambda *_: None] * 6)), 0, wrong)  # type: ignore[arg-type]
+    impostor = HttpServer(application(Answers(*[lambda *_: None] * 7)), 0, wrong)  # type: ignore[arg-type]
     impostor.start()
     try:
         assert "Hostname mismatch" in told(impostor, held(wrong))[2]
@@ -160,4 +162,4 @@ def test_no_certificate(tmp_path: Path) -> None:
     with pytest.raises(
         SpecError, match=r"tls\.crt and tls\.key are not a certificate.*jobs\.http\.tlsSecret"
     ):
-        HttpServer(application(Answers(*[lambda *_: None] * 6)), 0, tmp_path)  # type: ignore[arg-type]
+        HttpServer(application(Answers(*[lambda *_: None] * 7)), 0, tmp_path)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from jobs.driver.driver import DriverProcess, one_line
 from jobs.driver.environment import driver_environment
 from jobs.figures import Took
-from joinlib.errors import SpecError
+from joinlib.errors import NotReady, SpecError
 from joinlib.spec import load
 
 POD = {
@@ -82,6 +82,7 @@ class Query:
     """Stands for a flow whose query runs, and for its job."""
 
     partitions: int = 4
+    patience_s: float = 60.0
     told: list[tuple[int, str]] = field(default_factory=list)  # partitions, and the executor of each
     flowing: Event = field(default_factory=Event)
     took: Took = field(default_factory=Took)
@@ -150,6 +151,50 @@ def seen(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
+def test_a_folder_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    """Until it is there, or until asked to stop; the message names the input."""
+    file, orders = tmp_path / "spec.yaml", tmp_path / "orders"
+    file.write_text(SPEC.replace("generator: {rowsPerSecond: 5}", f"files: {{path: {orders}}}", 1))
+    driver = DriverProcess(file, load(file), driver_environment({}))
+    waiting = Thread(target=lambda: found.append(driver._inputs()))
+    found: list[bool] = []
+    waiting.start()
+    while not driver.moment.message:
+        assert waiting.is_alive()
+    assert (driver.moment.phase, driver.answers().healthy()) == ("Waiting", True)
+    assert driver.moment.message.startswith(f"input a: {orders} is not there yet")
+    driver.stopping.set()
+    waiting.join()
+    assert found == [False]
+
+    orders.mkdir()
+    assert driver._inputs()
+
+
+@dataclass
+class Dying:
+    """Stands for a flow whose Spark has died: what is asked of it raises."""
+
+    error: Exception | None
+    alive: bool = True
+
+    def is_alive(self) -> bool:
+        return self.alive
+
+    def join(self, seconds: float) -> None:
+        self.alive = False
+
+    def reports(self, seconds: float) -> list[Any]:
+        raise AttributeError("'NoneType' object has no attribute 'sc'")
+
+
+def test_the_last_words_are_those_of_the_flow(seen: Scene) -> None:
+    """Not of a look at executors that are gone with it; without any, the look's own error is told."""
+    seen.driver._watch(Dying(NotReady("Spark's JVM died")))  # type: ignore[arg-type]
+    with pytest.raises(AttributeError):
+        seen.driver._watch(Dying(None))  # type: ignore[arg-type]
+
+
 def test_a_new_executor_rehearses_at_once(seen: Scene) -> None:
     """In the midst of a batch: at its end it would be too late, as the next one begins at once."""
     seen(2, "12", cold="2")
@@ -182,6 +227,16 @@ def test_who_leaves_gets_none(seen: Scene) -> None:
     assert seen(2, "12") == [(4, "1212")]
     assert seen(1, "1", gone="2") == [(4, "1111")]
     assert seen(1, "1") == [(2, "11")]
+
+
+def test_a_batch_without_executors_is_not_waited_for(seen: Scene) -> None:
+    """When the driver stops: it could not end. One that somebody works on may."""
+    seen(2, "1")
+    seen.driver._hurry(seen.query)  # type: ignore[arg-type]
+    assert seen.query.patience_s == 60
+    seen(2, "")
+    seen.driver._hurry(seen.query)  # type: ignore[arg-type]
+    assert seen.query.patience_s == 0
 
 
 def test_who_is_lost_is_awaited(seen: Scene) -> None:

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from math import isclose, sqrt
 
-from jobs.driver.exported import metrics, values
-from jobs.driver.view import Moment
+from jobs.exported import metrics, values
 from jobs.figures import Took, beginning
 from jobs.pace import Lap, Pace
 from jobs.probes import Chooser
+from jobs.view import Moment
 from joinlib.lookup.used import Used
 from joinlib.metric.table import LEVELS, METRICS
 from joinlib.model.time import NEVER

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from jobs.driver.exported import values
-from jobs.driver.view import Moment, status
+from jobs.exported import values
 from jobs.figures import beginning
 from jobs.probes import Chooser, asks, choosers, spoken
+from jobs.view import Moment, status
 from joinlib.engine.receipt import Receipt, decode
 from joinlib.join.order.orders import Orders
 from joinlib.join.order.statistics import nothing

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from jobs.driver.serve import Answers, HttpServer, application
+from jobs.driver.serve import Answers, application
+from jobs.server import HttpServer
 from joinlib.errors import SpecError
 
 TOKEN = "s3cret-token"
@@ -52,6 +53,7 @@ def driver() -> Driver:
 def call(driver: Driver) -> Iterator[Client]:
     answers = Answers(
         status=lambda: {"phase": "Running"},
+        page=lambda: {"job": "late"},
         metrics=lambda: b"streamjoin_batches_total 1.0\n",
         healthy=lambda: True,
         ready=lambda: driver.ready,
@@ -132,7 +134,7 @@ def test_too_large(call: Client, driver: Driver) -> None:
 
 def test_other_paths_and_methods(call: Client) -> None:
     """404 and 405."""
-    assert call("GET", "/")[0] == 404
+    assert call("GET", "/v2/status")[0] == 404
     assert call("GET", "/v1/executors")[0] == 405
     assert call("POST", "/v1/status")[0] == 405
     assert call("PUT", "/v1/executors", "{}", TOKEN)[0] == 405

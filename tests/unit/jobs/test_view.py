@@ -6,9 +6,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from jobs.driver.exported import metrics
-from jobs.driver.view import Moment, status
+from jobs.exported import metrics
 from jobs.figures import Took, beginning
+from jobs.view import Moment, status
 from joinlib.lookup.used import Used
 from joinlib.model.time import NEVER
 from tests.unit.jobs.test_figures import RECEIPT, Report
@@ -121,6 +121,14 @@ def test_what_is_not_known_is_not_said() -> None:
     assert not names & {"streamjoin_memory_load", "streamjoin_skew", "streamjoin_state_rows"}
     assert status(replace(RUNNING, there=()), 4, 2.0)["memoryLoad"] is None
     assert status(replace(RUNNING, budget=None), 4, 2.0)["memoryLoad"] is None
+
+
+def test_hardly_any_rows_have_no_skew() -> None:
+    """Ten rows a unit, on average: below that, some unit always stands out."""
+    few = beginning(2, 0.0).after(Report(0, (replace(RECEIPT, state_rows=39),)), 1.0)
+    enough = beginning(2, 0.0).after(Report(0, (replace(RECEIPT, state_rows=40),)), 1.0)
+    assert status(replace(RUNNING, figures=few), 4, 2.0)["skew"] is None
+    assert status(replace(RUNNING, figures=enough), 4, 2.0)["skew"] == 3
 
 
 def test_no_watermark_before_the_first_time() -> None:

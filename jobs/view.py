@@ -19,6 +19,7 @@ from joinlib.model.time import ALWAYS, NEVER
 
 Phase = Literal["Waiting", "Starting", "Running", "Stopping", "Failed"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FEW = 10  # rows of state a unit, on average: of fewer, how they lie is chance
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,17 @@ class Moment:
         return (self.figures.held_bytes if self.figures else 0) / (self.ready * self.budget)
 
     def skew(self, units: int) -> float | None:
-        """Return the rows of the fullest unit over the mean of its stage's units, less 1: 0 is even."""
-        if self.figures is None or not self.known or not self.figures.state_rows:
+        """Return the rows of the fullest unit over the mean of its stage's units, less 1: 0 is even.
+
+        Stages with hardly any rows do not count.
+        """
+        if self.figures is None or not self.known:
             return None
         stages: dict[int, list[int]] = {}
         for unit, receipt in self.figures.receipts.items():
             stages.setdefault(unit // units, []).append(receipt.state_rows)
-        return max(max(rows) * units / sum(rows) - 1 for rows in stages.values() if any(rows))
+        full = [rows for rows in stages.values() if sum(rows) >= _FEW * units]
+        return max((max(rows) * units / sum(rows) - 1 for rows in full), default=None)
 
     def by_source(self, figures: tuple[int, ...]) -> dict[str, int]:
         """Return figures by the names of the spec; a source that is read twice counts twice."""

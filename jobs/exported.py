@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client import Metric
 
-from jobs.driver.view import Moment
+from jobs.view import Moment
 from joinlib.metric.export import Labels, Values, families
 from joinlib.metric.skew import ds, excess, hottest
 from joinlib.metric.table import LEVELS, PHASES, ROUTES, SERIES_UNITS, STEPS

@@ -1,0 +1,33 @@
+"""Writes texts by name as a zip file that only its owner may read."""
+
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from joinlib.errors import SpecError, StreamJoinError
+
+
+def write(texts: Mapping[str, str], file: Path) -> None:
+    """Write an archive.
+
+    Raises:
+        SpecError: The file is there already, or cannot be written.
+    """
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise SpecError(f"{file}: {error.strerror}; name another file with --output") from error
+    with os.fdopen(descriptor, "wb") as opened, zipfile.ZipFile(opened, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in texts.items():
+            archive.writestr(f"{file.stem}/{name}", text)
+
+
+def tried(part: Callable[[], str]) -> str:
+    """Return a part of a report, or why there is none: what is broken must not stop the report of it."""
+    try:
+        return part()
+    except StreamJoinError as error:
+        return f"could not be told: {error}\n"
+    except Exception as error:  # noqa: BLE001 - its message may quote anything
+        return f"could not be told: {type(error).__name__}\n"

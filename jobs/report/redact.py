@@ -1,0 +1,95 @@
+"""Leaves secrets and rows out of texts.
+
+    secrets    the contents of the variables and files that a spec names, and of variables that are named like logins,
+               wherever they stand; logins in addresses; what follows a word such as password
+    rows       of a log, messages of errors other than our own keep their class only; in other lines
+               quoted texts and numbers are masked, except in their beginning and in stack frames
+
+Law: a secret that is known never passes, whatever surrounds it.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from joinlib.spec.model import LOGIN
+
+GONE = "«left out»"
+_SHORTEST = 4  # characters: less is no secret, and would hide half of the text
+_LARGEST = 100_000  # bytes of a file that holds one
+_ADDRESS = re.compile(r"(\w[\w+.-]*://)[^/\s@]+@")
+_WORD = re.compile(
+    r"((?:password|passwd|pwd|passphrase|secret|token|api[_-]?key|authorization|credentials?)\w*[\"']?\s*[=:]\s*)"
+    r"(?:bearer\s+|basic\s+)?(\"[^\"]*\"|'[^']*'|[^\s,;&}]+)",
+    re.IGNORECASE,
+)
+_FRAME = re.compile(r'\s*(?:at [\w$.<>/]+\(|File "|\.\.\. \d+ more)')
+_PLAIN = re.compile(r"\d{2,4}[-/]\d\d[-/]\d\d[ T][\d:.,]+ INFO ")  # what goes as planned quotes no rows
+_LOGGED = re.compile(
+    r"(?:\d{2,4}[-/]\d\d[-/]\d\d[ T][\d:.,]+ )?(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL) [\w.$-]+: "
+)
+_OURS = re.compile(r"joinlib\.errors\.(?!Unforeseen)\w+: .+")
+_RAISED = re.compile(r"\b((?:[\w$]+\.)*[\w$]*(?:Error|Exception|Unforeseen|Interrupt)): .+")
+_VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|\b\d[\d.,]*\b")
+
+
+@dataclass(frozen=True)
+class Redaction:
+    """What must not be in any text."""
+
+    secrets: tuple[str, ...] = ()
+
+    def text(self, given: str) -> str:
+        """Return a text without secrets."""
+        for secret in self.secrets:
+            given = given.replace(secret, GONE)
+        return _WORD.sub(rf"\1{GONE}", _ADDRESS.sub(rf"\1{GONE}@", given))
+
+    def log(self, given: str) -> str:
+        """Return a log without secrets, and without values that may be of rows."""
+        return self.text("\n".join(map(_line, given.splitlines())) + "\n")
+
+
+def of(spec: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Redaction:
+    """Return what must not be told of a job with this spec, as far as this machine knows it.
+
+    Texts among the values of parameters are left out as well: a plan shows them.
+    """
+    named = {value for key, value in _leaves(spec) if key.endswith("Env")}
+    held = [v for name, v in environment.items() if name in named or re.search(LOGIN, name)]
+    files = [Path(value) for key, value in _leaves(spec) if key.endswith("File")]
+    given = [value for _, value in _leaves(spec.get("parameters") or {})]
+    known = (*held, *given, *map(_contents, files))
+    found = {part.strip() for text in known for part in (text, *text.splitlines())}
+    return Redaction(tuple(sorted((s for s in found if len(s) >= _SHORTEST), key=len, reverse=True)))
+
+
+def _line(line: str) -> str:
+    if _FRAME.match(line) or _PLAIN.match(line) or _OURS.search(line):
+        return line
+    head = _LOGGED.match(line)
+    begin = head[0] if head else ""
+    return begin + _VALUE.sub("…", _RAISED.sub(r"\1: …", line[len(begin) :]))
+
+
+def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every text of a document, with the name of its field."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, str(name))
+    elif isinstance(value, Iterable) and not isinstance(value, str):
+        for inner in value:
+            yield from _leaves(inner, key)
+    elif isinstance(value, str):
+        yield key, value
+
+
+def _contents(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_LARGEST).decode(errors="replace")
+    except OSError:
+        return ""

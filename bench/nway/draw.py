@@ -219,7 +219,7 @@ def _draw_memory(outcomes: Raw, path: Path) -> None:
         held.plot(*zip(*one["held"], strict=True), color=line.get_color(), label=label)
         held.axhline(one["cap_mb"], color="0.6", linestyle="--")
     five.set_ylabel("results, % of all")
-    five.set_title("Figure 5: complete? (x: died)", fontsize=9)
+    five.set_title("Figure 5: complete? (x: died, or stood still)", fontsize=9)
     held.set_ylabel("anonymous and shared memory, MB")
     held.set_title("held; dashed: the cap, page cache included", fontsize=9)
     for axes in (five, held):
@@ -240,12 +240,15 @@ def _draw_memory(outcomes: Raw, path: Path) -> None:
             capsize=2,
             label=f"{join}, {of_key:g} rows of a key",
         )
+    six.set_visible(bool(six_runs))
     six.set_xlabel("cap, MB")
     six.set_ylabel("thousand rows/s")
     six.set_title("Figure 6: speed by the cap", fontsize=9)
-    six.legend(fontsize=7, frameon=False)
+    if six_runs:
+        six.legend(fontsize=7, frameon=False)
     runs = sorted((o for o in outcomes.values() if o["figure"] == "figure 7"), key=lambda o: o["memory_mb"])
     seven.plot([o["memory_mb"] for o in runs], [_pace(o) / 1e3 for o in runs], "o-")
+    seven.set_visible(bool(runs))
     seven.set_xlabel("join.memory, MB")
     seven.set_ylabel("thousand rows/s")
     seven.set_title("Figure 7: speed by join.memory", fontsize=9)

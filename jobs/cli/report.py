@@ -56,7 +56,7 @@ def texts(document: StreamJoin) -> dict[str, str]:
     whole = document.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     checkpoint, gone = document.spec.checkpoint.folder, redact.of(whole["spec"])
     parts: dict[str, Callable[[], str]] = {
-        "spec.yaml": lambda: yaml.safe_dump(whole, sort_keys=False),
+        "spec.yaml": lambda: yaml.safe_dump(gone.document(whole), sort_keys=False),
         "plan.txt": lambda: explain(plan_of(document)) + "\n",
         "status.txt": lambda: status(document) + "\n",
         "metrics.json": lambda: _figures(checkpoint),

@@ -34,10 +34,10 @@ def texts(cluster: ClusterNamespace, name: str) -> dict[str, str]:
     thing, pods = cluster.get(name), cluster.pods(name)
     gone = redact.of(thing["spec"], {})
     told: dict[str, Callable[[], str]] = {
-        "streamjoin.yaml": lambda: yaml.safe_dump(
-            _bare(thing) | {"spec": thing["spec"], "status": thing.get("status")}
+        "streamjoin.yaml": lambda: _yaml(
+            _bare(thing) | {"spec": thing["spec"], "status": thing.get("status")}, gone
         ),
-        "pods.yaml": lambda: yaml.safe_dump([_bare(pod) | {"status": pod.get("status")} for pod in pods]),
+        "pods.yaml": lambda: _yaml([_bare(pod) | {"status": pod.get("status")} for pod in pods], gone),
         "events.txt": lambda: "".join(
             f"{e.get('lastTimestamp')} {e.get('type')} {e.get('reason')}: {e.get('message')}\n"
             for e in cluster.events(name)
@@ -49,6 +49,10 @@ def texts(cluster: ClusterNamespace, name: str) -> dict[str, str]:
     parts = {part: gone.text(tried(make)) for part, make in told.items()}
     logs = {pod["metadata"]["name"]: partial(_log, cluster, name, pod["metadata"]["name"]) for pod in pods}
     return {**parts, **{f"{pod}.log": gone.log(tried(make)) for pod, make in logs.items()}}
+
+
+def _yaml(document: object, gone: redact.Redaction) -> str:
+    return yaml.safe_dump(gone.document(document), sort_keys=False)
 
 
 def _bare(thing: Object) -> Object:

@@ -8,6 +8,7 @@
 Law: a secret that is known never passes, whatever surrounds it.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -50,7 +51,15 @@ class Redaction:
 
     def log(self, given: str) -> str:
         """Return a log without secrets, and without values that may be of rows."""
-        return self.text("\n".join(map(_line, given.splitlines())) + "\n")
+        return "\n".join(map(_line, self.text(given).splitlines())) + "\n"
+
+    def document(self, given: Any) -> Any:
+        """Return a document without secrets in its texts: as YAML or JSON they may be escaped and folded."""
+        if isinstance(given, Mapping):
+            return {key: self.document(value) for key, value in given.items()}
+        if isinstance(given, list | tuple):
+            return [self.document(value) for value in given]
+        return self.text(given) if isinstance(given, str) else given
 
 
 def of(spec: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Redaction:
@@ -61,18 +70,25 @@ def of(spec: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> 
     named = {value for key, value in _leaves(spec) if key.endswith("Env")}
     held = [v for name, v in environment.items() if name in named or re.search(LOGIN, name)]
     files = [Path(value) for key, value in _leaves(spec) if key.endswith("File")]
-    given = [value for _, value in _leaves(spec.get("parameters") or {})]
+    parameters = (spec.get("parameters") or {}).values()
+    values = (one["value"] if isinstance(one, Mapping) else one for one in parameters)  # and not its type
+    given = [text for value in values for _, text in _leaves(value)]
     known = (*held, *given, *map(_contents, files))
-    found = {part.strip() for text in known for part in (text, *text.splitlines())}
+    found = {part for text in known for line in (text, *text.splitlines()) for part in _written(line.strip())}
     return Redaction(tuple(sorted((s for s in found if len(s) >= _SHORTEST), key=len, reverse=True)))
 
 
+def _written(text: str) -> Iterator[str]:
+    """Yield a text as it is, and as it stands in SQL and in JSON."""
+    yield from (text, text.replace("'", "''"), text.replace("'", "\\'"), json.dumps(text)[1:-1])
+
+
 def _line(line: str) -> str:
-    if _FRAME.match(line) or _PLAIN.match(line) or _OURS.search(line):
+    if _FRAME.match(line) or _PLAIN.match(line):
         return line
-    head = _LOGGED.match(line)
-    begin = head[0] if head else ""
-    return begin + _VALUE.sub("…", _RAISED.sub(r"\1: …", line[len(begin) :]))
+    head, ours = _LOGGED.match(line), _OURS.search(line)
+    begin, end = head.end() if head else 0, ours.start() if ours else len(line)
+    return line[:begin] + _VALUE.sub("…", _RAISED.sub(r"\1: …", line[begin:end])) + line[end:]
 
 
 def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, str]]:

@@ -12,13 +12,13 @@ from joinlib.errors import SpecError
 from joinlib.spec.load import parse
 from joinlib.spec.model import StreamJoin
 
-SPEC = """
+SPEC = r"""
 apiVersion: streamjoin.dev/v1alpha1
 kind: StreamJoin
 metadata: {name: late}
 spec:
   sql: SELECT o.id, c.name FROM orders o JOIN customers c ON o.id = c.id WHERE o.region = ${region}
-  parameters: {region: {type: STRING, value: PARAMETER-value}}
+  parameters: {region: {type: STRING, value: "PARAMETER-value, it's folded and quoted in YAML as \"PLANTED\", because it is a long text"}}
   inputs:
     orders:
       schema: id BIGINT, region STRING
@@ -36,10 +36,11 @@ SECRETS = (
     "FILE-user",
     "FILE-password",
     "hunter2-in-uri",
-    "NAMED-env",
+    "NAMED",
     "unnamed-but-after-a-word",
     "of-an-address",
     "PARAMETER-value",
+    "PLANTED",
 )
 ROWS = ("Meier", "4711", "13.37", "Bergstrasse")
 LOG = """26/11/24 10:00:00 INFO MicroBatchExecution: Resuming at batch 12 with offsets
@@ -50,7 +51,8 @@ LOG = """26/11/24 10:00:00 INFO MicroBatchExecution: Resuming at batch 12 with o
 ValueError: cannot convert Meier to BIGINT in row 4711
 pyarrow.lib.ArrowInvalid: Could not convert 'Meier' with type str: 13.37
 joinlib.errors.InputError: in/a.csv: is cut off; repair it
-connecting to postgres://bob:of-an-address@db/shop with password=unnamed-but-after-a-word and NAMED-env
+26/11/24 10:00:02 WARN TaskSetManager: lost 'Meier': joinlib.errors.NotReady: run again
+connecting to postgres://bob:of-an-address@db/shop with password=unnamed-but-after-a-word and NAMED-2024-env
 Traceback: the key was "Meier"
 """
 
@@ -58,7 +60,7 @@ Traceback: the key was "Meier"
 @pytest.fixture
 def document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StreamJoin:
     monkeypatch.setenv("SHOP_URI", "postgresql://bob:hunter2-in-uri@db.shop/shop")
-    monkeypatch.setenv("OTHER_PASSWORD", "NAMED-env")
+    monkeypatch.setenv("OTHER_PASSWORD", "NAMED-2024-env")
     for name, text in {"user": "FILE-user\n", "password": "FILE-password", "ca": "-----BEGIN\nabc\n"}.items():
         (tmp_path / name).write_text(text)
     logs = tmp_path / "checkpoint" / "logs"
@@ -82,6 +84,7 @@ def test_nothing_that_was_planted_is_in_it(document: StreamJoin, tmp_path: Path)
 
     assert "SELECT o.id" in parts["spec.yaml"]
     assert "passwordFile" in parts["spec.yaml"]
+    assert "region STRING" in parts["spec.yaml"]
     assert "inner lookup of c" in parts["plan.txt"]
     assert "no run so far" in parts["status.txt"]
     assert "state/1.arrow" in parts["checkpoint.txt"]
@@ -94,6 +97,7 @@ def test_nothing_that_was_planted_is_in_it(document: StreamJoin, tmp_path: Path)
         "at org.apache.spark.scheduler.Task.run(Task.scala:141)",
         'turn.py", line 44, in units',
         "ValueError: …",
+        "WARN TaskSetManager: lost …: joinlib.errors.NotReady: run again",
         "joinlib.errors.InputError: in/a.csv: is cut off; repair it",
         f"postgres://{GONE}@db/shop",
     ):

@@ -6,6 +6,8 @@
 Law: the same rows, as a bag. Rows that are equal in the order are told apart by row_number.
 """
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
@@ -95,17 +97,40 @@ def _around(select: exp.Select, keys: list[exp.Expr], names: Names) -> tuple[exp
     known = {trees.text(trees.bare(i.this)): i.alias for i in select.expressions}
     made = []
     for key in keys:
+        new = key.copy()
+        if (value := _of_items(key.this, known, alias)) is not None:
+            new.set("this", value)
+            made.append(new)
+            continue
         words = trees.text(trees.bare(key.this))
         if words not in known and select.args.get("distinct"):
             raise names.error("ORDER BY of SELECT DISTINCT takes columns of its select list", key)
         if words not in known:
             known[words] = _called(key.this, select) or names.hidden(select)
             select.append("expressions", trees.named(key.this.copy(), known[words]))
-        new = key.copy()
         new.set("this", trees.column(alias, known[words], key))
         made.append(new)
     items = [trees.named(trees.column(alias, name), name) for name in outer]
     return exp.Select(expressions=items).from_(trees.derived(select, alias), copy=False), made
+
+
+def _of_items(value: exp.Expr, known: Mapping[str, str], alias: str) -> exp.Expr | None:
+    """The value over output columns of the query that is called so; None if it reads others.
+
+    `known`: names of output columns by their texts.
+    """
+    box = exp.Paren(this=value.copy())
+
+    def change(node: exp.Expr) -> exp.Expr | None:
+        name = known.get(trees.text(trees.bare(node))) if node.find(exp.Column) is not None else None
+        return None if name is None else trees.column(alias, name, node)
+
+    trees.replaced(box.this, change)
+    found = box.this
+    rest = found.find(exp.Select, exp.Window, exp.Anonymous) or any(
+        trees.owner(column) != alias for column in trees.columns_in(found)
+    )
+    return None if rest or found.find(exp.Column) is None else found
 
 
 def _called(value: exp.Expr, select: exp.Select) -> str:

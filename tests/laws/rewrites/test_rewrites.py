@@ -183,6 +183,9 @@ TEXTS = {
         "SELECT k FROM t ORDER BY rank() OVER (ORDER BY b), k, a LIMIT 2",
         "SELECT DISTINCT k, rank() OVER (ORDER BY b) AS r FROM t ORDER BY r DESC, k LIMIT 2 OFFSET 1",
         "SELECT k, a FROM t QUALIFY rank() OVER (PARTITION BY k ORDER BY a) = 1 ORDER BY count(*) OVER (PARTITION BY k), k, a, b LIMIT 2",
+        "SELECT k, a + 1 AS c, rank() OVER (ORDER BY a) AS r FROM t ORDER BY CASE WHEN r = 1 THEN c END, c - r DESC, k, b LIMIT 3",
+        "SELECT DISTINCT k, a FROM t ORDER BY k + a DESC, k LIMIT 2",
+        "SELECT DISTINCT k, a FROM t ORDER BY k * 2 + 1, a LIMIT 2 OFFSET 1",
         "SELECT k AS a, a AS k, max(b) OVER (PARTITION BY t.a) AS m FROM t ORDER BY m, t.k, t.a, t.b LIMIT 3",
     ),
     "windows and subqueries": (

@@ -149,6 +149,7 @@ DRAWN = {
     "SELECT k FROM a WHERE v NOT IN (SELECT max(v) FROM b GROUP BY k)": "takes the rows of the result of stage 0 that",
     "SELECT * FROM (SELECT k, v FROM a) PIVOT (max(v) FOR k IN (1 AS one, 2 AS two))": "aggregate:",
     "SELECT * FROM (SELECT k, v, t FROM a LIMIT 3) UNPIVOT (w FOR n IN (k, v)) AS q": "first 3 rows by",
+    "SELECT v + 1 AS w, rank() OVER (ORDER BY k) AS r FROM a ORDER BY CASE WHEN r > 1 THEN w END, r LIMIT 3": "first 3 rows by CASE WHEN r > 1 THEN w ",
     "SELECT k FROM a INTERSECT SELECT k FROM b": "having sum(in_left) > 0 AND sum(in_right) > 0",
     "SELECT count(*) AS n FROM (SELECT k + 1 FROM a UNION SELECT v + 2 FROM b) q": "distinct k + 1",
     f"SELECT k, {' + '.join(['v'] * 90)} AS w FROM a WHERE {' + '.join(['v'] * 90)} > 1": " …",

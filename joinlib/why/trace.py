@@ -6,7 +6,7 @@ Partners that are rows of an earlier stage are found by the input that their key
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,10 @@ class NotFollowed(Exception):
 class Trace:
     """The rows of one input that are asked for, and what became of them. `notes`: what could not be looked at."""
 
-    def __init__(self, plan: Compiled, progress: Progress, scans: Scans) -> None:
+    def __init__(
+        self, plan: Compiled, progress: Progress, scans: Scans, shown: Callable[[InputPlan], str]
+    ) -> None:
+        self._shown = shown
         self.pipeline, self._progress, self._scans = plan.pipeline, progress, scans
         self._tables = plan.source.tables
         self.verdicts: dict[int, list[Verdict]] = defaultdict(list)
@@ -140,7 +143,7 @@ class Trace:
 
     def _place(self, row: SourceRow) -> tuple[int, str, int, int]:
         """Return what rows of inputs are sorted by."""
-        names = [plan.alias for plan in self.pipeline.inputs]
+        names = [self._shown(plan) for plan in self.pipeline.inputs]
         return names.index(row.alias), row.file, row.partition or 0, row.at
 
     def row_of(self, number: int) -> SourceRow:
@@ -241,7 +244,12 @@ class Trace:
     def _scan(self, plan: InputPlan, wanted: Wanted, more: Iterable[str]) -> Scanned:
         columns = [name for name in dict.fromkeys([*plan.read, *more]) if not name.startswith("$")]
         scanned = self._scans.scan(
-            plan.source, columns, plan.source_time if not plan.numbered else None, wanted, plan.alias
+            plan.source,
+            columns,
+            plan.source_time if not plan.numbered else None,
+            wanted,
+            plan.alias,
+            self._shown(plan),
         )
         self.notes |= dict.fromkeys(f"{plan.source}: {note}" for note in scanned.notes)
         return scanned

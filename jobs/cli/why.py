@@ -13,7 +13,7 @@ from functools import singledispatch
 from jobs.cli import words
 from jobs.cli.summary import near
 from joinlib.checkpoint.planned import plan_of
-from joinlib.plan.explain.texts import Say, bare
+from joinlib.plan.explain.texts import bare
 from joinlib.plan.explain.words import saying
 from joinlib.spec.duration import text as duration
 from joinlib.spec.model import StreamJoin
@@ -46,9 +46,8 @@ _MOST = 20  # rows that are shown of an input, and of the result
 def whynot(document: StreamJoin, condition: str) -> str:
     """Return several lines for people."""
     say = saying(plan_of(document))
-    return "\n".join(
-        say(line) for looked in answer.whynot(document, condition) for line in _input(looked, say)
-    )
+    inputs = ("\n".join(_input(looked)) for looked in answer.whynot(document, condition))
+    return "\n".join(map(say, dict.fromkeys(inputs)))  # a rewrite may read an input several times
 
 
 def why(document: StreamJoin, condition: str) -> str:
@@ -67,7 +66,7 @@ def why(document: StreamJoin, condition: str) -> str:
 # --- rows ---------------------------------------------------------------------------------------------
 
 
-def _input(looked: Looked, say: Say) -> Iterator[str]:
+def _input(looked: Looked) -> Iterator[str]:
     name = _called(looked)
     if not looked.by:
         yield f"{name}: has no column {', '.join(looked.unknown)}, so it is only asked for partners"

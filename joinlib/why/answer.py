@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import exp
 
 from joinlib.compiled import Compiled, compiled
 from joinlib.errors import SpecError
@@ -16,6 +17,8 @@ from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import Pipeline
 from joinlib.spec.model import StreamJoin
 from joinlib.sql.condition import condition, known_part, parsed, unknown
+from joinlib.sql.parse import parse_query
+from joinlib.sql.text import composed
 from joinlib.why.few import Few
 from joinlib.why.node import Level, level_of
 from joinlib.why.progress import Progress, check_known
@@ -68,7 +71,8 @@ class _Question:
         check_known(checkpoint, self._plan.pipeline)
         self._schemas = {source.name: source.schema for source in self._plan.source.sources}
         self._progress = Progress(checkpoint, self._plan.pipeline)
-        self._entries = list(_entries(self._plan.pipeline, self._schemas))
+        self._aliases = _aliases(document)
+        self._entries = list(_entries(self._plan.pipeline, self._schemas, self._aliases))
         self._check()
 
     def _check(self) -> None:
@@ -96,11 +100,11 @@ class _Question:
         for entry in self._entries:
             plan, missing = entry.plan, tuple(self._unknown(entry))
             if (part := self._part(entry)) is None:
-                yield Looked(plan.source, plan.alias, (), 0, missing)
+                yield Looked(plan.source, self._shown(plan), (), 0, missing)
                 continue
             trace, count = self._traced(entry, part)
             fates = tuple(Fate(trace.row_of(n), tuple(trace.verdicts[n])) for n in sorted(trace.asked))
-            yield Looked(plan.source, plan.alias, fates, count, missing, part.sql, tuple(trace.notes))
+            yield Looked(plan.source, self._shown(plan), fates, count, missing, part.sql, tuple(trace.notes))
 
     def results(self) -> tuple[list[ResultRow], list[str]]:
         """Return the rows of the result, and notes."""
@@ -137,10 +141,17 @@ class _Question:
 
     def _traced(self, entry: _Entry, asked: Expr) -> tuple[Trace, int]:
         scans = Scans(self._plan.source.sources, self._plan.source.logs, self._progress)
-        trace = Trace(self._plan, self._progress, scans)
+        trace = Trace(self._plan, self._progress, scans, self._shown)
         columns = [entry.columns[name] for name in asked.columns]
         scanned = trace.follow(entry.level.number, entry.leaf, partial(_met, asked, entry.columns), columns)
         return trace, scanned.count
+
+    def _shown(self, plan: InputPlan) -> str:
+        """Return what an input is called in the text; where a rewrite has named it and that is not clear, in the spec."""
+        if plan.alias in self._aliases:
+            return plan.alias
+        called = [alias for alias, name in self._aliases.items() if name == plan.source]
+        return called[0] if len(called) == 1 else plan.source
 
     def _meeting(self, rows: tuple[ResultRow, ...]) -> list[ResultRow]:
         """Return the rows that meet the condition, as far as the output has its columns."""
@@ -171,7 +182,18 @@ def _met(asked: Expr, columns: Mapping[str, str], rows: pa.RecordBatch) -> npt.N
     return np.asarray(pc.fill_null(value, False).to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _entries(pipeline: Pipeline, schemas: Mapping[str, pa.Schema]) -> Iterator[_Entry]:
+def _aliases(document: StreamJoin) -> dict[str, str]:
+    """Return what inputs are called in the texts of a spec, by what they are called."""
+    spec = document.spec
+    texts = [output.sql for output in spec.outputs.values()] or [spec.sql]
+    trees = (parse_query(composed(text, spec.views, spec.parameters).sql) for text in texts)
+    found = ((table.alias_or_name, table.name) for tree in trees for table in tree.find_all(exp.Table))
+    return {alias: name for alias, name in found if name in spec.inputs}
+
+
+def _entries(
+    pipeline: Pipeline, schemas: Mapping[str, pa.Schema], aliases: Mapping[str, str]
+) -> Iterator[_Entry]:
     """Yield where rows of sources come in."""
     renamed = _renamed(pipeline)
     for number, stage in enumerate(pipeline.stages):
@@ -182,7 +204,11 @@ def _entries(pipeline: Pipeline, schemas: Mapping[str, pa.Schema]) -> Iterator[_
             if plan.upstream is not None or stage.inputs[level.own[leaf]].again is not None:
                 continue
             own = schemas[plan.source].names
-            names = {name: name for name in own} | {f"{plan.alias}.{name}": name for name in own}
+            called = (
+                [plan.alias] if plan.alias in aliases else [a for a, n in aliases.items() if n == plan.source]
+            )
+            names = {f"{one}.{name}": name for one in (plan.source, *called) for name in own}
+            names |= {name: name for name in own}
             yield _Entry(level, leaf, {**renamed.get((number, leaf), {}), **names})
 
 

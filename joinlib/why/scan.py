@@ -56,11 +56,13 @@ class Scans:
     def __init__(self, sources: Sequence[SourcePlan], logs: Path, progress: Progress) -> None:
         self._plans = {source.name: source for source in sources}
         self._logs, self._progress = logs, progress
-        self._numbers: dict[SourceRow, int] = {}
+        self._numbers: dict[tuple[str, SourceRow], int] = {}
         self.hits: list[Hit] = []
 
-    def scan(self, name: str, columns: Sequence[str], time: str | None, wanted: Wanted, role: str) -> Scanned:
-        """Read an input; `time` is its column with the event time, `role` its name in the SQL: in each it has other hits.
+    def scan(
+        self, name: str, columns: Sequence[str], time: str | None, wanted: Wanted, role: str, shown: str
+    ) -> Scanned:
+        """Read an input; `time` is its column with the event time, `role` its name in the plan: in each it has other hits.
 
         Raises:
             SpecError: Too many rows are wanted, or the input cannot be read again.
@@ -76,7 +78,7 @@ class Scans:
                 found = np.flatnonzero(wanted(rows))
                 if len(found):
                     kept.append(pa.Table.from_batches([rows.take(pa.array(found))]))
-                    ids += self._noted(plan, role, slice, places[found], weights[found], before)
+                    ids += self._noted(plan, (role, shown), slice, places[found], weights[found], before)
                 if len(ids) > MOST:
                     raise SpecError(
                         f"input {name}: more than {MOST:,} rows are asked for; narrow the condition"
@@ -88,7 +90,7 @@ class Scans:
         return pa.schema([*fields, pa.field(ORDINAL, pa.int64())])
 
     def _noted(
-        self, plan: SourcePlan, role: str, slice: Slice, places: I64, weights: I64, before: int
+        self, plan: SourcePlan, called: tuple[str, str], slice: Slice, places: I64, weights: I64, before: int
     ) -> list[int]:
         """Number rows of a slice."""
         by = self._progress.read_by(plan.name, slice.index)
@@ -96,8 +98,8 @@ class Scans:
         batch = by.batch if by.done else None
         found = []
         for at, weight in zip(places.tolist(), weights.tolist(), strict=True):
-            row = SourceRow(plan.name, role, slice.path, partition, at, batch, by.exact, by.done)
-            number = self._numbers.setdefault(row, len(self.hits))
+            row = SourceRow(plan.name, called[1], slice.path, partition, at, batch, by.exact, by.done)
+            number = self._numbers.setdefault((called[0], row), len(self.hits))
             if number == len(self.hits):
                 self.hits.append(Hit(row, by, before, weight))
             found.append(number)

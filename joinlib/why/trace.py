@@ -6,39 +6,31 @@ Partners that are rows of an earlier stage are found by the input that their key
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from joinlib.compiled import Compiled
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
-from joinlib.model.side import SideConfig
 from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, selected
-from joinlib.model.time import ALWAYS, NEVER
-from joinlib.model.watermark import horizon
-from joinlib.state.run import time_values
 from joinlib.why.few import Few, table
+from joinlib.why.incoming import Incoming
 from joinlib.why.looked import kept_table
 from joinlib.why.match import Matching, Nearest
+from joinlib.why.near import Near
 from joinlib.why.node import Level, level_of
 from joinlib.why.progress import Progress
 from joinlib.why.scan import Scanned, Scans, Wanted
-from joinlib.why.sift import Dropped, Sifted, key_mask, sift, stored_value
+from joinlib.why.sift import Dropped, Sifted, key_mask, stored_value
 from joinlib.why.verdict import (
     Beyond,
     Found,
-    Late,
-    Limit,
     ResultRow,
     SourceRow,
-    Unread,
     Verdict,
-    Withdrawn,
 )
 
 _NEAR = 5  # keys for which the nearest ones are looked for
@@ -51,11 +43,13 @@ class NotFollowed(Exception):
 class Trace:
     """The rows of one input that are asked for, and what became of them. `notes`: what could not be looked at."""
 
-    def __init__(self, plan: Compiled, progress: Progress, scans: Scans) -> None:
-        self.pipeline, self._progress, self._scans = plan.pipeline, progress, scans
+    def __init__(
+        self, plan: Compiled, progress: Progress, scans: Scans, shown: Callable[[InputPlan], str]
+    ) -> None:
+        self.pipeline, self._progress, self._scans, self._shown = plan.pipeline, progress, scans, shown
+        self._incoming = Incoming(progress, scans, shown)
         self._tables = plan.source.tables
         self.verdicts: dict[int, list[Verdict]] = defaultdict(list)
-        self.notes: dict[str, None] = {}
         self.asked: frozenset[int] = frozenset()
 
     # --- where rows come in ------------------------------------------------------------------------
@@ -64,10 +58,17 @@ class Trace:
         """Follow the rows of an input of a stage that are wanted."""
         level = level_of(self.pipeline, stage)
         plan = level.inputs[leaf]
-        scanned = self._scan(plan, wanted, columns)
+        scanned = self._incoming.scan(plan, wanted, columns)
         self.asked = frozenset(scanned.ids)
-        self._note(self._sifted(level, plan, scanned), level, leaf)
+        sifted = self._incoming.sifted(level, plan, scanned)
+        for number in sorted(self.asked & self._incoming.doubts.keys()):
+            self.verdicts[number].append(self._incoming.doubts[number])
+        self._note(sifted, level, leaf)
         return scanned
+
+    @property
+    def notes(self) -> dict[str, None]:
+        return self._incoming.notes
 
     def _note(self, sifted: Sifted, level: Level, leaf: int) -> None:
         kept = {n for origin in sifted.kept.origins for n in origin}
@@ -112,7 +113,7 @@ class Trace:
         for reader, plan in self.pipeline.readers(number):
             level = level_of(self.pipeline, reader)
             leaf = level.own.index(plan.number)
-            self._note(self._received(level, plan, few), level, leaf)
+            self._note(self._incoming.passed_on(level, plan, few), level, leaf)
 
     def _lose(self, before: Few, after: Few, verdict: Verdict) -> None:
         """Note why rows are there before and not after."""
@@ -140,7 +141,7 @@ class Trace:
 
     def _place(self, row: SourceRow) -> tuple[int, str, int, int]:
         """Return what rows of inputs are sorted by."""
-        names = [plan.alias for plan in self.pipeline.inputs]
+        names = [self._shown(plan) for plan in self.pipeline.inputs]
         return names.index(row.alias), row.file, row.partition or 0, row.at
 
     def row_of(self, number: int) -> SourceRow:
@@ -159,7 +160,7 @@ class Trace:
             at, keys = next(((n, k) for n in waiting if (k := _keys(level, known, n))), (waiting[0], []))
             waiting.remove(at)
             leaves[at], nearest[at] = self._partners(level, at, keys, known, leaves)
-        matching = Matching(level, leaves, asked, nearest, self.row_of, self._limit_of(level))
+        matching = Matching(level, leaves, asked, nearest, self.row_of, self._incoming.limit_of(level))
         made = matching.run()
         alone = {one: why for one, why in matching.missed.items() if one not in matching.lost}
         for one, verdict in (*alone.items(), *matching.lost.items()):
@@ -190,7 +191,7 @@ class Trace:
         """Return the rows of an input with some values of a stored column; without, all."""
         if plan.upstream is not None:
             return self._from_stage(level, plan, columns, values), {}
-        near = _Near(values) if values is not None and len(values) <= _NEAR else None
+        near = Near(values) if values is not None and len(values) <= _NEAR else None
 
         def wanted(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
             if values is None:
@@ -199,8 +200,8 @@ class Trace:
                 near.seen(stored_value(plan, rows, columns[0]))
             return key_mask(plan, rows, columns, values)
 
-        scanned = self._scan(plan, wanted, ())
-        return self._sifted(level, plan, scanned), near.found() if near is not None else {}
+        scanned = self._incoming.scan(plan, wanted, ())
+        return self._incoming.sifted(level, plan, scanned), near.found() if near is not None else {}
 
     def _from_stage(
         self, level: Level, plan: InputPlan, columns: Sequence[str], values: pa.Array | None
@@ -223,7 +224,7 @@ class Trace:
         made = Few(
             pa.concat_tables([part.rows for part in parts]), tuple(o for part in parts for o in part.origins)
         )
-        found = self._received(level, plan, made)
+        found = self._incoming.passed_on(level, plan, made)
         return Sifted(found.kept, (*found.lost, *gone))
 
     def _dropped(self, read: Sifted, made: Few, column: str, key: str) -> list[Dropped]:
@@ -235,134 +236,6 @@ class Trace:
         return gone + [
             Dropped(o.origin, o.verdict, {key: o.row[column]}) for o in read.lost if column in o.row
         ]
-
-    # --- time --------------------------------------------------------------------------------------
-
-    def _scan(self, plan: InputPlan, wanted: Wanted, more: Iterable[str]) -> Scanned:
-        columns = [name for name in dict.fromkeys([*plan.read, *more]) if not name.startswith("$")]
-        scanned = self._scans.scan(
-            plan.source, columns, plan.source_time if not plan.numbered else None, wanted, plan.alias
-        )
-        self.notes |= dict.fromkeys(f"{plan.source}: {note}" for note in scanned.notes)
-        return scanned
-
-    def _sifted(self, level: Level, plan: InputPlan, scanned: Scanned) -> Sifted:
-        """Return the rows of a source that join: those that are read, not deleted, and in time."""
-        hits = {n: self._scans.hits[n] for n in scanned.ids}
-        found = sift(plan, scanned.rows, [(n,) for n in scanned.ids])
-        gone = self._withdrawn(plan, found.kept)
-        early: dict[int, Verdict] = {
-            n: Unread(hit.by.batch) for n, hit in hits.items() if not hit.by.done
-        } | gone
-        early |= {n: late for n, late in self._late(level, plan, found.kept).items() if n not in early}
-        unread = {n for n, hit in hits.items() if not hit.by.done}
-        lost = [
-            Dropped(o.origin, early[o.origin[0]], o.row) if o.origin[0] in unread else o for o in found.lost
-        ]
-        rows = found.kept.rows.to_pylist() if early else []
-        lost += [
-            Dropped(o, early[o[0]], rows[at]) for at, o in enumerate(found.kept.origins) if o[0] in early
-        ]
-        return Sifted(found.kept.where([o[0] not in early for o in found.kept.origins]), tuple(lost))
-
-    def _received(self, level: Level, plan: InputPlan, few: Few) -> Sifted:
-        """Return the rows of an earlier stage that join: all, except late ones where that stage has dropped none."""
-        found = sift(plan, few.rows, few.origins)
-        if not (plan.settled and level.timed and plan.time is not None):
-            return found
-        times = time_values(found.kept.rows.column(plan.time).combine_chunks()).tolist()
-        late: dict[int, Verdict] = {}
-        for at, (origin, time) in enumerate(zip(found.kept.origins, times, strict=True)):
-            by = max((self._scans.hits[n].by for n in origin), key=lambda by: by.batch or 0)
-            watermark, known = self._progress.watermark_before(level.number, by)
-            if known and time < watermark - plan.lag_us:
-                late[at] = Late(watermark - plan.lag_us - time, watermark)
-        rows = found.kept.rows.to_pylist() if late else []
-        lost = [Dropped(found.kept.origins[at], verdict, rows[at]) for at, verdict in late.items()]
-        return Sifted(found.kept.where([at not in late for at in range(len(times))]), (*found.lost, *lost))
-
-    def _withdrawn(self, plan: InputPlan, few: Few) -> dict[int, Verdict]:
-        """Return what was deleted, and the deletions: equal rows, one for one, in their order."""
-        gone: dict[int, Verdict] = {}
-        if not plan.changes:
-            return gone
-        there: dict[Any, list[int]] = defaultdict(list)
-        for (number, *_), row in zip(few.origins, few.values(few.rows.column_names), strict=True):
-            if self._scans.hits[number].weight > 0:
-                there[row].append(number)
-                continue
-            gone[number] = Withdrawn(None)
-            if there[row]:
-                gone[there[row].pop(0)] = Withdrawn(self.row_of(number))
-        return gone
-
-    def _late(self, level: Level, plan: InputPlan, few: Few) -> dict[int, Verdict]:
-        """Return the rows that were behind the watermark before their batch; of others that may have been, note it."""
-        late: dict[int, Verdict] = {}
-        if not level.timed or plan.time is None:
-            return late
-        times = time_values(few.rows.column(plan.time).combine_chunks()).tolist()
-        for (number, *_), time in zip(few.origins, times, strict=True):
-            hit = self._scans.hits[number]
-            if not hit.by.done:
-                continue
-            watermark, known = self._progress.watermark_before(level.number, hit.by)
-            if not known and plan.idle_us is None and plan.source_time is not None and hit.top_us > NEVER:
-                watermark = min(watermark, hit.top_us - plan.delay_us)
-            elif not known and hit.top_us == NEVER and plan.idle_us is None:
-                continue  # the first rows of an input are never late
-            by = watermark - plan.lag_us - time
-            if by > 0 and known:
-                late[number] = Late(by, watermark)
-            elif by > 0 and number in self.asked and watermark != ALWAYS:
-                self.verdicts[number].append(Late(by, watermark, sure=False))
-        return late
-
-    def _limit_of(self, level: Level) -> Any:
-        """Return what says until when a row of a side waits."""
-        watermark = self._progress.watermark(level.number)
-        holder, how_far = self._progress.holder(level.number)
-
-        def limit(side: SideConfig, few: Few, at: int) -> Limit:
-            until = None
-            over = watermark == ALWAYS
-            if side.time is not None and side.hold_us is not None:
-                [time] = time_values(few.take([at]).rows.column(side.time).combine_chunks()).tolist()
-                until = time + side.hold_us
-                over = time <= horizon(watermark, side.hold_us)
-            return Limit(until, watermark, holder, how_far, over)
-
-        return limit
-
-
-class _Near:
-    """The nearest keys below and above some values, among all that were seen."""
-
-    def __init__(self, values: pa.Array) -> None:
-        self._values, self._below, self._above = values, dict[int, Any](), dict[int, Any]()
-
-    def seen(self, column: pa.Array | pa.ChunkedArray) -> None:
-        """Look at the keys of some rows."""
-        if not _ordered(column.type):
-            return
-        for at, value in enumerate(self._values):
-            below = pc.max(column.filter(pc.less(column, value)))
-            above = pc.min(column.filter(pc.greater(column, value)))
-            for known, one, better in ((self._below, below, pc.greater), (self._above, above, pc.less)):
-                if one.is_valid and (at not in known or better(one, known[at]).as_py()):
-                    known[at] = one
-
-    def found(self) -> Nearest:
-        """Return the nearest keys by value."""
-        return {
-            value.as_py(): tuple(str(k[at].as_py()) for k in (self._below, self._above) if at in k)
-            for at, value in enumerate(self._values)
-        }
-
-
-def _ordered(kind: pa.DataType) -> bool:
-    numbers = pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind)
-    return bool(numbers or pa.types.is_string(kind) or pa.types.is_temporal(kind))
 
 
 def _below(plan: InputPlan, column: str) -> str | None:

@@ -9,6 +9,7 @@ import pytest
 from jobs.cli.summary import near
 from jobs.cli.why import why, whynot
 from joinlib.errors import SpecError
+from joinlib.spec.model import StreamJoin
 from tests.laws.product import own_folder
 from tests.unit.why import lived as lives
 from tests.unit.why.lived import document, lived
@@ -234,3 +235,21 @@ def test_partners_that_are_groups(folder: Path) -> None:
     lived(job, folder)
     assert "its partners are groups: from here on" in whynot(job, "o.order_id = 4711")
     assert "note: rows of orders are not followed where" in why(job, "o.order_id = 4711")
+
+
+def test_names_of_the_text(folder: Path) -> None:
+    """Where a rewrite has given an input another name, that of the text is meant; parameters are values."""
+    sql = "SELECT o.order_id FROM orders o WHERE o.order_id NOT IN (SELECT p.order_id FROM payments p) AND o.amount > ${least}"
+    job = document(folder, sql, BOTH, {"parameters": {"least": {"type": "INT", "value": 10}}})
+    lived(job, folder)
+    assert whynot(job, "o.order_id = 4711").count("payments") == 3
+    single = document_of_one(folder / "single")
+    assert "left out by `amount > 60`" in whynot(single, "o.order_id = 4711")
+
+
+def document_of_one(folder: Path) -> StreamJoin:
+    """A job that joins nothing."""
+    folder.mkdir()
+    job = document(folder, "SELECT o.order_id FROM orders o WHERE o.amount > 60", {"orders": BOTH["orders"]})
+    lived(job, folder)
+    return job

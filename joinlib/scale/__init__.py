@@ -1,8 +1,9 @@
 """How many executors should a job have? Two-phase scaling (2PS) of
 BiStream, pure and independent of Kubernetes.
 
-    requesting   what does each executor hold? ─► τ ─► above or below a threshold ─► votes
-                 ─► Δ (Equation 7) ─► limits
+    requesting   what does each executor hold? ─► τ ─► Δ (Equation 7) ─► wanted for the state ┐
+                 what waits, what comes, how fast is it read? ─► wanted for the lag ──────────┴► the larger
+                 ─► limits ─► votes
     scaling      wanted is written down ─► pods come or go ─► settled, or rolled back to what has come
 
 The paper's 2PS adds and removes processing units of a subgroup; ours adds and removes executors, which host

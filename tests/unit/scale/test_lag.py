@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from joinlib.scale import Load, Observed, Policy, State, step
 from joinlib.scale.simulate import Period, Point, World, simulate
 from joinlib.scale.state import Learnt
+from joinlib.scale.wants import wants
 from tests import configs
 
 C = 1e9  # bytes that an executor may hold
@@ -133,6 +134,22 @@ def test_advice_is_all_that_a_job_in_that_mode_gets() -> None:
     assert said(state)[1].endswith("7 executors instead of 2 are advised")
     assert state.decisions[-1].times == 7
     assert play(state, seen(2, 0, 2000, 2000, held=1e9), policy=policy).advised is None
+
+
+@given(
+    st.integers(1, 16),
+    st.lists(st.integers(0, 10**7), min_size=2, max_size=2),
+    st.floats(0, 1e5),
+    st.floats(1, 1e5),
+)
+def test_more_rows_that_wait_never_want_fewer_executors(
+    k: int, rows: list[int], arrival: float, rate: float
+) -> None:
+    """And more are wanted than there are only where rows wait for longer than they should."""
+    few, many = (Load(k, 0, k * C, lag, rate, arrival, rate) for lag in sorted(rows))
+    less, more = (wants(load, POLICY, Learnt(rate / k)).lag or 0 for load in (few, many))
+    assert 1 <= less <= more
+    assert more <= k or many.behind(POLICY.period_s)
 
 
 # --- in a closed loop ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from joinlib.spec import parse
 from joinlib.spec.base import Model
 from joinlib.spec.changes import Changes, Upsert
 from joinlib.spec.inputs import Csv, Debezium, Files, Generator, Input, KafkaTopics, Postgres, PostgresLog
-from joinlib.spec.model import Checkpoint, Executors, JoinSettings, Scaling, StreamJoin, Window
+from joinlib.spec.model import Checkpoint, Executors, JoinSettings, LagScaling, Scaling, StreamJoin, Window
 from joinlib.spec.output import Console, KafkaOutput, Output, OutputFiles
 from joinlib.spec.postgres import PostgresSecurity
 
@@ -226,7 +226,17 @@ def test_a_table_that_is_followed(key: tuple[str, ...]) -> None:
 
 SCALED = (
     Executors(min=2, max=9, instances=3),
-    Scaling(high=0.9, low=0.2, target=0.5, period_us="7s", votes=4, cool_down_us="8s", patience_us="9s"),
+    Scaling(
+        mode="advise",
+        high=0.9,
+        low=0.2,
+        target=0.5,
+        lag=LagScaling(catch_up_us="1m"),
+        period_us="7s",
+        votes=4,
+        cool_down_us="8s",
+        patience_us="9s",
+    ),
 )
 
 

@@ -52,7 +52,7 @@ def explain(stage: Stage, number: int | None, to: str) -> str:
     columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select if not c.name.startswith("$"))
     values = [f"{c.value.sql} {name(c.value.type)}" for c in stage.select if c.name.startswith("$")]
     lines += ["", to, f"  {columns or ', '.join(values) or 'rows only count'}"]
-    return "\n".join([*lines, "", "Why", *_bullets(_why(stage, number))])
+    return "\n".join([*lines, "", "Why", *_bullets(_why(stage, number, result))])
 
 
 def _indent(lines: Iterator[str]) -> list[str]:
@@ -239,13 +239,13 @@ def classes(stage: Stage, join: Operator) -> str:
     return " and ".join(" = ".join(key(stage, k) for k in keys) for keys in related(stage, join))
 
 
-def _why(stage: Stage, number: int | None) -> Iterator[str]:
+def _why(stage: Stage, number: int | None, result: str) -> Iterator[str]:
     yield from _placed(stage, number)
     yield from sorted_by_key(stage)
     for join in reversed(stage.operators):
         yield from not_in(stage, join)
-    if stage.lookups and any(c.name.startswith("$") for c in stage.select):
-        yield "lookups come before the groups: a row counts as it met the tables in its batch"
+    if stage.lookups and result.startswith("stage"):
+        yield f"lookups come before {result}: a row counts as it met the tables in its batch"
     elif stage.lookups:
         yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
     yield from reasons(stage.tree)

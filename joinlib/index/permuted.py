@@ -48,7 +48,7 @@ _HOLDS = {
     Op.GE: np.greater_equal,
     Op.NE: np.not_equal,
 }
-_SAMPLE = 256  # probes, and rows
+_PROBES, _ROWS = 256, 1024  # of a sample
 # Measured costs, ns: a position walked to find pairs, or counted; a bit flipped; a block; a bit checked.
 _WALK, _COUNT, _FLIP, _BLOCK, _CHECK = 1.0, 0.15, 1.5, 0.5, 3.0
 
@@ -138,10 +138,10 @@ class PermutedRun:
         """Estimate which part of all pairs of a probe and a row some comparisons keep, from a sample of both."""
         part = 1.0
         for d in {self.shape.of[c] for c in comparisons}:
-            rows = _some(self.values[d])
+            rows = _some(self.values[d], _ROWS)
             keep = np.ones((1, len(rows)), np.bool_)
             for c in (c for c in comparisons if self.shape.of[c] == d):
-                keep = keep & _HOLDS[self.shape.ops[c]](_some(asked.keys[c])[:, None], rows)
+                keep = keep & _HOLDS[self.shape.ops[c]](_some(asked.keys[c], _PROBES)[:, None], rows)
             part *= float(keep.mean()) if keep.size else 1.0
         return part
 
@@ -281,8 +281,8 @@ def frozen(run: PermutedRun) -> PermutedRun:
     return PermutedRun.of(run.arrays())
 
 
-def _some(values: I64) -> I64:
-    return values[:: -(-len(values) // _SAMPLE) or 1]
+def _some(values: I64, most: int) -> I64:
+    return values[:: -(-len(values) // most) or 1]
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -9,7 +9,7 @@ bounds that some rows of the run break, are checked on the pairs found. Frames a
 
 A window is asked as further comparisons only where they leave out most rows of a run. Inside the window
 they would leave out nothing, and at its edge little (BiStream, section 3.3), but each comparison beyond two
-makes every probe check its rows one by one: 1 000 probes of 100 000 rows take 8 ms without, 400 ms with it.
+makes every probe check its rows one by one (`bench/inequality/window.py`: 9 ms and 680).
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ from joinlib.state.sorted import SortedIndexes
 Candidates = Iterator[tuple[I32, I32, I64]]
 Pairs = Iterator[tuple[I32, I32]]
 _UP = (">", ">=")
-_NARROW = 1 / 64  # where a window keeps less, finding its rows first is cheaper; measured
+_NARROW = 1 / 256  # where a window keeps less, finding its rows first is cheaper; measured
 
 
 def candidates(
@@ -85,12 +85,15 @@ def _sorted(
         make = partial(_index, op, side, live.batches[start:stop], signs)
         run = indexes.of([s.name for s in segments[start:stop]], make)
         asked = asked or run.shape.prepare(probes, hashes)  # sorted once for all indexes
-        for positions, rows in _found(run, asked, _limits(op), limit):
+        for positions, rows in matches(run, asked, _limits(op), limit):
             yield positions.astype(np.int32), (rows + live.starts[start]).astype(np.int32)
 
 
-def _found(run: PermutedRun, asked: PreparedProbes, limits: int, limit: int) -> Iterator[tuple[I64, I64]]:
-    """Yield the pairs of a run. The last `limits` comparisons are asked only where they leave out nearly all."""
+def matches(run: PermutedRun, asked: PreparedProbes, limits: int, limit: int) -> Iterator[tuple[I64, I64]]:
+    """Yield pairs of a run that may match; the last `limits` comparisons are the window's.
+
+    They are asked only where they leave out nearly all rows.
+    """
     count = len(asked.keys)
     others = count - limits
     without = run.first(others) if limits and run.kept(asked, range(others, count)) > _NARROW else None

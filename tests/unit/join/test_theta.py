@@ -46,14 +46,14 @@ def test_a_window_is_asked_where_it_leaves_out_nearly_all(
     number = np.arange(10_000)
     run = build([number % 7, number, number], [Op.LT, Op.GE, Op.LE])
     probes = run.shape.prepare([number % 7, number + window, number - window])
-    list(theta._found(run, probes, 2, 1_000_000))
+    list(theta.matches(run, probes, 2, 1_000_000))
     assert asked == [comparisons]
 
 
 def test_a_window_alone_is_always_asked(asked: list[int]) -> None:
     number = np.arange(100)
     run = build([number, number], [Op.GE, Op.LE])
-    found = theta._found(run, run.shape.prepare([number + 100, number - 100]), 2, 1_000_000)
+    found = theta.matches(run, run.shape.prepare([number + 100, number - 100]), 2, 1_000_000)
     assert sum(len(rows) for _, rows in found) == 100 * 100
     assert asked == [2]
 

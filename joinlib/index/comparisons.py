@@ -35,6 +35,10 @@ class PreparedProbes:
     ranks: list[I64]  # for each comparison, the probes in the order of (equality, key)
     equal: I64 | None  # hashes of the equality's key, one for each probe
 
+    def first(self, comparisons: int) -> "PreparedProbes":
+        """Return the same probes with their first comparisons alone."""
+        return PreparedProbes(self.keys[:comparisons], self.ranks[:comparisons], self.equal)
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -71,6 +75,13 @@ class Shape:
     @property
     def dimensions(self) -> int:
         return len(self.floats)
+
+    def first(self, comparisons: int) -> "Shape | None":
+        """Return the shape of the first comparisons alone; None if a later one shares a dimension with them."""
+        of = self.of[:comparisons]
+        if not of or max(of) >= min(self.of[comparisons:], default=self.dimensions):
+            return None
+        return Shape(self.ops[:comparisons], of, self.floats[: max(of) + 1])
 
     def stored(self, columns: Sequence[Column]) -> list[I64]:
         """Return the keys of each dimension, given one column for each comparison."""

@@ -14,7 +14,7 @@
 
 The paper also keeps offset arrays between the two relations; here a run holds rows of one, and a probe is
 searched in its sorted values. Rows are numbered in arrival order, so a window of rows is a range of numbers
-(`alive`). Benchmarks use that range; joins express it as comparisons of row numbers.
+(`alive`). Benchmarks use that range; joins express windows as comparisons, which `first` leaves out.
 
 Law: a probe returns exactly the pairs that a nested loop would, each once; expired rows never match.
 
@@ -23,7 +23,7 @@ cheaper of `scans` and `sweeps`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,14 @@ Pairs = tuple[I64, I64]
 
 PAIRS = 1 << 18  # per frame; larger arrays are mapped again on each allocation, which doubles a pair's cost
 _OPS = tuple(Op)
+_HOLDS = {
+    Op.LT: np.less,
+    Op.LE: np.less_equal,
+    Op.GT: np.greater,
+    Op.GE: np.greater_equal,
+    Op.NE: np.not_equal,
+}
+_PROBES, _ROWS = 256, 1024  # of a sample
 # Measured costs, ns: a position walked to find pairs, or counted; a bit flipped; a block; a bit checked.
 _WALK, _COUNT, _FLIP, _BLOCK, _CHECK = 1.0, 0.15, 1.5, 0.5, 3.0
 
@@ -110,6 +118,33 @@ class PermutedRun:
             return sweeps.count(rows, spans, by[swept], swept, sweeps.Bits.of(self.rows))
         return scans.count(rows, spans, by[0])
 
+    def first(self, comparisons: int) -> "PermutedRun | None":
+        """Return the same rows by their first comparisons alone, O(1) and without a copy.
+
+        None: a later comparison shares a dimension with them.
+        """
+        if comparisons not in self._first:
+            shape = self.shape.first(comparisons)
+            self._first[comparisons] = shape and replace(
+                self,
+                shape=shape,
+                values=self.values[: shape.dimensions],
+                perms=self.perms[: shape.dimensions - 1],
+                places=self.places[: shape.dimensions - 1],
+            )
+        return self._first[comparisons]
+
+    def kept(self, asked: PreparedProbes, comparisons: range) -> float:
+        """Estimate which part of all pairs of a probe and a row some comparisons keep, from a sample of both."""
+        part = 1.0
+        for d in {self.shape.of[c] for c in comparisons}:
+            rows = _some(self.values[d], _ROWS)
+            keep = np.ones((1, len(rows)), np.bool_)
+            for c in (c for c in comparisons if self.shape.of[c] == d):
+                keep = keep & _HOLDS[self.shape.ops[c]](_some(asked.keys[c], _PROBES)[:, None], rows)
+            part *= float(keep.mean()) if keep.size else 1.0
+        return part
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return all arrays of the run; `PermutedRun.of` restores it from them, even from a mapped file."""
         kept: dict[str, npt.NDArray[Any]] = {
@@ -164,6 +199,10 @@ class PermutedRun:
     def _rows(self, alive: tuple[int, int] | None) -> scans.LiveRows:
         first, stop = alive or (0, self.rows)
         return scans.LiveRows(self.order, self.perms, self.places, first, stop)
+
+    @cached_property
+    def _first(self) -> "dict[int, PermutedRun | None]":
+        return {}
 
     @cached_property
     def _fences(self) -> tuple[Fences, ...]:
@@ -240,6 +279,10 @@ def frozen(run: PermutedRun) -> PermutedRun:
     Kernels are compiled for read-only arrays only.
     """
     return PermutedRun.of(run.arrays())
+
+
+def _some(values: I64, most: int) -> I64:
+    return values[:: -(-len(values) // most) or 1]
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

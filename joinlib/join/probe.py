@@ -87,9 +87,7 @@ class Prober:
             longer = Tuples(*tuples.each(positions), stored, *asker)
             if not self._hash_is_key:
                 longer = same_keys(longer, op.sides[min(bound)].keys, op.sides[side].keys)
-            if op.index == "hash" or not op.index_conditions:  # other indexes check the bounds themselves
-                longer = within(longer, undecided)
-            yield longer
+            yield within(longer, undecided)
 
     def _candidates(self, tuples: Tuples, bound: frozenset[int], side: int) -> "Iterator[_Found]":
         """Yield the pairs that the index of each run finds."""

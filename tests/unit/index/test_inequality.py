@@ -2,7 +2,7 @@
 
 import math
 import tracemalloc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -118,6 +118,32 @@ def test_a_run_finds_what_a_nested_loop_finds(join, limit, way, data):
         counts = run.count(*join.asked, alive).tolist()
     assert found == want
     assert counts == [sum(i == p for p, _ in want) for i in range(len(join.probe_hashes))]
+
+
+@pytest.mark.slow
+@settings(max_examples=80, deadline=None)
+@given(joins(), st.integers(1, 3), st.sampled_from(list(COSTS)))
+def test_the_first_comparisons_alone(join, count, way):
+    """They find what a nested loop finds by them, of plain runs and of runs with an equality."""
+    run, part = join.build(), replace(join, ops=join.ops[:count], of=join.of[:count])
+    first = run.first(count)
+    if first is None:
+        assert set(join.of[:count]) & set(join.of[count:]), "they share a dimension"
+        return
+    first.check()
+    asked = run.shape.prepare(*join.asked).first(count)
+    with pytest.MonkeyPatch.context() as patch:
+        cost(patch, way)
+        assert pairs(first.probe(asked, limit=7), 7) == part.matches((0, join.rows))
+
+
+@pytest.mark.parametrize(("width", "part"), [(1_000, 1.0), (100, 0.19), (1, 0.003)])
+def test_what_a_window_keeps(width, part):
+    """Of the rows of a run, by both of its ends together, estimated."""
+    number = np.arange(1_000)
+    run = build([number, number, number], [Op.NE, Op.GE, Op.LE])
+    asked = run.shape.prepare([number, number + width, number - width])
+    assert run.kept(asked, range(1, 3)) == pytest.approx(part, abs=0.02)
 
 
 @pytest.mark.slow

@@ -125,13 +125,7 @@ class PermutedRun:
         """
         if comparisons not in self._first:
             shape = self.shape.first(comparisons)
-            self._first[comparisons] = shape and replace(
-                self,
-                shape=shape,
-                values=self.values[: shape.dimensions],
-                perms=self.perms[: shape.dimensions - 1],
-                places=self.places[: shape.dimensions - 1],
-            )
+            self._first[comparisons] = None if shape is None else self._by(shape)
         return self._first[comparisons]
 
     def kept(self, asked: PreparedProbes, comparisons: range) -> float:
@@ -199,6 +193,11 @@ class PermutedRun:
     def _rows(self, alive: tuple[int, int] | None) -> scans.LiveRows:
         first, stop = alive or (0, self.rows)
         return scans.LiveRows(self.order, self.perms, self.places, first, stop)
+
+    def _by(self, shape: Shape) -> "PermutedRun":
+        count = shape.dimensions
+        first, perms, places = self.values[:count], self.perms[: count - 1], self.places[: count - 1]
+        return replace(self, shape=shape, values=first, perms=perms, places=places)
 
     @cached_property
     def _first(self) -> "dict[int, PermutedRun | None]":

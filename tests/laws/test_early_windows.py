@@ -53,11 +53,11 @@ def in_time(files: list[Rows], slide: int) -> tuple[list[tuple[object, ...]], in
     return found, late
 
 
-def stored(run: Product) -> int:
-    """How many groups, and values of them, are kept after the last batch that has run."""
+def stored(run: Product, batch: int) -> int:
+    """How many groups, and values of them, are kept after a batch."""
     task = run.plan.join
     count = run._partitions
-    known = [Manifests(task.states, 0, n, count).after(run.batch) for n in range(count)]
+    known = [Manifests(task.states, 0, n, count).after(batch) for n in range(count)]
     sides = [side for some in known for saved in some.values() for side in state_of(saved).sides]
     return sum(segment.rows for side in sides for segment in side.segments)
 
@@ -72,6 +72,6 @@ def test_contents_and_state(name: str, folder: Path) -> None:  # noqa: F811
         rows, late = in_time(files[: batch + 1], slide)
         assert contents(folder) == expected(f"SELECT k, ts AS e, {CALLS} FROM a GROUP BY k, ts", {"a": rows})
         assert sum(run.figures.late) == late
-        sizes.append(stored(run))
+        sizes.append(stored(run, batch))
     assert late > 5
     assert sizes[-1] <= max(sizes[:5])

@@ -27,7 +27,7 @@ _BEHIND = ("", ")", ",", "WHEN", "THEN", "ELSE", "END", "ORDER", "ASC", "DESC", 
 
 
 @dataclass
-class _Part:
+class _Open:
     """What stands between parentheses that are still open, or around all of them."""
 
     start: int
@@ -49,10 +49,10 @@ class _Part:
 def lighter(sql: str) -> str:
     """Return the text without such parentheses."""
     words = _WORD.findall(sql)
-    parts = [_Part(-1)]
+    parts = [_Open(-1)]
     for at, word in enumerate(words):
         if word in "([":
-            parts.append(_Part(at))
+            parts.append(_Open(at))
         elif word not in ")]":
             parts[-1].take(word.upper())
         elif len(parts) == 1:
@@ -65,7 +65,7 @@ def lighter(sql: str) -> str:
     return sql if len(parts) > 1 else "".join(words)
 
 
-def _needless(words: Sequence[str], part: _Part, end: int) -> bool:
+def _needless(words: Sequence[str], part: _Open, end: int) -> bool:
     before, after = _near(words, part.start, -1), _near(words, end, 1)
     if not (before in _BEFORE or before in _TIES) or not (after in _BEHIND or after in _TIES):
         return False

@@ -76,7 +76,7 @@ def reads(plan: InputPlan) -> Iterator[str]:
         if step.filter is not None:
             yield f"  where   {bare(step.filter.sql)}"
         for column, value in step.columns:
-            if column not in (value.column, bare(value.sql)):
+            if column not in (value.column, bare(value.sql)) and not column.startswith("$"):
                 yield f"  with    {column} = {bare(value.sql)}"
     if plan.filter is not None:
         yield f"  where   {bare(plan.filter.sql)}"

@@ -24,7 +24,7 @@ from joinlib.plan.explain.unnamed import unnamed
 from joinlib.plan.paths import as_asked
 
 SUBQUERY = "subquery"  # what an input is called that the text gives no name
-_OURS = r"(?<![\w.$`])\$(?:(?:e?\d+)\.(?=\w)|(?=(?:left|right|at|[gkx]\d+|session_start|session_end)\b))"
+_OURS = r"(?<![\w.$`])\$(?:(?:e?\d+)\.(?=\w)|(?=(?:left|right|at|k\d+|session_start|session_end)\b))"
 
 
 def spoken(plan: Pipeline) -> Pipeline:

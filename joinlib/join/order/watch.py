@@ -17,9 +17,7 @@ from joinlib.index.kernels import touch
 from joinlib.join.rows import Positions, Rows, Tuples
 
 EVERY = 8  # chunks, of which one is counted
-LEAST = (
-    8192  # rows of a counted piece that is cut out of a larger chunk: each piece searches all runs by itself
-)
+LEAST = 8192  # rows of a counted piece that is cut out of a larger chunk: each piece searches all runs
 T = TypeVar("T", int, float)
 Candidates = Iterator[tuple[I32, I32, I64]]
 

@@ -79,14 +79,17 @@ def suffer(
         time.sleep(draw.uniform(0.05, 1.2))
         victim = victims[died.total() % len(victims)]
         if victim in ("worker", "driver", "jvm"):
-            died[victim] += run.kill(victim)  # type: ignore[arg-type]
+            killed = run.kill(victim)  # type: ignore[arg-type]
+            died[victim] += killed
+            if (
+                killed and victim != "worker"
+            ):  # a JVM of the run before may begin a batch before this one has its own
+                run.end()
         else:
             crash()
             time.sleep(draw.uniform(0, 0.5))
             start()
             died[victim] += 1
-        if victim in ("driver", "jvm"):
-            run.end()
         if not run.alive:
             run = job.begin("--conf", RETRYING)
             job.until_it_flows(run)

@@ -81,9 +81,8 @@ def suffer(
         if victim in ("worker", "driver", "jvm"):
             killed = run.kill(victim)  # type: ignore[arg-type]
             died[victim] += killed
-            if (
-                killed and victim != "worker"
-            ):  # a JVM of the run before may begin a batch before this one has its own
+            # None is killed where a batch of the run before, whose JVM lives on a little, was taken for one of this run.
+            if killed and victim != "worker":
                 run.end()
         else:
             crash()

@@ -50,10 +50,12 @@ class Pace:
 
     def arrivals(self) -> dict[str, float]:
         """Return the rows that come in a second, by source; a source without figures is left out."""
-        if not self.laps or (seconds := self.until - self.laps[0].at) <= 0:
-            return {}
-        first, last = self.laps[0].known, self.laps[-1].known
-        return {name: max(0, rows - first[name]) / seconds for name, rows in last.items() if name in first}
+        found = {}
+        for name, rows in (self.laps[-1].known if self.laps else {}).items():
+            first = next(lap for lap in self.laps if name in lap.known)  # the first batch of a run knows none
+            if (seconds := self.until - first.at) > 0:
+                found[name] = max(0, rows - first.known[name]) / seconds
+        return found
 
     def true_rate(self, executors: int) -> float | None:
         """Return the rows that these executors read in a second of a batch."""

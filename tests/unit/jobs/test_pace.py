@@ -28,6 +28,12 @@ def test_rows_that_wait_have_come_too() -> None:
     assert pace.arrivals() == {"orders": 300}
 
 
+def test_growth_counts_from_the_first_batch_that_knows_the_input() -> None:
+    """The first batch of a run knows none."""
+    pace = after(lap(0, 1, {}, {}), done(10, 1000, 0), done(20, 2000, 0))
+    assert pace.arrivals() == {"orders": 100}
+
+
 def test_the_true_rate_is_that_of_busy_time() -> None:
     """Two batches of 1000 rows took two seconds each; what was between them does not count."""
     assert after(done(0, 1000, 0), done(10, 2000, 0)).true_rate(2) == 500

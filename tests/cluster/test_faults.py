@@ -167,6 +167,7 @@ def test_a_pod_that_cannot_be_made_says_why(space: Kube, store: Store) -> None:
 
 def test_a_driver_that_ends_again_and_again_is_given_up(space: Kube, store: Store) -> None:
     """Failed with its last words, and no pod; a change of the spec begins anew."""
+    store("ln", "-s", "/data/nowhere", "/data/absent")  # a folder that is not there at all is waited for
     broken = job("job", rows=500, rate=None, driver={"memory": "1200Mi", "restarts": 1})
     broken["spec"]["inputs"]["orders"] = {
         "schema": "k BIGINT, v BIGINT",
@@ -179,7 +180,7 @@ def test_a_driver_that_ends_again_and_again_is_given_up(space: Kube, store: Stor
     status = space.get("sj", "job")["status"]
     assert (status["phase"], "/data/absent" in status["message"]) == ("Failed", True)
     space.until("no driver is left", lambda: space.names("pods") == ["store"], 120)
-    store("mkdir", "-p", "/data/absent")
+    store("mkdir", "-p", "/data/nowhere")
     space.patch("sj", "job", {"spec": {"driver": {"restarts": 2}}})
     space.until("it is well again", partial(_well, space, "job"), 180)
 

@@ -16,7 +16,9 @@ CLUSTER = [page for page in PAGES if page.runs and "cluster" in page.needs]
 NOT_RUN = {
     "README.md": 2,
     "docs/how-to/postgres-changes.md": 3,
+    "docs/how-to/watch.md": 2,
     "docs/operating/alerts.md": 1,
+    "docs/operating/kubernetes.md": 1,
     "docs/operating/scaling.md": 1,
     "docs/operating/upgrades.md": 1,
     "docs/tutorials/kafka.md": 1,

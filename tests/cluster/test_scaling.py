@@ -29,7 +29,6 @@ ON o.k = p.k AND p.t BETWEEN o.t - INTERVAL 4 SECONDS AND o.t + INTERVAL 4 SECON
 LOW, HIGH = 500, 12_000  # rows a second of each input
 SPIKE_S = 3
 PLAN = ((12, LOW), (SPIKE_S, HIGH), (25, LOW), (75, HIGH), (60, LOW))
-BACKLOG = ((20, 4000),)
 EIGHT = ((10, LOW), (180, 14_000), (120, LOW))
 FEED = Path(__file__).with_name("feed.py")
 EXECUTORS = "app.kubernetes.io/component=executor"
@@ -209,26 +208,6 @@ def test_figure_12(
 
     rows = space.until("all rows are joined", lambda: _complete(watched, store), 120)
     print(f"{rows} rows, none lost, none doubled")
-
-
-def test_a_backlog_with_little_state(
-    space: Kube, store: Store, watched: prometheus.Prometheus, tmp_path: Path
-) -> None:
-    """Rows that come faster than small batches take them add executors, and their end removes them; output is DuckDB's."""
-    document = _document(1, 2, memory=1400)  # more than enough for the state
-    document["spec"]["batch"] = {"maxRows": 4000}
-    document["spec"]["scaling"] |= {"votes": 2, "lag": {"catchUp": "10s"}}
-    _started(space, store, tmp_path, document)
-    _, seen, _ = _followed(space, BACKLOG, lambda _: None)
-    grown = next((scaling for _, scaling, _ in seen if scaling.get("wanted") == 2), None) or space.until(
-        "more executors are wanted", lambda: (_scaling(space)["wanted"] == 2) and _scaling(space), 30
-    )
-    assert [d["verdict"] for d in grown["decisions"]].count("ScaleOut") == 1
-    assert "rows wait" in next(d["reason"] for d in grown["decisions"] if d["verdict"] == "ScaleOut")
-    assert all(float(scaling.get("load", 0)) < 0.8 for _, scaling, _ in seen), "the state is large"
-    space.until("two executors work", lambda: len(space.names("pods", EXECUTORS)) == 2, 60)
-    assert space.until("all rows are joined", lambda: _complete(watched, store), 120) > 0
-    space.until("it is small again", lambda: len(space.names("pods", EXECUTORS)) == 1, 90)
 
 
 @pytest.mark.skipif(

@@ -54,22 +54,23 @@ class GatheringWay(Way):
     def __init__(self, plan: InputPlan, sender: Sender, hash_bits: int) -> None:
         super().__init__(plan, sender, hash_bits)
         self._waiting: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0  # that wait: counted, as there may be very many parts
         self._last = 0  # the number of the last rows that wait
 
     def rows(self, sequence: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         block = prepare(self.plan, rows, sequence, self._hash_bits)
         if not block.num_rows:
             return
-        both = [*self._waiting, block]
-        if sum(b.num_rows for b in both) > SPLIT_ROWS or sum(b.nbytes for b in both) > SPLIT_BYTES:
+        count, size = block.num_rows, block.nbytes
+        if self._rows + count > SPLIT_ROWS or self._bytes + size > SPLIT_BYTES:
             yield from self.end(sequence)
         self._waiting.append(block)
-        self._last = sequence
+        self._rows, self._bytes, self._last = self._rows + count, self._bytes + size, sequence
 
     def end(self, origin: int) -> Iterator[pa.RecordBatch]:
         if self._waiting:
             block = pa.concat_batches(self._waiting)
-            self._waiting = []
+            self._waiting, self._rows, self._bytes = [], 0, 0
             if (sent := self.sender.split(self.plan.number, self._last, block)) is not None:
                 yield sent
 

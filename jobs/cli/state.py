@@ -5,7 +5,6 @@
 Spark is not started, and nothing of the run is written. Without a query it lists what there is.
 """
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -29,7 +28,6 @@ from joinlib.spec import ddl
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
 from joinlib.sql.parse import parse_query
-from joinlib.state.location import local_folder
 from joinlib.why.kept import StateTable, rows, tables
 from joinlib.why.progress import check_known
 from joinlib.worker import current
@@ -67,11 +65,7 @@ def state(document: StreamJoin, sql: str | None, console: "Console") -> None:
         contents = _run(Catalog(_small(of_inputs(inputs)), folder / "query").to_run(sql))
     if contents.rows is not None and contents.count:
         console.print(table("", contents.first(ROWS, order_of(sql))))
-    more = f", the first {ROWS} shown" if contents.count > ROWS else ""
-    plural = "row" if contents.count == 1 else "rows"
-    console.print(
-        f"{words.number(contents.count)} {plural}{more}, after batch {batch}", style="dim", highlight=False
-    )
+    console.print(f"{words.shown(contents.count, ROWS)}, after batch {batch}", style="dim", highlight=False)
 
 
 def _steady(checkpoint: Path, read: Callable[[int], Read]) -> tuple[Read, int]:
@@ -167,7 +161,5 @@ def _run(job: StreamJoin) -> Contents:
             run.done(end)
     finally:
         current().close()
-        for level in plan.join.levels():
-            for task in level:
-                shutil.rmtree(local_folder(task.state), ignore_errors=True)
+        plan.join.forget_local()
     return contents

@@ -74,13 +74,13 @@ def _input(looked: Looked) -> Iterator[str]:
     asked = f"`{bare(looked.by)}`" if looked.unknown else "the condition"
     count = len(looked.fates)
     meets = "meets" if count == 1 else "meet"
-    yield f"{name}: {words.number(count) if count else 'none'} of {_rows(looked.rows)} {meets} {asked}"
+    yield f"{name}: {words.number(count) if count else 'none'} of {words.rows(looked.rows)} {meets} {asked}"
     for fate in looked.fates[:_MOST]:
         yield f"  {_place(fate.row)}"
         for verdict in fate.verdicts or (Beyond("nothing more is known of it"),):
             yield f"    {said(verdict)}"
     if count > _MOST:
-        yield f"  and {_rows(count - _MOST)} more"
+        yield f"  and {words.rows(count - _MOST)} more"
     for note in looked.notes:
         yield f"  note: {note}"
 
@@ -107,10 +107,6 @@ def _place(row: SourceRow) -> str:
     if row.batch is None:
         return at
     return f"{at}, batch {row.batch}{'' if row.exact else ' or earlier'}"
-
-
-def _rows(count: int) -> str:
-    return f"{words.number(count)} {'row' if count == 1 else 'rows'}"
 
 
 def _value(value: object) -> str:

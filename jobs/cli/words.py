@@ -13,6 +13,16 @@ def number(value: float) -> str:
     return f"{value:.1f}" if 0 < value < 10 and value != int(value) else f"{round(value):,}"
 
 
+def rows(count: int) -> str:
+    """Return `1 row` or `1,234 rows`."""
+    return f"{number(count)} {'row' if count == 1 else 'rows'}"
+
+
+def shown(count: int, most: int) -> str:
+    """Return `1,234 rows, the first 40 shown`."""
+    return f"{rows(count)}, the first {most} shown" if count > most else rows(count)
+
+
 def size(value: float) -> str:
     """Return `12.3 MB`, in powers of 1000."""
     at = 0

@@ -5,7 +5,9 @@ it imports, load neither numba nor pandas nor the SQL parser: that would cost ea
 second before the first result.
 """
 
+import shutil
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from joinlib.lookup.task import TableTask
@@ -13,7 +15,7 @@ from joinlib.model.stage import AnyStage, Pipeline
 from joinlib.model.tuning import Tuning
 from joinlib.sink.config import SinkConfig
 from joinlib.state import epochs
-from joinlib.state.location import state_folder
+from joinlib.state.location import local_folder, state_folder
 
 
 @dataclass(frozen=True)
@@ -52,3 +54,8 @@ class JoinTask:
     def levels(self) -> "tuple[tuple[JoinTask, ...], ...]":
         """Return the tasks of every stage, by level."""
         return tuple(tuple(replace(self, number=n) for n in level) for level in self.pipeline.levels)
+
+    def forget_local(self) -> None:
+        """Delete the indexes of every stage on this machine, which are caches."""
+        for task in chain.from_iterable(self.levels()):
+            shutil.rmtree(local_folder(task.state), ignore_errors=True)

@@ -11,13 +11,11 @@ is committed after all of them have it; what runs again is there already in thos
 import contextlib
 import json
 import logging
-import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,7 +46,6 @@ from joinlib.spark.operator import receipts
 from joinlib.spark.source import NAME, data_source
 from joinlib.spark.spread import Spread, Spreading
 from joinlib.state import epochs
-from joinlib.state.location import local_folder
 
 
 class Sample(NamedTuple):
@@ -203,8 +200,7 @@ def started(
             if spark is None:
                 with contextlib.suppress(*_JVM_GONE):
                     own.stop()
-            for task in chain.from_iterable(plan.join.levels()):
-                shutil.rmtree(local_folder(task.state), ignore_errors=True)
+            plan.join.forget_local()
 
 
 def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> tuple[Compiled, Outlets]:

@@ -7,11 +7,9 @@ Rows come in any order; batches run twice, in new processes, over other partitio
 
 import os
 import random
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,7 +32,6 @@ from joinlib.sink.publish import publish
 from joinlib.source.files import FileInput
 from joinlib.spark.job import Report
 from joinlib.spec.model import StreamJoin
-from joinlib.state.location import local_folder
 from joinlib.state.manifests import Manifests
 from joinlib.worker import current
 from tests.laws.harness import state_of
@@ -102,8 +99,7 @@ class Product(InProcess):
 
     def _restart(self) -> None:
         current().close()
-        for task in chain.from_iterable(self.plan.join.levels()):
-            shutil.rmtree(local_folder(task.state), ignore_errors=True)
+        self.plan.join.forget_local()
         self.renew()
 
     @property

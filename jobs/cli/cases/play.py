@@ -3,15 +3,14 @@
 A batch of a case is one of the job, or none if its rows change nothing. Its time is that of the case, not of a clock.
 """
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
+from jobs.cli import words
 from jobs.cli.cases import given
 from jobs.cli.cases.differ import difference
 from jobs.cli.cases.rows import named, values
@@ -25,7 +24,6 @@ from joinlib.spec.cases import CaseFile, CaseMistake, Expected, SpecCase
 from joinlib.spec.document import Place
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
-from joinlib.state.location import local_folder
 from joinlib.worker import current
 
 _FAR = 10**9  # rows of a result that are compared
@@ -56,8 +54,7 @@ def _running(job: StreamJoin) -> Iterator["CasePlay"]:
         yield play
     finally:
         current().close()
-        for task in chain.from_iterable(play.plan.join.levels()):
-            shutil.rmtree(local_folder(task.state), ignore_errors=True)
+        play.plan.join.forget_local()
 
 
 class CasePlay:
@@ -151,4 +148,4 @@ class CasePlay:
         """Say what may explain a difference."""
         for plan, late in zip(self.plan.pipeline.inputs, self.late, strict=True):
             if late:
-                yield f"late and left out: {late} row{'s'[: late != 1]} of {plan.source}"
+                yield f"late and left out: {words.rows(late)} of {plan.source}"

@@ -79,7 +79,4 @@ def added(contents: Contents, out: Path, seen: set[str]) -> Contents:
 
 
 def _said(contents: Contents, began: float) -> str:
-    count = contents.count
-    more = f", the first {ROWS} shown" if count > ROWS else ""
-    plural = "row" if count == 1 else "rows"
-    return f"{words.number(count)} {plural}{more}, {words.seconds(time.monotonic() - began)}"
+    return f"{words.shown(contents.count, ROWS)}, {words.seconds(time.monotonic() - began)}"

@@ -45,10 +45,7 @@ _FIGURES = ("lag", "tables", "loads", "idle", "closed", "inputs")
 
 def report(document: StreamJoin, output: Path | None) -> Path:
     """Write a report of a job; return its file."""
-    now = datetime.now(UTC)
-    file = output or Path(f"{document.metadata.name}-report-{now:%Y%m%d-%H%M%S}.zip")
-    write(texts(document), file)
-    return file
+    return write(texts(document), document.metadata.name, output)
 
 
 def texts(document: StreamJoin) -> dict[str, str]:

@@ -8,7 +8,6 @@ versions.txt      Kubernetes and this program
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -24,9 +23,7 @@ _LINES = 1000
 
 def report(cluster: ClusterNamespace, name: str, output: Path | None) -> Path:
     """Write a report of a job; return its file."""
-    file = output or Path(f"{name}-report-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip")
-    write(texts(cluster, name), file)
-    return file
+    return write(texts(cluster, name), name, output)
 
 
 def texts(cluster: ClusterNamespace, name: str) -> dict[str, str]:

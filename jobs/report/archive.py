@@ -3,17 +3,19 @@
 import os
 import zipfile
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from joinlib.errors import SpecError, StreamJoinError
 
 
-def write(texts: Mapping[str, str], file: Path) -> None:
-    """Write an archive.
+def write(texts: Mapping[str, str], job: str, file: Path | None) -> Path:
+    """Write an archive of a job; return its file, by default JOB-report-TIME.zip in this folder.
 
     Raises:
         SpecError: The file is there already, or cannot be written.
     """
+    file = file or Path(f"{job}-report-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip")
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
@@ -21,6 +23,7 @@ def write(texts: Mapping[str, str], file: Path) -> None:
     with os.fdopen(descriptor, "wb") as opened, zipfile.ZipFile(opened, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in texts.items():
             archive.writestr(f"{file.stem}/{name}", text)
+    return file
 
 
 def tried(part: Callable[[], str]) -> str:

@@ -51,11 +51,8 @@ class ComparedResults:
         lines = [self.head]
         for name, (rows, found, left_out) in self.outputs.items():
             title = f"output {name}: " if name else ""
-            lines += (
-                [f"{title}not compared, of one job alone or of two types: {', '.join(left_out)}"]
-                if left_out
-                else []
-            )
+            if left_out:
+                lines.append(f"{title}not compared, of one job alone or of two types: {', '.join(left_out)}")
             if found is None:
                 lines.append(f"{title}equal, {words.number(rows)} rows")
             else:

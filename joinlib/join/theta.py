@@ -7,7 +7,7 @@
 Law: every pair that matches is found once. The part of the predicate that words cannot express, and time
 bounds that some rows of the run break, are checked on the pairs found. Frames are bounded.
 
-A window is asked as further comparisons only where they leave out most rows of a run. Inside the window
+A window is asked as further comparisons only where they leave out nearly all rows of a run. Inside the window
 they would leave out nothing, and at its edge little (BiStream, section 3.3), but each comparison beyond two
 makes every probe check its rows one by one (`bench/inequality/window.py`: 9 ms and 680).
 """

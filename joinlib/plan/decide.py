@@ -126,12 +126,9 @@ def _prices(order: StageOrder) -> Iterator[str]:
 
 def conversion(parts: Sequence[Block], decisions: Sequence[JoinDecision]) -> Conversion:
     """Return what the text says, the same with each group of joins as one node, and what became of these."""
-    titles = {
-        part.name: part.title.removeprefix("$") for part in parts if part.title or part.name.startswith("$")
-    }
-    titles |= {
-        called.alias: called.name.removeprefix("$") for part in parts for called in part.called if called.name
-    }
+    titles = {part.name: part.title for part in parts if part.title or part.name.startswith("$")}
+    titles |= {called.alias: called.name for part in parts for called in part.called if called.name}
+    titles = {alias: title.removeprefix("$") for alias, title in titles.items()}
     before = [logical(_below(parts, n)) for n, part in enumerate(parts) if part.output is not None]
 
     def lines(roots: Iterable[PlanNode]) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def shared(
             at = first.setdefault(forms.stage(_with(stage, ()), rows), number)
         parts.append(_Part(stage, at, columns))
         rows[number] = forms.mapped(_selects(stage), Given(at, (), columns))
-    places = {first: place for place, first in enumerate(dict.fromkeys(part.first for part in parts))}
+    places = {number: place for place, number in enumerate(dict.fromkeys(part.first for part in parts))}
     return tuple(_merged(parts, places)), {n: places[part.first] for n, part in enumerate(parts)}
 
 

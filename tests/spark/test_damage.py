@@ -5,15 +5,14 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from jobs.cli import restore
 from joinlib.checkpoint import batches
+from joinlib.engine.task import JoinTask
 from joinlib.errors import InputError, NotReady, StateError
 from joinlib.model.tuning import Tuning
-from joinlib.spark import job
 from tests.spark.trial import Ran, Trial, plain
 
 pytestmark = pytest.mark.spark
@@ -105,7 +104,7 @@ def test_back_from_a_damaged_batch_to_a_whole_one(
     trial: Trial, monkeypatch: pytest.MonkeyPatch, levelled: bool
 ) -> None:
     """The run names the damage; back at an earlier batch all is read again: beside indexes that are newer, and with new rows."""
-    monkeypatch.setattr(job, "shutil", SimpleNamespace(rmtree=lambda *_, **__: None))  # indexes stay
+    monkeypatch.setattr(JoinTask, "forget_local", lambda _: None)  # indexes stay
     monkeypatch.setattr(restore, "local_folder", lambda _: trial.folder / "none")
     two(trial, maxFilesPerBatch=1)
     for file in range(2, 6):

@@ -1,8 +1,7 @@
 """The shape of the code: one name for each class, functions that fit on a screen, and Spark in one package."""
 
 import ast
-import importlib
-import importlib.util
+import pkgutil
 import re
 import subprocess
 from collections import defaultdict
@@ -11,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("joinlib", "jobs", "operator/joinop")
+PACKAGES = ("joinlib", "jobs", "joinop")
 LONGEST = 60  # lines of a function
 # Processes are started there, some before anything of Spark can be imported.
 WITHOUT_SPARK = ("joinlib/spark/__init__.py", "joinlib/spark/boot/")
@@ -82,41 +82,34 @@ def test_what_is_imported_exists() -> None:
 def test_what_a_test_replaces_exists() -> None:
     """A name moved in the product is found here, not an hour later in the one slow test that replaces it."""
     missing = [
-        f"{path.relative_to(ROOT)}:{call.lineno} {module}.{attribute}"
+        f"{path.relative_to(ROOT)}:{call.lineno} {owner}.{name}"
         for path in sorted((ROOT / "tests").rglob("*.py"))
-        for call, module, attribute in _replaced(ast.parse(path.read_text()))
-        if not _exists(module, attribute)
+        for call, owner, name in _replaced(ast.parse(path.read_text()))
+        if not _exists(owner, name)
     ]
     assert missing == []
 
 
 def _replaced(tree: ast.Module) -> Iterator[tuple[ast.Call, str, str]]:
-    """Calls of `setattr(MODULE, "NAME", ...)` where the file imports the module at its top."""
-    modules = {
+    """Calls of `setattr(OWNER, "NAME", ...)` whose owner, a module or a class, the file imports at its top."""
+    owners = {
         name.asname or name.name: f"{node.module}.{name.name}"
         for node in tree.body
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(("joinlib", "jobs", "joinop"))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(PACKAGES)
         for name in node.names
-        if _is_module(f"{node.module}.{name.name}")
     }
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+    for call in ast.walk(tree):
         match call:
-            case ast.Call(ast.Attribute(attr="setattr"), [ast.Name(owner), ast.Constant(str(name)), _]):
-                if owner in modules:
-                    yield call, modules[owner], name
+            case ast.Call(ast.Attribute(attr="setattr"), [ast.Name(owner), ast.Constant(str(name)), _]) if (
+                owner in owners
+            ):
+                yield call, owners[owner], name
 
 
-def _is_module(name: str) -> bool:
+def _exists(owner: str, name: str) -> bool:
+    """Whether a module or a class has something of this name."""
     try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
+        pkgutil.resolve_name(f"{owner}.{name}")
+    except (ImportError, AttributeError):
         return False
-
-
-def _exists(module: str, name: str) -> bool:
-    try:
-        return hasattr(importlib.import_module(module), name) or bool(
-            importlib.import_module(f"{module}.{name}")
-        )
-    except ModuleNotFoundError:
-        return False
+    return True

@@ -20,7 +20,9 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     asked.add_argument("--query", type=Path, default=QUERY)
     asked.add_argument("--inputs", nargs="*", help="those that the query reads; default: all")
     asked.add_argument("--out", type=Path, help="write the outcome here as well")
-    asked.add_argument("--work", type=Path, required=True, help="a folder of its own, removed at the end")
+    asked.add_argument(
+        "--work", type=Path, required=True, help="a folder of its own, removed before and after"
+    )
     return asked
 
 
@@ -30,7 +32,9 @@ def launched() -> float:
 
 
 def tell(args: argparse.Namespace, run: Callable[[argparse.Namespace], dict[str, Any]]) -> None:
-    """Run, print the outcome as one line, leave nothing behind but what is in a cache."""
+    """Run from nothing, print the outcome as one line, leave nothing behind but what is in a cache."""
+    # A run that was killed has left a checkpoint, from which this one would go on.
+    shutil.rmtree(args.work, ignore_errors=True)
     args.work.mkdir(parents=True, exist_ok=True)
     try:
         line = json.dumps(run(args))

@@ -72,7 +72,8 @@ def table(runs: Runs) -> Iterator[str]:
             [
                 name,
                 f"**{rate(ended):,.0f}**"
-                + f" ({min(rates):,.0f} to {max(rates):,.0f}, {len(rates)} runs)" * (len(rates) > 1),
+                + f" ({min(rates):,.0f} to {max(rates):,.0f}, {len(rates)} runs)" * (len(rates) > 1)
+                + "".join(f"; not counted: {run['reason']}" for run in runs[name] if "reason" in run),
                 f"{rate(ended) / max(ours):.0%}" if ours else "-",
                 _mid(ended, "seconds_total", digits=1),
                 number(ended[0]["results"]),

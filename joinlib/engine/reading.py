@@ -9,6 +9,8 @@ from functools import partial
 import pyarrow as pa
 
 from joinlib.engine.edge import edge, senders
+from joinlib.engine.exchange import letters_row
+from joinlib.engine.letters import InputLetters
 from joinlib.engine.sources import MapInput, SourceTask
 from joinlib.engine.splitter import exchange_rows, numbered
 from joinlib.errors import NOTE
@@ -23,22 +25,28 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
     """Read one part of `batch` and yield its exchange rows."""
     way, first, pipeline = _way(task, part), dict(part.first), task.pipeline
     to = senders(pipeline, task.states, task.tuning, batch, {0: way})
-    readers = {s.name: reader(s.config, s.schema) for s in task.sources}
+    plans = {s.name: s for s in task.sources}
     for name, slices in part.reads:
+        plan, columns = plans[name], read_columns(p for _, p in pipeline.numbered_inputs if p.source == name)
         bits = task.tuning.hash_bits
         ways = [
             edge(pipeline, n, p, to[n], bits, gathering=True)
             for n, p in pipeline.numbered_inputs
             if p.source == name
         ]
-        rows = readers[name].read_many(slices, read_columns(e.plan for e in ways))
+        letters = InputLetters(plan, ways, slices, columns) if plan.keeps_errors else None
+        own = reader(plan.config, plan.schema, letters.refused if letters else None)
+        rows = own.read_many(slices, columns)
         origin = slices[0].index << 20
         batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, origin)
         if name in first:
             batches = numbered(batches, first[name])
-        bad = partial(getattr, readers[name], "bad")
+        bad = partial(getattr, own, "bad")
         try:
-            yield from exchange_rows(batches, ways, origin, bad)
+            yield from exchange_rows(batches, ways, origin, bad, letters.prepared if letters else None)
+            for block in letters.blocks() if letters else ():
+                slot = to[0].slots[slices[0].index % pipeline.units]
+                yield letters_row(slot, len(pipeline.stages), block)
         except Exception as error:
             error.add_note(f"{NOTE}input {name}")
             raise

@@ -1,10 +1,11 @@
 """The inputs of a stage: which rows reach the join, in which columns, and how they are routed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from joinlib.arrays import I64
 from joinlib.expr import Expr
 from joinlib.model.maps import Map
 
@@ -90,6 +91,9 @@ class InputPlan:
     def source_time(self) -> str | None:
         """The source's column that holds the event time."""
         return self.clock or (self.time and self.time.removeprefix(f"{self.alias}."))
+
+
+KeepLate = Callable[[InputPlan, pa.RecordBatch, I64], None]  # is told late rows, and by how many µs each is
 
 
 @dataclass(frozen=True)

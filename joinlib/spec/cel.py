@@ -188,6 +188,19 @@ def _inputs() -> list[CelRule]:
             for source in ("files", "kafka")
         ),
         CelRule(
+            "spec.inputs.*",
+            "self.onLate != 'deadLetter' || has(self.eventTime)",
+            "onLate needs an eventTime: without one no row is late; add it, or remove onLate",
+            ".onLate",
+        ),
+        CelRule(
+            "spec",
+            "has(self.deadLetters) == (self.output.onError == 'deadLetter' || self.inputs.exists(name,"
+            " self.inputs[name].onError == 'deadLetter' || self.inputs[name].onLate == 'deadLetter'))",
+            "deadLetters takes rows of onError: deadLetter and onLate: deadLetter; write both, or none",
+            ".deadLetters",
+        ),
+        CelRule(
             "spec.inputs.*.kafka",
             "has(self.deadLetters) == (self.onBadMessage == 'deadLetter')",
             "deadLetters and onBadMessage: deadLetter belong together; write both or none",
@@ -419,6 +432,12 @@ def _paths() -> list[CelRule]:
             f"!has(self.output.files) || ({_mounted(output, WRITABLE)})",
             f"lies under no volume that can be written; {mount}",
             ".output.files.path",
+        ),
+        CelRule(
+            "spec",
+            f"!has(self.deadLetters) || ({_mounted('self.deadLetters.path', WRITABLE)})",
+            f"lies under no volume that can be written; {mount}",
+            ".deadLetters.path",
         ),
         CelRule(
             "spec",

@@ -106,8 +106,10 @@ def failed(
 ) -> pa.RecordBatch:
     """Return letters of rows of a stage for which an expression fails: of an input, or of the result of an output."""
     reason: Reason = "result" if input is None else "expression"
-    at = pa.array([one.at for one in failing])
-    return _letters(reason, [str(one.error) for one in failing], rows.take(at), input=input, output=output)
+    some = rows.take(pa.array([one.at for one in failing]))
+    if input is not None:
+        some = some.rename_columns([_plain(name) for name in some.schema.names])
+    return _letters(reason, [str(one.error) for one in failing], some, input=input, output=output)
 
 
 def _read(
@@ -141,7 +143,7 @@ def _refused(input: str, refused: Sequence[Refused]) -> Iterator[pa.RecordBatch]
 
 
 def _letters(reason: Reason, errors: Sequence[str], rows: pa.RecordBatch, **others: Any) -> pa.RecordBatch:
-    """Return a letter for each row. others: the other columns, each a list or one value for all."""
+    """Return a letter for each row, as often as its weight says. others: the other columns, each a list or one value."""
     count = rows.num_rows
     found: dict[str, Any] = {"reason": reason, "error": errors, "row": json_objects(_shown(rows)), **others}
     if WEIGHT in rows.schema.names:
@@ -151,7 +153,8 @@ def _letters(reason: Reason, errors: Sequence[str], rows: pa.RecordBatch, **othe
         value = found.get(field.name)
         each = isinstance(value, list | pa.Array | pa.ChunkedArray)
         columns.append(pa.array(value, field.type) if each else pa.array([value] * count, field.type))
-    return pa.record_batch(columns, LETTER)
+    letters, times = pa.record_batch(columns, LETTER), np.abs(weights(rows))
+    return letters if (times == 1).all() else letters.take(pa.array(np.repeat(np.arange(count), times)))
 
 
 def _plain(name: str) -> str:

@@ -169,6 +169,15 @@ METRICS: tuple[Metric, ...] = (
     _driver(
         "bad_messages_total", "counter", "", "Messages left out because they could not be decoded.", "input"
     ),
+    _driver(
+        "dead_letters_total",
+        "counter",
+        "rows",
+        "Rows kept as dead letters: unreadable, those for which an expression failed, late ones, and rows of a result for"
+        " which a select list failed; these have the name of the output instead of an input.",
+        "input",
+        "reason",
+    ),
     _driver("deleted_rows_total", "counter", "rows", "Rows that came as deletions.", "input"),
     _driver(
         "unknown_deleted_rows_total",

@@ -11,7 +11,7 @@ from typing import Literal
 import pyarrow as pa
 
 Reason = Literal["unreadable", "expression", "late", "result"]
-REASONS: tuple[Reason, ...] = ("unreadable", "expression", "late", "result")
+OF_INPUTS: tuple[Reason, ...] = ("unreadable", "expression", "late")
 
 LETTER = pa.schema(
     [

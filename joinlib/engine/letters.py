@@ -95,7 +95,8 @@ def late(input: str, plan: InputPlan, rows: pa.RecordBatch, by_us: I64) -> pa.Re
     Of the stored columns they have those that the input has itself, by its names for them.
     """
     words = [f"late by {us / 1000:g} ms" if us >= 0 else "has no event time" for us in by_us.tolist()]
-    own = {c.name: _plain(c.value.column) for c in plan.columns if c.value.column is not None}
+    known = ((c.name, plan.below(c.name)) for c in plan.columns)
+    own = {name: _plain(below) for name, below in known if below is not None}
     more = [name for name in rows.schema.names if name == WEIGHT]
     shown = rows.select([*own, *more]).rename_columns([*own.values(), *more])
     return _letters("late", words, shown, input=input)

@@ -67,6 +67,14 @@ class InputPlan:
         """Return this input as one that reads the rows of stage `number`."""
         return replace(self, upstream=number, source=f"$stage{number}")
 
+    def below(self, column: str) -> str | None:
+        """Return the column of the source, or of the stage below, that a stored column is; None if it is computed."""
+        name = next(c.value.column for c in self.columns if c.name == column)
+        for step in reversed(self.maps):
+            value = dict(step.columns).get((name or "").removeprefix(f"{self.alias}."))
+            name = value.column if value is not None else None
+        return name
+
     @property
     def schema(self) -> pa.Schema:
         """The schema of the stored columns."""

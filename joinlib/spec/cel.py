@@ -81,7 +81,7 @@ class CelRule:
 
 def rules() -> tuple[CelRule, ...]:
     """Return all rules."""
-    return (*_names(), *_variables(), *_inputs(), *_output(), *_amounts(), *_paths(), *_pinned())
+    return (*_names(), *_variables(), *_inputs(), *_output(), *_amounts(), *_letters(), *_paths(), *_pinned())
 
 
 def exactly_one(place: str, fields: list[str]) -> CelRule:
@@ -186,19 +186,6 @@ def _inputs() -> list[CelRule]:
                 ".quote",
             )
             for source in ("files", "kafka")
-        ),
-        CelRule(
-            "spec.inputs.*",
-            "self.onLate != 'deadLetter' || has(self.eventTime)",
-            "onLate needs an eventTime: without one no row is late; add it, or remove onLate",
-            ".onLate",
-        ),
-        CelRule(
-            "spec",
-            "has(self.deadLetters) == (self.output.onError == 'deadLetter' || self.inputs.exists(name,"
-            " self.inputs[name].onError == 'deadLetter' || self.inputs[name].onLate == 'deadLetter'))",
-            "deadLetters takes rows of onError: deadLetter and onLate: deadLetter; write both, or none",
-            ".deadLetters",
         ),
         CelRule(
             "spec.inputs.*.kafka",
@@ -398,6 +385,31 @@ def _amounts() -> list[CelRule]:
     ]
 
 
+def _letters() -> list[CelRule]:
+    mounted = _mounted("self.deadLetters.path", WRITABLE)
+    return [
+        CelRule(
+            "spec.inputs.*",
+            "self.onLate != 'deadLetter' || has(self.eventTime)",
+            "onLate needs an eventTime: without one no row is late; add it, or remove onLate",
+            ".onLate",
+        ),
+        CelRule(
+            "spec",
+            "has(self.deadLetters) == (self.output.onError == 'deadLetter' || self.inputs.exists(name,"
+            " self.inputs[name].onError == 'deadLetter' || self.inputs[name].onLate == 'deadLetter'))",
+            "takes rows of onError: deadLetter and onLate: deadLetter; write both, or none",
+            ".deadLetters",
+        ),
+        CelRule(
+            "spec",
+            f"!has(self.deadLetters) || ({mounted})",
+            "lies under no volume that can be written; mount one that holds it: volumes: [{mountPath, claim}]",
+            ".deadLetters.path",
+        ),
+    ]
+
+
 def _paths() -> list[CelRule]:
     files = "has(self.inputs[name].files)"
     path = "self.inputs[name].files.path"
@@ -432,12 +444,6 @@ def _paths() -> list[CelRule]:
             f"!has(self.output.files) || ({_mounted(output, WRITABLE)})",
             f"lies under no volume that can be written; {mount}",
             ".output.files.path",
-        ),
-        CelRule(
-            "spec",
-            f"!has(self.deadLetters) || ({_mounted('self.deadLetters.path', WRITABLE)})",
-            f"lies under no volume that can be written; {mount}",
-            ".deadLetters.path",
         ),
         CelRule(
             "spec",

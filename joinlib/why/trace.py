@@ -234,7 +234,7 @@ class Trace:
         below, source = level_of(self.pipeline, plan.upstream), None
         if (what := _beyond(self.pipeline.stages[below.number])) is not None:
             raise NotFollowed(f"its partners are {what[1]}")
-        if values is not None and (name := _below(plan, columns[0])) is not None:
+        if values is not None and (name := plan.below(columns[0])) is not None:
             source = stored_as(self.pipeline, plan.upstream, name)
         leaf, column = source[1:] if source is not None else (0, "")
         parts, gone = list[Few](), list[Dropped]()
@@ -259,15 +259,6 @@ class Trace:
         return gone + [
             Dropped(o.origin, o.verdict, {key: o.row[column]}) for o in read.lost if column in o.row
         ]
-
-
-def _below(plan: InputPlan, column: str) -> str | None:
-    """Return the column of the stage below that a stored column is; None if it is computed."""
-    name = next(c.value.column for c in plan.columns if c.name == column)
-    for step in reversed(plan.maps):
-        value = dict(step.columns).get((name or "").removeprefix(f"{plan.alias}."))
-        name = value.column if value is not None else None
-    return name
 
 
 def stored_as(pipeline: Pipeline, number: int, name: str) -> tuple[Level, int, str] | None:

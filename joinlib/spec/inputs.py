@@ -149,7 +149,7 @@ class KafkaMetadata(Model):
 
 
 class DeadLetters(Model):
-    """Folder for rows that are kept although they do not count."""
+    """Folder for messages that cannot be decoded."""
 
     path: Folder = Field(description="Folder for this job alone, relative to the folder of the spec file.")
 

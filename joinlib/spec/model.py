@@ -14,7 +14,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJ
 from joinlib import deploy
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.functions import UserFunction
-from joinlib.spec.inputs import DeadLetters, Input, Positive
+from joinlib.spec.inputs import Input, Positive
 from joinlib.spec.output import NamedOutput, Output
 from joinlib.spec.parameters import ParameterName, ParameterValue
 from joinlib.spec.pods import Cpu, Pods
@@ -218,6 +218,12 @@ class Checkpoint(Model):
         return self.path if self.reset is None else self.path.with_name(f"{self.path.name}@{self.reset}")
 
 
+class LetterFolder(Model):
+    """Folder of dead letters."""
+
+    path: Folder = Field(description="Folder for this job alone, relative to the folder of the spec file.")
+
+
 class Volume(Model):
     """A folder that driver and executors share; ignored by a local run."""
 
@@ -404,7 +410,7 @@ class Spec(Model):
         default_factory=Batch, description="How much a batch takes, and how often one starts."
     )
     checkpoint: Checkpoint = Field(description="Where the job keeps its progress and state.")
-    dead_letters: DeadLetters | None = Field(
+    dead_letters: LetterFolder | None = Field(
         default=None,
         description="Where dead letters are kept: rows that onError and onLate leave out, as JSON lines in a folder for "
         "each batch.",

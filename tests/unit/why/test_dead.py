@@ -17,24 +17,30 @@ CAUSES: dict[str, tuple[str, Files, dict[str, Any], dict[str, Any], str]] = {
         also(ONE, orders=(0, order(4711, amount=0))),
         KEPT,
         {},
-        "orders/0.csv, row 3, batch 0\n    fails: (10 / o.amount) cannot be computed for some row: division by zero; use"
-        " NULLIF on the divisor; it is a dead letter in DEAD",
+        (
+            "orders/0.csv, row 3, batch 0\n    fails: (10 / o.amount) cannot be computed for some row: division by zero; use"
+            " NULLIF on the divisor; it is a dead letter in DEAD"
+        ),
     ),
     "fails in the select list": (
         INNER.replace("p.paid", "10 / p.paid AS x"),
         also(ONE, payments=(0, payment(4711, paid=0))),
         {},
         KEPT,
-        "fails: (10 / p.paid) cannot be computed for some row: division by zero; use NULLIF on the divisor; it is a dead"
-        " letter in DEAD",
+        (
+            "fails: (10 / p.paid) cannot be computed for some row: division by zero; use NULLIF on the divisor; it is a dead"
+            " letter in DEAD"
+        ),
     ),
     "late": (
         SOON,
         also(LATER, orders=(2, order(4711, "12:59:47"))),
         {"onLate": "deadLetter"},
         {},
-        "orders/2.csv, row 2, batch 2\n    late by 3s behind the watermark 2026-01-01 12:59:50, and left out; it is a dead"
-        " letter in DEAD",
+        (
+            "orders/2.csv, row 2, batch 2\n    late by 3s behind the watermark 2026-01-01 12:59:50, and left out; it is a dead"
+            " letter in DEAD"
+        ),
     ),
 }
 

@@ -138,3 +138,28 @@ def test_rows_for_groups_that_fail(folder: Path) -> None:
     assert {one["error"] for one in found} == {
         "(10 / a.v) cannot be computed for some row: division by zero; use NULLIF on the divisor"
     }
+
+
+def test_places_behind_other_rows_of_a_task(folder: Path) -> None:
+    """A task that reads several files, and several keys of one input, names each row by its place, once."""
+    sql = "SELECT k, sum(10 / (v - 1)) AS s FROM a GROUP BY k"
+    more = {"output": {"files": {"path": "out"}, "mode": "changelog"}}
+    files = {"files": {"path": "a", "format": "csv", "orderBy": "name"}}
+    job = document(folder, sql, {"onError": "deadLetter", **files}, **more)
+    run = Product(job, SMALL, Course())
+    list(run.batches())
+    assert run.batch == 1
+    assert [(one["at"], one["file"]) for one in letters(folder)] == [
+        (n, str(folder / "a/1.csv")) for n in (1, 2)
+    ]
+
+
+def test_a_late_row_of_two_keys_is_one_letter(folder: Path) -> None:
+    """Of a join by paths, it comes to a unit for each key."""
+    job = document(folder, PATHS, {"onError": "deadLetter"})
+    b = job.spec.inputs["b"].model_copy(update={"on_late": "deadLetter"})
+    spec = job.spec.model_copy(update={"inputs": {**job.spec.inputs, "b": b}})
+    run = Product(job.model_copy(update={"spec": spec}), SMALL, Course())
+    run.composer.bounded = False
+    list(run.batches())
+    assert [(one["input"], one["row"]["k"]) for one in letters(folder)] == [("b", 0)]

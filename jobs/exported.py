@@ -14,6 +14,7 @@ from jobs.view import Moment
 from joinlib.metric.export import Labels, Values, families
 from joinlib.metric.skew import ds, excess, hottest
 from joinlib.metric.table import LEVELS, PHASES, ROUTES, SERIES_UNITS, STEPS
+from joinlib.model.letters import OF_INPUTS
 from joinlib.model.time import NEVER
 
 Samples = Mapping[Labels, float | None]
@@ -93,6 +94,7 @@ def _inputs(moment: Moment, units: int, now: float) -> dict[str, Samples]:
         "rows_in_total": _by(moment.by_source(figures.rows_in if figures else zeros)),
         "late_rows_total": _by(moment.by_source(figures.late if figures else zeros)),
         "bad_messages_total": _by(moment.by_source(figures.bad if figures else zeros)),
+        "dead_letters_total": _dead(names, figures.dead if figures else {}),
         "deleted_rows_total": _by(moment.by_source(figures.deleted if figures else zeros)),
         "unknown_deleted_rows_total": _by(moment.by_source(figures.unknown if figures else zeros)),
         "arrival_rate": {(n,): rate for n, rate in moment.pace.arrivals().items()},
@@ -109,6 +111,12 @@ def _inputs(moment: Moment, units: int, now: float) -> dict[str, Samples]:
             for n, rows in spread.items()
         },
     }
+
+
+def _dead(names: Iterable[str], dead: Mapping[tuple[str, str], int]) -> Samples:
+    """Return dead letters, and 0 where an input has none, so that its first one is a growth."""
+    none: dict[Labels, float | None] = {(name, reason): 0 for name in names for reason in OF_INPUTS}
+    return none | dict(dead.items())
 
 
 def _tables(moment: Moment) -> dict[str, Samples]:

@@ -1,5 +1,6 @@
 """Totals of a run so far: sums over its batches. Pure: the clock is passed in."""
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,6 +64,9 @@ class Figures:
     bad: tuple[int, ...] = ()  # messages, by input
     deleted: tuple[int, ...] = ()  # rows that came as deletions, by input
     unknown: tuple[int, ...] = ()  # deletions without a row, by input
+    dead: Mapping[tuple[str, str], int] = field(
+        default_factory=dict
+    )  # dead letters, by input or output, and reason
     merged_bytes: int = 0
     receipts: Mapping[int, "Receipt"] = field(default_factory=dict)  # the latest of each unit
     latest: tuple["Receipt", ...] = ()  # those of the latest batch that had work for a unit
@@ -135,6 +139,7 @@ class Figures:
             ),
             deleted=_sum(self.deleted, list(zip(*(r.deleted for r in report.receipts), strict=True))),
             unknown=_sum(self.unknown, list(zip(*(r.unknown for r in report.receipts), strict=True))),
+            dead=self._dead(report.receipts),
             merged_bytes=self.merged_bytes + sum(r.merged_bytes for r in report.receipts),
             receipts=receipts,
             latest=report.receipts or self.latest,
@@ -145,6 +150,13 @@ class Figures:
             tables=self._tables(report.receipts, receipts.values()),
             probes={**self.probes, **{r.unit: r.probes for r in report.receipts if r.probes}},
         )
+
+    def _dead(self, batch: Iterable["Receipt"]) -> Mapping[tuple[str, str], int]:
+        """Return the dead letters so far."""
+        found = Counter(dict(self.dead))
+        for one in (one for r in batch for one in r.dead):
+            found[one.source, one.reason] += one.count
+        return found
 
     def _tables(self, batch: Iterable["Receipt"], now: Iterable["Receipt"]) -> tuple[Used, ...]:
         """Return the tables' figures: lookups are summed over batches, sizes are each unit's latest."""

@@ -143,11 +143,20 @@ def status(moment: Moment, units: int, now: float) -> dict[str, Any]:
         "deleted": moment.by_source(figures.deleted) if figures else {},
         "unknownDeletes": moment.by_source(figures.unknown) if figures else {},
         "bad": moment.by_source(figures.bad) if figures else {},
+        "deadLetters": _by_name(figures.dead) if figures else {},
         "tables": {name: _table(used, moment.loads.get(name)) for name, used in moment.used.items()},
         "probeOrders": {a.name: a.status() for a in moment.asks},
         "routeSkew": {name: round(ds, 4) for name, ds in moment.route_skew.items()},
         "configHash": moment.config_hash,
     }
+
+
+def _by_name(dead: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """Return dead letters by input or output, and by reason."""
+    found: dict[str, dict[str, int]] = {}
+    for (name, reason), count in dead.items():
+        found.setdefault(name, {})[reason] = count
+    return found
 
 
 def _table(used: Used, loads: Mapping[str, float] | None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from joinlib.lookup.task import TableTask
 from joinlib.model.joins import Lookup
 from joinlib.model.stage import Pipeline
 from joinlib.model.tuning import Tuning
+from joinlib.plan.letters import letters_of
 from joinlib.plan.spec import functions
 from joinlib.postgres import PostgresConfig
 from joinlib.sink.config import KafkaSinkConfig, SinkConfig
@@ -91,14 +92,16 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
         tuning,
         tables,
     )
-    join = JoinTask(pipeline, states, tuning, tuple(map(_sink, spec.results.values())), tables)
+    sinks = tuple(map(_sink, spec.results.values()))
+    join = JoinTask(pipeline, states, tuning, sinks, tables, letters=letters_of(pipeline, spec))
     return Compiled(document, pipeline, source, join, checkpoint)
 
 
 def _source(name: str, plan: Input) -> SourcePlan:
     files = plan.files.max_files_per_batch if plan.files else None
     size = plan.kafka.max_bytes_per_batch if plan.kafka else None
-    return SourcePlan(name, _config(name, plan), plan.arrow_schema, files, size)
+    kept = plan.on_error == "deadLetter"
+    return SourcePlan(name, _config(name, plan), plan.arrow_schema, files, size, kept)
 
 
 def _table(stage: int, lookup: Lookup, document: StreamJoin, checkpoint: Path) -> TableTask:

@@ -19,6 +19,7 @@ point costs one comparison.
     loaded                          where batches are planned: a table is read (number: its new version)
     written                         task of the last stage: all its results are complete, the state is not; of several
                                     outputs: those of the first
+    lettered                        task of the last level: its dead letters are staged, the state is not
     produced, sent                  task that writes to Kafka: before the commit; after it, without the state
     copied                          task that writes to PostgreSQL: its rows are staged, the state is not
     applied                         driver: a batch is in its table, but not committed

@@ -173,6 +173,8 @@ def line(scene: Scene, figures: Figures, now: float) -> str:
         parts.append(f"unknown deletions {words.number(sum(figures.unknown))}")
     if sum(figures.bad):
         parts.append(f"bad {words.number(sum(figures.bad))} messages")
+    if dead := sum(figures.dead.values()):
+        parts.append(f"dead letters {words.number(dead)}")
     return "; ".join(parts)
 
 

@@ -41,6 +41,10 @@ def summary(scene: Scene, document: StreamJoin) -> str:
     lines.append(
         f"  {'state':{width}}  {words.number(figures.state_rows):>12} rows, {words.size(figures.state_bytes)}"
     )
+    if dead := sum(figures.dead.values()):
+        box = document.spec.dead_letters
+        to = f" to {near(box.path)}" if box is not None else ""
+        lines.append(f"  {'dead':{width}}  {words.number(dead):>12} letters{to}")
     lines += [f"  {'table':{width}}  {table_line(*table)}" for table in zip(scene.tables, figures.tables)]
     return "\n".join(lines)
 

@@ -22,6 +22,7 @@ from joinlib.why.verdict import (
     Beyond,
     Excluded,
     Excludes,
+    Failed,
     Filtered,
     Found,
     KeyIsNull,
@@ -140,8 +141,17 @@ def _(verdict: KeyIsNull) -> str:
 def _(verdict: Late) -> str:
     by = f"{duration(verdict.by_us)} behind the watermark {words.moment(verdict.watermark_us)}"
     if verdict.sure:
-        return f"late by {by}, and left out"
+        return f"late by {by}, and left out{_dead(verdict.dead)}"
     return f"perhaps late: by at most {by}; its batch is not kept any more, so it is taken as in time here"
+
+
+@said.register
+def _(verdict: Failed) -> str:
+    return f"fails: {verdict.error}" + (_dead(verdict.dead) if verdict.dead else "; it stops the job")
+
+
+def _dead(folder: str | None) -> str:
+    return f"; it is a dead letter in {near(folder)}" if folder is not None else ""
 
 
 @said.register

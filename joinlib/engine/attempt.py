@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from joinlib import fault
+from joinlib.arrays import I64
 from joinlib.engine.exchange import receipt_row
-from joinlib.engine.frames import frames
+from joinlib.engine.frames import KeepFailed, frames
+from joinlib.engine.letters import failed, late
 from joinlib.engine.receipt import Receipt
 from joinlib.engine.task import JoinTask
 from joinlib.errors import NOTE, StateError
 from joinlib.metric.cgroup import recent
+from joinlib.model.inputs import InputPlan, KeepLate
 from joinlib.model.time import NEVER
 from joinlib.route.slots import slots
 from joinlib.sink.sink import Sink
@@ -68,6 +71,33 @@ class Attempt(ABC, Generic[W, R]):
                 f"unit {self.unit} of stage {task.number} is at batch {self.before.batch}, Spark at {batch}:"
                 " the checkpoint was mixed up with another"
             )
+        self.letters: list[pa.RecordBatch] = []  # dead letters of the batch
+
+    @property
+    def keeps_late(self) -> KeepLate | None:
+        """What takes the late rows of inputs that keep them; None: there are none."""
+        box, pipeline, names = self.task.letters, self.task.pipeline, dict[int, str]()
+        for plan in self.task.stage.inputs if box is not None and box.late else ():
+            sources = (
+                [p.source for n, p in pipeline.counted_inputs if n == plan.upstream] if plan.settled else []
+            )
+            name = plan.source if plan.upstream is None else next(iter(sources), "")
+            if box is not None and name in box.late:
+                names[plan.number] = name
+
+        def take(plan: InputPlan, rows: pa.RecordBatch, by_us: I64) -> None:
+            if plan.number in names and plan.again is None and rows.num_rows:
+                self.letters.append(late(names[plan.number], plan, rows, by_us))
+
+        return take if names else None
+
+    @property
+    def keeps_failed(self) -> KeepFailed | None:
+        """What takes the rows of this stage for which a column fails; None: they are an error."""
+        called = self.task.letters.called(self.task.number) if self.task.letters is not None else None
+        if called is None:
+            return None
+        return lambda rows, failing: self.letters.append(failed(failing, rows, *called))
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -96,6 +126,7 @@ class Attempt(ABC, Generic[W, R]):
             if task.sink.kind != "rows":
                 slot, receipt = slots(task.pipeline.units)[self.unit], self.figures(work, 0, ())
                 onward.reports.append(receipt_row(slot, len(task.pipeline.stages), receipt.encode()))
+                onward.keep(slot, self.letters)
             self.end(work, save)
 
     def frames(self: "Attempt[W, pa.RecordBatch]", arrived: Arrived, save: Save) -> Iterator[pa.RecordBatch]:

@@ -35,7 +35,18 @@ class Way:
 
     def rows(self, sequence: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield exchange rows for these rows. `sequence` orders the blocks of an input."""
-        block = prepare(self.plan, rows, sequence, self._hash_bits)
+        return self.send(sequence, self.prepared(sequence, rows))
+
+    def prepared(self, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return what is sent of these rows: those that pass the filter, in the columns of blocks.
+
+        Raises:
+            SpecError: An expression fails for a row.
+        """
+        return prepare(self.plan, rows, sequence, self._hash_bits)
+
+    def send(self, sequence: int, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield exchange rows for prepared rows."""
         if (sent := self.sender.split(self.plan.number, sequence, block)) is not None:
             yield sent
 
@@ -57,8 +68,7 @@ class GatheringWay(Way):
         self._rows = self._bytes = 0  # that wait: counted, as there may be very many parts
         self._last = 0  # the number of the last rows that wait
 
-    def rows(self, sequence: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        block = prepare(self.plan, rows, sequence, self._hash_bits)
+    def send(self, sequence: int, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if not block.num_rows:
             return
         count, size = block.num_rows, block.nbytes
@@ -83,8 +93,11 @@ class GroupWay(Way):
         super().__init__(panes.rows if panes else plan, sender, 0)
         self._partials = PanePartials(panes, stage.grouping) if panes else Partials(stage.grouping)
 
-    def rows(self, sequence: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        self._partials.add(projected(self.plan, rows))
+    def prepared(self, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return projected(self.plan, rows)
+
+    def send(self, sequence: int, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        self._partials.add(block)
         return iter(())
 
     def end(self, origin: int) -> Iterator[pa.RecordBatch]:
@@ -105,12 +118,12 @@ class TopWay(Way):
         self._top: Top | None = None  # none are waiting
         self._pays = True
 
-    def rows(self, sequence: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def send(self, sequence: int, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if not self._pays:
-            yield from super().rows(sequence, rows)
+            yield from super().send(sequence, block)
             return
         self._top, self._sequence = self._top or Top(self._over), sequence
-        self._top.add(prepare(self.plan, rows, sequence, self._hash_bits))
+        self._top.add(block)
         if not self._top.pays:
             self._pays = False
             yield from self.end(sequence)

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib import fault
-from joinlib.engine.wire import BLOCK, FILE, RECEIPT, SCHEMA, TABLE, TICK, ExchangeRow
+from joinlib.engine.wire import BLOCK, FILE, LETTERS, RECEIPT, SCHEMA, TABLE, TICK, ExchangeRow
 from joinlib.join.arrived import Blocks
 from joinlib.model.inputs import InputPlan
+from joinlib.model.letters import LETTER
 from joinlib.model.stage import Pipeline
 from joinlib.model.watermark import Tick
 from joinlib.route.biclique import PROBE, Sent
@@ -223,7 +224,19 @@ def receipt_row(slot: int, stages: int, receipt: str) -> pa.RecordBatch:
     return exchange_batch([ExchangeRow(slot, stages, RECEIPT, block=receipt.encode())])
 
 
-def receipts_of(rows: pa.RecordBatch) -> list[str]:
-    """Return the receipts that have passed through all stages."""
-    assert pc.all(pc.equal(rows.column("kind"), RECEIPT)).as_py() is not False
-    return [bytes(receipt).decode() for receipt in rows.column("block").to_pylist()]
+def letters_row(slot: int, stages: int, letters: pa.RecordBatch) -> pa.RecordBatch:
+    """Wrap dead letters in an exchange row that passes all `stages`."""
+    block = letters.serialize().to_pybytes()
+    return exchange_batch([ExchangeRow(slot, stages, LETTERS, rows=letters.num_rows, block=block)])
+
+
+def passed(rows: pa.RecordBatch) -> tuple[list[str], list[pa.RecordBatch]]:
+    """Return the receipts and the dead letters that have passed through all stages."""
+    receipts, letters = list[str](), list[pa.RecordBatch]()
+    for kind, block in zip(rows.column("kind").to_pylist(), rows.column("block").to_pylist(), strict=True):
+        if kind == LETTERS:
+            letters.append(pa.ipc.read_record_batch(pa.py_buffer(block), LETTER))
+        else:
+            assert kind == RECEIPT
+            receipts.append(bytes(block).decode())
+    return receipts, letters

@@ -13,12 +13,17 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
+from joinlib.apart import apart
 from joinlib.engine.attempt import R
 from joinlib.engine.edge import Way, edge, senders
+from joinlib.engine.exchange import letters_row
 from joinlib.engine.frames import Routed, frames, frames_by_route
+from joinlib.engine.letters import failed
 from joinlib.engine.task import JoinTask
+from joinlib.errors import SpecError
 from joinlib.join.forward import tick
 from joinlib.model.stage import HopStage
+from joinlib.route.slots import slots
 
 _LARGE = 1 << 24  # bytes of a frame of very many tuples, if parts of it are files then
 
@@ -53,11 +58,32 @@ class Forwarding(ABC, Generic[R]):
         A sequence number is the partition in the high 32 bits and the number of frames before in the low ones.
         """
         for at, (ways, frame) in enumerate(self.framed(rows), self.partition << 32):
-            for each in ways:
-                yield from each.rows(at, frame)
+            yield from self._sent(list(ways), at, frame)
         for each in self.edges.values():
             yield from each.end(self.partition)
         yield from self.reports
+
+    def _sent(self, ways: Sequence[Way], at: int, frame: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        called = self.task.letters.called(self.task.number) if self.task.letters is not None else None
+        if called is None:
+            for way in ways:
+                yield from way.rows(at, frame)
+            return
+        _, blocks, failing = apart(frame, lambda rows: [way.prepared(at, rows) for way in ways], SpecError)
+        for way, block in zip(ways, blocks or ()):
+            yield from way.send(at, block)
+        if failing:
+            self.keep(self._slot, [failed(failing, frame, *called)])
+
+    def keep(self, slot: int, letters: Iterable[pa.RecordBatch]) -> None:
+        """Send dead letters on."""
+        stages = len(self.task.pipeline.stages)
+        self.reports += [letters_row(slot, stages, each) for each in letters]
+
+    @property
+    def _slot(self) -> int:
+        """A slot of this task's partition."""
+        return slots(self.task.pipeline.units)[self.partition]
 
     def time(self, watermark: int, closed: bool) -> None:
         """Forward the watermark (µs); `closed` means that no more rows will follow."""

@@ -1,10 +1,11 @@
 """Cuts result rows into frames of bounded size."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
+from joinlib.apart import Failing, apart
 from joinlib.chunks import chunked
 from joinlib.errors import SpecError
 from joinlib.expr import Columns
@@ -13,38 +14,63 @@ from joinlib.model.inputs import WEIGHT
 from joinlib.model.stage import OutputColumn
 from joinlib.route.content import consolidated, weights
 
+KeepFailed = Callable[[pa.RecordBatch, Sequence[Failing]], None]
 Routed = tuple[int, pa.RecordBatch]  # a route, and tuples that take it
 
 
 def project(
-    tuples: Iterator[Tuples], select: tuple[OutputColumn, ...], schema: pa.Schema
+    tuples: Iterator[Tuples],
+    select: tuple[OutputColumn, ...],
+    schema: pa.Schema,
+    failed: KeepFailed | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Evaluate the select list: yield its columns for each batch of joined tuples.
 
-    If `schema` ends with the weight, the rows are changes: those of all tuples are consolidated.
+    If `schema` ends with the weight, the rows are changes: those of all tuples are consolidated. failed: takes the
+    rows for which a column fails, in the columns that the list reads; None: they are an error.
     """
     changes = schema.names[-1:] == [WEIGHT]
-    if changes:
-        yield from _together(_net(tuples, select, schema))
-    else:
-        yield from (_selected(t.column, len(t), select, schema) for t in tuples)
+    found = _evaluated(tuples, select, schema, failed)
+    yield from _together(found) if changes else found
 
 
-def _net(
-    tuples: Iterator[Tuples], select: tuple[OutputColumn, ...], schema: pa.Schema
+def _evaluated(
+    tuples: Iterator[Tuples], select: tuple[OutputColumn, ...], schema: pa.Schema, failed: KeepFailed | None
 ) -> Iterator[pa.RecordBatch]:
-    """Evaluate the select list of changes: what has no value is an error only if it remains when all have come."""
+    """Evaluate the select list; of changes, what has no value fails only if it remains when all have come."""
+    changes = schema.names[-1:] == [WEIGHT]
     read = list(dict.fromkeys(name for c in select for name in c.value.columns))
+    named = [*read, WEIGHT] if changes else read
     left: list[pa.RecordBatch] = []
     for t in tuples:
         try:
             yield _selected(t.column, len(t), select, schema)
         except SpecError:
-            if not read:
+            if not read or not (changes or failed):
                 raise
-            left.append(pa.record_batch([flat(t.column(name)) for name in (*read, WEIGHT)], [*read, WEIGHT]))
+            rows = pa.record_batch([flat(t.column(name)) for name in named], named)
+            if changes:
+                left.append(rows)
+            elif failed:
+                yield from _sound(rows, select, schema, failed)
     if left and (rows := consolidated(pa.concat_batches(left))).num_rows:
-        yield _selected(rows.column, rows.num_rows, select, schema)
+        if failed:
+            yield from _sound(rows, select, schema, failed)
+        else:
+            yield _selected(rows.column, rows.num_rows, select, schema)
+
+
+def _sound(
+    rows: pa.RecordBatch, select: tuple[OutputColumn, ...], schema: pa.Schema, failed: KeepFailed
+) -> Iterator[pa.RecordBatch]:
+    """Yield what is selected of the rows for which no column fails; give the others to `failed`."""
+    _, made, failing = apart(
+        rows, lambda some: _selected(some.column, some.num_rows, select, schema), SpecError
+    )
+    if failing:
+        failed(rows, failing)
+    if made is not None:
+        yield made
 
 
 def _selected(

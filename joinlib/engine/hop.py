@@ -111,7 +111,8 @@ class LastHopTask(Hopping[pa.RecordBatch]):
         indexes = local_folder(self.task.state) / unit_folder(self.task.state, self.unit).name
         self.finders = finders(self.task, blocks.versions, indexes)
         found = (tuples for _, tuples in work.run(self.batch, blocks))
-        return project(enriched(found, self.finders, self.stage.reads), self.stage.select, self.stage.emitted)
+        rows = enriched(found, self.finders, self.stage.reads)
+        return project(rows, self.stage.select, self.stage.emitted, self.keeps_failed)
 
     def figures(self, work: HopUnit, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """Build the receipt, with the figures of the tables."""

@@ -1,16 +1,18 @@
 """Processes the exchange rows of a partition: results go to a sink, out as rows, or to the next stage."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
 
 from joinlib import fault
 from joinlib.engine import receipt
-from joinlib.engine.exchange import receipts_of, split_by_stage
+from joinlib.engine.exchange import passed, split_by_stage
 from joinlib.engine.forward import forwarding
 from joinlib.engine.turn import Turn
 from joinlib.sink.changing import shown
+from joinlib.sink.letters import counted, write
 from joinlib.sink.sink import open_sink
 
 Batches = Iterator[pa.RecordBatch]
@@ -53,19 +55,38 @@ def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> Batches:
     `attempt` is Spark's number of this attempt at the task.
     """
     own: list[list[pa.RecordBatch]] = [[] for _ in turns]
-    told: list[tuple[str, bytes | None]] = []
+    told, letters = list[tuple[str, bytes | None]](), list[pa.RecordBatch]()
     for passing in _apart(turns, own, batches):
-        told += [(text, None) for text in receipts_of(passing)]
+        texts, sent = passed(passing)
+        told += [(text, None) for text in texts]
+        letters += sent
     for turn, rows in zip(turns, own, strict=True):
-        told += _written(turn, attempt, rows)
+        told += _written(turn, attempt, rows, letters)
         fault.point("written", turn.batch)
+    if letters:
+        text, block = told.pop()
+        told.append((_kept(turns[0], attempt, letters, text), block))
     for turn in turns:
         turn.end()
     yield receipt.batch(told)
 
 
-def _written(turn: Turn, attempt: int, own: list[pa.RecordBatch]) -> list[tuple[str, bytes | None]]:
-    """Write the results of a stage into its sink; return the receipts of its units, with the rows to show."""
+def _kept(turn: Turn, attempt: int, letters: Sequence[pa.RecordBatch], told: str) -> str:
+    """Write dead letters; return a receipt of this task that tells of them as well."""
+    task, batch = turn.task, turn.batch
+    assert task.letters is not None
+    file = write(task.letters.folder, letters, turn.partition, batch, attempt, task.tuning.sync)
+    fault.point("lettered", batch)
+    return replace(receipt.decode(told), letters=(file,), dead=counted(letters)).encode()
+
+
+def _written(
+    turn: Turn, attempt: int, own: list[pa.RecordBatch], letters: list[pa.RecordBatch]
+) -> list[tuple[str, bytes | None]]:
+    """Write the results of a stage into its sink; return the receipts of its units, with the rows to show.
+
+    Dead letters are added to `letters`.
+    """
     task, told = turn.task, list[tuple[str, bytes | None]]()
     sink = open_sink(
         task.sink,
@@ -76,7 +97,9 @@ def _written(turn: Turn, attempt: int, own: list[pa.RecordBatch]) -> list[tuple[
         attempt=attempt,
     )
     for unit, rows, save in turn.units(own):
-        made, block = turn.unit(unit).receipt(rows, save, sink)
+        work = turn.unit(unit)
+        made, block = work.receipt(rows, save, sink)
+        letters += work.letters
         told.append((made.encode(), block))
     sink.close()
     return told

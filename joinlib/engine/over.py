@@ -34,6 +34,12 @@ class OverTask(Attempt[OverUnit, pa.RecordBatch]):
         with self.locked() as segments:
             blocks = receive(arrived, self.stage.inputs, segments)
             unit = OverUnit(
-                self.stage.over, self.stage.inputs, self.unit, segments, self.task.tuning, self.before
+                self.stage.over,
+                self.stage.inputs,
+                self.unit,
+                segments,
+                self.task.tuning,
+                self.before,
+                self.keeps_late,
             )
             yield unit.run(self.batch, [row[:3] for row in blocks.rows], blocks.ticks), unit

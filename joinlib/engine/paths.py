@@ -49,7 +49,9 @@ class PathTask(Attempt[PathUnit, Routed]):
         with hold(
             segments, indexes, stage.skip_bits, stage.sides, tuning, self.before, self.task.run
         ) as held:
-            work = PathUnit(stage, tuning, held, self.before, lambda: map(decode, self.hops()))
+            work = PathUnit(
+                stage, tuning, held, self.before, lambda: map(decode, self.hops()), self.keeps_late
+            )
             found = work.run(self.batch, blocks)
             yield ((route, tuples.batch(stage.legs[route].schema)) for route, tuples in found), work
 

@@ -3,19 +3,25 @@
 read ─► prepare ─► split ─► blocks and ticks
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
 
-from joinlib.engine.edge import edge, senders
+from joinlib.engine.edge import Way, edge, senders
+from joinlib.engine.exchange import letters_row
+from joinlib.engine.letters import InputLetters
 from joinlib.engine.sources import MapInput, SourceTask
 from joinlib.engine.splitter import exchange_rows, numbered
 from joinlib.errors import NOTE
 from joinlib.model.inputs import read_columns
+from joinlib.model.stage import Pipeline
+from joinlib.model.time import NEVER
+from joinlib.model.watermark import Tick
 from joinlib.route import biclique, hotspot
 from joinlib.route.census import Census
 from joinlib.route.routers import BicliqueRouter, Router, RuleRouter, default_router
+from joinlib.route.slots import slots
 from joinlib.source import reader
 
 
@@ -23,22 +29,26 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
     """Read one part of `batch` and yield its exchange rows."""
     way, first, pipeline = _way(task, part), dict(part.first), task.pipeline
     to = senders(pipeline, task.states, task.tuning, batch, {0: way})
-    readers = {s.name: reader(s.config, s.schema) for s in task.sources}
+    plans = {s.name: s for s in task.sources}
     for name, slices in part.reads:
+        plan, columns = plans[name], read_columns(p for _, p in pipeline.numbered_inputs if p.source == name)
         bits = task.tuning.hash_bits
         ways = [
             edge(pipeline, n, p, to[n], bits, gathering=True)
             for n, p in pipeline.numbered_inputs
             if p.source == name
         ]
-        rows = readers[name].read_many(slices, read_columns(e.plan for e in ways))
+        letters = InputLetters(plan, ways, slices, columns) if plan.keeps_errors else None
+        own = reader(plan.config, plan.schema, letters.refused if letters else None)
+        rows = own.read_many(slices, columns)
         origin = slices[0].index << 20
         batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, origin)
         if name in first:
             batches = numbered(batches, first[name])
-        bad = partial(getattr, readers[name], "bad")
+        bad = partial(getattr, own, "bad")
         try:
-            yield from exchange_rows(batches, ways, origin, bad)
+            yield from exchange_rows(batches, ways, origin, bad, letters.prepared if letters else None)
+            yield from _letters(letters, ways, slices[0].index, pipeline)
         except Exception as error:
             error.add_note(f"{NOTE}input {name}")
             raise
@@ -51,6 +61,17 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
             yield sender.ticks(ticks)
     for number, versions in part.versions:
         yield to[number].versions(versions)
+
+
+def _letters(
+    letters: InputLetters | None, ways: Sequence[Way], origin: int, pipeline: Pipeline
+) -> Iterator[pa.RecordBatch]:
+    """Yield exchange rows of dead letters, and ticks, so that units begin the batch and its last tasks take them."""
+    found = list(letters.blocks()) if letters else []
+    for way in ways if found else ():
+        yield way.sender.ticks([Tick(way.plan.number, NEVER, 0)])
+    for block in found:
+        yield letters_row(slots(pipeline.units)[origin % pipeline.units], len(pipeline.stages), block)
 
 
 def _way(task: SourceTask, part: MapInput) -> Router:

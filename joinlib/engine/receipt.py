@@ -8,6 +8,7 @@ import orjson
 import pyarrow as pa
 
 from joinlib.lookup.used import Used
+from joinlib.model.letters import DeadRows
 
 SORTED = 2  # position in `runs` of the first level whose rows are sorted
 DDL = "receipt STRING, block BINARY"
@@ -49,6 +50,8 @@ class Receipt:
     memory_limit: int | None = None  # bytes
     tables: tuple[Used, ...] = ()  # one per lookup of the stage
     probes: tuple[dict[str, Any], ...] = ()  # one per join that has chosen new probe orders
+    letters: tuple[str, ...] = ()  # staged files of dead letters: of the whole task, told by one of its units
+    dead: tuple[DeadRows, ...] = ()  # what is in them
 
     @property
     def mapped_bytes(self) -> int:
@@ -81,4 +84,5 @@ def decode(text: str) -> Receipt:
     """Inverse of `Receipt.encode`."""
     raw: dict[str, Any] = orjson.loads(text)
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
-    return Receipt(**{**values, "tables": tuple(Used(**t) for t in raw["tables"])})
+    tables, dead = (Used(**t) for t in raw["tables"]), (DeadRows(**d) for d in raw["dead"])
+    return Receipt(**{**values, "tables": tuple(tables), "dead": tuple(dead)})

@@ -23,6 +23,9 @@ class SourcePlan:
     schema: pa.Schema
     max_files: int | None  # per batch
     max_bytes: int | None  # per batch
+    keeps_errors: bool = (
+        False  # rows that cannot be read, or computed, become dead letters; False: they stop the job
+    )
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,15 @@ from joinlib.model.inputs import ORDINAL
 from joinlib.model.time import NEVER
 from joinlib.model.watermark import Tick
 
+Prepare = Callable[[int, pa.RecordBatch], tuple[pa.RecordBatch, Sequence[pa.RecordBatch]]]
+
 
 def exchange_rows(
     batches: Iterable[tuple[int, pa.RecordBatch]],
     edges: Sequence[Way],
     origin: int,
     bad: Callable[[], int] = lambda: 0,
+    prepared: Prepare | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield exchange rows for every input over one source, then one tick for each.
 
@@ -28,15 +31,18 @@ def exchange_rows(
         edges: The ways to the inputs over the source (two in a self-join).
         origin: Tells the slices that are read apart from others of the source.
         bad: Returns the number of messages that could not be decoded; called once, at the end.
+        prepared: Returns the rows that count, and what each way sends of them; by default, all rows count.
     """
+    prepared = prepared or (lambda sequence, rows: (rows, [e.prepared(sequence, rows) for e in edges]))
     counts = [0] * len(edges)
     highest = [NEVER] * len(edges)
-    for sequence, rows in batches:
-        for at, edge in enumerate(edges):
+    for sequence, all_rows in batches:
+        rows, blocks = prepared(sequence, all_rows)
+        for at, (edge, block) in enumerate(zip(edges, blocks)):
             counts[at] += rows.num_rows
             if (time := edge.plan.source_time) is not None:
                 highest[at] = max(highest[at], _highest(rows.column(time)))
-            yield from edge.rows(sequence, rows)
+            yield from edge.send(sequence, block)
     for edge in edges:
         yield from edge.end(origin)
     left_out = bad()

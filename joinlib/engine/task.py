@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from joinlib.lookup.task import TableTask
+from joinlib.model.letters import LetterBox
 from joinlib.model.stage import AnyStage, Pipeline
 from joinlib.model.tuning import Tuning
 from joinlib.sink.config import SinkConfig
@@ -30,6 +31,7 @@ class JoinTask:
     number: int = 0  # the stage's
     run: str = ""  # id of the run, since worker processes may outlive it
     epoch: int = epochs.NONE  # the run's: tasks of an earlier epoch are fenced off
+    letters: LetterBox | None = None  # where dead letters go; None: none are kept
 
     @property
     def stage(self) -> AnyStage:

@@ -68,11 +68,18 @@ class UnitTask(Attempt[UnitJoin, pa.RecordBatch]):
         blocks = receive(arrived, stage.inputs, segments)
         with hold(segments, indexes, stage.skip_bits, self.sides, tuning, self.before, self.task.run) as held:
             join = UnitJoin(
-                stage.root, stage.inputs, stage.timed, stage.final_close, tuning, held, self.before
+                stage.root,
+                stage.inputs,
+                stage.timed,
+                stage.final_close,
+                tuning,
+                held,
+                self.before,
+                self.keeps_late,
             )
             self.finders = finders(self.task, blocks.versions, indexes)
             found = enriched(join.run(self.batch, blocks), self.finders, stage.reads)
-            yield project(found, stage.select, stage.emitted), join
+            yield project(found, stage.select, stage.emitted, self.keeps_failed), join
 
     def figures(self, work: UnitJoin, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """Build the receipt, with the figures of the indexes, the tables and the probe orders."""

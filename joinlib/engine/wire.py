@@ -5,13 +5,14 @@ FILE      the name of a segment that holds such a block
 TICK      how far one map task has read an input
 TABLE     the version of a table that the batch looks up
 RECEIPT   a unit's receipt, on its way to the driver: its stage number is that of no stage
+LETTERS   dead letters, on their way to the tasks of the last level, which write them: likewise
 """
 
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-BLOCK, FILE, TICK, TABLE, RECEIPT = range(5)
+BLOCK, FILE, TICK, TABLE, RECEIPT, LETTERS = range(6)
 
 
 class ExchangeRow(NamedTuple):

@@ -15,10 +15,10 @@ from joinlib.arrays import I64
 from joinlib.errors import InputError
 from joinlib.join.rows import concat
 from joinlib.join.settled import Origin
-from joinlib.model.inputs import InputPlan
+from joinlib.model.inputs import InputPlan, KeepLate
 from joinlib.model.watermark import Tick, advance
 from joinlib.route.biclique import BOTH, PROBE, STORE
-from joinlib.route.content import weights
+from joinlib.route.content import weighted, weights
 from joinlib.route.split import block_schema
 from joinlib.state.manifest import Manifest
 from joinlib.state.run import time_values
@@ -44,6 +44,7 @@ class Arrivals:
 
     before: the state before the batch. timed: whether rows behind its watermark are late.
     final_close: whether time ends with the inputs. waiting: whether a row without a partner is emitted.
+    late: takes the late rows, each once; None: they are only counted.
     """
 
     def __init__(
@@ -55,8 +56,9 @@ class Arrivals:
         timed: bool,
         final_close: bool,
         waiting: bool,
+        late: KeepLate | None = None,
     ) -> None:
-        self._inputs, self._before = inputs, before
+        self._inputs, self._before, self._keep_late = inputs, before, late
         self._timed, self._waiting = timed, waiting
         self.closed = {t.input for t in blocks.ticks if t.closed} == set(range(len(inputs)))
         self._ticks = [t if final_close else replace(t, closed=False) for t in blocks.ticks]
@@ -93,6 +95,9 @@ class Arrivals:
             if self._timed and plan.time is not None:
                 late = time_values(rows.column(plan.time)) < self._before.watermark - plan.lag_us
             self._late[plan.number] += int(counts[late].sum())
+            if self._keep_late is not None and late.any():
+                each = pa.array(np.repeat(np.flatnonzero(late), counts[late]))
+                self._kept(weighted(rows.take(each), np.full(len(each), -1)), plan, self._keep_late)
             if plan.upstream is None or plan.united:
                 self._missed(plan, int(counts[~late].sum()))
 
@@ -140,7 +145,15 @@ class Arrivals:
         # without a partner: they would take a row whose partner was dropped for one without any.
         if plan.changes and part.stored and part.probing and not self._waiting:
             mask |= weights(part.rows) < 0
-        return part if mask.all() else replace(part, rows=part.rows.filter(pa.array(mask)), written=None)
+        if mask.all():
+            return part
+        if self._keep_late is not None and part.stored:
+            late = ~mask if not plan.copies else ~mask & (part.rows.column(0).to_numpy() == 0)
+            self._kept(part.rows.filter(pa.array(late)), plan, self._keep_late)
+        return replace(part, rows=part.rows.filter(pa.array(mask)), written=None)
+
+    def _kept(self, rows: pa.RecordBatch, plan: InputPlan, keep: KeepLate) -> None:
+        keep(plan, rows, self._before.watermark - plan.lag_us - time_values(rows.column(plan.time)))
 
 
 def _parts(own: list[Block], role: int, blocks: Blocks, plan: InputPlan) -> Iterator[Arrival]:

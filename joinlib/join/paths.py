@@ -17,6 +17,7 @@ from joinlib.join.order.policy import policy_of
 from joinlib.join.order.routes import Hops, Routes
 from joinlib.join.rows import Tuples
 from joinlib.join.settled import settled
+from joinlib.model.inputs import KeepLate
 from joinlib.model.stage import PathStage
 from joinlib.model.tuning import Tuning
 from joinlib.state.manifest import Manifest
@@ -29,12 +30,19 @@ class PathUnit:
 
     `manifest` is the state before the batch until `run` is exhausted, then the state after it.
     hops: returns the manifests of the units of later levels that have the same number, after the batch before.
+    late: takes late rows.
     """
 
     def __init__(
-        self, stage: PathStage, tuning: Tuning, unit: Unit, manifest: Manifest, hops: Hops = list
+        self,
+        stage: PathStage,
+        tuning: Tuning,
+        unit: Unit,
+        manifest: Manifest,
+        hops: Hops = list,
+        late: KeepLate | None = None,
     ) -> None:
-        self.stage, self.tuning, self.unit, self.manifest = stage, tuning, unit, manifest
+        self.stage, self.tuning, self.unit, self.manifest, self._late = stage, tuning, unit, manifest, late
         self.routes = Routes.of(stage, manifest.probes, policy_of(tuning), hops)
         self.closed = False  # whether all inputs are closed in this batch
         self.commit_seconds = 0.0
@@ -44,7 +52,15 @@ class PathUnit:
     def run(self, batch: int, blocks: Blocks) -> Iterator[tuple[int, Tuples]]:
         """Yield what the first legs find, each with its route."""
         known, stage = self.manifest, self.stage
-        came = Arrivals(stage.inputs, known, blocks, timed=stage.timed, final_close=False, waiting=False)
+        came = Arrivals(
+            stage.inputs,
+            known,
+            blocks,
+            timed=stage.timed,
+            final_close=False,
+            waiting=False,
+            late=self._late,
+        )
         self.closed, self.deleted, self.unknown = came.closed, came.deleted, came.unknown
         started = time.perf_counter()
         self.unit.tidy(batch, known.watermark)

@@ -27,7 +27,7 @@ from joinlib.join.outer import alone, outer, released
 from joinlib.join.probe import Prober
 from joinlib.join.rows import Picked, Tuples, concat
 from joinlib.join.settled import Origin, settled
-from joinlib.model.inputs import WEIGHT, InputPlan
+from joinlib.model.inputs import WEIGHT, InputPlan, KeepLate
 from joinlib.model.joins import Leaf
 from joinlib.model.operator import Operator
 from joinlib.model.tuning import Tuning
@@ -40,7 +40,7 @@ from joinlib.state.unit import Unit
 class UnitJoin:
     """Joins the rows of one batch in one unit.
 
-    `manifest` is the state before the batch until `run` is exhausted, then the state after it.
+    `manifest` is the state before the batch until `run` is exhausted, then the state after it. late: takes late rows.
     """
 
     def __init__(
@@ -52,9 +52,10 @@ class UnitJoin:
         tuning: Tuning,
         unit: Unit,
         manifest: Manifest,
+        late: KeepLate | None = None,
     ) -> None:
         self.root, self.inputs, self.timed, self.final_close = root, inputs, timed, final_close
-        self.tuning, self.unit, self.manifest = tuning, unit, manifest
+        self.tuning, self.unit, self.manifest, self._late = tuning, unit, manifest, late
         self.commit_seconds = 0.0
         self.closed = False  # whether all inputs are closed in this batch
         self.deleted = [0] * len(inputs)  # rows that came as deletions, by input
@@ -73,7 +74,13 @@ class UnitJoin:
         """Yield the batch's increment of the result, in chunks of bounded size; then commit the state."""
         known, timed, waiting = self.manifest, self.timed, not self._inner
         came = Arrivals(
-            self.inputs, known, blocks, timed=timed, final_close=self.final_close, waiting=waiting
+            self.inputs,
+            known,
+            blocks,
+            timed=timed,
+            final_close=self.final_close,
+            waiting=waiting,
+            late=self._late,
         )
         self.closed, self.deleted, self.unknown = came.closed, came.deleted, came.unknown
         if isinstance(self.root, Leaf):

@@ -71,6 +71,7 @@ LABELS: Mapping[str, str] = {
     ),
     "verdict": ", ".join(VERDICTS),
     "result": "done, failed",
+    "reason": "why a row is a dead letter: unreadable, expression, late, result",
     "kind": "a kind of Kubernetes' objects, as a word or in the plural",
     "verb": "what was done to an object, such as apply or delete",
     "code": "of HTTP, or 0 where there was no answer",
@@ -168,6 +169,15 @@ METRICS: tuple[Metric, ...] = (
     ),
     _driver(
         "bad_messages_total", "counter", "", "Messages left out because they could not be decoded.", "input"
+    ),
+    _driver(
+        "dead_letters_total",
+        "counter",
+        "",
+        "Rows kept as dead letters. Those of a result, for which a select list failed, have the name of the output"
+        " as `input`; the only output has none.",
+        "input",
+        "reason",
     ),
     _driver("deleted_rows_total", "counter", "rows", "Rows that came as deletions.", "input"),
     _driver(

@@ -1,10 +1,11 @@
 """The inputs of a stage: which rows reach the join, in which columns, and how they are routed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from joinlib.arrays import I64
 from joinlib.expr import Expr
 from joinlib.model.maps import Map
 
@@ -66,6 +67,14 @@ class InputPlan:
         """Return this input as one that reads the rows of stage `number`."""
         return replace(self, upstream=number, source=f"$stage{number}")
 
+    def below(self, column: str) -> str | None:
+        """Return the column of the source, or of the stage below, that a stored column is; None if it is computed."""
+        name = next(c.value.column for c in self.columns if c.name == column)
+        for step in reversed(self.maps):
+            value = dict(step.columns).get((name or "").removeprefix(f"{self.alias}."))
+            name = value.column if value is not None else None
+        return name
+
     @property
     def schema(self) -> pa.Schema:
         """The schema of the stored columns."""
@@ -90,6 +99,9 @@ class InputPlan:
     def source_time(self) -> str | None:
         """The source's column that holds the event time."""
         return self.clock or (self.time and self.time.removeprefix(f"{self.alias}."))
+
+
+KeepLate = Callable[[InputPlan, pa.RecordBatch, I64], None]  # is told late rows, and by how many µs each is
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from joinlib.aggregate.groups import Groups, committed
 from joinlib.aggregate.keys import differ
-from joinlib.model.inputs import InputPlan
+from joinlib.arrays import I64
+from joinlib.model.inputs import InputPlan, KeepLate
 from joinlib.model.over import Over
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
@@ -40,7 +41,7 @@ OverBlock = tuple[int, int, pa.RecordBatch]  # input, number of the block, rows
 class OverUnit:
     """Runs window functions over the rows of one batch in one unit. The caller holds the unit's lock.
 
-    `manifest` is the state before the batch until `run` is exhausted, then the state after it.
+    `manifest` is the state before the batch until `run` is exhausted, then the state after it. late: takes late rows.
     """
 
     def __init__(
@@ -51,9 +52,10 @@ class OverUnit:
         folder: Path,
         tuning: Tuning,
         manifest: Manifest,
+        late: KeepLate | None = None,
     ) -> None:
         self.over, self.inputs, self.unit, self.tuning = over, inputs, unit, tuning
-        self.manifest, self.folder = manifest, folder
+        self.manifest, self.folder, self._late = manifest, folder, late
         self.closed = manifest.watermark == ALWAYS
         self.deleted, self.unknown = (
             [0] * len(inputs),
@@ -119,11 +121,22 @@ class OverUnit:
                 if limit != NEVER:
                     kept = kept & (time_values(times) >= limit)
                 late[number] += int(np.count_nonzero(~kept))
+                if self._late is not None and not kept.all():
+                    gone = pa.array(~kept)
+                    self._late(
+                        self.inputs[number], block.filter(gone), self._behind(times.filter(gone), limit)
+                    )
                 rows = rows.filter(pa.array(kept))
             counts[number] += rows.num_rows
             self.deleted[number] += int(-amounts[amounts < 0].sum())
             parts.append(rows)
         return summed(parts, schema), counts, late
+
+    def _behind(self, times: pa.Array, limit: int) -> I64:
+        """Return by how many µs times are behind the lowest one that may come; -1: there is none."""
+        us = 86_400_000_000 if times.type == pa.date32() else 1
+        there = times.is_valid().to_numpy(zero_copy_only=False)
+        return np.where(there, (limit - np.where(there, time_values(times), limit)) * us, -1)
 
     def _changed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return how the results of the partitions of these changes change."""

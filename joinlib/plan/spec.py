@@ -16,6 +16,7 @@ from joinlib.path.choice import BYTE
 from joinlib.plan.blocks import pipeline, pipeline_of_several
 from joinlib.plan.changes import OutputMode
 from joinlib.plan.landing import check
+from joinlib.plan.letters import letters_of
 from joinlib.plan.memory import budget
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.order import Decide, as_written, cheapest, remembered
@@ -51,6 +52,7 @@ def pipeline_of(
     for result in plan.results:
         with of_output(result.name):
             check(plan.only(result), spec.results[result.name])
+    letters_of(plan, spec)  # raises what cannot be kept
     if spec.join.memory_bytes is None:
         return plan
     executors = spec.executors.min if spec.executors else 1

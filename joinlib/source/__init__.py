@@ -25,7 +25,7 @@ from joinlib.source.kafka import KafkaConfig
 from joinlib.source.log import Log
 from joinlib.source.parse import CsvFormat
 from joinlib.source.postgres import PostgresLogConfig
-from joinlib.source.slices import Slice, SliceReader, StreamInput
+from joinlib.source.slices import Refused, Slice, SliceReader, StreamInput
 
 if TYPE_CHECKING:
     from joinlib.source.postgres.feed import Feed
@@ -39,6 +39,7 @@ __all__ = [
     "GeneratorConfig",
     "KafkaConfig",
     "PostgresLogConfig",
+    "Refused",
     "RowChanges",
     "Slice",
     "SliceReader",
@@ -89,19 +90,22 @@ def make(
     return FileInput(replace(config, path=base / config.path), schema, log)
 
 
-def reader(config: Config, schema: pa.Schema) -> SliceReader:
-    """Return the reader of an input, without the input's log."""
+def reader(config: Config, schema: pa.Schema, refused: list[Refused] | None = None) -> SliceReader:
+    """Return the reader of an input, without the input's log.
+
+    refused: takes rows that cannot be read; None: they are an error, or what the configuration says.
+    """
     if isinstance(config, GeneratorConfig):
         return GeneratorReader(config, schema)
     if isinstance(config, KafkaConfig):
         from joinlib.source.kafka.reader import KafkaReader
 
-        return KafkaReader(config, schema)
+        return KafkaReader(config, schema, refused)
     if isinstance(config, PostgresLogConfig):
         from joinlib.source.postgres.reader import SpoolReader
 
         return SpoolReader(config, schema)
-    return FileReader(config, schema)
+    return FileReader(config, schema, refused)
 
 
 class Plan(Protocol):

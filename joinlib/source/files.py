@@ -9,28 +9,34 @@ be forgotten: the log is folded when most of it is about such files. Files are p
 between leaves too much in the log, but never lets a file be read twice.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
+from joinlib.apart import apart
+from joinlib.arrays import I64
 from joinlib.errors import InputError
 from joinlib.files import sync
 from joinlib.source import done, parquet, text
 from joinlib.source.changes import RowChanges
+from joinlib.source.fit import Fit, fitted
 from joinlib.source.fresh import Unreadable
 from joinlib.source.known_files import KnownFiles
 from joinlib.source.listing import ListedFile, file_at, listing, locate
 from joinlib.source.log import Entry, Log
 from joinlib.source.parse import CsvFormat
-from joinlib.source.slices import FileRange, Slice, SliceReader
+from joinlib.source.slices import FileRange, Refused, Slice, SliceReader
 
 if TYPE_CHECKING:
     from joinlib.spec.inputs import Done, Format, OnBadFile, Order
 
+_NUMBERED = re.compile(r" \(row \d+ of those\)")  # in the words of an error about one row
 _AT_ONCE = 1000  # files put away per batch
 
 
@@ -54,6 +60,7 @@ class FileReader(SliceReader):
 
     config: FilesConfig
     schema: pa.Schema
+    refused: list[Refused] | None = None  # takes rows that cannot be read; None: they are an error
 
     def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         how = self.config.changes
@@ -61,8 +68,36 @@ class FileReader(SliceReader):
             return (rows for _, rows in self._placed(slices, columns, self.schema))
         want = pa.schema([self.schema.field(c) for c in columns])
         found = self._placed(slices, how.read(columns), how.readable(self.schema))
-        changed = (how.changed(place, rows, want) for place, rows in found)
+        changed = (self._kept(how.changed, place, rows, want) for place, rows in found)
         return (rows for rows in changed if rows.num_rows)
+
+    def located(self, slice: Slice, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, I64]]:
+        """Yield the rows of one slice with their numbers in the file; -1 where some of its rows were left out
+        that are no lines.
+        """
+        first = len(self.refused or ())
+        found = list(self.read(slice, columns))
+        if self.config.format == "parquet":
+            numbers = parquet.numbers(slice)
+        else:
+            left_out = {one.at for one in (self.refused or ())[first:] if one.at is not None}
+            numbers = text.numbers(slice, self._csv, left_out)
+        if sum(rows.num_rows for rows in found) != len(numbers):
+            numbers = np.full(sum(rows.num_rows for rows in found), -1)
+        ends = np.cumsum([0, *(rows.num_rows for rows in found)])
+        for at, rows in enumerate(found):
+            yield rows, numbers[ends[at] : ends[at + 1]]
+
+    def _kept(self, fit: Fit, place: str, rows: pa.RecordBatch, want: pa.Schema) -> pa.RecordBatch:
+        """Return rows as `fit` makes them, without those that do not fit, if such are kept."""
+        if self.refused is None:
+            return fit(place, rows, want)
+        _, made, bad = apart(rows, lambda some: fit(place, some, want), InputError)
+        path = place.partition(", rows ")[0]
+        for one in bad:
+            reason = _NUMBERED.sub("", str(one.error).removeprefix(f"{place}: "))
+            self.refused.append(Refused(path, None, None, reason, row=rows.slice(one.at, 1)))
+        return fit(place, rows.slice(0, 0), want) if made is None else made
 
     def cut(self, path: Path) -> list[FileRange]:
         """Cut a file into ranges.
@@ -79,9 +114,10 @@ class FileReader(SliceReader):
         self, slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the rows of slices in order, each batch with its place."""
+        fit = fitted if self.refused is None else partial(self._kept, fitted)
         if self.config.format == "parquet":
-            return parquet.read_many(slices, columns, schema)
-        return text.read_many(slices, columns, schema, self._csv)
+            return parquet.read_many(slices, columns, schema, fit)
+        return text.read_many(slices, columns, schema, self._csv, fit, self.refused)
 
     @property
     def _csv(self) -> CsvFormat | None:

@@ -6,6 +6,7 @@ value is a whole microsecond.
 """
 
 import difflib
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,7 @@ import pyarrow.types as pt
 
 from joinlib.errors import InputError
 
+Fit = Callable[[str, pa.RecordBatch, pa.Schema], pa.RecordBatch]  # place, rows, columns as declared
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}  # the most decimal digits of a signed integer
 _DIGITS_UNSIGNED = {8: 3, 16: 5, 32: 10, 64: 20}
 _FRACTION = {16: 11, 32: 24, 64: 53}  # bits of a float that are exact

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
+from joinlib.arrays import I64
 from joinlib.errors import SpecError, StateError
 from joinlib.source.generated import GeneratedRows, check_makeable
 from joinlib.source.log import Log
@@ -58,6 +60,10 @@ class GeneratorReader(SliceReader):
         for slice in slices:
             made = GeneratedRows(slice.start, slice.stop, slice.mtime_ns // 1_000, rate, self.config)
             yield made.batch(self.schema, columns)
+
+    def located(self, slice: Slice, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, I64]]:
+        for rows in self.read(slice, columns):
+            yield rows, np.arange(slice.start + 1, slice.start + 1 + rows.num_rows)
 
 
 class GeneratorInput:

@@ -11,11 +11,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from joinlib.arrays import I64
 from joinlib.errors import InputError
-from joinlib.source.fit import check_types, fitted
+from joinlib.source.fit import Fit, check_types, fitted
 from joinlib.source.fresh import Unreadable, check_fresh
 from joinlib.source.slices import BATCH_ROWS, FileRange, Slice
 from joinlib.worker import Keep, current
@@ -45,11 +47,11 @@ def cut(path: Path, schema: pa.Schema) -> list[FileRange]:
 
 
 def read_many(
-    slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema
+    slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema, fit: Fit = fitted
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the rows of slices in order, each batch with its place.
 
-    Adjacent slices of a row group are decoded together.
+    Adjacent slices of a row group are decoded together. fit: makes rows of the declared types.
     """
     want = pa.schema([schema.field(c) for c in columns])
     physical = tuple(columns) or (schema.names[0],)  # one column is needed for the number of rows
@@ -58,11 +60,18 @@ def read_many(
         place = f"{merged.path}, rows {merged.start} to {merged.stop} of row group {merged.group}"
         try:
             for batch in _rows(merged, physical):
-                yield place, fitted(place, batch, want)
+                yield place, fit(place, batch, want)
         except (pa.ArrowException, OSError) as e:
             raise InputError(
                 f"{place}: damaged ({_first_line(e)}); write the file again under a new name"
             ) from e
+
+
+def numbers(slice: Slice) -> I64:
+    """Return the numbers in the file, from 1, of a slice's rows."""
+    with _opened(slice.path) as file:
+        before = sum(file.metadata.row_group(g).num_rows for g in range(slice.group))
+    return np.arange(before + slice.start + 1, before + slice.stop + 1)
 
 
 def _merged(slices: Sequence[Slice]) -> Iterator[Slice]:

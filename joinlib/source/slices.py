@@ -13,7 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+
+from joinlib.arrays import I64
 
 BATCH_ROWS = 262_144  # the most rows of a record batch, and of a slice of a Parquet file
 # The most rows of a slice of a topic or a generator. A generator's slices are in no log: offsets count them.
@@ -49,6 +52,18 @@ class Slice:
     stop: int = 0
 
 
+@dataclass(frozen=True)
+class Refused:
+    """A row that cannot be read, where the input says that such rows are kept."""
+
+    file: str  # a path, or a topic
+    partition: int | None  # of a topic
+    at: int | None  # the offset of the message, or the row's number in the file, from 1; None: not known
+    reason: str  # without values
+    text: bytes | None = None  # what could not be decoded
+    row: pa.RecordBatch | None = None  # what was decoded and does not fit
+
+
 class SliceReader(Protocol):
     """A picklable value that reads slices in any process."""
 
@@ -70,6 +85,15 @@ class SliceReader(Protocol):
     def read(self, slice: Slice, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one slice."""
         return self.read_many([slice], columns)
+
+    def located(self, slice: Slice, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, I64]]:
+        """Yield the rows of one slice with their places, as in `Refused.at`; -1: not known."""
+        for rows in self.read(slice, columns):
+            yield rows, np.full(rows.num_rows, -1)
+
+    def in_order(self, slices: Sequence[Slice]) -> Sequence[Slice]:
+        """Return slices in the order in which `read_many` yields their rows."""
+        return slices
 
 
 class StreamInput(Protocol):

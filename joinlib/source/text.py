@@ -10,18 +10,19 @@ zone are UTC. Cutting reads only the first 64 KiB and the bytes around the cuts.
 
 import csv as csv_module
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from joinlib.arrays import I64
 from joinlib.errors import InputError
-from joinlib.source.fit import check_names, fitted
+from joinlib.source.fit import Fit, check_names, fitted
 from joinlib.source.fresh import Unreadable, check_fresh
-from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, first_bad_line, json_table
-from joinlib.source.slices import BATCH_ROWS, FileRange, Slice
+from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, first_bad_line, json_table, sound_lines
+from joinlib.source.slices import BATCH_ROWS, FileRange, Refused, Slice
 
 SLICE_BYTES = 4 << 20
 _SAMPLE_BYTES = 64 << 10
@@ -49,16 +50,32 @@ def cut(path: Path, schema: pa.Schema, csv: CsvFormat | None, slice_bytes: int) 
 
 
 def read_many(
-    slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema, csv: CsvFormat | None
+    slices: Sequence[Slice],
+    columns: Sequence[str],
+    schema: pa.Schema,
+    csv: CsvFormat | None,
+    fit: Fit = fitted,
+    refused: list[Refused] | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of slices in order, each batch with its place."""
+    """Yield the rows of slices in order, each batch with its place.
+
+    fit: makes rows of the declared types. refused: takes the lines that cannot be parsed; None: they are an error.
+    """
     want = pa.schema([schema.field(c) for c in columns])
     for slice in slices:
         check_fresh(slice)
-        table = _table(slice, want if columns else schema, schema, csv)
+        table = _table(slice, want if columns else schema, schema, csv, refused)
         place = f"{slice.path}, rows from byte {slice.start}"
         for batch in table.combine_chunks().to_batches(BATCH_ROWS):
-            yield place, fitted(place, batch, want)
+            yield place, fit(place, batch, want)
+
+
+def numbers(slice: Slice, csv: CsvFormat | None, without: Collection[int]) -> I64:
+    """Return the numbers in the file, from 1, of a slice's rows: of its lines that are not blank, but those `without`."""
+    lines = _read(slice).split(b"\n")
+    first = _before(slice, csv)
+    found = (first + at for at, line in enumerate(lines, 1) if line.strip())
+    return np.array([number for number in found if number not in without], np.int64)
 
 
 def _cuts(text: mmap.mmap, start: int, slice_bytes: int) -> Iterator[int]:
@@ -85,25 +102,52 @@ def _check_utf8(sample: bytes) -> None:
             raise Unreadable(f"not UTF-8 text (byte {e.start}); is it compressed?") from e
 
 
-def _table(slice: Slice, want: pa.Schema, schema: pa.Schema, csv: CsvFormat | None) -> pa.Table:
-    with Path(slice.path).open("rb") as file:
-        names = _names(file.readline(), csv) if csv and csv.header else schema.names
-        file.seek(slice.start)
-        text = file.read(slice.stop - slice.start)
-    if csv:
-        _check_quotes(slice, text, csv.quote.encode())
+def _table(
+    slice: Slice, want: pa.Schema, schema: pa.Schema, csv: CsvFormat | None, refused: list[Refused] | None
+) -> pa.Table:
+    names, text = _named(slice, schema, csv), _read(slice)
 
     def parse(text: bytes, want: pa.Schema) -> pa.Table:
         return csv_table(text, want, names, csv) if csv else json_table(text, want)
 
     try:
+        if csv:
+            _check_quotes(slice, text, csv.quote.encode())
         return parse(text, want)
     except PARSE_ERRORS:
-        number, reason = first_bad_line(parse, text, want)
-        # without the cause, which would hold a row's values
-        raise InputError(
-            f"{_line(slice, number)}: {reason}; correct the file and write it under a new name"
-        ) from None
+        if refused is None:
+            number, reason = first_bad_line(parse, text, want)
+            # without the cause, which would hold a row's values
+            raise InputError(
+                f"{_line(slice, number)}: {reason}; correct the file and write it under a new name"
+            ) from None
+    except InputError:
+        if refused is None:
+            raise
+    good, bad = sound_lines(parse, text, want, csv.quote.encode() if csv else b"")
+    first = _before(slice, csv)
+    refused += [Refused(slice.path, None, first + one.at + 1, one.reason, one.line) for one in bad]
+    return parse(good, want)
+
+
+def _named(slice: Slice, schema: pa.Schema, csv: CsvFormat | None) -> list[str]:
+    """Return the names of the values in a line."""
+    if not csv or not csv.header:
+        return list(schema.names)
+    with Path(slice.path).open("rb") as file:
+        return _names(file.readline(), csv)
+
+
+def _read(slice: Slice) -> bytes:
+    with Path(slice.path).open("rb") as file:
+        file.seek(slice.start)
+        return file.read(slice.stop - slice.start)
+
+
+def _before(slice: Slice, csv: CsvFormat | None) -> int:
+    """Return the number of lines before a slice, without the header."""
+    with Path(slice.path).open("rb") as file:
+        return file.read(slice.start).count(b"\n") - (1 if csv and csv.header else 0)
 
 
 def _check_quotes(slice: Slice, text: bytes, quote: bytes) -> None:

@@ -177,7 +177,7 @@ def started(
     lock = lock or Lock(plan.checkpoint)
     with contextlib.ExitStack() as last:
         last.callback(lock.release)
-        plan, outlets = _taken(plan, before_commit, until_done=until_done)
+        plan, outlets, box = _taken(plan, before_commit, until_done=until_done)
         units = plan.pipeline.units
         spread = spread or Spread(session.default_partitions(units, cores))
         check_partitions(units, spread.partitions)
@@ -187,7 +187,7 @@ def started(
             last.enter_context(jvm_lock(own, plan.checkpoint))  # until the session has stopped
             own.dataSource.register(data_source(plan.source))
             spreading = Spreading(plan.checkpoint, spread, plan.join.tuning.sync)
-            commit = _committer(plan, spreading, outlets, on_batch)
+            commit = _committer(plan, spreading, outlets, box, on_batch)
             job = RunningJob(plan, own, _query(plan, own, commit, until_done=until_done), spreading, outlets)
             try:
                 yield job
@@ -203,8 +203,10 @@ def started(
             plan.join.forget_local()
 
 
-def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> tuple[Compiled, Outlets]:
-    """Return the plan of this run, which holds the lock, and its publishers.
+def _taken(
+    plan: Compiled, before_commit: BeforeCommit, *, until_done: bool
+) -> tuple[Compiled, Outlets, Outlet]:
+    """Return the plan of this run, which holds the lock, and its publishers: of results, and of dead letters.
 
     Raises:
         StreamJoinError: The checkpoint or the output belongs to another job, or is damaged.
@@ -225,12 +227,15 @@ def _taken(plan: Compiled, before_commit: BeforeCommit, *, until_done: bool) -> 
         outlet.open(owners[name], batches.begun(checkpoint / "spark"))
     for kept in plan.source.dead_letters:
         claim(kept, identity, synced)
+    box = _box(plan, ours)
+    box.open(identity, batches.begun(checkpoint / "spark"))
     check(plan.source, until_done=until_done)
     interrupted = batches.interrupted(checkpoint / "spark")
     pairs = zip(plan.join.sinks, outlets.items(), strict=True)
     sinks = tuple(_addressed(sink, owners[name], outlet, interrupted) for sink, (name, outlet) in pairs)
     known = with_tables(plan, tables(plan.source.tables))
-    return replace(known, join=replace(known.join, sinks=sinks, run=uuid.uuid4().hex, epoch=epoch)), outlets
+    known = replace(known, join=replace(known.join, sinks=sinks, run=uuid.uuid4().hex, epoch=epoch))
+    return known, outlets, box
 
 
 def _owner(identity: str, result: NamedResult) -> str:
@@ -242,6 +247,13 @@ def _outlets(plan: Compiled, before_commit: BeforeCommit) -> Outlets:
     """Return what publishes the results of this run, by output."""
     results = zip(plan.pipeline.results, plan.join.sinks, strict=True)
     return {result.name: _outlet(plan, result, sink, before_commit) for result, sink in results}
+
+
+def _box(plan: Compiled, before_commit: BeforeCommit) -> Outlet:
+    """Return what publishes the dead letters of this run; nothing, if it keeps none."""
+    folder = plan.join.letters.folder if plan.join.letters is not None else None
+    mark = partial(batches.mark, plan.checkpoint / "spark")
+    return BatchPublisher(folder, None, before_commit, mark, synced=plan.join.tuning.sync)
 
 
 def _outlet(plan: Compiled, result: NamedResult, sink: SinkConfig, before_commit: BeforeCommit) -> Outlet:
@@ -305,7 +317,9 @@ def _query(plan: Compiled, spark: SparkSession, commit: Commit, *, until_done: b
     return timed.start()
 
 
-def _committer(plan: Compiled, spreading: Spreading, outlets: Outlets, on_batch: OnBatch) -> Commit:
+def _committer(
+    plan: Compiled, spreading: Spreading, outlets: Outlets, box: Outlet, on_batch: OnBatch
+) -> Commit:
     def commit(sent: DataFrame, batch: int) -> None:
         epochs.check(plan.join.states, plan.join.epoch)
         spread = spreading.of(batch)
@@ -314,6 +328,8 @@ def _committer(plan: Compiled, spreading: Spreading, outlets: Outlets, on_batch:
             told = tuple(receipt.decode(row["receipt"]) for row in rows)
             fault.point("collected", batch)
             try:
+                if files := [name for r in told for name in r.letters]:
+                    box.take(batch, files)
                 for result, made in _by_result(plan.pipeline, told):
                     outlets[result.name].take(batch, [name for r in made for name in r.files])
                     fault.point("taken", batch)

@@ -81,7 +81,7 @@ class CelRule:
 
 def rules() -> tuple[CelRule, ...]:
     """Return all rules."""
-    return (*_names(), *_variables(), *_inputs(), *_output(), *_amounts(), *_paths(), *_pinned())
+    return (*_names(), *_variables(), *_inputs(), *_output(), *_amounts(), *_letters(), *_paths(), *_pinned())
 
 
 def exactly_one(place: str, fields: list[str]) -> CelRule:
@@ -381,6 +381,31 @@ def _amounts() -> list[CelRule]:
             "self.low < self.target && self.target < self.high",
             "the thresholds are out of order; write low < target < high",
             ".target",
+        ),
+    ]
+
+
+def _letters() -> list[CelRule]:
+    mounted = _mounted("self.deadLetters.path", WRITABLE)
+    return [
+        CelRule(
+            "spec.inputs.*",
+            "self.onLate != 'deadLetter' || has(self.eventTime)",
+            "onLate needs an eventTime: without one no row is late; add it, or remove onLate",
+            ".onLate",
+        ),
+        CelRule(
+            "spec",
+            "has(self.deadLetters) == (self.output.onError == 'deadLetter' || self.inputs.exists(name,"
+            " self.inputs[name].onError == 'deadLetter' || self.inputs[name].onLate == 'deadLetter'))",
+            "takes rows of onError: deadLetter and onLate: deadLetter; write both, or none",
+            ".deadLetters",
+        ),
+        CelRule(
+            "spec",
+            f"!has(self.deadLetters) || ({mounted})",
+            "lies under no volume that can be written; mount one that holds it: volumes: [{mountPath, claim}]",
+            ".deadLetters.path",
         ),
     ]
 

@@ -347,6 +347,16 @@ class Input(Model):
         default=None,
         description="The last row of each key counts. A Kafka message without a value deletes its key.",
     )
+    on_error: Literal["fail", "deadLetter"] = Field(
+        default="fail",
+        description="What happens with a row that cannot be read, or for which an expression fails before it is "
+        "joined: fail stops the job, deadLetter leaves the row out and keeps it as a dead letter.",
+    )
+    on_late: Literal["drop", "deadLetter"] = Field(
+        default="drop",
+        description="What happens with a row behind the watermark: drop leaves it out and counts it, deadLetter also "
+        "keeps it as a dead letter.",
+    )
     statistics: RowStatistics = Field(
         default_factory=RowStatistics,
         description="What is known of the rows. It counts when a checkpoint begins.",
@@ -364,7 +374,17 @@ class Input(Model):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         refuse([*self._sources(), *self._times(), *self._metadata(), *self._changing(), *self._counted()])
+        refuse([*self._kept()])
         return self
+
+    def _kept(self) -> Iterator[Problem]:
+        """Check that rows which are to be kept as dead letters can become some."""
+        if self.on_error == "deadLetter" and not self.is_stream:
+            yield Problem(("onError",), "is for streams: a table is loaded whole, or not at all; remove it")
+        if self.on_late == "deadLetter" and self.event_time is None:
+            yield Problem(
+                ("onLate",), "needs an eventTime: without one no row is late; add it, or remove onLate"
+            )
 
     def _counted(self) -> Iterator[Problem]:
         """Check that statistics are of columns, none of which has more values than there are rows."""

@@ -218,6 +218,12 @@ class Checkpoint(Model):
         return self.path if self.reset is None else self.path.with_name(f"{self.path.name}@{self.reset}")
 
 
+class LetterFolder(Model):
+    """Folder of dead letters."""
+
+    path: Folder = Field(description="Folder for this job alone, relative to the folder of the spec file.")
+
+
 class Volume(Model):
     """A folder that driver and executors share; ignored by a local run."""
 
@@ -404,6 +410,11 @@ class Spec(Model):
         default_factory=Batch, description="How much a batch takes, and how often one starts."
     )
     checkpoint: Checkpoint = Field(description="Where the job keeps its progress and state.")
+    dead_letters: LetterFolder | None = Field(
+        default=None,
+        description="Where dead letters are kept: rows that onError and onLate leave out, as JSON lines in a folder for "
+        "each batch.",
+    )
     volumes: tuple[Volume, ...] = Field(
         default=(), description="Folders that driver and executors share; ignored by a local run."
     )

@@ -112,6 +112,11 @@ class Output(Model):
         description="Columns of the result that tell its rows apart. Needed for upsert; in a changelog a row "
         "that replaces another of its key is an update.",
     )
+    on_error: Literal["fail", "deadLetter"] = Field(
+        default="fail",
+        description="What happens with a joined row for which a column of a select list fails: fail stops the job, "
+        "deadLetter leaves the row out and keeps it as a dead letter.",
+    )
     files: OutputFiles | None = Field(default=None, description="Files in a folder.")
     kafka: KafkaOutput | None = Field(default=None, description="A Kafka topic.")
     postgres: PostgresOutput | None = Field(default=None, description="A table of a PostgreSQL database.")

@@ -20,6 +20,7 @@ def problems(spec: "Spec") -> Iterator[Problem]:
     yield from _names(spec)
     yield from _retention(spec)
     yield from _units(spec)
+    yield from _letters(spec)
     yield from _paths(spec)
     yield from _done(spec)
     yield from _targets(spec)
@@ -78,6 +79,8 @@ def _paths(spec: "Spec") -> Iterator[Problem]:
         if source.kafka is not None and source.kafka.dead_letters is not None
     }
     places += [(place, path) for path, place in letters.items()]  # inputs may share one
+    if spec.dead_letters is not None:
+        places.append((("deadLetters", "path"), _normal(spec.dead_letters.path)))
     places += [
         (("inputs", name, "files", "archive"), _normal(source.files.archive))
         for name, source in spec.inputs.items()
@@ -90,6 +93,26 @@ def _paths(spec: "Spec") -> Iterator[Problem]:
             yield Problem(
                 right, f"{right_path} and {'.'.join(map(str, left))} {left_path} overlap; use folders apart"
             )
+
+
+def _letters(spec: "Spec") -> Iterator[Problem]:
+    """Demand a folder for dead letters where some are kept, and only there."""
+    asked: list[Place] = [
+        ("inputs", name, field)
+        for name, source in spec.inputs.items()
+        for field, value in (("onError", source.on_error), ("onLate", source.on_late))
+        if value == "deadLetter"
+    ]
+    asked += [(*place, "onError") for place, o in _outputs(spec).items() if o.on_error == "deadLetter"]
+    if asked and spec.dead_letters is None:
+        yield Problem(
+            asked[0], "is deadLetter, but there is no folder for such rows; add deadLetters: {path: ...}"
+        )
+    if spec.dead_letters is not None and not asked:
+        yield Problem(
+            ("deadLetters",),
+            "takes rows of onError: deadLetter or onLate: deadLetter, which nothing says; add one, or remove it",
+        )
 
 
 def _outputs(spec: "Spec") -> "dict[Place, Output]":

@@ -4,20 +4,27 @@ scan ─► sift ─► read by a batch that is done? ─► deleted? ─► lat
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from joinlib.apart import apart
+from joinlib.errors import SpecError
 from joinlib.model.inputs import InputPlan
 from joinlib.model.side import SideConfig
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.watermark import horizon
+from joinlib.route.split import projected
 from joinlib.state.run import time_values
-from joinlib.why.few import Few
+from joinlib.why.dead import Dead
+from joinlib.why.few import Few, Origin
 from joinlib.why.node import Level
 from joinlib.why.progress import Progress
 from joinlib.why.scan import Scanned, Scans, Wanted
 from joinlib.why.sift import Dropped, Sifted, sift
-from joinlib.why.verdict import Late, Limit, Unread, Verdict, Withdrawn
+from joinlib.why.verdict import Failed, Late, Limit, Unread, Verdict, Withdrawn
 
 
 class Incoming:
@@ -26,8 +33,10 @@ class Incoming:
     notes: what could not be looked at. doubts: rows that may have been late, which is not known any more.
     """
 
-    def __init__(self, progress: Progress, scans: Scans, shown: Callable[[InputPlan], str]) -> None:
-        self._progress, self._scans, self._shown = progress, scans, shown
+    def __init__(
+        self, progress: Progress, scans: Scans, shown: Callable[[InputPlan], str], dead: Dead
+    ) -> None:
+        self._progress, self._scans, self._shown, self._dead = progress, scans, shown, dead
         self.notes: dict[str, None] = {}
         self.doubts: dict[int, Late] = {}
 
@@ -47,7 +56,7 @@ class Incoming:
     def sifted(self, level: Level, plan: InputPlan, scanned: Scanned) -> Sifted:
         """Return the rows of a source that join: those that are read, not deleted, and in time."""
         hits = {n: self._scans.hits[n] for n in scanned.ids}
-        found = sift(plan, scanned.rows, [(n,) for n in scanned.ids])
+        found = self._sift(plan, scanned.rows, [(n,) for n in scanned.ids], self._dead.of_source(plan.source))
         gone = self._withdrawn(plan, found.kept)
         early: dict[int, Verdict] = {
             n: Unread(hit.by.batch) for n, hit in hits.items() if not hit.by.done
@@ -65,7 +74,8 @@ class Incoming:
 
     def passed_on(self, level: Level, plan: InputPlan, few: Few) -> Sifted:
         """Return the rows of an earlier stage that join: all, except late ones where that stage has dropped none."""
-        found = sift(plan, few.rows, few.origins)
+        assert plan.upstream is not None
+        found = self._sift(plan, few.rows, few.origins, self._dead.of_stage(plan.upstream))
         if not (plan.settled and level.timed and plan.time is not None):
             return found
         times = time_values(found.kept.rows.column(plan.time).combine_chunks()).tolist()
@@ -74,10 +84,24 @@ class Incoming:
             by = max((self._scans.hits[n].by for n in origin), key=lambda by: by.batch or 0)
             watermark, known = self._progress.watermark_before(level.number, by)
             if known and time < watermark - plan.lag_us:
-                late[at] = Late(watermark - plan.lag_us - time, watermark)
+                late[at] = Late(watermark - plan.lag_us - time, watermark, dead=self._dead.of_late(plan))
         rows = found.kept.rows.to_pylist() if late else []
         lost = [Dropped(found.kept.origins[at], verdict, rows[at]) for at, verdict in late.items()]
         return Sifted(found.kept.where([at not in late for at in range(len(times))]), (*found.lost, *lost))
+
+    def _sift(self, plan: InputPlan, rows: pa.Table, origins: Sequence[Origin], dead: str | None) -> Sifted:
+        """Return what an input makes of rows; those for which an expression fails are lost."""
+        whole = pa.record_batch([column.combine_chunks() for column in rows.columns], rows.column_names)
+        _, _, failing = apart(whole, lambda some: projected(plan, some), SpecError)
+        if not failing:
+            return sift(plan, rows, origins)
+        lost = [Dropped(origins[one.at], Failed(str(one.error), dead), {}) for one in failing]
+        sound = np.ones(rows.num_rows, np.bool_)
+        sound[[one.at for one in failing]] = False
+        found = sift(
+            plan, rows.filter(pa.array(sound)), [o for o, ok in zip(origins, sound, strict=True) if ok]
+        )
+        return Sifted(found.kept, (*found.lost, *lost))
 
     def _withdrawn(self, plan: InputPlan, few: Few) -> dict[int, Verdict]:
         """Return what was deleted, and the deletions: equal rows, one for one, in their order."""
@@ -111,7 +135,7 @@ class Incoming:
                 continue  # the first rows of an input are never late
             by = watermark - plan.lag_us - time
             if by > 0 and known:
-                late[number] = Late(by, watermark)
+                late[number] = Late(by, watermark, dead=self._dead.of_late(plan))
             elif by > 0 and watermark != ALWAYS:
                 self.doubts[number] = Late(by, watermark, sure=False)
         return late

@@ -19,7 +19,7 @@ from joinlib.engine.splitter import with_numbers
 from joinlib.errors import InputError, SpecError
 from joinlib.model.inputs import ORDINAL, UNCHANGED, WEIGHT
 from joinlib.model.time import ALWAYS, NEVER
-from joinlib.source import FilesConfig, GeneratorConfig, KafkaConfig, PostgresLogConfig, Slice, make, reader
+from joinlib.source import FilesConfig, KafkaConfig, PostgresLogConfig, Slice, make, reader
 from joinlib.source.files import FileInput
 from joinlib.source.generator import GeneratorInput
 from joinlib.state.run import time_values
@@ -139,13 +139,13 @@ def _placed(
     plan: SourcePlan, slice: Slice, read: Sequence[str], seen: dict[str, int]
 ) -> Iterator[tuple[pa.RecordBatch, I64]]:
     """Yield rows of a slice with their offsets, or with their numbers in the file, from 1."""
-    if isinstance(plan.config, KafkaConfig):
-        from joinlib.source.kafka.reader import KafkaReader
-
-        yield from KafkaReader(plan.config, plan.schema).located(slice, read)
+    own = reader(plan.config, plan.schema, [] if plan.keeps_errors else None)
+    slice = _found(plan, slice)
+    if plan.keeps_errors or not isinstance(plan.config, FilesConfig):
+        yield from own.located(slice, read)
         return
-    for rows in reader(plan.config, plan.schema).read(_found(plan, slice), read):
-        first = slice.start if isinstance(plan.config, GeneratorConfig) else seen.get(slice.path, 0)
+    for rows in own.read(slice, read):  # where no row is left out, to count them is quicker
+        first = seen.get(slice.path, 0)
         seen[slice.path] = first + rows.num_rows
         yield rows, np.arange(first + 1, first + rows.num_rows + 1)
 

@@ -12,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from joinlib.apart import apart
 from joinlib.compiled import Compiled
+from joinlib.errors import SpecError
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, selected
+from joinlib.why.dead import Dead
 from joinlib.why.few import Few, table
 from joinlib.why.incoming import Incoming
 from joinlib.why.looked import kept_table
@@ -27,6 +30,7 @@ from joinlib.why.scan import Scanned, Scans, Wanted
 from joinlib.why.sift import Dropped, Sifted, key_mask, stored_value
 from joinlib.why.verdict import (
     Beyond,
+    Failed,
     Found,
     ResultRow,
     SourceRow,
@@ -47,7 +51,8 @@ class Trace:
         self, plan: Compiled, progress: Progress, scans: Scans, shown: Callable[[InputPlan], str]
     ) -> None:
         self.pipeline, self._progress, self._scans, self._shown = plan.pipeline, progress, scans, shown
-        self._incoming = Incoming(progress, scans, shown)
+        self._dead = Dead(plan)
+        self._incoming = Incoming(progress, scans, shown, self._dead)
         self._tables = plan.source.tables
         self.verdicts: dict[int, list[Verdict]] = defaultdict(list)
         self.asked: frozenset[int] = frozenset()
@@ -103,7 +108,25 @@ class Trace:
             if table is None:
                 raise NotFollowed(f"its rows are looked up in {lookup.table.source}, which is not kept whole")
             made = table.looked_up(made, self._lose)
-        return _selected(stage, made)
+        return self._selected(number, made)
+
+    def _selected(self, number: int, made: Few) -> Few:
+        """Return joined rows in the columns of a stage's rows: those for which no column fails."""
+        stage = self.pipeline.stages[number]
+        whole = pa.record_batch(
+            [column.combine_chunks() for column in made.rows.columns], made.rows.column_names
+        )
+
+        def each(some: pa.RecordBatch) -> None:
+            for _, value in selected(stage):
+                value.evaluate(some.column, some.num_rows)
+
+        _, _, failing = apart(whole, each, SpecError)
+        for one in failing:
+            at = [n == one.at for n in range(whole.num_rows)]
+            self._all(made.where(at), Failed(str(one.error), self._dead.of_stage(number)))
+        gone = {one.at for one in failing}
+        return _selected(stage, made.where([n not in gone for n in range(whole.num_rows)]))
 
     def _emitted(self, number: int, few: Few) -> None:
         """Follow rows of a stage to the result and to the stages that read them."""
@@ -211,7 +234,7 @@ class Trace:
         below, source = level_of(self.pipeline, plan.upstream), None
         if (what := _beyond(self.pipeline.stages[below.number])) is not None:
             raise NotFollowed(f"its partners are {what[1]}")
-        if values is not None and (name := _below(plan, columns[0])) is not None:
+        if values is not None and (name := plan.below(columns[0])) is not None:
             source = stored_as(self.pipeline, plan.upstream, name)
         leaf, column = source[1:] if source is not None else (0, "")
         parts, gone = list[Few](), list[Dropped]()
@@ -236,15 +259,6 @@ class Trace:
         return gone + [
             Dropped(o.origin, o.verdict, {key: o.row[column]}) for o in read.lost if column in o.row
         ]
-
-
-def _below(plan: InputPlan, column: str) -> str | None:
-    """Return the column of the stage below that a stored column is; None if it is computed."""
-    name = next(c.value.column for c in plan.columns if c.name == column)
-    for step in reversed(plan.maps):
-        value = dict(step.columns).get((name or "").removeprefix(f"{plan.alias}."))
-        name = value.column if value is not None else None
-    return name
 
 
 def stored_as(pipeline: Pipeline, number: int, name: str) -> tuple[Level, int, str] | None:

@@ -39,6 +39,15 @@ class Late:
     by_us: int
     watermark_us: int
     sure: bool = True  # False: it may have been, as the watermark of its batch is not known any more
+    dead: str | None = None  # the folder that keeps it as a dead letter; None: it is only counted
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An expression fails for it."""
+
+    error: str
+    dead: str | None  # the folder that keeps it as a dead letter; None: it stops the job
 
 
 @dataclass(frozen=True)
@@ -161,6 +170,7 @@ Verdict: TypeAlias = (
     Filtered
     | KeyIsNull
     | Late
+    | Failed
     | Unread
     | Withdrawn
     | NoPartner

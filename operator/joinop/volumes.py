@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from joinlib.spec.inputs import Input
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.spec.model import Spec, Volume
 from joinlib.spec.postgres import PostgresConnection
@@ -70,24 +71,30 @@ def _in_the_way(spec: Spec, number: int, volume: Volume) -> Iterator[str]:
 
 def _paths(spec: Spec) -> Iterator[tuple[str, PurePosixPath, bool]]:
     for name, source in spec.inputs.items():
-        if source.files is not None:
-            yield f"inputs.{name}.files.path", PurePosixPath(source.files.path), source.files.done != "keep"
-            if source.files.archive is not None:
-                yield f"inputs.{name}.files.archive", PurePosixPath(source.files.archive), True
-        if source.kafka is not None:
-            yield from _kafka(f"inputs.{name}.kafka", source.kafka)
-            if source.kafka.dead_letters is not None:
-                letters = PurePosixPath(source.kafka.dead_letters.path)
-                yield f"inputs.{name}.kafka.deadLetters.path", letters, True
-        if source.postgres is not None:
-            yield from _postgres(f"inputs.{name}.postgres", source.postgres)
+        yield from _input(f"inputs.{name}", source)
     if spec.output.kafka is not None:
         yield from _kafka("output.kafka", spec.output.kafka)
     if spec.output.postgres is not None:
         yield from _postgres("output.postgres", spec.output.postgres)
     if spec.output.files is not None:
         yield "output.files.path", PurePosixPath(spec.output.files.path), True
+    if spec.dead_letters is not None:
+        yield "deadLetters.path", PurePosixPath(spec.dead_letters.path), True
     yield "checkpoint.path", PurePosixPath(spec.checkpoint.path), True
+
+
+def _input(place: str, source: Input) -> Iterator[tuple[str, PurePosixPath, bool]]:
+    if source.files is not None:
+        yield f"{place}.files.path", PurePosixPath(source.files.path), source.files.done != "keep"
+        if source.files.archive is not None:
+            yield f"{place}.files.archive", PurePosixPath(source.files.archive), True
+    if source.kafka is not None:
+        yield from _kafka(f"{place}.kafka", source.kafka)
+        if source.kafka.dead_letters is not None:
+            letters = PurePosixPath(source.kafka.dead_letters.path)
+            yield f"{place}.kafka.deadLetters.path", letters, True
+    if source.postgres is not None:
+        yield from _postgres(f"{place}.postgres", source.postgres)
 
 
 def _kafka(place: str, connection: KafkaConnection) -> Iterator[tuple[str, PurePosixPath, bool]]:

@@ -90,6 +90,9 @@ class Product(InProcess):
         return known.rows_before(self.offset["inputs"][source])
 
     def _publish(self, told: Iterable[Receipt], results: Sequence[NamedResult]) -> None:
+        if self.plan.join.letters is not None:
+            letters = [name for r in told for name in r.letters]
+            publish(self.plan.join.letters.folder, self.batch, letters, mark=f"{self.batch:016x}")
         sinks = dict(zip(self.plan.pipeline.results, self.plan.join.sinks, strict=True))
         for result in results:
             made = [r for r in told if r.unit // self.plan.pipeline.units == result.stage]

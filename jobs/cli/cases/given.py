@@ -19,7 +19,7 @@ from joinlib.spec.cases import CaseFile, SpecCase
 from joinlib.spec.changes import Changes
 from joinlib.spec.document import Place
 from joinlib.spec.inputs import Files, Input
-from joinlib.spec.model import StreamJoin
+from joinlib.spec.model import LetterFolder, StreamJoin
 from joinlib.spec.nearest import hint
 from joinlib.spec.output import Console
 
@@ -38,6 +38,7 @@ def job(document: StreamJoin, folder: Path) -> StreamJoin:
         "outputs": {name: output.model_copy(update=nowhere) for name, output in spec.outputs.items()},
         "checkpoint": spec.checkpoint.model_copy(update=checkpoint),
         "join": spec.join.model_copy(update={"units": min(spec.join.units, _UNITS)}),
+        "dead_letters": spec.dead_letters and LetterFolder(path=folder / "letters"),
         "executors": None,
     }
     return document.model_copy(update={"spec": spec.model_copy(update=update)})

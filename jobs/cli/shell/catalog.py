@@ -42,7 +42,7 @@ def of_inputs(inputs: Mapping[str, Any]) -> StreamJoin:
 
 def _untouched(given: Input) -> Input:
     """The input, read without leaving anything: its files stay, and no bad message is written."""
-    update: dict[str, Any] = {}
+    update: dict[str, Any] = {"on_error": "fail", "on_late": "drop"}
     if given.files is not None:
         update["files"] = given.files.model_copy(update={"done": "keep", "archive": None})
     if given.kafka is not None and given.kafka.dead_letters is not None:

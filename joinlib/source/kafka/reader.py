@@ -22,7 +22,7 @@ from joinlib.source.kafka import consumer, letters
 from joinlib.source.kafka.bad import BadMessage
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.decode import Decoder
-from joinlib.source.slices import BATCH_ROWS, Slice, SliceReader
+from joinlib.source.slices import BATCH_ROWS, Refused, Slice, SliceReader
 
 _CHUNK_ROWS = 8_192  # messages decoded at once: few enough to stay in the processor's cache
 _CHUNK_BYTES = 8 << 20  # bytes of values decoded at once
@@ -42,6 +42,9 @@ class KafkaReader(SliceReader):
 
     config: KafkaConfig
     schema: pa.Schema
+    refused: list[Refused] | None = (
+        None  # takes messages that cannot be decoded; None: `onBadMessage` says what happens
+    )
     counts: Counts = field(default_factory=Counts, compare=False)
 
     @property
@@ -51,13 +54,15 @@ class KafkaReader(SliceReader):
 
     def read_many(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(self.config, self.schema, tuple(columns))
-        ordered = sorted(slices, key=lambda s: (s.path, s.group, s.start))
-        for run in _runs(ordered):
+        for run in _runs(self.in_order(slices)):
             source = consumer.source(self.config.spec.connection)
             reset = self.config.spec.on_missing_offsets == "reset"
             lists = source.messages(run[0].path, run[0].group, run[0].start, run[-1].stop, reset)
             for at, own in groupby(_cut(run, lists), lambda found: found[0]):
                 yield from self._slice(decoder, run[at], (messages for _, messages in own))
+
+    def in_order(self, slices: Sequence[Slice]) -> Sequence[Slice]:
+        return sorted(slices, key=lambda s: (s.path, s.group, s.start))
 
     def located(self, slice: Slice, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, I64]]:
         """Yield the rows of a slice, each with the offset of its message; nothing is refused, counted or kept.
@@ -88,7 +93,9 @@ class KafkaReader(SliceReader):
         for chunk in _chunks(lists):
             rows, bad = decoder.decode(chunk)
             if bad and self.config.spec.on_bad_message == "fail":
-                raise InputError(_refusal(bad[0]))
+                if self.refused is None:
+                    raise InputError(_refusal(bad[0]))
+                self.refused.extend(map(_refused, bad))
             self.counts.bad += len(bad)
             if self.config.dead_letters is not None:
                 refused += bad
@@ -153,6 +160,11 @@ def _bounded(block: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         whole = pa.concat_batches(rows) if len(rows) > 1 else rows[0]
         for start in range(0, whole.num_rows, BATCH_ROWS):
             yield whole.slice(start, BATCH_ROWS)
+
+
+def _refused(bad: BadMessage) -> Refused:
+    m, reason = bad
+    return Refused(m.topic(), m.partition(), m.offset(), reason, m.value())
 
 
 def _refusal(refused: BadMessage) -> str:

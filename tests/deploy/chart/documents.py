@@ -24,6 +24,7 @@ GOOD: dict[str, Any] = {
         "executors": {"min": 1, "max": 4, "cores": 2, "memory": "2Gi"},
     },
 }
+KEEPS = {"files": {"path": "/data/out"}, "onError": "deadLetter"}
 TABLE = {"host": "db", "database": "d", "user": "u", "table": "t"}
 TOPIC = {"bootstrapServers": "kafka:9092", "topic": "t"}
 UPSERT = {"mode": "upsert", "key": ["k"]}
@@ -145,6 +146,16 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     (ORDERS, topic(topics=["b"]), KAFKA, "write exactly one of topic or topics"),
     (ORDERS, topic(format="avro"), f"{KAFKA}.format", 'supported values: "json", "arrow", "csv"'),
     (ORDERS, topic(onBadMessage="deadLetter"), f"{KAFKA}.onBadMessage", "write both or none"),
+    (f"{ORDERS}.onLate", "deadLetter", f"{ORDERS}.onLate", "needs an eventTime"),
+    (f"{ORDERS}.onError", "deadLetter", "spec.deadLetters", "write both, or none"),
+    ("spec.output.onError", "deadLetter", "spec.deadLetters", "write both, or none"),
+    ("spec.deadLetters", {"path": "/data/dead"}, "spec.deadLetters", "write both, or none"),
+    (
+        "spec",
+        {**GOOD["spec"], "output": KEEPS, "deadLetters": {"path": "/srv/old/dead"}},
+        "spec.deadLetters.path",
+        "under no volume that can be written",
+    ),
     (
         ORDERS,
         topic(onBadMessage="deadLetter", deadLetters={"path": "/srv/old/bad"}),
@@ -296,6 +307,7 @@ FINE: list[tuple[str, Any]] = [
             onBadMessage="deadLetter", deadLetters={"path": "/data/bad"}, format="csv", csv={"header": False}
         ),
     ),
+    ("spec", {**GOOD["spec"], "output": KEEPS, "deadLetters": {"path": "/data/dead"}}),
     ("spec.inputs.orders.role", "table"),
     (f"{FILES}.csv", {"header": True}),
     (FILES, {"path": "/data/in/orders", "format": "csv", "csv": {"delimiter": "\t", "quote": "'"}}),

@@ -14,7 +14,7 @@ import pyarrow as pa
 from joinlib.compiled import compiled, with_tables
 from joinlib.engine import checks as inputs
 from joinlib.engine.composer import Composer
-from joinlib.engine.exchange import receipts_of, split_by_stage
+from joinlib.engine.exchange import passed, split_by_stage
 from joinlib.engine.forward import forwarding
 from joinlib.engine.kinds import attempt
 from joinlib.engine.reading import read
@@ -135,7 +135,7 @@ class Bench:
             known = task, unit, self.batch, self.saved.get(key), saved.get((store, unit)), told
             if onward is None:
                 receipt, _ = attempt(*known).receipt(own, save, sink)
-                said += [decode(text) for text in [*receipts_of(others), receipt.encode()]]
+                said += [decode(text) for text in [*passed(others)[0], receipt.encode()]]
                 files += receipt.files
             else:
                 going += passing

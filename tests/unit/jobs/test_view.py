@@ -61,6 +61,7 @@ def test_status_of_a_driver_that_waits() -> None:
         "deleted": {},
         "unknownDeletes": {},
         "bad": {},
+        "deadLetters": {},
         "tables": {},
         "probeOrders": {},
         "routeSkew": {},

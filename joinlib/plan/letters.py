@@ -1,0 +1,84 @@
+"""Which rows of a plan become dead letters, and which cannot.
+
+Law: a row becomes one where it would stop the job, or be dropped, and nowhere else.
+
+    inputs.NAME.onError    rows that cannot be read, or for which an expression fails before they meet others: in map
+                           tasks, and behind the stage of an upsert, whose rows are still those of the input
+    inputs.NAME.onLate     late rows, where they are dropped
+    output.onError         joined rows for which a select list fails, in stages whose rows go to such outputs only
+"""
+
+from collections.abc import Iterator
+
+from joinlib.errors import SpecError
+from joinlib.model.letters import LetterBox
+from joinlib.model.stage import GroupStage, HopStage, PathStage, Pipeline
+from joinlib.spec.model import Spec
+
+
+def letters_of(plan: Pipeline, spec: Spec) -> LetterBox | None:
+    """Return where dead letters of a job go; None: it keeps none.
+
+    Raises:
+        SpecError: Rows are to be kept that are not there as rows where they are left out.
+    """
+    if spec.dead_letters is None:
+        return None
+    late = frozenset(name for name, given in spec.inputs.items() if given.on_late == "deadLetter")
+    _check_late(plan, late)
+    failed = tuple(_failed(plan, spec))
+    _check_results(plan, spec, {number for number, _, _ in failed})
+    return LetterBox(spec.dead_letters.path, late, failed)
+
+
+def _failed(plan: Pipeline, spec: Spec) -> Iterator[tuple[int, str | None, str | None]]:
+    """Yield the stages whose failing rows are kept, with the input or the output by which these are called."""
+    outputs = _outputs(plan)
+    for number, stage in enumerate(plan.stages):
+        if "upsert" in {join.kind for join in stage.operators}:
+            source = stage.inputs[0].source
+            if spec.inputs[source].on_error == "deadLetter":
+                yield number, source, None
+        elif isinstance(stage, PathStage) or (isinstance(stage, HopStage) and not stage.last):
+            continue  # their rows are tuples, of which nothing is computed yet
+        elif all(spec.results[name].on_error == "deadLetter" for name in outputs[number]):
+            yield number, None, ", ".join(outputs[number])
+
+
+def _outputs(plan: Pipeline) -> list[list[str]]:
+    """Return, for each stage, the names of the outputs that its rows go to."""
+    found = [[result.name for result in plan.results if result.stage == n] for n in range(len(plan.stages))]
+    for number in reversed(range(len(plan.stages))):
+        for reader, _ in plan.readers(number):
+            found[number] = list(dict.fromkeys([*found[number], *found[reader]]))
+    return found
+
+
+def _check_late(plan: Pipeline, late: frozenset[str]) -> None:
+    for stage in plan.stages:
+        for one in stage.inputs if isinstance(stage, GroupStage) and stage.timed else ():
+            sources = {one.source}
+            if one.upstream is not None and one.settled:
+                sources = {below.source for below in plan.stages[one.upstream].inputs}
+            for name in sorted(sources & late):
+                raise SpecError(
+                    f"inputs.{name}.onLate: is deadLetter, but rows of {name} go straight into groups, which drop late"
+                    " ones as sums of many rows; remove it, and late rows are counted"
+                )
+
+
+def _check_results(plan: Pipeline, spec: Spec, kept: set[int]) -> None:
+    """Check that each output that keeps failing rows has a select list over rows, and not over groups alone."""
+    outputs = _outputs(plan)
+    for result in plan.results:
+        able = any(
+            result.name in outputs[n]
+            and (plan.stages[n].operators or plan.stages[n].lookups or plan.readers(n))
+            for n in kept
+        ) or isinstance(plan.stages[result.stage], HopStage)
+        if spec.results[result.name].on_error == "deadLetter" and not able:
+            place = f"outputs.{result.name}" if result.name else "output"
+            raise SpecError(
+                f"{place}.onError: is deadLetter, but nothing is joined before its rows are made; write"
+                " inputs.NAME.onError: deadLetter, which keeps rows that fail before they are joined"
+            )

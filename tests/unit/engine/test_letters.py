@@ -1,0 +1,165 @@
+"""Late rows and failing ones as letters, by the kind of stage that leaves them out; and what cannot be kept."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from joinlib.errors import SpecError
+from joinlib.plan import pipeline_of
+from joinlib.spec.model import StreamJoin
+from tests.laws.document import written
+from tests.laws.harness import SMALL
+from tests.laws.product import Course, Product, own_folder
+
+PAIRS = "SELECT a.k FROM a JOIN b ON a.k = b.k AND b.at BETWEEN a.at AND a.at + INTERVAL 1 MINUTE"
+PATHS = (
+    "SELECT /*+ PATHS(a, b, c) */ a.k FROM a JOIN b ON a.k = b.k AND b.at BETWEEN a.at AND a.at + INTERVAL 1 MINUTE"
+    " JOIN c ON b.v = c.v AND c.at BETWEEN b.at AND b.at + INTERVAL 1 MINUTE"
+)
+SCHEMA = "k BIGINT, v BIGINT, at TIMESTAMP"
+OVER = "SELECT k, row_number() OVER (PARTITION BY k ORDER BY at) AS n FROM a"
+QUERIES = {
+    "join": (PAIRS, {}),
+    "left join": (PAIRS.replace("JOIN", "LEFT JOIN"), {}),
+    "upsert": (PAIRS, {"upsert": {"key": ["k"]}}),
+    "paths": (PATHS, {}),
+    "self-join": (PAIRS.replace("JOIN b", "JOIN a b"), {}),
+    "biclique": (PAIRS.replace("a.k = b.k", "a.k <> b.k"), {}),
+    "window function": (OVER, {}),
+}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with own_folder() as made:
+        yield made
+
+
+def document(folder: Path, sql: str, of_a: dict[str, Any], **more: Any) -> StreamJoin:
+    """Inputs of a batch each: in the second one of a row is 50 s behind the watermark, and one is not."""
+    names = [name for name in "abc" if f" {name} " in f"{sql} ".replace("\n", " ")]
+    for name in names:
+        (folder / name).mkdir(exist_ok=True)
+        for number, times in enumerate((["12:00:00", "12:01:00"], ["12:00:10", "12:01:01"])):
+            lines = (f"{at},{number},2026-01-01T{clock}Z" for at, clock in enumerate(times))
+            (folder / name / f"{number}.csv").write_text("\n".join(["k,v,at", *lines, ""]))
+    inputs: dict[str, Any] = {
+        name: {
+            "schema": SCHEMA,
+            "files": {"path": name, "format": "csv", "orderBy": "name", "maxFilesPerBatch": 1},
+            "eventTime": {"column": "at"},
+        }
+        for name in names
+    }
+    inputs["a"] |= of_a
+    mode = {"mode": "changelog"} if "upsert" in of_a else {}
+    spec = {
+        "sql": sql,
+        "inputs": inputs,
+        "output": {"files": {"path": "out"}, **mode},
+        "checkpoint": {"path": "checkpoint", "sync": False},
+        "deadLetters": {"path": "dead"},
+        "join": {"units": 4},
+        **more,
+    }
+    return written(spec, folder)
+
+
+def letters(folder: Path) -> list[dict[str, Any]]:
+    return [
+        json.loads(line)
+        for f in sorted(folder.glob("dead/batch=*/*.jsonl"))
+        for line in f.read_text().splitlines()
+    ]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_late_rows(folder: Path, name: str) -> None:
+    """Each is kept once, with what it was and by how much it was late, wherever it would have gone."""
+    sql, of_a = QUERIES[name]
+    run = Product(
+        document(folder, sql, {**of_a, "onLate": "deadLetter"}), SMALL, Course((2,), frozenset({1}))
+    )
+    run.composer.bounded = False
+    for _ in run.batches():
+        pass
+    found = letters(folder)
+    times = 2 if name == "self-join" else 1  # it is left out where each of the two reads it
+    assert [(one["input"], one["reason"], one["batch"]) for one in found] == [("a", "late", 1)] * times, found
+    assert {one["error"] for one in found} == {"late by 50000 ms"}
+    assert all(one["row"]["k"] == 0 and one["row"]["at"] == "2026-01-01T12:00:10.000000Z" for one in found)
+    named = [n for n, plan in enumerate(run.plan.pipeline.inputs) if plan.source == "a"]
+    assert sum(run.figures.late[n] for n in named) == times
+    assert run.figures.dead == Counter({("a", "late"): times})
+
+
+def test_late_rows_of_groups_cannot_be_kept(folder: Path) -> None:
+    """They are sums by then; behind a join that drops them first, they can."""
+    sql = "SELECT window.start, count(*) AS n FROM a GROUP BY window(at, '1 minute')"
+    with pytest.raises(
+        SpecError, match=r"inputs\.a\.onLate: is deadLetter, but rows of a go straight into groups"
+    ):
+        pipeline_of(document(folder, sql, {"onLate": "deadLetter"}))
+    kept = (
+        "SELECT window.start, count(*) AS n FROM ("
+        + PAIRS.replace("a.k", "a.at", 1)
+        + ") GROUP BY window(at, '1 minute')"
+    )
+    assert pipeline_of(document(folder, kept, {"onLate": "deadLetter"}))
+
+
+def test_a_result_without_a_join_keeps_none(folder: Path) -> None:
+    """What fails there is a row of an input."""
+    keeps = {"files": {"path": "out"}, "mode": "changelog", "onError": "deadLetter"}
+    with pytest.raises(SpecError, match=r"output\.onError: is deadLetter, but nothing is joined"):
+        pipeline_of(document(folder, "SELECT k, sum(v) AS s FROM a GROUP BY k", {}, output=keeps))
+
+
+def test_without_it_an_error_stops_the_job(folder: Path) -> None:
+    """As it always was."""
+    job = document(folder, f"{PAIRS} WHERE 1 / a.v > 0", {"onLate": "deadLetter"})
+    with pytest.raises(SpecError, match="division by zero"):
+        list(Product(job, SMALL, Course()).batches())
+
+
+def test_rows_for_groups_that_fail(folder: Path) -> None:
+    """They are left out of sums; a self-join leaves a row out of both."""
+    sql = "SELECT k, sum(10 / v) AS s FROM a GROUP BY k"
+    more = {"output": {"files": {"path": "out"}, "mode": "changelog"}}
+    list(Product(document(folder, sql, {"onError": "deadLetter"}, **more), SMALL, Course()).batches())
+    found = letters(folder)
+    assert [(one["at"], one["file"], one["row"]["v"]) for one in found] == [
+        (n, str(folder / "a/0.csv"), 0) for n in (1, 2)
+    ]
+    assert {one["error"] for one in found} == {
+        "(10 / a.v) cannot be computed for some row: division by zero; use NULLIF on the divisor"
+    }
+
+
+def test_places_behind_other_rows_of_a_task(folder: Path) -> None:
+    """A task that reads several files, and several keys of one input, names each row by its place, once."""
+    sql = "SELECT k, sum(10 / (v - 1)) AS s FROM a GROUP BY k"
+    more = {"output": {"files": {"path": "out"}, "mode": "changelog"}}
+    files = {"files": {"path": "a", "format": "csv", "orderBy": "name"}}
+    job = document(folder, sql, {"onError": "deadLetter", **files}, **more)
+    run = Product(job, SMALL, Course())
+    list(run.batches())
+    assert run.batch == 1
+    assert [(one["at"], one["file"]) for one in letters(folder)] == [
+        (n, str(folder / "a/1.csv")) for n in (1, 2)
+    ]
+
+
+def test_a_late_row_of_two_keys_is_one_letter(folder: Path) -> None:
+    """Of a join by paths, it comes to a unit for each key."""
+    job = document(folder, PATHS, {"onError": "deadLetter"})
+    b = job.spec.inputs["b"].model_copy(update={"on_late": "deadLetter"})
+    spec = job.spec.model_copy(update={"inputs": {**job.spec.inputs, "b": b}})
+    run = Product(job.model_copy(update={"spec": spec}), SMALL, Course())
+    run.composer.bounded = False
+    list(run.batches())
+    assert [(one["input"], one["row"]["k"]) for one in letters(folder)] == [("b", 0)]

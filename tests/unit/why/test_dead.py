@@ -1,0 +1,61 @@
+"""Rows that are dead letters, and what `whynot` says of them: why, and where they lie."""
+
+from typing import Any
+
+import pytest
+
+from jobs.cli.summary import near
+from jobs.cli.why import whynot
+from tests.laws.product import own_folder
+from tests.unit.why.lived import Files, document, lived
+from tests.unit.why.test_whynot import INNER, LATER, ONE, SOON, also, order, payment
+
+KEPT: dict[str, Any] = {"onError": "deadLetter"}
+CAUSES: dict[str, tuple[str, Files, dict[str, Any], dict[str, Any], str]] = {
+    "fails in a filter": (
+        f"{INNER} WHERE 10 / o.amount > 0",
+        also(ONE, orders=(0, order(4711, amount=0))),
+        KEPT,
+        {},
+        (
+            "orders/0.csv, row 3, batch 0\n    fails: (10 / o.amount) cannot be computed for some row: division by zero; use"
+            " NULLIF on the divisor; it is a dead letter in DEAD"
+        ),
+    ),
+    "fails in the select list": (
+        INNER.replace("p.paid", "10 / p.paid AS x"),
+        also(ONE, payments=(0, payment(4711, paid=0))),
+        {},
+        KEPT,
+        (
+            "fails: (10 / p.paid) cannot be computed for some row: division by zero; use NULLIF on the divisor; it is a dead"
+            " letter in DEAD"
+        ),
+    ),
+    "late": (
+        SOON,
+        also(LATER, orders=(2, order(4711, "12:59:47"))),
+        {"onLate": "deadLetter"},
+        {},
+        (
+            "orders/2.csv, row 2, batch 2\n    late by 3s behind the watermark 2026-01-01 12:59:50, and left out; it is a dead"
+            " letter in DEAD"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_names_the_letter(name: str) -> None:
+    """Also of rows behind a line that cannot be read."""
+    sql, given, of_orders, of_output, expected = CAUSES[name]
+    if of_orders == KEPT:
+        first, *rest = given["orders"]
+        given = {**given, "orders": [[first[0], "bad", *first[2:]], *rest]}
+    with own_folder() as folder:
+        output = {"files": {"path": "out"}, **of_output}
+        more = {"deadLetters": {"path": "dead"}, "output": output}
+        job = document(folder, sql, given, more, {"orders": of_orders})
+        lived(job, folder)
+        answer = whynot(job, "order_id = 4711")
+        assert expected.replace("DEAD", near(folder / "dead")) in answer, answer

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from joinlib.spec.inputs import KafkaTopics
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.spec.model import Spec, Volume
 from joinlib.spec.postgres import PostgresConnection
@@ -75,10 +76,7 @@ def _paths(spec: Spec) -> Iterator[tuple[str, PurePosixPath, bool]]:
             if source.files.archive is not None:
                 yield f"inputs.{name}.files.archive", PurePosixPath(source.files.archive), True
         if source.kafka is not None:
-            yield from _kafka(f"inputs.{name}.kafka", source.kafka)
-            if source.kafka.dead_letters is not None:
-                letters = PurePosixPath(source.kafka.dead_letters.path)
-                yield f"inputs.{name}.kafka.deadLetters.path", letters, True
+            yield from _topics(f"inputs.{name}.kafka", source.kafka)
         if source.postgres is not None:
             yield from _postgres(f"inputs.{name}.postgres", source.postgres)
     if spec.output.kafka is not None:
@@ -88,6 +86,15 @@ def _paths(spec: Spec) -> Iterator[tuple[str, PurePosixPath, bool]]:
     if spec.output.files is not None:
         yield "output.files.path", PurePosixPath(spec.output.files.path), True
     yield "checkpoint.path", PurePosixPath(spec.checkpoint.path), True
+
+
+def _topics(place: str, kafka: KafkaTopics) -> Iterator[tuple[str, PurePosixPath, bool]]:
+    yield from _kafka(place, kafka)
+    if kafka.registry is not None:
+        for field, path in kafka.registry.files.items():
+            yield f"{place}.registry.{field}", PurePosixPath(path), False
+    if kafka.dead_letters is not None:
+        yield f"{place}.deadLetters.path", PurePosixPath(kafka.dead_letters.path), True
 
 
 def _kafka(place: str, connection: KafkaConnection) -> Iterator[tuple[str, PurePosixPath, bool]]:

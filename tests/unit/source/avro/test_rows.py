@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joinlib.errors import InputError
 from joinlib.source.avro.columns import AvroRows, Malformed
 from joinlib.source.avro.program import compiled
 from joinlib.source.avro.schema import parsed
@@ -236,3 +237,85 @@ def test_reads_what_fastavro_writes(stream: tuple[Json, list[Any]], data: Any) -
 def test_reads_any_bytes_without_harm(schema: Json, messages: list[bytes]) -> None:
     with contextlib.suppress(Malformed):
         reader(schema).table(messages).validate(full=True)
+
+
+def record(**fields: Json) -> Json:
+    return {"type": "record", "name": "R", "fields": [{"name": n, "type": t} for n, t in fields.items()]}
+
+
+def test_numbers_are_widened_and_texts_are_bytes() -> None:
+    messages = written(record(i="int", l="long", f="float", s="string", b="bytes"),
+                       [{"i": -3, "l": 2**60, "f": 0.5, "s": "é", "b": b"x"}])  # fmt: skip
+    made = reader(
+        record(i="int", l="long", f="float", s="string", b="bytes"),
+        "b STRING, s BINARY, f DOUBLE, l FLOAT, i DOUBLE",
+    )
+    assert made.table(messages).to_pylist() == [
+        {"b": "x", "s": "é".encode(), "f": 0.5, "l": 2.0**60, "i": -3.0}
+    ]
+
+
+def test_unions_of_several_types() -> None:
+    schema = record(x=["null", "int", "string", "double"])
+    messages = written(schema, [{"x": 1}, {"x": None}, {"x": 2.5}])
+    assert reader(schema, "x DOUBLE").table(messages).column(0).to_pylist() == [1.0, None, 2.5]
+    with pytest.raises(Malformed, match="of a type that cannot be read"):
+        reader(schema, "x DOUBLE").table(written(schema, [{"x": "a"}]))
+    with pytest.raises(InputError, match="field 'x' is a union of null and int and string and double"):
+        reader(schema)
+
+
+def test_what_the_writer_lacks() -> None:
+    """Defaults of every type, by the reader's schema; an alias; NULL where there is neither."""
+    inner = {
+        "type": "record",
+        "name": "In",
+        "fields": [{"name": "a", "type": "int", "default": 4}, {"name": "b", "type": "string"}],
+    }
+    own = record(old="int", n=["null", "int"], e={"type": "enum", "name": "E", "symbols": ["P", "Q"]}, d="double", r=inner,
+                 y="bytes", t={"type": "array", "items": ["null", "string"]})  # fmt: skip
+    defaults = [None, None, "Q", 1, {"b": "z"}, "\xff", ["k", None]]
+    for field, default in list(zip(own["fields"], defaults, strict=True))[1:]:
+        field["default"] = default
+    own["fields"][0] = {"name": "new", "type": "long", "aliases": ["old"]}
+    rows = reader(record(old="int"), columns_of(parsed([json.dumps(own)])), own).table(
+        written(record(old="int"), [{"old": 7}])
+    )
+    want = {"new": 7, "n": None, "e": "Q", "d": 1.0, "r": {"a": 4, "b": "z"}, "y": b"\xff", "t": ["k", None]}
+    assert rows.to_pylist() == [want]
+    declared = reader(record(old="int"), "old BIGINT, other ARRAY<INT>").table(
+        written(record(old="int"), [{"old": 7}])
+    )
+    assert declared.to_pylist() == [{"old": 7, "other": None}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "columns", "said"),
+    [
+        (record(x="long"), "x INT", "field 'x' is long, which cannot be read as int32; declare a type"),
+        (record(x="double"), "x FLOAT", "cannot be read as float"),
+        (record(x={"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 4}), "x DECIMAL(9, 2)", "is decimal"),
+        (record(x={"type": "long", "logicalType": "timestamp-micros"}), "x TIMESTAMP_NTZ", "is timestamp-micros"),
+        (record(x=record(y="string")), "x STRUCT<y: INT>", "field 'x.y' is string, which cannot be read as int32"),
+        (record(x=record(y=["null", "int"])), "x STRUCT<y: INT NOT NULL>", "'x.y' may be null, but is declared NOT NULL"),
+        (record(x="int"), "y INT NOT NULL", "has no field 'y', which is declared NOT NULL"),
+        ("string", "y INT", "messages must be records"),
+        ({"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}, "y INT", "'next' holds itself"),
+    ],
+)  # fmt: skip
+def test_types_that_do_not_fit(schema: Json, columns: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        reader(schema, columns)
+
+
+@pytest.mark.parametrize("text", ["{", "[]x", '"nobody"', '{"type": "record"}', "[" * 10_000, "7", "null"])
+def test_texts_that_are_no_schema(text: str) -> None:
+    with pytest.raises(InputError, match="is not an Avro schema"):
+        parsed([text])
+
+
+def test_items_without_a_byte_are_counted() -> None:
+    """A message of ten bytes may not stand for 2^60 rows."""
+    nothing = record(x={"type": "array", "items": {"type": "record", "name": "E", "fields": []}}, y="int")
+    with pytest.raises(Malformed):
+        reader(nothing, "y INT").table([b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\0"])

@@ -15,6 +15,8 @@ import typer
 from joinlib.errors import StreamJoinError, exit_code
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from joinlib.plan import Pipeline
     from joinlib.spec.model import StreamJoin
 
@@ -63,14 +65,23 @@ def validate(
     failed = 0
     for file in files:
         try:
-            planned(file)
+            document, _ = planned(file)
         except StreamJoinError as error:
             complain(error)
             failed += 1
         else:
-            typer.echo(f"{file}: valid")
+            typer.echo("\n".join([f"{file}: valid", *_registered(document)]))
     if failed:
         raise typer.Exit(2)
+
+
+def _registered(document: "StreamJoin") -> "Iterator[str]":
+    """Yield the columns of inputs whose schemas are in a registry."""
+    from joinlib.spec import ddl
+
+    for name, given in document.spec.inputs.items():
+        if given.kafka is not None and given.kafka.registry is not None:
+            yield f"  {name}: {ddl.to_ddl(given.arrow_schema)}"
 
 
 @app.command()

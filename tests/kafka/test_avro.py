@@ -5,13 +5,16 @@ import json
 import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from jobs.cli.commands import app
 from joinlib import registered
 from joinlib.compiled import compiled
 from joinlib.errors import InputError, NotReady, SpecError
@@ -19,6 +22,7 @@ from joinlib.source import StreamInput, make
 from joinlib.worker import Worker, using
 from tests.kafka.broker import Broker
 from tests.kafka.registry import Registry
+from tests.spark.trial import Trial
 
 FIRST = {
     "type": "record",
@@ -219,3 +223,39 @@ def _elsewhere(folder: Path, broker: Broker, registry: Registry, topic: str) -> 
     (folder / "other").mkdir()
     given = {"url": registry.url, "subject": "nobody"}
     return spec(folder / "other", broker, registry.url, topic, registry=given)
+
+
+@pytest.mark.spark
+def test_a_join_of_avro_through_spark(broker: Broker, registry: Registry, trial: Trial) -> None:
+    """Rows of two schemas of one topic are joined, in processes of Spark's, with the columns of the registry."""
+    topic = broker.topic("avro_joined", 2)
+    first = registry.register(f"{topic}-value", FIRST)
+    second = registry.register(f"{topic}-value", SECOND)
+    old = [message(first, FIRST, {**ROW, "id": i}) for i in range(100)]
+    new = [message(second, SECOND, {**NEW, "id": i}) for i in range(100)]
+    broker.send(topic, old, 0)
+    broker.send(topic, new, 1)
+    file = spec(trial.folder, broker, registry.url, topic)
+    given = json.loads(file.read_text())
+    given["spec"]["inputs"]["j"] = given["spec"]["inputs"]["i"]
+    given["spec"] |= {
+        "sql": "SELECT i.id, i.buyer, j.price FROM i JOIN j ON i.id = j.id AND i.at IS NULL AND j.at IS NOT NULL",
+        "output": {"files": {"path": "out"}},
+    }
+    file.write_text(json.dumps(given))
+
+    trial.run_plan(compiled(registered.load(file), 2))
+
+    rows = sorted(
+        pq.read_table(trial.folder / "out").select(["id", "buyer", "price"]).to_pylist(), key=itemgetter("id")
+    )
+    assert rows == [{"id": i, "buyer": "a", "price": NEW["price"]} for i in range(100)]
+
+
+def test_validate_shows_the_columns(broker: Broker, registry: Registry, tmp_path: Path) -> None:
+    topic = broker.topic("avro_shown")
+    registry.register(f"{topic}-value", FIRST)
+    shown = CliRunner().invoke(app, ["validate", str(spec(tmp_path, broker, registry.url, topic))])
+    assert shown.exit_code == 0
+    columns = "id INT NOT NULL, customer STRING NOT NULL, price DECIMAL(9, 2) NOT NULL, on DATE NOT NULL"
+    assert shown.stdout.splitlines()[1] == f"  i: {columns}"

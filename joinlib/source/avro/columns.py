@@ -5,7 +5,6 @@ Numbers stay where the kernel wrote them; bytes and text are copied once.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from uuid import UUID
 
 import numpy as np
@@ -45,11 +44,11 @@ class AvroRows:
             Malformed: One cannot be read.
         """
         program, raw = self._program, np.frombuffer(b"".join((self._program.constants, *values)), np.uint8)
-        ends = np.fromiter(accumulate(map(len, values)), np.int64, len(values)) + len(program.constants)
+        ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values))) + len(program.constants)
         starts = np.concatenate(([len(program.constants)], ends[:-1])) + header
         while True:
             made = _Cells(program, raw, [int(len(values) * items) + 1 for items in self._items])
-            word, _, level = k.read(raw, starts, ends, program.steps, program.table, *made.arrays)
+            word, _, level = made.read(starts, ends)
             if word != k.FULL:
                 break
             self._items[level] *= 2
@@ -74,10 +73,22 @@ class _Cells:
         self.valid = np.ones(self.base[-1], np.uint8)
         self.rows = np.zeros(self.program.levels, np.int64)
 
-    @property
-    def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
-        room = np.array(self.room, np.int64)
-        return self.base, room, self.cells, self.cells.view(np.float64), self.valid, self.rows
+    def read(self, starts: I64, ends: I64) -> tuple[int, int, int]:
+        """Run the program over messages; return how it ended, where, and which level was full."""
+        room, reals, of = np.array(self.room, np.int64), self.cells.view(np.float64), self.program
+        return k.read(
+            self.raw,
+            starts,
+            ends,
+            of.steps,
+            of.table,
+            self.base,
+            room,
+            self.cells,
+            reals,
+            self.valid,
+            self.rows,
+        )
 
     def column(self, column: Column) -> pa.Array:
         """Return what was written as a column."""

@@ -30,9 +30,9 @@ DEPTH = 64  # arrays within arrays
 @nb.njit(cache=True, nogil=True)
 def _number(raw: U8, at: int, end: int) -> tuple[int, int]:
     """Return a number and where it ends, or -1 if it is none."""
-    value, shift = np.int64(0), np.int64(0)
+    value, shift = 0, 0
     while at < end and shift < 70:
-        byte = np.int64(raw[at])
+        byte = int(raw[at])
         at += 1
         value |= (byte & 127) << shift
         if byte < 128:
@@ -46,9 +46,9 @@ def _number(raw: U8, at: int, end: int) -> tuple[int, int]:
 @nb.njit(cache=True, nogil=True)
 def _little(raw: U8, at: int, size: int) -> int:
     """Return a number whose least significant byte comes first."""
-    value = np.int64(0)
+    value = 0
     for i in range(size):
-        value |= np.int64(raw[at + i]) << (8 * i)
+        value |= int(raw[at + i]) << (8 * i)
     return value
 
 
@@ -62,7 +62,7 @@ def _block(raw: U8, at: int, end: int, skipped: bool) -> tuple[int, int]:
         count, at = _number(raw, at, end)
         if at < 0 or count == 0:
             return 0, at
-        size = np.int64(-1)
+        size = -1
         if count < 0:
             size, at = _number(raw, at, end)
             if at < 0 or size < 0 or size > end - at or count == -0x8000000000000000:
@@ -147,7 +147,7 @@ def _read(  # noqa: C901  a branch for each sort of step
     `left`: how many items of the current block are still to come, of each array that this is in.
     """
     pc, depth = 0, -1
-    back = back_end = np.int64(0)
+    back = back_end = 0
     while at >= 0:
         op, a, b, c = program[pc], program[pc + 1], program[pc + 2], program[pc + 3]
         pc += STEP
@@ -192,7 +192,7 @@ def _read(  # noqa: C901  a branch for each sort of step
             rows[a] += 1
             pc = b
         elif op == DEFAULT:
-            back, back_end, at, end = at, end, a, b
+            back, back_end, at, end = at, end, int(a), int(b)
         elif op == BACK:
             at, end = back, back_end
         else:

@@ -169,7 +169,9 @@ class _Compiler:
         """Read the fields of a record in the writer's order, then those that it lacks."""
         known = {f.name: f for f in reader.fields} if reader is not None and reader.kind == "record" else {}
         there = {f.name for f in writer.fields}
-        source = {}  # the column that a field of the writer goes to
+        source: dict[
+            str, tuple[pa.Field, Column, AvroField | None]
+        ] = {}  # the column that a field of the writer goes to
         for wanted, column in zip(want, columns):
             of = known.get(wanted.name)
             name = next((n for n in (wanted.name, *(of.aliases if of else ())) if n in there), None)
@@ -270,7 +272,7 @@ class _Compiler:
         if column.read is not None and column.read != read:
             raise Unfit  # another branch of a union has another unit or scale
         column.read = read
-        more = (writer.size,) if op == k.FIXED else ()
+        more: tuple[int, ...] = (writer.size,) if op == k.FIXED else ()
         if op == k.ENUM:
             more = (len(writer.symbols), len(self.table))
             for symbol in writer.symbols:

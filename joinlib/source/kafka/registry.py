@@ -129,8 +129,12 @@ class RegistryClient:
 
     def _once(self, path: str, seconds: float) -> Any:
         request = Request(self._registry.url + path, headers=self._headers)  # noqa: S310  the URL is checked
-        with self._opener.open(request, timeout=seconds) as answer:
-            body = answer.read(_MOST_BYTES + 1)
+        try:
+            with self._opener.open(request, timeout=seconds) as answer:
+                body = answer.read(_MOST_BYTES + 1)
+        except HTTPError as error:
+            error.close()  # it is an answer, too
+            raise
         if len(body) > _MOST_BYTES:
             raise SpecError(
                 f"registry {self._registry.url}: an answer is longer than {_MOST_BYTES >> 20} MiB"

@@ -194,28 +194,7 @@ def _inputs() -> list[CelRule]:
             "deadLetters and onBadMessage: deadLetter belong together; write both or none",
             ".onBadMessage",
         ),
-        CelRule(
-            "spec.inputs.*.kafka",
-            "has(self.registry) == (self.format == 'avro')",
-            "registry and format: avro belong together; write both or none",
-            ".format",
-        ),
-        CelRule(
-            "spec.inputs.*.kafka.registry",
-            "[has(self.usernameFile), has(self.usernameEnv)].exists_one(is, is) =="
-            " [has(self.passwordFile), has(self.passwordEnv)].exists_one(is, is)"
-            " && !(has(self.usernameFile) && has(self.usernameEnv))"
-            " && !(has(self.passwordFile) && has(self.passwordEnv))",
-            "one of usernameFile and usernameEnv, and one of passwordFile and passwordEnv belong together; write both"
-            " or none",
-            ".url",
-        ),
-        CelRule(
-            "spec.inputs.*.kafka.registry",
-            "!has(self.caFile) || self.url.startsWith('https:')",
-            "caFile is for https; correct url, or remove it",
-            ".url",
-        ),
+        *_registry(),
         *(rule for place in ("spec.inputs.*.kafka", "spec.output.kafka") for rule in _security(place)),
         *_encryption("spec.inputs.*.postgres.security"),
         *_encryption("spec.output.postgres.security"),
@@ -309,6 +288,33 @@ def _files() -> list[CelRule]:
             "!has(self.files) || self.files.done == 'keep' || self.?role.orValue('stream') != 'table'",
             "files.done is for streams: a table is read again; remove it",
             ".files",
+        ),
+    ]
+
+
+def _registry() -> list[CelRule]:
+    return [
+        CelRule(
+            "spec.inputs.*.kafka",
+            "has(self.registry) == (self.format == 'avro')",
+            "registry and format: avro belong together; write both or none",
+            ".format",
+        ),
+        CelRule(
+            "spec.inputs.*.kafka.registry",
+            "[has(self.usernameFile), has(self.usernameEnv)].exists_one(is, is) =="
+            " [has(self.passwordFile), has(self.passwordEnv)].exists_one(is, is)"
+            " && !(has(self.usernameFile) && has(self.usernameEnv))"
+            " && !(has(self.passwordFile) && has(self.passwordEnv))",
+            "one of usernameFile and usernameEnv, and one of passwordFile and passwordEnv belong together; write both"
+            " or none",
+            ".url",
+        ),
+        CelRule(
+            "spec.inputs.*.kafka.registry",
+            "!has(self.caFile) || self.url.startsWith('https:')",
+            "caFile is for https; correct url, or remove it",
+            ".url",
         ),
     ]
 

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from joinlib.arrays import I64
 from joinlib.source.avro import kernel as k
-from joinlib.source.avro.program import Column, Each, Leaf, Program, Struct
+from joinlib.source.avro.program import Column, Flat, Many, Program, Struct
 
 _MOST_BYTES = 1 << 31  # of a column: Arrow's offsets have 32 bits
 
@@ -93,14 +93,14 @@ class _Cells:
     def column(self, column: Column) -> pa.Array:
         """Return what was written as a column."""
         rows = int(self.rows[column.level])
-        if isinstance(column, Leaf):
+        if isinstance(column, Flat):
             return self._leaf(column, rows)
         children = [self.column(c) for c in column.children]
         if isinstance(column, Struct):
             return pa.Array.from_buffers(column.type, rows, [self._nulls(column, rows)], children=children)
         return self._each(column, rows, children)
 
-    def _leaf(self, column: Leaf, rows: int) -> pa.Array:
+    def _leaf(self, column: Flat, rows: int) -> pa.Array:
         if column.read is None:  # nothing but null was written
             return pa.nulls(rows, column.type)
         kind, nulls = column.read, self._nulls(column, rows)
@@ -120,7 +120,7 @@ class _Cells:
         kind = kind if pt.is_timestamp(kind) else column.type
         return _fitted(pa.Array.from_buffers(kind, rows, [nulls, pa.py_buffer(values)]), column.type)
 
-    def _texts(self, column: Leaf, rows: int, nulls: pa.Buffer | None) -> pa.Array:
+    def _texts(self, column: Flat, rows: int, nulls: pa.Buffer | None) -> pa.Array:
         lengths, begins = self._slot(column.slot, rows), self._slot(column.slot + 1, rows)
         offsets = np.zeros(rows + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -136,13 +136,13 @@ class _Cells:
             )
         return _fitted(made, column.type)
 
-    def _decimals(self, column: Leaf, rows: int) -> pa.Buffer:
+    def _decimals(self, column: Flat, rows: int) -> pa.Buffer:
         out = np.zeros(16 * rows, np.uint8)
         if not k.decimals(self.raw, self._slot(column.slot + 1, rows), self._slot(column.slot, rows), out):
             raise Malformed("holds a decimal of more digits than its schema says")
         return pa.py_buffer(out)
 
-    def _each(self, column: Each, rows: int, children: list[pa.Array]) -> pa.Array:
+    def _each(self, column: Many, rows: int, children: list[pa.Array]) -> pa.Array:
         offsets = np.append(self._slot(column.slot, rows), self.rows[column.inner]).astype(np.int32)
         if pt.is_map(column.type):
             fields = [column.type.key_field, column.type.item_field]

@@ -6,9 +6,9 @@ that the writer lacks has the reader's default, or NULL. What is not wanted is s
 
 A column is one of three, and each lies in a level, whose rows are counted together:
 
-    Leaf    a slot of cells (two, of bytes and text)    the message's level, or that of the array around it
+    Flat    a slot of cells (two, of bytes and text)    the message's level, or that of the array around it
     Struct  a slot for what is NULL, and its columns    the same level as its columns
-    Each    a slot with the first item of each array    its items have a level of their own
+    Many    a slot with the first item of each array    its items have a level of their own
 """
 
 import struct
@@ -39,7 +39,7 @@ _SKIPS = {"boolean": (k.SKIP_FIXED, 1), "float": (k.SKIP_FIXED, 4), "double": (k
 
 
 @dataclass
-class Leaf:
+class Flat:
     """A column of values. `read`: the Arrow type that they are read as, None while it is unknown."""
 
     slot: int
@@ -61,7 +61,7 @@ class Struct:
 
 
 @dataclass
-class Each:
+class Many:
     """A column of lists or maps; of maps, the children are key and value."""
 
     slot: int
@@ -72,7 +72,7 @@ class Each:
     nullable: bool = False
 
 
-Column = Leaf | Struct | Each
+Column = Flat | Struct | Many
 
 
 class Program(NamedTuple):
@@ -137,11 +137,11 @@ class _Compiler:
                 slot, level, type, [self.column(type.field(i).type, level) for i in range(type.num_fields)]
             )
         if not (pt.is_list(type) or pt.is_map(type)):
-            return Leaf(slot, level, type)
+            return Flat(slot, level, type)
         inner = self.levels
         self.levels += 1
         kinds = [type.key_type, type.item_type] if pt.is_map(type) else [type.value_type]
-        return Each(slot, level, type, inner, [self.column(t, inner) for t in kinds])
+        return Many(slot, level, type, inner, [self.column(t, inner) for t in kinds])
 
     # --- steps -----------------------------------------------------------------------------------------------------
 
@@ -228,12 +228,12 @@ class _Compiler:
             self._union(writer, column, reader, place)
         elif writer.kind == "null":
             self.null(column)
-        elif isinstance(column, Leaf):
+        elif isinstance(column, Flat):
             self._leaf(writer, column)
         elif isinstance(column, Struct) and writer.kind == "record":
             fields = [column.type.field(i) for i in range(column.type.num_fields)]
             self.record(writer, fields, column.children, _one(reader, "record"), place)
-        elif isinstance(column, Each) and writer.kind == ("map" if pt.is_map(column.type) else "array"):
+        elif isinstance(column, Many) and writer.kind == ("map" if pt.is_map(column.type) else "array"):
             self._each(writer, column, _one(reader, writer.kind), place)
         else:
             raise Unfit
@@ -267,7 +267,7 @@ class _Compiler:
         for end in ends:
             self.steps[end] = self.here
 
-    def _leaf(self, writer: AvroType, column: Leaf) -> None:
+    def _leaf(self, writer: AvroType, column: Flat) -> None:
         op, read = _as(writer, column.type)
         if column.read is not None and column.read != read:
             raise Unfit  # another branch of a union has another unit or scale
@@ -279,13 +279,13 @@ class _Compiler:
                 self.table += [self._constant(symbol.encode()), len(symbol.encode())]
         self.step(op, column.slot, column.level, *more)
 
-    def _each(self, writer: AvroType, column: Each, reader: AvroType | None, place: str) -> None:
+    def _each(self, writer: AvroType, column: Many, reader: AvroType | None, place: str) -> None:
         assert writer.of is not None
         again = self._open(column.slot, column.level, column.inner)
         done = self.step(k.NEXT, column.inner) + 1
         if writer.kind == "map":
             key = column.children[0]
-            if not isinstance(key, Leaf) or not pt.is_string(key.type):
+            if not isinstance(key, Flat) or not pt.is_string(key.type):
                 raise Unfit
             self._leaf(AvroType("string"), key)
         self._value(writer.of, column.children[-1], reader.of if reader else None, place)
@@ -295,7 +295,7 @@ class _Compiler:
     def null(self, column: Column) -> None:
         """Let a column, and all that is in it, be NULL."""
         column.nullable = True
-        if isinstance(column, Each):
+        if isinstance(column, Many):
             self.step(k.NO_LIST, column.slot, column.level, column.inner)
             return
         self.step(k.NULL, column.slot, column.level)

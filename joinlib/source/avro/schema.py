@@ -59,7 +59,7 @@ def parsed(texts: Sequence[str]) -> AvroType:
     Raises:
         InputError: One is not a schema.
     """
-    reader = _Reader()
+    reader = _SchemaReader()
     found = AvroType("null")
     try:
         for text in texts:
@@ -70,7 +70,7 @@ def parsed(texts: Sequence[str]) -> AvroType:
 
 
 @dataclass
-class _Reader:
+class _SchemaReader:
     """The types that have a name so far; None: is being read."""
 
     named: dict[str, AvroType | None] = field(default_factory=dict)

@@ -22,6 +22,7 @@ from joinlib.model.tuning import Tuning
 from joinlib.plan.letters import letters_of
 from joinlib.plan.spec import functions
 from joinlib.postgres import PostgresConfig
+from joinlib.registered import schemas
 from joinlib.sink.config import KafkaSinkConfig, SinkConfig
 from joinlib.sink.postgres.config import OutputDatabase, PostgresSinkConfig
 from joinlib.source import Config, FilesConfig, GeneratorConfig, KafkaConfig, PostgresLogConfig, RowChanges
@@ -78,7 +79,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
         tuning = replace(tuning, levelled=True, seal_bytes=pipeline.budget.head)
     checkpoint = spec.checkpoint.folder
     named = dict.fromkeys(p.source for p in pipeline.inputs)
-    sources = tuple(_source(name, spec.inputs[name]) for name in named)
+    sources = tuple(_source(name, spec.inputs[name], checkpoint) for name in named)
     states = checkpoint / "state"
     tables = tuple(_table(n, lookup, document, checkpoint) for n, lookup in pipeline.lookups)
     source = SourceTask(
@@ -97,11 +98,11 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
     return Compiled(document, pipeline, source, join, checkpoint)
 
 
-def _source(name: str, plan: Input) -> SourcePlan:
+def _source(name: str, plan: Input, checkpoint: Path) -> SourcePlan:
     files = plan.files.max_files_per_batch if plan.files else None
     size = plan.kafka.max_bytes_per_batch if plan.kafka else None
     kept = plan.on_error == "deadLetter"
-    return SourcePlan(name, _config(name, plan), plan.arrow_schema, files, size, kept)
+    return SourcePlan(name, _config(name, plan, checkpoint), plan.arrow_schema, files, size, kept)
 
 
 def _table(stage: int, lookup: Lookup, document: StreamJoin, checkpoint: Path) -> TableTask:
@@ -122,7 +123,7 @@ def with_tables(plan: Compiled, tables: tuple[TableTask, ...]) -> Compiled:
     return replace(plan, source=source, join=join)
 
 
-def _config(name: str, plan: Input) -> Config:
+def _config(name: str, plan: Input, checkpoint: Path) -> Config:
     if plan.files:
         return files_of(plan.files, changes(plan))
     if plan.generator:
@@ -130,7 +131,7 @@ def _config(name: str, plan: Input) -> Config:
     if plan.postgres:
         return log_of(name, plan.postgres, plan.upsert.key if plan.upsert else ())
     assert plan.kafka is not None
-    return topics(name, plan.kafka, changes(plan))
+    return topics(name, plan.kafka, schemas(checkpoint, name), changes(plan))
 
 
 # Workers that read no topic do not load the spec's models, which takes them half a second: what they need is
@@ -154,9 +155,9 @@ def generator(made: Generator, time_column: str | None) -> GeneratorConfig:
     return _filled(GeneratorConfig, made, time_column=time_column)
 
 
-def topics(name: str, kafka: KafkaTopics, changes: RowChanges | None = None) -> KafkaConfig:
+def topics(name: str, kafka: KafkaTopics, schemas: Path, changes: RowChanges | None = None) -> KafkaConfig:
     """Return the configuration of an input over topics."""
-    return KafkaConfig(name, kafka, _filled(CsvFormat, kafka.csv), changes)
+    return KafkaConfig(name, kafka, _filled(CsvFormat, kafka.csv), schemas, changes)
 
 
 def database(name: str, table: Postgres) -> PostgresConfig:

@@ -99,7 +99,20 @@ def warm_windows() -> None:
     families(over)[0].kept(rows.append_column("$weight", pa.array([1, 1])))
 
 
+def warm_avro() -> None:
+    """Compile the kernels that read Avro."""
+    from joinlib.source.avro.columns import AvroRows
+    from joinlib.source.avro.program import compiled
+    from joinlib.source.avro.schema import AvroField, AvroType
+
+    amount = AvroType("bytes", logical="decimal", precision=9, scale=2)
+    writer = AvroType("record", fields=(AvroField("a", amount), AvroField("b", AvroType("string"))))
+    want = pa.schema([("a", pa.decimal128(9, 2)), ("b", pa.string())])
+    AvroRows(compiled(writer, want, None), want.names).table([b"\2\1\2x"])
+
+
 if __name__ == "__main__":
     warm()
     warm_inequalities()
     warm_windows()
+    warm_avro()

@@ -27,10 +27,16 @@ def generator(**fields: Any) -> GeneratorConfig:
 
 
 def topics(
-    name: str, servers: str, *names: str, changes: RowChanges | None = None, **fields: Any
+    name: str,
+    servers: str,
+    *names: str,
+    changes: RowChanges | None = None,
+    schemas: Path = Path("schemas"),
+    **fields: Any,
 ) -> KafkaConfig:
     """An input over topics; `fields` are those of the spec."""
-    return compiled.topics(name, KafkaTopics(bootstrap_servers=servers, topics=names, **fields), changes)
+    kafka = KafkaTopics(bootstrap_servers=servers, topics=names, **fields)
+    return compiled.topics(name, kafka, schemas, changes)
 
 
 def table(name: str, **fields: Any) -> PostgresConfig:

@@ -15,6 +15,8 @@ import typer
 from joinlib.errors import StreamJoinError, exit_code
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from joinlib.plan import Pipeline
     from joinlib.spec.model import StreamJoin
 
@@ -63,14 +65,23 @@ def validate(
     failed = 0
     for file in files:
         try:
-            planned(file)
+            document, _ = planned(file)
         except StreamJoinError as error:
             complain(error)
             failed += 1
         else:
-            typer.echo(f"{file}: valid")
+            typer.echo("\n".join([f"{file}: valid", *_registered(document)]))
     if failed:
         raise typer.Exit(2)
+
+
+def _registered(document: "StreamJoin") -> "Iterator[str]":
+    """Yield the columns of inputs whose schemas are in a registry."""
+    from joinlib.spec import ddl
+
+    for name, given in document.spec.inputs.items():
+        if given.kafka is not None and given.kafka.registry is not None:
+            yield f"  {name}: {ddl.to_ddl(given.arrow_schema)}"
 
 
 @app.command()
@@ -135,7 +146,8 @@ def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
     from joinlib.checkpoint.planned import plan_of
     from joinlib.expr.declared import loaded
     from joinlib.plan.spec import functions
-    from joinlib.spec import load, telling_of
+    from joinlib.registered import load
+    from joinlib.spec import telling_of
 
     document = load(file)
     with telling_of(file):
@@ -208,7 +220,8 @@ def run(
 ) -> None:
     """Run a spec on this machine; run it again to go on where it was. Ctrl-C stops it."""
     from jobs.cli.logs import aside
-    from joinlib.spec import load, telling_of
+    from joinlib.registered import load
+    from joinlib.spec import telling_of
 
     document, settings = load(file), dict(map(_setting, conf or []))
     log = document.spec.checkpoint.folder / "logs" / "spark.log"
@@ -236,7 +249,7 @@ def _setting(text: str) -> tuple[str, str]:
 def status(file: File) -> None:
     """Show what a spec's checkpoint holds and whether a run is alive, without starting Spark."""
     from jobs.cli.status import status
-    from joinlib.spec import load
+    from joinlib.registered import load
 
     typer.echo(status(load(file)))
 
@@ -245,7 +258,8 @@ def status(file: File) -> None:
 def whynot(file: File, condition: Condition) -> None:
     """Say for each input whether rows came that meet a condition, and what became of each."""
     from jobs.cli import why
-    from joinlib.spec import load, telling_of
+    from joinlib.registered import load
+    from joinlib.spec import telling_of
 
     document = load(file)
     with telling_of(file):
@@ -256,7 +270,8 @@ def whynot(file: File, condition: Condition) -> None:
 def why(file: File, condition: Condition) -> None:
     """Show for each row of the result that meets a condition the rows of inputs that it was made of."""
     from jobs.cli import why
-    from joinlib.spec import load, telling_of
+    from joinlib.registered import load
+    from joinlib.spec import telling_of
 
     document = load(file)
     with telling_of(file):
@@ -277,7 +292,7 @@ def state(
     from rich.console import Console
 
     from jobs.cli.state import state
-    from joinlib.spec import load
+    from joinlib.registered import load
 
     state(load(file), sql, Console(width=None if sys.stdout.isatty() else 160))
 
@@ -292,7 +307,7 @@ def report(
 ) -> None:
     """Collect what helps others to help, in one archive: spec, plan, status, log, versions; no secrets and no rows."""
     from jobs.cli.report import report
-    from joinlib.spec import load
+    from joinlib.registered import load
 
     typer.echo(f"written: {report(load(file), output)}; look at it before you pass it on")
 
@@ -309,7 +324,7 @@ def restore(
 ) -> None:
     """Go back to an earlier batch of a damaged checkpoint, and withdraw the result files of later batches."""
     from jobs.cli.restore import restore
-    from joinlib.spec import load
+    from joinlib.registered import load
 
     typer.echo(restore(load(file), to_batch))
 
@@ -326,7 +341,8 @@ def fork(
 ) -> None:
     """Begin a second job with the state of a first one, which may run on beside it; no stored row is copied."""
     from jobs.cli.fork import fork
-    from joinlib.spec import load, telling_of
+    from joinlib.registered import load
+    from joinlib.spec import telling_of
 
     first, second = load(file), load(new)
     with telling_of(new):
@@ -340,7 +356,7 @@ def compare(
 ) -> None:
     """Compare the results of two jobs, one of them a fork of the other, up to where both have read the same rows."""
     from jobs.cli.compare import compared
-    from joinlib.spec import load
+    from joinlib.registered import load
 
     found = compared(load(one), load(other))
     typer.echo(found.text)
@@ -373,7 +389,7 @@ def scale(
 ) -> None:
     """Show what a spec's scaling would do with a load, without running anything."""
     from jobs.cli import scale
-    from joinlib.spec import load
+    from joinlib.registered import load
 
     policy, ticks = scale.simulated(load(file), simulate, startup, rate)
     typer.echo(scale.table(ticks))

@@ -45,9 +45,9 @@ from joinlib.compiled import compiled
 from joinlib.errors import NotReady, SpecError, exit_code
 from joinlib.lease import Contender, clock
 from joinlib.metric.table import BY_NAME
+from joinlib.registered import load
 from joinlib.route.slots import fitting
 from joinlib.scale.placement import placed
-from joinlib.spec import load
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:

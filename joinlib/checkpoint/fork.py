@@ -2,7 +2,7 @@
 
     state/STAGE/UNIT/*.arrow, tables/T/V/*                      hard links to what the batch's manifests and offset name
     state/manifests/N, spark/offsets/N-1 and N, spark/commits/N,
-    sources/NAME.jsonl, partitions                              copies, which are small
+    sources/NAME.jsonl, NAME.schemas, partitions                copies, which are small
     streamjoin.json, spark/metadata                             identities of its own
 
 Law: whatever one job does from then on, the other does not see. Segments and versions never change, and who deletes
@@ -104,6 +104,7 @@ def _copied(history: History, batch: int) -> Iterator[Path]:
     yield from batches.logged(history.spark, batch)
     yield from manifests.folder(history.states, batch).glob("[0-9]*")
     yield from (history.checkpoint / "sources").glob("*.jsonl")
+    yield from (history.checkpoint / "sources").glob("*.schemas/*.json")
     yield from history.checkpoint.glob(batches.PARTITIONS)
 
 

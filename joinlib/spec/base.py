@@ -67,13 +67,26 @@ def quantity(default: str, alias: str, description: str) -> Any:
     return Field(default=default, alias=alias, description=description)
 
 
+FROM_REGISTRY = "fromRegistry"
+_UNKNOWN = pa.schema([])  # no columns: a schema that is written down has some
+
+
 def _schema(value: object) -> pa.Schema:
     if isinstance(value, pa.Schema):
         return value
     if not isinstance(value, str):
         msg = "write the columns as a string, such as: order_id BIGINT, ordered_at TIMESTAMP"
         raise ValueError(msg)  # noqa: TRY004  pydantic collects ValueError only
-    return ddl.parse(value)
+    return _UNKNOWN if value.strip() == FROM_REGISTRY else ddl.parse(value)
+
+
+def is_from_registry(schema: pa.Schema) -> bool:
+    """Return whether the columns are those that a registry has, which were not asked for yet."""
+    return not len(schema)
+
+
+def _ddl(schema: pa.Schema) -> str:
+    return FROM_REGISTRY if is_from_registry(schema) else ddl.to_ddl(schema)
 
 
 def _duration(value: object) -> int:
@@ -124,7 +137,7 @@ def _local(value: object) -> object:
 ArrowSchema = Annotated[
     pa.Schema,
     BeforeValidator(_schema),
-    PlainSerializer(ddl.to_ddl, return_type=str),
+    PlainSerializer(_ddl, return_type=str),
     WithJsonSchema({"type": "string", "examples": ["order_id BIGINT, ordered_at TIMESTAMP"]}),
 ]
 Duration = Annotated[

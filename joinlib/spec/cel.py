@@ -22,7 +22,7 @@ from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.duration import UNITS_US
 from joinlib.spec.functions import FUNCTION
 from joinlib.spec.inputs import SIGN, SLOT, SOURCES, Debezium
-from joinlib.spec.kafka import SERVERS, TOPIC, VARIABLE
+from joinlib.spec.kafka import SERVERS, TOPIC, URL, VARIABLE
 from joinlib.spec.model import KEY, LOGIN, MAX_UNITS, MOUNT, MOUNTS_TEXT, RESERVED, JoinSettings
 from joinlib.spec.pods import CPU
 
@@ -54,6 +54,7 @@ PATTERNS = {
     KEY: "is not an entry of a Secret; write letters, digits, '.', '_' and '-'",
     SIGN: "is not a single character; write one ASCII character, and no line break",
     SLOT: "is not the name of a replication slot; write lower-case letters, digits and '_', at most 63",
+    URL: "is not the address of a registry; write https://HOST:PORT, and no user or password in it",
     VARIABLE: "is not the name of an environment variable; write letters, digits and '_'",
     FUNCTION: "is not a function; write MODULE:FUNCTION, such as scoring:score",
     r"^\S+$": "is not an image; write it without spaces, such as registry.example/streamjoin:1",
@@ -193,6 +194,7 @@ def _inputs() -> list[CelRule]:
             "deadLetters and onBadMessage: deadLetter belong together; write both or none",
             ".onBadMessage",
         ),
+        *_registry(),
         *(rule for place in ("spec.inputs.*.kafka", "spec.output.kafka") for rule in _security(place)),
         *_encryption("spec.inputs.*.postgres.security"),
         *_encryption("spec.output.postgres.security"),
@@ -286,6 +288,33 @@ def _files() -> list[CelRule]:
             "!has(self.files) || self.files.done == 'keep' || self.?role.orValue('stream') != 'table'",
             "files.done is for streams: a table is read again; remove it",
             ".files",
+        ),
+    ]
+
+
+def _registry() -> list[CelRule]:
+    return [
+        CelRule(
+            "spec.inputs.*.kafka",
+            "has(self.registry) == (self.format == 'avro')",
+            "registry and format: avro belong together; write both or none",
+            ".format",
+        ),
+        CelRule(
+            "spec.inputs.*.kafka.registry",
+            "[has(self.usernameFile), has(self.usernameEnv)].exists_one(is, is) =="
+            " [has(self.passwordFile), has(self.passwordEnv)].exists_one(is, is)"
+            " && !(has(self.usernameFile) && has(self.usernameEnv))"
+            " && !(has(self.passwordFile) && has(self.passwordEnv))",
+            "one of usernameFile and usernameEnv, and one of passwordFile and passwordEnv belong together; write both"
+            " or none",
+            ".url",
+        ),
+        CelRule(
+            "spec.inputs.*.kafka.registry",
+            "!has(self.caFile) || self.url.startsWith('https:')",
+            "caFile is for https; correct url, or remove it",
+            ".url",
         ),
     ]
 

@@ -7,9 +7,21 @@ import pyarrow as pa
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from joinlib.spec import ddl
-from joinlib.spec.base import ArrowSchema, Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
+from joinlib.spec.base import (
+    FROM_REGISTRY,
+    ArrowSchema,
+    Duration,
+    Folder,
+    Memory,
+    Model,
+    Problem,
+    is_from_registry,
+    one_of,
+    quantity,
+    refuse,
+)
 from joinlib.spec.changes import Changes, Upsert, key_fault, op_fault
-from joinlib.spec.kafka import About, KafkaConnection, Topic
+from joinlib.spec.kafka import About, KafkaConnection, SchemaRegistry, Topic
 from joinlib.spec.nearest import hint
 from joinlib.spec.postgres import PostgresConnection
 
@@ -18,7 +30,7 @@ Order = Literal["name", "modified"]
 OnBadFile = Literal["fail", "skip"]
 Done = Literal["keep", "archive", "delete"]
 MessageFormat = Literal["json", "arrow", "csv"]
-TopicFormat = Literal["json", "arrow", "csv", "debezium"]
+TopicFormat = Literal["json", "arrow", "csv", "debezium", "avro"]
 TimeUnit = Literal["millis", "micros", "nanos"]
 CacheMode = Literal["full", "incremental", "auto"]
 Role = Literal["stream", "table"]
@@ -182,7 +194,11 @@ class KafkaTopics(KafkaConnection):
     format: TopicFormat = Field(
         default="json",
         description="Format of the values: json for an object, arrow for a stream of record batches, "
-        "csv for one line, debezium for the envelope that Debezium writes as JSON.",
+        "csv for one line, debezium for the envelope that Debezium writes as JSON, avro for a record whose "
+        "schema is in a registry.",
+    )
+    registry: SchemaRegistry | None = Field(
+        default=None, description="The registry of the messages' schemas. Only with format avro."
     )
     csv: Csv = Field(
         default_factory=lambda: Csv(header=False),
@@ -243,6 +259,8 @@ class KafkaTopics(KafkaConnection):
         if self.format != "debezium" and self.debezium != Debezium():
             said = f"is for format debezium, but format is {self.format}; remove one of them"
             return [Problem(("debezium",), said)]
+        if (self.format == "avro") != (self.registry is not None):
+            return [Problem(("registry",), "belongs to format: avro; write both or none")]
         return []
 
     def _letters(self) -> list[Problem]:
@@ -329,7 +347,11 @@ class Input(Model):
 
     model_config = ConfigDict(json_schema_extra=one_of(*SOURCES))
 
-    arrow_schema: ArrowSchema = Field(alias="schema", description="The columns, as a Spark DDL string.")
+    arrow_schema: ArrowSchema = Field(
+        alias="schema",
+        description="The columns, as a Spark DDL string; or fromRegistry, which takes those of the messages' schema "
+        "(kafka with format avro).",
+    )
     role: Role | None = Field(
         default=None,
         description="A stream is joined as it arrives, a table is looked up. Default: table for "
@@ -373,9 +395,19 @@ class Input(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        refuse([*self._sources(), *self._times(), *self._metadata(), *self._changing(), *self._counted()])
+        if is_from_registry(self.arrow_schema):
+            refuse([*self._sources(), *self._registered()])
+        else:
+            refuse([*self._sources(), *self._times(), *self._metadata(), *self._changing(), *self._counted()])
         refuse([*self._kept()])
         return self
+
+    def _registered(self) -> list[Problem]:
+        """Check what can be, as long as the columns are not known."""
+        if self.kafka is not None and self.kafka.registry is not None:
+            return []
+        said = f"{FROM_REGISTRY} is for kafka with format: avro and registry; write the columns"
+        return [Problem(("schema",), said)]
 
     def _kept(self) -> Iterator[Problem]:
         """Check that rows which are to be kept as dead letters can become some."""

@@ -7,6 +7,7 @@ client is created, so no spec, plan, checkpoint or log ever contains one.
 import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
@@ -15,6 +16,7 @@ from joinlib.spec.base import Folder, Model, Problem, refuse
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 SERVERS = f"^{_HOST}(, ?{_HOST})*$"
 TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
+URL = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -40,6 +42,14 @@ def _no_dots(value: str) -> str:
     return value
 
 
+def _url(value: str) -> str:
+    if not re.fullmatch(URL.strip("^$"), value):
+        msg = f"{value!r} is not the address of a registry; write https://HOST:PORT, and no user or password in it"
+        raise ValueError(msg)
+    return value.rstrip("/")
+
+
+RegistryUrl = Annotated[str, AfterValidator(_url), WithJsonSchema({"type": "string", "pattern": URL})]
 Servers = Annotated[str, AfterValidator(_servers), WithJsonSchema({"type": "string", "pattern": SERVERS})]
 Topic = Annotated[str, StringConstraints(pattern=TOPIC), AfterValidator(_no_dots)]
 Variable = Annotated[str, StringConstraints(pattern=VARIABLE)]
@@ -121,6 +131,55 @@ def _how(name: str) -> str:
     if name == "mechanism":
         return "mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"
     return f"one of {name}File and {name}Env"
+
+
+class SchemaRegistry(Model):
+    """A registry of schemas, which has the interface of Confluent's."""
+
+    url: RegistryUrl = Field(description="Where it is, such as https://registry.example:8081.")
+    subject: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The subject whose newest schema is the reader's. Absent: TOPIC-value, of the first topic.",
+    )
+    username_file: Folder | None = Field(default=None, description="File with the user name.")
+    username_env: Variable | None = Field(default=None, description="Environment variable that holds it.")
+    password_file: Folder | None = Field(default=None, description="File with the password.")
+    password_env: Variable | None = Field(default=None, description="Environment variable that holds it.")
+    ca_file: Folder | None = Field(
+        default=None,
+        description="PEM file of the authority that signed the registry's certificate. Absent: the system's "
+        "authorities.",
+    )
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The named files, by field."""
+        given = {
+            "usernameFile": self.username_file,
+            "passwordFile": self.password_file,
+            "caFile": self.ca_file,
+        }
+        return {name: path for name, path in given.items() if path is not None}
+
+    @property
+    def host(self) -> str:
+        """The host of the URL."""
+        return urlsplit(self.url).hostname or ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        users, passwords = (
+            [self.username_file, self.username_env],
+            [self.password_file, self.password_env],
+        )
+        given = [sum(v is not None for v in values) for values in (users, passwords)]
+        if given not in ([0, 0], [1, 1]):
+            one = "one of usernameFile and usernameEnv, and one of passwordFile and passwordEnv"
+            refuse([Problem((), f"needs {one}, or none of them")])
+        if self.ca_file is not None and not self.url.startswith("https:"):
+            refuse([Problem(("caFile",), "is for https, but url begins with http; correct one of them")])
+        return self
 
 
 class KafkaConnection(Model):

@@ -19,6 +19,7 @@ from joinlib.model.fingerprint import fingerprint
 from joinlib.plan import pipeline_of
 from joinlib.plan.explain import explain
 from joinlib.spec import StreamJoin, parse
+from joinlib.spec.base import is_from_registry
 from joinlib.spec.model import Batch, Driver, Executors, JoinSettings, Scaling
 from joinop import volumes
 from joinop.flatten import LIVE, flatten
@@ -73,6 +74,16 @@ def document(obj: Object) -> Object:
     }
 
 
+def _asked(model: StreamJoin) -> Iterator[str]:
+    """Refuse columns that only a registry knows, which the operator never asks."""
+    for name, given in model.spec.inputs.items():
+        if is_from_registry(given.arrow_schema):
+            yield (
+                f"spec.inputs.{name}.schema: fromRegistry is for a run on one machine; write the columns, which"
+                " `streamjoin validate` shows"
+            )
+
+
 def validate(given: Object) -> Admitted | Rejected:
     """Return the verdict on a document. Never raises: a document that breaks the planner is rejected too."""
     return _validate(json.dumps(given, sort_keys=True, ensure_ascii=False))
@@ -93,6 +104,8 @@ def _validate(text: str) -> Admitted | Rejected:
                 "spec.outputs: they are for a run on one machine; write a StreamJoin for each, with sql and output",
             )
         )
+    if problems := tuple(_asked(model)):
+        return Rejected(problems)
     try:
         stages = pipeline_of(model)
         # A checkpoint keeps the order of its stages, so a statement about rows changes nothing that it depends on.

@@ -117,6 +117,8 @@ def _dialled(spec: Spec) -> Iterator[tuple[str, str | None]]:
             yield from _databases(f"inputs.{name}.postgres", given.postgres)
         if given.kafka is not None:
             yield from _brokers(f"inputs.{name}.kafka", given.kafka)
+            if given.kafka.registry is not None:
+                yield f"inputs.{name}.kafka.registry.url", given.kafka.registry.host
     if spec.output.kafka is not None:
         yield from _brokers("output.kafka", spec.output.kafka)
     if spec.output.postgres is not None:

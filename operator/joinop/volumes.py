@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from joinlib.spec.inputs import Input
+from joinlib.spec.inputs import Input, KafkaTopics
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.spec.model import Spec, Volume
 from joinlib.spec.postgres import PostgresConnection
@@ -89,12 +89,18 @@ def _input(place: str, source: Input) -> Iterator[tuple[str, PurePosixPath, bool
         if source.files.archive is not None:
             yield f"{place}.files.archive", PurePosixPath(source.files.archive), True
     if source.kafka is not None:
-        yield from _kafka(f"{place}.kafka", source.kafka)
-        if source.kafka.dead_letters is not None:
-            letters = PurePosixPath(source.kafka.dead_letters.path)
-            yield f"{place}.kafka.deadLetters.path", letters, True
+        yield from _topics(f"{place}.kafka", source.kafka)
     if source.postgres is not None:
         yield from _postgres(f"{place}.postgres", source.postgres)
+
+
+def _topics(place: str, kafka: KafkaTopics) -> Iterator[tuple[str, PurePosixPath, bool]]:
+    yield from _kafka(place, kafka)
+    if kafka.registry is not None:
+        for field, path in kafka.registry.files.items():
+            yield f"{place}.registry.{field}", PurePosixPath(path), False
+    if kafka.dead_letters is not None:
+        yield f"{place}.deadLetters.path", PurePosixPath(kafka.dead_letters.path), True
 
 
 def _kafka(place: str, connection: KafkaConnection) -> Iterator[tuple[str, PurePosixPath, bool]]:

@@ -229,7 +229,8 @@ class Broker:
 def make(folder: Path) -> Broker:
     """A broker in an empty folder, not started yet. Raises Cannot."""
     jars = _jars()
-    broker = Broker(folder, dict(zip((*LISTENERS, "CONTROLLER"), _free_ports(), strict=True)), jars)
+    names = (*LISTENERS, "CONTROLLER")
+    broker = Broker(folder, dict(zip(names, free_ports(len(names)), strict=True)), jars)
     folder.mkdir(parents=True, exist_ok=True)
     _certificates(folder / "pki")
     broker._properties.write_text("".join(f"{k}={v}\n" for k, v in _settings(broker).items()))
@@ -319,10 +320,10 @@ def _jars() -> Path:
     return Path(found.stdout.strip())
 
 
-def _free_ports() -> list[int]:
-    """As many as there are listeners. All are open at once, so they differ."""
+def free_ports(count: int) -> list[int]:
+    """All are open at once, so they differ."""
     with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in (*LISTENERS, "CONTROLLER")]
+        found = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in found:
             one.bind(("127.0.0.1", 0))
         return [one.getsockname()[1] for one in found]

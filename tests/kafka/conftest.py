@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.kafka import broker as brokers
+from tests.kafka import registry as registries
 from tests.kafka.broker import Broker
+from tests.kafka.registry import Registry
 from tests.spark.conftest import spark, trial
 
 __all__ = ["spark", "trial"]  # fixtures
@@ -27,6 +29,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 def own_broker(tmp_path: Path) -> Iterator[Broker]:
     """For a test that kills it."""
     yield from _started(tmp_path / "broker")
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """Shared: tests use subjects of their own names."""
+    with ExitStack() as stack:
+        try:
+            registry = stack.enter_context(registries.running(tmp_path_factory.mktemp("registry")))
+        except registries.NoRegistry as e:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(str(e))
+        yield registry
 
 
 def _started(folder: Path) -> Iterator[Broker]:

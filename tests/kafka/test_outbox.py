@@ -18,7 +18,7 @@ from joinlib.sink.kafka.sink import KafkaSink
 from joinlib.sink.kafka.topic import reached
 from joinlib.worker import Worker, current, using
 from tests.configs import results
-from tests.kafka.broker import PASSWORD, USER, Broker, _free_ports
+from tests.kafka.broker import PASSWORD, USER, Broker, free_ports
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -69,7 +69,7 @@ def test_nothing_is_there_before_the_commit(broker: Broker) -> None:
 
 def test_who_never_began_was_not_too_slow() -> None:
     """While it opens a channel, whoever is fenced is so by another."""
-    to = results(f"127.0.0.1:{_free_ports()[0]}", "t")
+    to = results(f"127.0.0.1:{free_ports(1)[0]}", "t")
     error = TransactionalProducer(to, 0).error("beginning transactions", KafkaError(KafkaError._FENCED))
     assert isinstance(error, NotReady)
     assert "another run" in str(error)
@@ -205,7 +205,7 @@ def test_a_topic_that_is_not_there(broker: Broker) -> None:
 
 def test_a_broker_that_is_not_there() -> None:
     """Its address is named."""
-    port = _free_ports()[0]
+    port = free_ports(1)[0]
     to = results(f"127.0.0.1:{port}", "t")
     assert f"127.0.0.1:{port}" in refused(NotReady, to)
 

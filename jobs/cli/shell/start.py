@@ -14,7 +14,7 @@ from jobs.cli.shell.catalog import Catalog, of_inputs
 from jobs.cli.shell.loop import HELP, Prompt, interactive, piped, typed
 from jobs.flow import default_cores
 from joinlib.errors import SpecError
-from joinlib.spec import load
+from joinlib.registered import load
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
 

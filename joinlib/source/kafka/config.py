@@ -19,6 +19,7 @@ class KafkaConfig:
     name: str  # of the input, for errors and files
     spec: "KafkaTopics"
     csv: CsvFormat
+    schemas: Path  # the folder in which schemas of a registry are kept
     changes: RowChanges | None  # how messages say that rows came or went; None: rows only come
 
     @property

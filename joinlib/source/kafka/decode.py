@@ -19,6 +19,7 @@ from joinlib.source.fit import check_types, fitted
 from joinlib.source.kafka.bad import Bad, BadMessage
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.debezium import Envelopes
+from joinlib.source.kafka.framed import FramedAvro, reader_of
 from joinlib.source.kafka.keys import key_columns
 from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, json_table, reason
 from joinlib.spec.kafka import About
@@ -95,6 +96,8 @@ class Decoder:
 
     def _parse(self, values: Values) -> tuple[pa.Table, list[int] | None]:
         """Return the rows of values, and how many each has if not one."""
+        if self._avro is not None:
+            return self._avro.table(values, self._parsed), None
         return _PARSERS[self.config.spec.format](values, self._parsed, self.schema.names, self.config.csv)
 
     def _batch(self, messages: Sequence[Any], rows: pa.Table, counts: list[int] | None) -> pa.RecordBatch:
@@ -136,6 +139,12 @@ class Decoder:
         if self.config.spec.format != "debezium" or how is None:
             return None
         return Envelopes(self.config.spec.debezium, self.schema, self._parsed, how.key)
+
+    @cached_property
+    def _avro(self) -> FramedAvro | None:
+        """The reader of messages whose schemas are in a registry, if these are some."""
+        registry = self.config.spec.registry
+        return FramedAvro(registry, self.config.schemas, reader_of(self.schema)) if registry else None
 
     @cached_property
     def _columns(self) -> list[str]:

@@ -12,8 +12,10 @@ from functools import cached_property
 import pyarrow as pa
 
 from joinlib.errors import InputError
+from joinlib.source.kafka import registry
 from joinlib.source.kafka.brokers import Brokers
 from joinlib.source.kafka.config import KafkaConfig
+from joinlib.source.kafka.framed import reader_of
 from joinlib.source.kafka.ranges import OffsetRanges, Partition, advance
 from joinlib.source.kafka.reader import KafkaReader
 from joinlib.source.log import Log
@@ -44,6 +46,7 @@ class KafkaInput:
 
     def discover(self) -> int:
         known = self._known
+        self._keep_reader()
         now = self._brokers.ends()
         self._measure(now)
         fresh = {topic: id for topic, id in self._brokers.ids.items() if known.ids.get(topic) != id}
@@ -59,6 +62,11 @@ class KafkaInput:
             self._log.append([entry])
             known.add(entry)
         return known.slices
+
+    def _keep_reader(self) -> None:
+        """Keep the reader's schema before anything is read with it, for when the job goes on."""
+        if (texts := reader_of(self.reader.schema)) and registry.kept(self._config.schemas) is None:
+            registry.keep(self._config.schemas, texts)
 
     def slices(self, start: int, stop: int) -> list[Slice]:
         return self._known.between(start, stop)

@@ -41,7 +41,7 @@ def parsed(schema: str = "k BIGINT, key STRING, at TIMESTAMP", **kafka: Any) -> 
         ({"topic": None}, "kafka: needs a topic, or topics"),
         ({"topic": None, "topics": ["a", "a"]}, "topics: names a topic twice"),
         ({"topic": ".."}, "'..' is not the name of a topic"),
-        ({"format": "avro"}, "format: 'avro' is not one of json, arrow, csv"),
+        ({"format": "protobuf"}, "format: 'protobuf' is not one of json, arrow, csv"),
         ({"csv": {"delimiter": ";", "header": False}}, "csv: is for format csv, but format is json"),
         ({"format": "csv", "csv": {"header": True}}, "csv.header: is true, but messages have no header"),
         ({"onBadMessage": "deadLetter"}, "deadLetters: belongs to onBadMessage: deadLetter"),

@@ -1,0 +1,102 @@
+"""Messages in Avro with the number of their schema in front: a zero byte, four bytes of the id, the record.
+
+Each message is read by the schema of its own id; where ids are mixed, each is read by itself, and the rows are
+put in the order of the messages.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from joinlib.errors import InputError
+from joinlib.source.avro.columns import AvroRows, Malformed
+from joinlib.source.avro.program import compiled
+from joinlib.source.avro.schema import AvroType, parsed
+from joinlib.source.kafka.bad import Bad
+from joinlib.source.kafka.registry import RegistryClient, Unknown, keep, kept
+from joinlib.spec.kafka import SchemaRegistry
+from joinlib.worker import current
+
+_HEAD = 5
+READER = b"avro.reader"  # the metadata of declared columns: the reader's schema, as a list in JSON
+_UNFRAMED = "does not begin with a zero byte and the number of a schema; is it written with a registry?"
+
+
+@dataclass(frozen=True)
+class FramedAvro:
+    """Reads messages of one input to some of its columns."""
+
+    registry: SchemaRegistry
+    folder: Path  # where schemas are kept
+    reader: tuple[str, ...]  # the reader's schema
+    unknown: dict[int, str] = field(default_factory=dict)  # ids that there are no schemas of: why
+
+    def table(self, values: Sequence[bytes], want: pa.Schema) -> pa.Table:
+        """Return the rows of messages.
+
+        Raises:
+            Bad: One cannot be read.
+            NotReady, SpecError: The registry does not answer, or refuses.
+        """
+        heads = [value[:_HEAD] for value in values]
+        kinds = set(heads)
+        if len(kinds) == 1:
+            return self._of_one(heads[0], values, want)
+        tables, order = [], []
+        for kind in sorted(kinds):
+            own = [i for i, head in enumerate(heads) if head == kind]
+            tables.append(self._of_one(kind, [values[i] for i in own], want))
+            order += own
+        return pa.concat_tables(tables).take(pa.array(np.argsort(order)))
+
+    def _of_one(self, head: bytes, values: Sequence[bytes], want: pa.Schema) -> pa.Table:
+        if len(head) < _HEAD or head[0]:
+            raise Bad(_UNFRAMED)
+        try:
+            return self._rows(int.from_bytes(head[1:], "big"), want).table(values, _HEAD)
+        except Malformed as error:
+            raise Bad(str(error)) from None
+
+    def _rows(self, id: int, want: pa.Schema) -> AvroRows:
+        """Return what reads messages of a schema, which a worker keeps."""
+        key = self.folder, id, want, self.reader
+        found: AvroRows = current().schemas.made(key, lambda: self._made(id, want))
+        return found
+
+    def _made(self, id: int, want: pa.Schema) -> AvroRows:
+        try:
+            return AvroRows(compiled(parsed(self._texts(id)), want, type_of(self.reader)), want.names)
+        except InputError as error:
+            raise Bad(f"schema {id}: {error}") from None
+
+    def _texts(self, id: int) -> tuple[str, ...]:
+        if (found := kept(self.folder, id)) is not None:
+            return found
+        if id in self.unknown:
+            raise Bad(self.unknown[id])
+        try:
+            found = RegistryClient(self.registry).of_id(id)
+        except Unknown as error:
+            self.unknown[id] = f"schema {id} of registry {self.registry.url}: {error}"
+            raise Bad(self.unknown[id]) from None
+        keep(self.folder, found, id)
+        return found
+
+
+def type_of(texts: Sequence[str]) -> AvroType | None:
+    """Return the type of the last of several schemas; None if there are none."""
+    return parsed(texts) if texts else None
+
+
+def with_reader(schema: pa.Schema, texts: Sequence[str]) -> pa.Schema:
+    """Return columns with the reader's schema, which goes wherever they go."""
+    return schema.with_metadata({READER: json.dumps(list(texts))})
+
+
+def reader_of(schema: pa.Schema) -> tuple[str, ...]:
+    """Return the reader's schema that columns have with them."""
+    return tuple(json.loads((schema.metadata or {}).get(READER, b"[]")))

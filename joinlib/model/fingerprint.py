@@ -139,9 +139,19 @@ def _stage(stage: Stage) -> dict[str, Any]:
     }
 
 
-def _route(stage: Stage) -> list[list[int]] | None:
+def _route(stage: Stage) -> list[list[Any]] | None:
     """Return which units store which input; the index is left out because it can be rebuilt."""
-    return None if stage.route is None else [[g.first, g.units, g.subgroups] for g in stage.route.groups]
+    if stage.route is None:
+        return None
+    groups = [[g.first, g.units, g.subgroups] for g in stage.route.groups]
+    cells = stage.route.cells
+    return [*groups, *([[*(v.sql for v in cells.values), cells.width]] if cells else [])]
+
+
+def scattered(known: Any) -> bool:
+    """Return whether a stage of a fingerprint has its rows at random, each input in its own half of the units."""
+    routes = [stage.get("route") for stage in known.get("stages", [known])]
+    return any(route is not None and route[0] != route[1] for route in routes)
 
 
 def _input(plan: InputPlan) -> dict[str, Any]:

@@ -57,7 +57,9 @@ class SourceTask:
         inputs = self.stage.inputs
         route = self.stage.route
         keyed = route is not None and (bool(inputs[0].keys) or route.cells is not None)
-        return keyed and self.stage.units > 1 and not any(plan.changes for plan in inputs)  # a deletion must go where its row went
+        return (
+            keyed and self.stage.units > 1 and not any(plan.changes for plan in inputs)
+        )  # a deletion must go where its row went
 
     @property
     def census(self) -> Path:

@@ -109,7 +109,9 @@ class Cells:
     times as large as high - low.
     """
 
-    values: tuple[Expr, Expr]  # of the first and of the second input, over stored columns; whole numbers or doubles
+    values: tuple[
+        Expr, Expr
+    ]  # of the first and of the second input, over stored columns; whole numbers or doubles
     low: int | float
     high: int | float
     width: int | float

@@ -30,7 +30,7 @@ def cells_of(conditions: Sequence[IndexCondition]) -> Cells | None:
     return None
 
 
-def _width(band: IndexCondition, reach: int | float) -> int | float | None:
+def _width(band: IndexCondition, reach: float) -> int | float | None:
     kinds = band.left.type, band.right.type
     if reach < 0:  # nothing matches
         return None

@@ -30,7 +30,7 @@ def _values(cells: Cells, number: int, rows: pa.RecordBatch) -> pa.Array:
     return flat(cells.values[number].evaluate(rows.column, rows.num_rows))
 
 
-def _cells(values: pa.Array, shift: int | float, width: int | float, up: bool) -> I64:
+def _cells(values: pa.Array, shift: float, width: float, up: bool) -> I64:
     if pa.types.is_integer(values.type):
         plain = pc.fill_null(values, 0).to_numpy(zero_copy_only=False).astype(np.int64)
         return _plus(plain, int(shift)) >> (int(width).bit_length() - 1)

@@ -88,14 +88,26 @@ def test_subgroups_nest(units: int, fewer: int, key: int) -> None:
     assert width[0] == units // min(fewer, units)
 
 
-INTEGERS = st.integers(-40, 40) | st.sampled_from([-(2**63), -(2**63) + 1, 2**63 - 2, 2**63 - 1])
-DOUBLES = st.sampled_from(
-    [0.0, -0.0, 0.1, 0.3, 1e17, 1e17 + 16, 1e308, 5e-324, float("inf"), float("-inf"), float("nan")]
-)
+WHOLE = [-(2**63), -(2**63) + 1, 2**63 - 2, 2**63 - 1]
+DOUBLES = [
+    -0.0,
+    2.0,
+    -1.2e-16,
+    0.1,
+    0.3,
+    1e17,
+    1e17 + 16,
+    -1e17,
+    1e308,
+    5e-324,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+]
 
 
 @given(
-    st.sampled_from(["whole", "double"]),
+    st.sampled_from(["whole", "doubles"]),
     st.data(),
     histories(HOT),
     st.sampled_from([(16, 16), (8, 2), (4, 1)]),
@@ -105,8 +117,9 @@ def test_partners_of_a_band_meet_once(
     kind: str, data: st.DataObject, history: list[Rules], units: tuple[int, int], seed: int
 ) -> None:
     """Whatever was hot: a row visits the home of each of its partners exactly once, also at the ends of the numbers."""
-    type, values = (pa.int64(), INTEGERS) if kind == "whole" else (pa.float64(), DOUBLES | st.floats())
-    stored, probing = (data.draw(st.lists(values, min_size=1, max_size=20)) for _ in "ab")
+    type, odd = (pa.int64(), WHOLE) if kind == "whole" else (pa.float64(), DOUBLES)
+    values = st.integers(-20, 20) if kind == "whole" else st.sampled_from([n / 10 for n in range(-99, 99)])
+    stored, probing = ([*odd, *data.draw(st.lists(values, max_size=9))] for _ in "ab")
     low = data.draw(st.integers(-3, 3))
     high = low + data.draw(st.integers(0, 3))
     read = tuple(Expr(n, (n,), type, Ref(n)) for n in ("a.v", "b.v"))
@@ -142,8 +155,8 @@ def test_partners_of_a_band_meet_once(
 
 
 def _within(one: float, other: float, low: int, high: int) -> bool:
-    """Whether SQL finds the pair, in whose order NaN equals itself."""
-    return (one != one and other != other) or other + low <= one <= other + high
+    """Whether SQL finds the pair, in whose order NaN equals itself; differences round otherwise than sums."""
+    return (one != one and other != other) or low <= one - other <= high or other + low <= one <= other + high
 
 
 def test_a_band_sends_few_copies() -> None:
@@ -154,7 +167,7 @@ def test_a_band_sends_few_copies() -> None:
     sent = list(routed(rows, route, 0, Rules(), 0))
 
     assert sum(s.rows.num_rows for s in sent) <= 1.25 * 4000
-    assert max(s.rows.num_rows for s in sent if s.role == BOTH) < 2 * 4000 / 16
+    assert max(s.rows.num_rows for s in sent) < 2 * 4000 / 16
 
 
 def test_one_copy_where_both_sides_share_a_unit() -> None:

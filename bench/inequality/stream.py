@@ -1,18 +1,20 @@
 """SPO-Join's Q1, Q2 and Q3 end to end: files, Spark, the join, its pairs as columns; beside what others do.
 
-    python bench/inequality/stream.py                   # all queries and windows, and the peers
-    python bench/inequality/stream.py Q3 --window 1000000 --repetitions 3
-    python bench/inequality/stream.py Q3 --window 1000000 --one     # one run of the product in this process, as a line of JSON
+    python bench/inequality/stream.py                               # Q1, Q2, Q3 with a window of 1 M rows, two units
+    python bench/inequality/stream.py Q3 --window 100000 --units 8
+    python bench/inequality/stream.py --peers                       # the same windows in others' indexes
 
-A stream fills its window and then slides on by five tenths of it; rows/s are those of the batches that slide, from
-the first row read to the last batch committed. Writes results/stream.json.
+A stream fills its window, then slides on by five tenths of it; rows/s are those of the batches that slide, from the
+commit of the one before them to the last commit. Outcomes are added to results/stream.json.
 """
 
 import argparse
 import json
 import statistics
+import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,11 @@ import yaml
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent), str(HERE)]
 
+from peers import CssBits, CssTree, DuckDB, Nested, PerTuple  # noqa: E402
 from task import write_file  # noqa: E402
+from trees import pim_trees  # noqa: E402
 
+RESULTS = HERE / "results" / "stream.json"
 RATE = 0.00025  # of all pairs of a window: 249 M of those of 1 M rows (SPO-Join, figure 14)
 SLIDES = 5  # after the window is full; each a tenth of it
 START = 1_767_225_600_000_000  # µs
@@ -135,15 +140,85 @@ def product(query: str, window: int, batch: int, units: int) -> dict[str, Any]:
     }
 
 
+def peers(query: str, window: int) -> list[dict[str, Any]]:
+    """What others do with a window that stands still: pairs in arrays, no inserts, no engine; one core's rate, doubled.
+
+    A new row of a self-join asks twice, as either row of a pair. Q2 is asked of DuckDB alone: the trees know no bands.
+    """
+    stored, rows = columns(query, window, 0), columns(query, window // 10, 9)
+    mirrored = 1 if query == "Q2" else -1  # of Q3 as the other trip: less becomes more
+    found = []
+    for name, system, few in PEERS if query != "Q2" else BANDS:
+        asked = [column[:few] for column in rows]  # None: all
+        seconds = _seconds(system(*stored), asked)
+        if len(QUERIES[query].inputs) == 1:
+            seconds += _seconds(
+                system(*(mirrored * column for column in stored)), [mirrored * a for a in asked]
+            )
+        found.append({"system": name, "rows_s": 2 * len(asked[0]) / seconds})
+    return found
+
+
+def _seconds(peer: Any, asked: list[np.ndarray]) -> float:
+    """CPU time to make all pairs, compiled before."""
+    peer.pairs(*(column[:10] for column in asked))
+    begun = time.process_time()
+    peer.pairs(*asked)
+    return time.process_time() - begun
+
+
+class DuckDBand(DuckDB):
+    """Its IEJoin for Q2."""
+
+    query = (
+        "FROM probes JOIN stored ON probes.x < stored.x + 0.03 AND probes.x > stored.x - 0.03"
+        " AND probes.y < stored.y + 0.03 AND probes.y > stored.y - 0.03"
+    )
+
+
+PEERS = (
+    ("nested loop", Nested, 500),
+    ("DuckDB, IEJoin, 1 000 rows a join", DuckDB, 1000),
+    ("DuckDB, IEJoin, a slide a join", DuckDB, None),
+    ("CSS-trees, hash set", CssTree, 40),
+    ("CSS-trees, bit array", CssBits, 100),
+    ("PIM-trees, bit array", pim_trees, 60),
+    ("PO-Join, bits anew for each tuple", PerTuple, 200),
+)
+BANDS = (("DuckDB, IEJoin, 1 000 rows a join", DuckDBand, 1000),)
+
+
+def kept(case: str, outcome: dict[str, Any]) -> None:
+    """Add an outcome to those of its case, and write the results."""
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    found.setdefault(case, []).append(outcome)
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+
+
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("queries", nargs="*", default=[], metavar="QUERY")
-    asked.add_argument("--window", type=int, default=100_000)
-    asked.add_argument("--batch", type=int)
-    asked.add_argument("--units", type=int, default=8)
-    asked.add_argument("--one", action="store_true")
+    asked.add_argument("queries", nargs="*", metavar="QUERY", default=list(QUERIES))
+    asked.add_argument("--window", type=int, default=1_000_000, help="rows of each input")
+    asked.add_argument("--batch", type=int, help="rows of each input; default: a tenth of the window")
+    asked.add_argument("--units", type=int, default=2)
+    asked.add_argument("--peers", action="store_true", help="what others do, instead of the product")
+    asked.add_argument("--one", action="store_true", help="one run in this process, as a line of JSON")
     given = asked.parse_args()
-    print(json.dumps(product(given.queries[0], given.window, given.batch or given.window // 10, given.units)))
+    batch = given.batch or given.window // 10
+    for query in given.queries:
+        case = f"{query}, window {given.window}"
+        if given.peers:
+            for outcome in peers(query, given.window):
+                kept(case, outcome)
+                print(case, outcome, flush=True)
+        elif given.one:
+            print(json.dumps(product(query, given.window, batch, given.units)))
+        else:  # a process of its own, with a JVM of its own
+            own = ["--one", "--window", str(given.window), "--batch", str(batch), "--units", str(given.units)]
+            ran = subprocess.run([sys.executable, __file__, query, *own], stdout=subprocess.PIPE, check=True)
+            outcome = {"units": given.units, "batch": batch, **json.loads(ran.stdout.splitlines()[-1])}
+            kept(case, outcome)
+            print(case, outcome, flush=True)
 
 
 if __name__ == "__main__":

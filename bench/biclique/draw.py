@@ -40,8 +40,8 @@ def _lines(axis: plt.Axes, models: list[dict[str, Any]], field: str, title: str)
         xlabel="units",
         xscale="log",
         yscale="log",
-        xticks=[4, 16, 64],
-        xticklabels=["4", "16", "64"],
+        xticks=[1, 4, 16, 64],
+        xticklabels=["1", "4", "16", "64"],
     )
     axis.minorticks_off()
     axis.legend()

@@ -37,6 +37,7 @@ from joinlib.state.unit import held as living
 from joinlib.state.unit import hold
 
 HERE = Path(__file__).parent / "results"
+RUNS = 5
 SCHEMA = pa.schema([("key", pa.int64()), ("id", pa.int64()), ("text", pa.string())])
 QUERIES = {
     "Q5": ("SELECT a.id AS ai, b.id AS bi FROM a JOIN b ON a.key = b.key", 10**6),
@@ -60,22 +61,32 @@ def main() -> None:
 
 
 def models(name: str, rows: int, batches: int) -> Iterator[dict[str, Any]]:
-    """One query by every model and number of units."""
+    """One query by every model and number of units: of some runs in turns, the one with the median batch."""
     sql, keys = QUERIES[name]
     parts = [inputs(rows // batches, keys, batch) for batch in range(batches)]
     source = SourceInput(SCHEMA)
-    for units in (4, 16, 64):
-        for label, options in settings(name, units):
-            stage = build(sql, {"a": source, "b": source}, JoinOptions(units=units, **options))
-            yield {"query": name, "units": units, "model": label, **played(stage, parts, label == "matrix")}
-            print(name, units, label)
+    for units in (1, 4, 16, 64):
+        stages = {
+            label: build(sql, {"a": source, "b": source}, JoinOptions(units=units, **options))
+            for label, options in settings(name, units)
+        }
+        ran: dict[str, list[dict[str, Any]]] = {label: [] for label in stages}
+        for _ in range(RUNS):
+            for label, stage in stages.items():
+                ran[label].append(played(stage, parts, label == "matrix"))
+        for label, outcomes in ran.items():
+            middle = sorted(outcomes, key=lambda o: o["batch_s"])[RUNS // 2]
+            spread = [min(o["batch_s"] for o in outcomes), max(o["batch_s"] for o in outcomes)]
+            yield {"query": name, "units": units, "model": label, **middle, "batch_s_spread": spread}
+            print(name, units, label, f"{1e3 * middle['batch_s']:.1f} ms", f"{middle['sent_mb']:.0f} MB")
 
 
 def settings(name: str, units: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is compared; subgroups as in the paper's table 3."""
     if name == "Band":
-        yield "biclique, random", {}
-        yield "matrix", {}
+        yield "biclique, cells", {}
+        yield "biclique, random", {"subgroups": 1}
+        yield "matrix", {"subgroups": 1}
         return
     yield "biclique, random", {"strategy": "biclique", "subgroups": 1}
     if units >= 16:

@@ -18,7 +18,7 @@ from typing import Any
 from joinlib import formats
 from joinlib.errors import SpecError, StateError
 from joinlib.files import sync, whole
-from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.fingerprint import compare, fingerprint, scattered
 from joinlib.model.order import Shape, kept_of
 from joinlib.model.pathorder import PathOrder
 from joinlib.model.stage import Pipeline
@@ -106,6 +106,19 @@ def orders_of(checkpoint: Path) -> tuple[Shape | PathOrder, ...] | None:
         return tuple(map(kept_of, json.loads(file.read_text()).get("orders", ()))) if file.exists() else None
     except (ValueError, TypeError, AttributeError, KeyError):
         return ()
+
+
+def scattered_in(checkpoint: Path) -> bool:
+    """Return whether rows of a join without an equality lie at random there, each input in its half of the units.
+
+    Those of a band did in earlier versions, and go on so. Of a file that cannot be read it is False:
+    `identify` refuses such a checkpoint.
+    """
+    file = checkpoint / _FILE
+    try:
+        return file.exists() and scattered(json.loads(file.read_text())["plan"])
+    except (ValueError, TypeError, AttributeError, KeyError, IndexError):
+        return False
 
 
 def _changes(known: Raw, pipeline: Pipeline) -> list[str]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from joinlib.checkpoint.identity import orders_of
+from joinlib.checkpoint.identity import orders_of, scattered_in
 from joinlib.errors import InputError
 from joinlib.model.stage import Pipeline
 from joinlib.plan import pipeline_of
@@ -20,7 +20,8 @@ def plan_of(document: StreamJoin, of: Path | None = None) -> Pipeline:
     """
     inputs = document.spec.inputs.items()
     found = {name: known for name, given in inputs if (known := _found(given)) is not None}
-    return pipeline_of(document, orders_of(of or document.spec.checkpoint.folder), found)
+    checkpoint = of or document.spec.checkpoint.folder
+    return pipeline_of(document, orders_of(checkpoint), found, cells=not scattered_in(checkpoint))
 
 
 def _found(given: Input) -> InputStatistics | None:

@@ -58,8 +58,11 @@ class SourceTask:
     def split(self) -> bool:
         """Whether ContRand is used: a hot key's rows lie in several units, so the hot keys must be known."""
         inputs = self.stage.inputs
-        keyed = self.stage.route is not None and bool(inputs[0].keys) and self.stage.units > 1
-        return keyed and not any(plan.changes for plan in inputs)  # a deletion must go where its row went
+        route = self.stage.route
+        keyed = route is not None and (bool(inputs[0].keys) or route.cells is not None)
+        return (
+            keyed and self.stage.units > 1 and not any(plan.changes for plan in inputs)
+        )  # a deletion must go where its row went
 
     @property
     def census(self) -> Path:

@@ -7,6 +7,7 @@ Law: a < b as SQL orders them if and only if key(a) < key(b). NaN is the greates
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -32,12 +33,27 @@ class PreparedProbes:
     """A batch of probes, prepared once for all runs of one shape."""
 
     keys: list[I64]  # one array for each comparison
-    ranks: list[I64]  # for each comparison, the probes in the order of (equality, key)
     equal: I64 | None  # hashes of the equality's key, one for each probe
 
+    @cached_property
+    def ranks(self) -> list[I64]:
+        """For each comparison, the probes in the order of (equality, key); sorted once, and only if asked.
+
+        The two ends of a band share one sort.
+        """
+        found: list[I64] = []
+        for key in self.keys:
+            shared = bool(found) and _ascends(key, found[-1], self.equal)
+            found.append(found[-1] if shared else _ranked(key, self.equal))
+        return found
+
     def first(self, comparisons: int) -> "PreparedProbes":
-        """Return the same probes with their first comparisons alone."""
-        return PreparedProbes(self.keys[:comparisons], self.ranks[:comparisons], self.equal)
+        """Return the same probes with their first comparisons alone; what is sorted serves every later call."""
+        return self._first.setdefault(comparisons, PreparedProbes(self.keys[:comparisons], self.equal))
+
+    @cached_property
+    def _first(self) -> "dict[int, PreparedProbes]":
+        return {}
 
 
 @dataclass(frozen=True)
@@ -88,20 +104,14 @@ class Shape:
         return [keys(columns[self.of.index(d)], self.floats[d]) for d in range(self.dimensions)]
 
     def prepare(self, columns: Sequence[Column], equal: I64 | None = None) -> PreparedProbes:
-        """Prepare probes, given one column for each comparison.
-
-        O(probes log probes); the two ends of a band share one sort.
+        """Prepare probes, given one column for each comparison. O(probes log probes) once they are asked.
 
         Raises:
             ValueError: there is not one column for each comparison.
         """
         if len(columns) != len(self.ops):
             raise ValueError(f"{len(self.ops)} comparisons are probed with {len(columns)} columns")
-        made = [keys(c, self.floats[d]) for c, d in zip(columns, self.of)]
-        ranks: list[I64] = []
-        for key in made:
-            ranks.append(ranks[-1] if ranks and _ascends(key, ranks[-1], equal) else _ranked(key, equal))
-        return PreparedProbes(made, ranks, equal)
+        return PreparedProbes([keys(c, self.floats[d]) for c, d in zip(columns, self.of)], equal)
 
 
 def keys(column: Column, floats: bool) -> I64:

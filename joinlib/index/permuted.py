@@ -48,7 +48,7 @@ _HOLDS = {
     Op.GE: np.greater_equal,
     Op.NE: np.not_equal,
 }
-_PROBES, _ROWS = 256, 1024  # of a sample
+_PROBES, _ROWS = 64, 512  # of a sample
 # Measured costs, ns: a position walked to find pairs, or counted; a bit flipped; a block; a bit checked.
 _WALK, _COUNT, _FLIP, _BLOCK, _CHECK = 1.0, 0.15, 1.5, 0.5, 3.0
 

@@ -11,8 +11,10 @@ units, only the later row finds the other: no pair is missed and none is found t
 
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+
 from joinlib.join.probe import Prober
-from joinlib.join.rows import Picked, Tuples
+from joinlib.join.rows import Picked, Tuples, concat
 from joinlib.join.settled import Settle
 from joinlib.state.side import Arrival
 
@@ -31,12 +33,23 @@ def inner(
     """
     for me, parts in enumerate(arrived):
         others = orders[me] if orders else [i for i in range(len(arrived)) if i != me]
-        for part in settle(me, parts):
-            if part.probing:
-                for rows in prober.pieces(me, part.rows):
-                    yield from _expand(prober, Tuples(Picked(rows)), frozenset([me]), others)
+        mine = settle(me, parts)
+        for some in _probing(mine, prober.operator.index == "sorted"):
+            for rows in prober.pieces(me, some):
+                yield from _expand(prober, Tuples(Picked(rows)), frozenset([me]), others)
+        for part in mine:
             if part.stored:
                 prober.sides[me].insert(batch, part)
+
+
+def _probing(parts: Sequence[Arrival], together: bool) -> list[pa.RecordBatch]:
+    """Return the rows that probe.
+
+    together: those that are stored here and those that only visit in one go, since every probe of sorted state
+    begins with a search in each of its indexes.
+    """
+    rows = [part.rows for part in parts if part.probing]
+    return [concat(rows, rows[0].schema)] if together and rows else rows
 
 
 def _expand(

@@ -139,9 +139,19 @@ def _stage(stage: Stage) -> dict[str, Any]:
     }
 
 
-def _route(stage: Stage) -> list[list[int]] | None:
+def _route(stage: Stage) -> list[list[Any]] | None:
     """Return which units store which input; the index is left out because it can be rebuilt."""
-    return None if stage.route is None else [[g.first, g.units, g.subgroups] for g in stage.route.groups]
+    if stage.route is None:
+        return None
+    groups = [[g.first, g.units, g.subgroups] for g in stage.route.groups]
+    cells = stage.route.cells
+    return [*groups, *([[*(v.sql for v in cells.values), cells.width]] if cells else [])]
+
+
+def scattered(known: Any) -> bool:
+    """Return whether a stage of a fingerprint has its rows at random, each input in its own half of the units."""
+    routes = [stage.get("route") for stage in known.get("stages", [known])]
+    return any(route is not None and route[0] != route[1] for route in routes)
 
 
 def _input(plan: InputPlan) -> dict[str, Any]:
@@ -249,7 +259,10 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
         yield f"whether outer joins wait for partners was different (output.mode); {_NEW}"
     if old["units"] != new["units"]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
-    if old.get("route") != new.get("route"):
+    if old.get("route") != new.get("route") and not (
+        scattered(old) and not scattered(new) and new["route"][2:]
+    ):
+        # a checkpoint whose bands lie at random goes on so: it is planned again by what `scattered` says of it
         yield (
             "rows were routed in another way (join.strategy, join.subgroups); set it back, or start a new"
             " checkpoint"

@@ -114,10 +114,31 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Cells:
+    """Pieces of one width into which the values of a band are cut: rows that match lie in the same or the next one.
+
+    A pair matches only if second + low <= first <= second + high. The width is a power of two, at least four
+    times as large as high - low.
+    """
+
+    values: tuple[
+        Expr, Expr
+    ]  # of the first and of the second input, over stored columns; whole numbers or doubles
+    low: int | float
+    high: int | float
+    width: int | float
+
+    def reach(self, number: int) -> tuple[int | float, int | float]:
+        """Return what is added to a value of an input for the least and the greatest value of its partners."""
+        return (-self.high, -self.low) if number == 0 else (self.low, self.high)
+
+
+@dataclass(frozen=True)
 class Biclique:
     """The groups of a stage's two inputs, by input number."""
 
     groups: tuple[Group, Group]
+    cells: Cells | None = None  # if given, the cell of a row's value stands for its key
 
     @property
     def skip_bits(self) -> int:

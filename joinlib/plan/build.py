@@ -93,7 +93,7 @@ def stage(
     `times` names the event-time columns that bounds of this stage or of later ones compare. `types` maps the
     qualified names of all columns to their types; only stages that read earlier stages need it.
     """
-    choice = chosen(tree, request.options.units, request.options.strategy, request.options.subgroups)
+    choice = chosen(tree, request.options)
     wanted = need(query, tree, times, request.options.units)
     plans = tuple(
         upstream_plan(i, s, query.classes, wanted, types)

@@ -4,6 +4,7 @@ Law: the choice changes the cost, never the answer.
 
     an equality                  n-way, by the hash of the key; strategy biclique: ContRand spreads hot keys
     an equality, comparisons     strategy inequality: routed by the hash of the key, rows of a key are sorted
+    no equality, a band          join-biclique by cells of values (ContRand), stored rows are sorted
     no equality, comparisons     join-biclique by random routing, stored rows are sorted (strategy inequality)
     no equality, anything else   the same, but every stored row is scanned (strategy biclique)
 """
@@ -14,8 +15,10 @@ from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr.compare import Comparison
 from joinlib.expr.logic import is_null, negate
-from joinlib.model.inputs import Biclique, Group
+from joinlib.model.inputs import Biclique, Cells, Group
 from joinlib.model.joins import Index, IndexCondition
+from joinlib.plan.cells import cells_of
+from joinlib.plan.options import JoinOptions
 from joinlib.plan.theta import decides, index_conditions
 from joinlib.sql import JoinNode, Scan
 from joinlib.sql.graph import Clause, aliases
@@ -35,28 +38,41 @@ class Choice:
     decided: tuple[Clause, ...] = ()  # conditions that the index decides exactly
 
 
-def chosen(tree: JoinNode | Scan, units: int, strategy: str, subgroups: int | None = None) -> Choice:
+def chosen(tree: JoinNode | Scan, options: JoinOptions) -> Choice:
     """Choose the operator for the joins of a query.
 
     Raises:
         SpecError: if the strategy that the spec demands cannot run them.
     """
+    units, strategy, subgroups = options.units, options.strategy, options.subgroups
     if isinstance(tree, Scan):
         return Choice()
     if tree.holders[0] or tree.kind != "inner":
         return _keyed(tree, units, strategy, subgroups)
     if strategy in ("multiway", "binary"):
         raise SpecError(f"join.strategy {strategy} joins by equality, and this join has none; write auto")
-    if subgroups not in (None, 1):
+    found, decided = _index_conditions(tree)
+    cells = cells_of(found) if options.cells else None
+    if subgroups not in (None, 1) and cells is None:
         raise SpecError(
             f"join.subgroups is {subgroups}, but a join without equality has no key to choose subgroups by;"
             " leave it out"
         )
-    found, decided = _index_conditions(tree)
     if strategy == "inequality" and not found:
         raise SpecError(f"{_COMPARES}; write biclique")
     sorts = found and strategy != "biclique"
-    return Choice(halves(units), "sorted" if sorts else "scan", found, tree.predicate, decided)
+    route = halves(units) if cells is None or units == 1 or subgroups == 1 else _by_cells(options, cells)
+    return Choice(route, "sorted" if sorts else "scan", found, tree.predicate, decided)
+
+
+def _by_cells(options: JoinOptions, cells: Cells) -> Biclique:
+    return replace(shared(options.units, _power_of_two(options.subgroups or options.units)), cells=cells)
+
+
+def _power_of_two(subgroups: int) -> int:
+    if subgroups < 1 or subgroups & (subgroups - 1):
+        raise SpecError(f"join.subgroups is {subgroups}; it must be a power of two")
+    return subgroups
 
 
 def _index_conditions(tree: JoinNode) -> tuple[tuple[IndexCondition, ...], tuple[Clause, ...]]:
@@ -86,9 +102,7 @@ def _keyed(tree: JoinNode, units: int, strategy: str, subgroups: int | None) -> 
             "join.strategy biclique is for the INNER join of two inputs: partners of a row may be in several"
             " units, so no unit can tell that it has none; write auto"
         )
-    if subgroups is not None and (subgroups < 1 or subgroups & (subgroups - 1)):
-        raise SpecError(f"join.subgroups is {subgroups}; it must be a power of two")
-    return Choice(shared(units, subgroups or units))
+    return Choice(shared(units, _power_of_two(subgroups or units)))
 
 
 def halves(units: int) -> Biclique:

@@ -24,6 +24,8 @@ class JoinOptions:
     strategy: str = _DEFAULT.strategy  # one of STRATEGIES
     subgroups: int | None = None  # of a biclique; None: the planner decides
     window_rows: int | None = None  # rows whose numbers differ by more do not match
+    # Rows of a band lie by their values; False: at random, as a checkpoint of an earlier version has them.
+    cells: bool = True
 
     def __post_init__(self) -> None:
         if self.units < 1 or self.units & (self.units - 1):

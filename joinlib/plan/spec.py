@@ -34,6 +34,8 @@ def pipeline_of(
     spec: StreamJoin | Spec,
     orders: Sequence[Shape | PathOrder] | None = None,
     found: Mapping[str, InputStatistics] = MappingProxyType({}),
+    *,
+    cells: bool = True,
 ) -> Pipeline:
     """Plan the pipeline that runs the spec's SQL.
 
@@ -41,6 +43,7 @@ def pipeline_of(
         spec: The spec.
         orders: What was decided when the checkpoint began; None: there is none.
         found: What is known of inputs besides what the spec says.
+        cells: Whether rows of a band lie by their values, which a checkpoint of an earlier version has not.
 
     Raises:
         SpecError, SqlError: if the query or an option cannot be run.
@@ -48,7 +51,8 @@ def pipeline_of(
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
     inputs = {name: source(given, found.get(name)) for name, given in spec.inputs.items()}
     decide = _decide(spec.join, orders)
-    plan = _several(spec, inputs, decide) if spec.outputs else _one(spec, inputs, decide)
+    asked = replace(options(spec.join), cells=cells)
+    plan = (_several if spec.outputs else _one)(spec, inputs, asked, decide)
     for result in plan.results:
         with of_output(result.name):
             check(plan.only(result), spec.results[result.name])
@@ -67,18 +71,18 @@ def _decide(join: JoinSettings, orders: Sequence[Shape | PathOrder] | None) -> D
     return as_written if join.order == "text" else cheapest(byte)
 
 
-def _one(spec: Spec, inputs: Mapping[str, SourceInput], decide: Decide) -> Pipeline:
+def _one(spec: Spec, inputs: Mapping[str, SourceInput], asked: JoinOptions, decide: Decide) -> Pipeline:
     text = composed(spec.sql, spec.views, spec.parameters)
     with text.telling(), declaring(functions(spec)):
         mode, key = spec.output.mode, spec.output.key
-        return pipeline(text.sql, inputs, options(spec.join), mode=mode, key=key, decide=decide)
+        return pipeline(text.sql, inputs, asked, mode=mode, key=key, decide=decide)
 
 
-def _several(spec: Spec, inputs: Mapping[str, SourceInput], decide: Decide) -> Pipeline:
-    asked = {name: OutputMode(output.mode, output.key) for name, output in spec.outputs.items()}
+def _several(spec: Spec, inputs: Mapping[str, SourceInput], asked: JoinOptions, decide: Decide) -> Pipeline:
+    modes = {name: OutputMode(output.mode, output.key) for name, output in spec.outputs.items()}
     text = program({name: o.sql for name, o in spec.outputs.items()}, spec.views, spec.parameters)
     with text.telling(), declaring(functions(spec)):
-        return pipeline_of_several(text.sql, asked, inputs, options(spec.join), decide)
+        return pipeline_of_several(text.sql, modes, inputs, asked, decide)
 
 
 def functions(spec: Spec) -> dict[str, PythonFunction]:

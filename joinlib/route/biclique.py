@@ -4,7 +4,8 @@
     r of R     ●                ◦  ◦           stored in a random unit of its subgroup; probes a subgroup of S
     s of S     ◦  ◦             ●              and vice versa (ContRand, algorithm 1)
 
-d = e = 1 is random routing, for any predicate; as many subgroups as units is hashing. A *hot* key has fewer
+d = e = 1 is random routing, for any predicate; as many subgroups as units is hashing. Rows of a band have the cell
+of their value for a key (`route.cells`), and visit the one or two cells of their partners. A *hot* key has fewer
 subgroups than others, so it is spread over more units, as given by a rule. Subgroups nest: those of a rule
 with fewer contain those of one with more. So the union of all rules under which a row may have been stored
 is, for each key, the one with the fewest.
@@ -22,8 +23,9 @@ import pyarrow as pa
 
 from joinlib.arrays import I64, U64
 from joinlib.model.inputs import WEIGHT, Biclique, Group
+from joinlib.route.cells import own, reached
 from joinlib.route.content import content_hash, values
-from joinlib.route.hash import spread
+from joinlib.route.hash import key_hash, spread
 
 BOTH, STORE, PROBE = 0, 1, 2  # roles: what a unit does with the rows of a block
 _ORDER_BITS = 14
@@ -108,19 +110,26 @@ def routed(block: pa.RecordBatch, route: Biclique, number: int, rules: Rules, se
     """
     if not block.num_rows:
         return
+    if route.cells is not None:
+        block = block.set_column(0, block.schema.field(0), pa.array(_hash(own(route.cells, number, block))))
     block = block.take(
         pa.array(np.argsort(block.column(0).to_numpy() >> np.uint64(64 - _ORDER_BITS), kind="stable"))
     )
     hashes = block.column(0).to_numpy()
     home = homes(route.groups[number], hashes, rules.store[number], seed, _draw(block))
-    first, width = subgroup(route.groups[1 - number], hashes, rules.probe[1 - number])
-    if width.min() == width.max() and (first == first[0]).all():
-        yield from _everywhere(block, home, int(first[0]), int(width[0]))
-        return
-    rows = np.repeat(np.arange(len(hashes)), width)
-    units = np.repeat(first, width) + _counted(width)
+    group, hot = route.groups[1 - number], rules.probe[1 - number]
+    if route.cells is None:
+        first, width = subgroup(group, hashes, hot)
+        if width.min() == width.max() and (first == first[0]).all():
+            yield from _everywhere(block, home, int(first[0]), int(width[0]))
+            return
+        rows, units = _visits(np.arange(len(hashes)), first, width)
+    else:
+        rows, units = _visited(group, hot, *reached(route.cells, number, block))
     at_home = home[rows] == units
-    stored_only = np.flatnonzero((home < first) | (home >= first + width))
+    elsewhere = np.ones(len(hashes), np.bool_)
+    elsewhere[rows[at_home]] = False
+    stored_only = np.flatnonzero(elsewhere)
     rows = np.concatenate([rows, stored_only])
     units = np.concatenate([units, home[stored_only]])
     roles = np.concatenate([np.where(at_home, BOTH, PROBE), np.full(len(stored_only), STORE)])
@@ -130,6 +139,35 @@ def routed(block: pa.RecordBatch, route: Biclique, number: int, rules: Rules, se
     for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
         unit, role = divmod(int(places[order[start]]), 3)
         yield Sent(unit, role, block.take(pa.array(np.sort(rows[order[start:end]]))))
+
+
+def _visits(rows: I64, first: I64, width: I64) -> tuple[I64, I64]:
+    """Return a row and a unit for each unit that a row visits: `width` of them, from `first` on."""
+    return np.repeat(rows, width), np.repeat(first, width) + _counted(width)
+
+
+def _visited(group: Group, hot: Mapping[int, int], low: I64, high: I64) -> tuple[I64, I64]:
+    """Return a row and a unit for each unit in which rows of the cells from `low` to `high` may be stored.
+
+    Subgroups nest, so those of two cells are apart or one holds the other. Rows that reach more cells, as
+    doubles do where their steps are wider than a cell, visit all units.
+    """
+    rows = np.arange(len(low))
+    first, width = subgroup(group, _hash(low), hot)
+    first, width = np.where(high - low > 1, group.first, first), np.where(high - low > 1, group.units, width)
+    two = np.flatnonzero(high - low == 1)
+    other, wide = subgroup(group, _hash(high[two]), hot)
+    apart = (other + wide <= first[two]) | (first[two] + width[two] <= other)
+    first[two], width[two] = (
+        np.where(apart, first[two], np.minimum(first[two], other)),
+        np.where(apart, width[two], np.maximum(width[two], wide)),
+    )
+    one, more = _visits(rows, first, width), _visits(two[apart], other[apart], wide[apart])
+    return np.concatenate([one[0], more[0]]), np.concatenate([one[1], more[1]])
+
+
+def _hash(cells: I64) -> U64:
+    return key_hash([pa.array(cells)])
 
 
 def _draw(block: pa.RecordBatch) -> U64 | None:
@@ -159,5 +197,7 @@ def _everywhere(block: pa.RecordBatch, home: I64, first: int, width: int) -> Ite
 
 def _counted(widths: I64) -> I64:
     """Return 0, 1, … within each width: [2, 3] -> [0, 1, 0, 1, 2]."""
+    if not len(widths):
+        return widths
     ends = np.cumsum(widths)
     return np.arange(ends[-1]) - np.repeat(ends - widths, widths)

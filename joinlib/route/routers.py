@@ -78,8 +78,10 @@ class BicliqueRouter:
     def parts(self, number: int, sequence: int, rows: pa.RecordBatch) -> Iterator[Sent]:
         parts = list(routed(rows, self.route, number, self.rules, sequence))
         if (census := self.censuses.get(str(number))) is not None:
-            stored = np.repeat([p.unit for p in parts], [p.rows.num_rows * (p.role != PROBE) for p in parts])
-            census.see(rows.column(0).to_numpy(), stored, stored)
+            kept = [p for p in parts if p.role != PROBE]
+            stored = np.repeat([p.unit for p in kept], [p.rows.num_rows for p in kept])
+            hashes = [p.rows.column(0).to_numpy() for p in kept]  # in cells, not those of `rows`
+            census.see(np.concatenate([np.zeros(0, np.uint64), *hashes]), stored, stored)
         return iter(parts)
 
 

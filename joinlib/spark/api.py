@@ -142,6 +142,7 @@ def join(
             strategy=strategy,
             subgroups=subgroups,
             window_rows=window_rows,
+            cells=False,  # the state of an earlier version does not say that it has its rows at random
         ),
         mode=mode,
         key=tuple(key),

@@ -136,9 +136,9 @@ class JoinSettings(Model):
     )
     subgroups: Annotated[int, Field(ge=1, le=MAX_UNITS), AfterValidator(_power_of_two)] | None = Field(
         default=None,
-        description="For strategy biclique with an equality: number of parts of the units among which "
-        "keys are hashed, a power of two. Within a part, rows are placed at random. Absent: "
-        "one part for each unit.",
+        description="For strategy biclique with an equality, and for bands: number of parts of the units among "
+        "which keys, or the cells of a band, are hashed, a power of two. Within a part, rows are placed at random. "
+        "Absent: one part for each unit.",
     )
     probe_order: ProbeOrder = Field(
         default="auto",

@@ -15,21 +15,26 @@ from joinlib.plan.explain.estimate import LARGE, share, share_text
 def routes(stage: Stage) -> Iterator[str]:
     """Say, for each input, which units store it and which units it probes."""
     assert stage.route is not None
+    cells = stage.route.cells
     for plan, group in zip(stage.inputs, stage.route.groups, strict=True):
         other = stage.route.groups[1 - plan.number]
-        yield f"{plan.alias} is stored in {_units(group)}, and probes {_probed(other)}"
+        if cells is None:
+            yield f"{plan.alias} is stored in {_units(group, 'key')}, and probes {_probed(other)}"
+        else:
+            cell = f"cell of {cells.values[plan.number].sql}"
+            yield f"{plan.alias} is stored in {_units(group, cell)}, and probes {_probed(other)} for each of one or two cells"
 
 
-def _units(group: Group) -> str:
+def _units(group: Group, by: str) -> str:
     last = group.first + group.units - 1
     where = f"unit {last}" if group.units == 1 else f"units {group.first} to {last}"
     each = group.units // group.subgroups
     if group.subgroups == 1:
         return f"one of {where}, at random" if group.units > 1 else where
     if each == 1:
-        return f"one of {where}, by its key; a hot key in several of them"
+        return f"one of {where}, by its {by}; a hot {by.split(maxsplit=1)[0]} in several of them"
     return (
-        f"one of {each} of {where}: which {each}, by its key (of {group.subgroups} subgroups), which one, at"
+        f"one of {each} of {where}: which {each}, by its {by} (of {group.subgroups} subgroups), which one, at"
         " random"
     )
 
@@ -51,6 +56,12 @@ def figures(stage: Stage) -> Iterator[str]:
         f"state      {_sum(1, a, 1, b)} (eq. 1); in a join-matrix of {rows} x {columns}:"
         f" {_sum(columns, a, rows, b)} (eq. 2)"
     )
+    if stage.route.cells is not None:
+        yield (
+            f"traffic    at most {_copied(s)} {a} + {_copied(r)} {b} where cells are many; in the matrix"
+            f" {_sum(columns, a, rows, b)} (eq. 6)"
+        )
+        return
     if _together(stage.route):
         out, back = s.units // s.subgroups, r.units // r.subgroups
         less = ", less the copies that find both sides in one unit"
@@ -64,6 +75,11 @@ def figures(stage: Stage) -> Iterator[str]:
         f"a unit more holds a unit more of new rows; a row more of the matrix first copies 1/{columns} of"
         f" {b} (eq. 3, 4)"
     )
+
+
+def _copied(group: Group) -> str:
+    """How many units a row of the other input visits: one row of four reaches two cells."""
+    return f"{1.25 * (group.units // group.subgroups):g}"
 
 
 def matrix(units: int) -> tuple[int, int]:
@@ -96,6 +112,12 @@ def why(stage: Stage, join: Operator) -> Iterator[str]:
             " may have put a partner"
         )
         return
+    by_cells = stage.route is not None and stage.route.cells is not None
+    if stage.route is not None and (cells := stage.route.cells) is not None:
+        yield (
+            f"a band: rows lie by the cells of their values, each {cells.width:g} wide, and visit those in which partners"
+            " may lie; join.subgroups: 1 spreads them at random"
+        )
     if stage.index == "sorted":
         yield f"no equality, but comparisons: stored rows are sorted, and found by {_arrays(join)}"
     else:
@@ -104,8 +126,8 @@ def why(stage: Stage, join: Operator) -> Iterator[str]:
             " stored row"
         )
     yield (
-        f"{share_text(join)} are expected to match, of those kept at the same time: rows probe everywhere,"
-        " and are stored once"
+        f"{share_text(join)} are expected to match, of those kept at the same time:"
+        f" {'rows' if by_cells else 'rows probe everywhere, and'} are stored once"
     )
 
 

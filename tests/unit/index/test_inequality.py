@@ -235,7 +235,7 @@ def test_probes_are_made_ready_once(join):
     """What one run has made of a batch serves every run of the same shape; both ends of a band share an order."""
     run, want = join.build(), join.matches((0, join.rows))
     asked = run.shape.prepare(*join.asked)
-    again = PreparedProbes(asked.keys, asked.ranks, asked.equal)
+    again = PreparedProbes(asked.keys, asked.equal)
 
     assert pairs(run.probe(asked), 1 << 18) == pairs(join.build().probe(again), 1 << 18) == want
     for key, rank in zip(asked.keys, asked.ranks):

@@ -1,16 +1,22 @@
 """What is chosen for a join without equality, why, and what `plan` says of it."""
 
+import json
 import pickle
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from joinlib.checkpoint.identity import identify
+from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import SpecError
 from joinlib.model.fingerprint import compare, fingerprint
 from joinlib.model.inputs import Group
 from joinlib.model.stage import Pipeline
 from joinlib.plan import JoinOptions, SourceInput, Stage, build
 from joinlib.plan.explain import explain
+from joinlib.plan.spec import pipeline_of
+from joinlib.spec import parse
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema([("k", pa.int64()), ("x", pa.float64()), ("name", pa.string()), ("at", TIMESTAMP)])
@@ -172,6 +178,72 @@ def test_a_window_needs_numbers_or_times() -> None:
         build(sql, INPUTS, JoinOptions(units=2, window_rows=5))
     with pytest.raises(SpecError, match="give input plain an eventTime"):
         build(sql, INPUTS, JoinOptions(units=2, retention_us=5))
+
+
+@pytest.mark.parametrize(
+    ("on", "low", "high", "width"),
+    [
+        ("ABS(r.k - s.k) <= 1", -1, 1, 16),
+        ("r.k BETWEEN s.k + 100 AND s.k + 103", 100, 103, 16),
+        ("r.x < s.x AND ABS(r.k - s.k) <= 0", 0, 0, 1),
+        ("r.k < s.k", None, None, None),
+        ("r.k BETWEEN s.k AND s.k - 1", None, None, None),
+        ("ABS(r.k - s.k) <= 4611686018427387904", None, None, None),
+        ("s.at BETWEEN r.at AND r.at + INTERVAL 1 MINUTE AND r.x < s.x", None, None, None),
+    ],
+)
+def test_a_band_is_cut_into_cells(on: str, low: int | None, high: int | None, width: int | None) -> None:
+    """At least four times as wide as what a row reaches; what has one end, matches nothing or is time is spread at random."""
+    route = plan(on).route
+    assert route is not None
+    cells = route.cells and (route.cells.low, route.cells.high, route.cells.width)
+
+    assert cells == (None if width is None else (low, high, width))
+    assert route.groups == ((Group(0, 4, 1), Group(4, 4, 1)) if width is None else (Group(0, 8, 8),) * 2)
+
+
+def test_cells_of_doubles() -> None:
+    """Their width is a power of two, however narrow the band is."""
+    widths = [plan(f"ABS(r.x - s.x) <= CAST('{by}' AS DOUBLE)").route for by in ("0.03", "0", "1e300")]
+
+    assert [r.cells and r.cells.width for r in widths if r] == [0.25, 2.0**-30, None]
+
+
+def test_subgroups_of_a_band() -> None:
+    """One is random routing; a single unit needs no cells."""
+    band = "ABS(r.k - s.k) <= 1"
+
+    assert plan(band, subgroups=1).route == plan("r.k < s.k").route
+    assert plan(band, units=1).route == plan("r.k < s.k", units=1).route
+    assert plan(band, subgroups=2).route.groups == (Group(0, 8, 2),) * 2  # type: ignore[union-attr]
+    with pytest.raises(SpecError, match="power of two"):
+        plan(band, subgroups=3)
+    text = explain(plan(band))
+    assert "r is stored in one of units 0 to 7, by its cell of r.k; a hot cell in several of them" in text
+    assert "traffic    at most 1.25 r + 1.25 s where cells are many; in the matrix 4 r + 2 s (eq. 6)" in text
+    assert "rows lie by the cells of their values, each 16 wide" in text
+
+
+def test_a_checkpoint_of_a_band_keeps_where_its_rows_lie(tmp_path: Path) -> None:
+    """One of an earlier version has them at random, and goes on so; no plan puts rows of cells at random."""
+    inputs = {n: {"schema": "k BIGINT", "files": {"path": n, "format": "parquet"}} for n in "rs"}
+    said = {
+        "sql": "SELECT r.k FROM r JOIN s ON ABS(r.k - s.k) <= 1",
+        "inputs": inputs,
+        "output": {"noop": {}},
+    }
+    head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "band"}}
+    text = json.dumps({**head, "spec": {**said, "checkpoint": {"path": "checkpoint"}}})
+    document = parse(text, "band.yaml", tmp_path)
+    new, earlier = plan_of(document), pipeline_of(document, cells=False)
+    assert new.last.route != earlier.last.route
+
+    (tmp_path / "checkpoint").mkdir()
+    identify(tmp_path / "checkpoint", "band", earlier)
+    assert plan_of(document).last.route == earlier.last.route
+    identify(tmp_path / "checkpoint", "band", plan_of(document))
+    assert compare(fingerprint(earlier), fingerprint(new)) == []
+    assert any("routed in another way" in why for why in compare(fingerprint(new), fingerprint(earlier)))
 
 
 def test_a_checkpoint_keeps_its_route() -> None:

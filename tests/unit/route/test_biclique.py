@@ -1,18 +1,23 @@
 """Where rows of join-biclique lie, and whom they visit: two that match meet in one unit, whatever the rules were."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinlib.model.inputs import Biclique
+from joinlib.expr import Expr, Ref
+from joinlib.model.inputs import Biclique, Cells
 from joinlib.plan.operator import halves, shared
-from joinlib.route.biclique import BOTH, PROBE, STORE, Rules, decode, homes, routed, subgroup
-from joinlib.route.hash import spread
+from joinlib.route.biclique import BOTH, PROBE, STORE, Rules, Sent, decode, homes, routed, subgroup
+from joinlib.route.hash import key_hash, spread
 
 KEYS = [int(h) for h in spread(2, 1)]
+HOT = [int(h) for h in key_hash([pa.array([-1, 0, 1])])]  # of cells
 POWERS = st.sampled_from([1, 2, 4, 8, 16])
 
 
@@ -23,8 +28,8 @@ def routes(draw: st.DrawFn) -> Biclique:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Rules]:
-    hot = st.dictionaries(st.sampled_from(KEYS), st.sampled_from([1, 2, 4]), max_size=2)
+def histories(draw: st.DrawFn, keys: Sequence[int] = tuple(KEYS)) -> list[Rules]:
+    hot = st.dictionaries(st.sampled_from(keys), st.sampled_from([1, 2, 4]), max_size=2)
     rules = [Rules()]
     for stored in draw(st.lists(st.tuples(hot, hot), min_size=1, max_size=4)):
         rules.append(rules[-1].then(stored))
@@ -81,6 +86,88 @@ def test_subgroups_nest(units: int, fewer: int, key: int) -> None:
 
     assert first[0] <= home[0] < first[0] + width[0]
     assert width[0] == units // min(fewer, units)
+
+
+WHOLE = [-(2**63), -(2**63) + 1, 2**63 - 2, 2**63 - 1]
+DOUBLES = [
+    -0.0,
+    2.0,
+    -1.2e-16,
+    0.1,
+    0.3,
+    1e17,
+    1e17 + 16,
+    -1e17,
+    1e308,
+    5e-324,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+]
+
+
+@given(
+    st.sampled_from(["whole", "doubles"]),
+    st.data(),
+    histories(HOT),
+    st.sampled_from([(16, 16), (8, 2), (4, 1)]),
+    st.integers(0, 9),
+)
+def test_partners_of_a_band_meet_once(
+    kind: str, data: st.DataObject, history: list[Rules], units: tuple[int, int], seed: int
+) -> None:
+    """Whatever was hot: a row visits the home of each of its partners exactly once, also at the ends of the numbers."""
+    type, odd = (pa.int64(), WHOLE) if kind == "whole" else (pa.float64(), DOUBLES)
+    values = st.integers(-20, 20) if kind == "whole" else st.sampled_from([n / 10 for n in range(-99, 99)])
+    stored, probing = ([*odd, *data.draw(st.lists(values, max_size=9))] for _ in "ab")
+    low = data.draw(st.integers(-3, 3))
+    high = low + data.draw(st.integers(0, 3))
+    read = tuple(Expr(n, (n,), type, Ref(n)) for n in ("a.v", "b.v"))
+    width = 1 << (4 * (high - low)).bit_length()
+    route = replace(shared(*units), cells=Cells(read, low, high, width if kind == "whole" else float(width)))
+
+    def sent(number: int, rows: list[float], by: Rules) -> list[Sent]:
+        block = pa.record_batch(
+            [pa.array([0] * len(rows), pa.uint64()), pa.array(rows, type), pa.array(range(len(rows)))],
+            ["$hash", f"{'ab'[number]}.v", "row"],
+        )
+        return list(routed(block, route, number, by, seed))
+
+    for at, stored_by in enumerate(history):
+        home = {
+            r: s.unit
+            for s in sent(0, stored, stored_by)
+            if s.role != PROBE
+            for r in s.rows["row"].to_pylist()
+        }
+        assert len(home) == len(stored)
+        for probed_by in history[at:]:
+            visits = [
+                (r, s.unit)
+                for s in sent(1, probing, probed_by)
+                if s.role != STORE
+                for r in s.rows["row"].to_pylist()
+            ]
+            assert len(visits) == len(set(visits))
+            for i, j in product(range(len(stored)), range(len(probing))):
+                if _within(stored[i], probing[j], low, high):
+                    assert (j, home[i]) in visits
+
+
+def _within(one: float, other: float, low: int, high: int) -> bool:
+    """Whether SQL finds the pair, in whose order NaN equals itself; differences round otherwise than sums."""
+    return (one != one and other != other) or low <= one - other <= high or other + low <= one <= other + high
+
+
+def test_a_band_sends_few_copies() -> None:
+    """About one row of four reaches a second cell, and of those nearly all another unit."""
+    read = tuple(Expr(n, (n,), pa.int64(), Ref(n)) for n in ("a.v", "b.v"))
+    route = replace(shared(16, 16), cells=Cells(read, -1, 1, 8))
+    rows = pa.record_batch([pa.array(spread(4000, 1)), pa.array(range(0, 40_000, 10))], ["$hash", "a.v"])
+    sent = list(routed(rows, route, 0, Rules(), 0))
+
+    assert sum(s.rows.num_rows for s in sent) <= 1.25 * 4000
+    assert max(s.rows.num_rows for s in sent) < 2 * 4000 / 16
 
 
 def test_one_copy_where_both_sides_share_a_unit() -> None:

@@ -6,9 +6,9 @@ from itertools import chain
 import pyarrow as pa
 
 from joinlib import fault
-from joinlib.engine import receipt
 from joinlib.engine.exchange import receipts_of, split_by_stage
 from joinlib.engine.forward import forwarding
+from joinlib.engine.receipt import Told
 from joinlib.engine.turn import Turn
 from joinlib.sink.changing import shown
 from joinlib.sink.sink import open_sink
@@ -46,14 +46,14 @@ def _forwarded(turn: Turn, own: list[pa.RecordBatch]) -> Batches:
     turn.end()
 
 
-def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> Batches:
-    """Write the results into the sinks and yield a receipt per unit and stage.
+def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> list[Told]:
+    """Write the results into the sinks and return a receipt per unit and stage.
 
     `turns`: of all stages that make results; no manifest is saved before every sink has all its rows.
     `attempt` is Spark's number of this attempt at the task.
     """
     own: list[list[pa.RecordBatch]] = [[] for _ in turns]
-    told: list[tuple[str, bytes | None]] = []
+    told: list[Told] = []
     for passing in _apart(turns, own, batches):
         told += [(text, None) for text in receipts_of(passing)]
     for turn, rows in zip(turns, own, strict=True):
@@ -61,12 +61,12 @@ def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> Batches:
         fault.point("written", turn.batch)
     for turn in turns:
         turn.end()
-    yield receipt.batch(told)
+    return told
 
 
-def _written(turn: Turn, attempt: int, own: list[pa.RecordBatch]) -> list[tuple[str, bytes | None]]:
+def _written(turn: Turn, attempt: int, own: list[pa.RecordBatch]) -> list[Told]:
     """Write the results of a stage into its sink; return the receipts of its units, with the rows to show."""
-    task, told = turn.task, list[tuple[str, bytes | None]]()
+    task, told = turn.task, list[Told]()
     sink = open_sink(
         task.sink,
         task.stage.schema,

@@ -56,6 +56,7 @@ def settings() -> dict[str, str]:
         # Blocks are dense columns: compressing them costs more than it saves.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
+        "spark.broadcast.compress": "false",  # a task's code, some kilobytes, which stays on this machine or goes once
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.ui.showConsoleProgress": "false",
         # Shuffle files are removed after a full garbage collection, which small batches hardly ever trigger.

@@ -8,7 +8,7 @@ import pyarrow as pa
 from joinlib import fault
 from joinlib.engine.exchange import receipts_of, split_by_stage
 from joinlib.engine.forward import forwarding
-from joinlib.engine.receipt import Told
+from joinlib.engine.receipt import Said
 from joinlib.engine.turn import Turn
 from joinlib.sink.changing import shown
 from joinlib.sink.sink import open_sink
@@ -46,14 +46,14 @@ def _forwarded(turn: Turn, own: list[pa.RecordBatch]) -> Batches:
     turn.end()
 
 
-def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> list[Told]:
+def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> list[Said]:
     """Write the results into the sinks and return a receipt per unit and stage.
 
     `turns`: of all stages that make results; no manifest is saved before every sink has all its rows.
     `attempt` is Spark's number of this attempt at the task.
     """
     own: list[list[pa.RecordBatch]] = [[] for _ in turns]
-    told: list[Told] = []
+    told: list[Said] = []
     for passing in _apart(turns, own, batches):
         told += [(text, None) for text in receipts_of(passing)]
     for turn, rows in zip(turns, own, strict=True):
@@ -64,9 +64,9 @@ def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> list[Told
     return told
 
 
-def _written(turn: Turn, attempt: int, own: list[pa.RecordBatch]) -> list[Told]:
+def _written(turn: Turn, attempt: int, own: list[pa.RecordBatch]) -> list[Said]:
     """Write the results of a stage into its sink; return the receipts of its units, with the rows to show."""
-    task, told = turn.task, list[Told]()
+    task, told = turn.task, list[Said]()
     sink = open_sink(
         task.sink,
         task.stage.schema,

@@ -11,7 +11,7 @@ from joinlib.lookup.used import Used
 
 SORTED = 2  # position in `runs` of the first level whose rows are sorted
 DDL = "told BINARY"  # of a task
-Told = tuple[str, bytes | None]  # an encoded receipt, and the rows to show of its unit, if any
+Said = tuple[str, bytes | None]  # an encoded receipt, and the rows to show of its unit, if any
 _SCHEMA = pa.schema([("receipt", pa.string()), ("block", pa.binary())])
 
 
@@ -72,14 +72,14 @@ def bad_messages(receipts: Iterable[Receipt]) -> tuple[int, ...]:
     return tuple(max(column) for column in zip(*(r.bad for r in receipts), strict=True))
 
 
-def told(receipts: Sequence[Told]) -> bytes:
+def told(receipts: Sequence[Said]) -> bytes:
     """Encode what a task says of its units, for the driver."""
     texts, blocks = zip(*receipts, strict=True) if receipts else ((), ())
     rows = pa.record_batch([pa.array(texts, pa.string()), pa.array(blocks, pa.binary())], schema=_SCHEMA)
     return rows.serialize().to_pybytes()
 
 
-def heard(told: bytes) -> list[Told]:
+def heard(told: bytes) -> list[Said]:
     """Inverse of `told`."""
     rows = pa.ipc.read_record_batch(pa.py_buffer(told), _SCHEMA)
     return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))

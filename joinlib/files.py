@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from joinlib.errors import NotReady
@@ -34,8 +35,13 @@ def sync(paths: Iterable[Path]) -> None:
         for path in wanted:
             _sync(path)
         return
-    with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as threads:
-        list(threads.map(_sync, wanted))
+    list(_threads(os.getpid()).map(_sync, wanted))
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Return this process's threads, which wait for the next files; a process that was forked has none of them."""
+    return ThreadPoolExecutor(_AT_ONCE)
 
 
 def _sync(path: Path) -> None:

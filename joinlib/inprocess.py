@@ -9,7 +9,7 @@ Cost: a task at a time.
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -26,7 +26,8 @@ from joinlib.engine.turn import Turn
 from joinlib.route.slots import slots
 
 Rows = list[pa.RecordBatch]
-Run = Callable[[list[Turn], Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+T = TypeVar("T")
+Run = Callable[[list[Turn], Iterator[pa.RecordBatch]], Iterable[T]]
 
 
 class Told(NamedTuple):
@@ -72,11 +73,9 @@ class InProcess:
         rows = [sent for part in parts for sent in read(self.plan.source, part, self.batch)]
         *links, last = self.plan.join.levels()
         for link in links:
-            rows = self._stage(link, forwarded, rows, partitions)
-        told = self._stage(last, lambda turns, own: receipts(turns, 0, own), rows, partitions)
-        return [
-            Told(receipt.decode(row["receipt"]), row["block"]) for some in told for row in some.to_pylist()
-        ]
+            rows = [sent for some in self._stage(link, forwarded, rows, partitions) for sent in some]
+        said = self._stage(last, lambda turns, own: receipts(turns, 0, own), rows, partitions)
+        return [Told(receipt.decode(text), block) for some in said for text, block in some]
 
     def done(self, end: Offset) -> None:
         """Go on behind the batch that ends there."""
@@ -84,11 +83,11 @@ class InProcess:
         self.offset = end
         self.batch += 1
 
-    def _stage(self, tasks: tuple[JoinTask, ...], run: Run, rows: Rows, partitions: int) -> Rows:
-        made: Rows = []
+    def _stage(self, tasks: tuple[JoinTask, ...], run: Run[T], rows: Rows, partitions: int) -> list[list[T]]:
+        made = []
         for partition, own in enumerate(self._parted(rows, partitions)):
             at = {"partition": partition, "partitions": partitions, "batch": self.batch}
-            made += run([Turn(task, **at) for task in tasks], iter(own))
+            made.append(list(run([Turn(task, **at) for task in tasks], iter(own))))
         return made
 
     def _parted(self, rows: Rows, partitions: int) -> list[Rows]:

@@ -4,7 +4,7 @@ Everything that steers a batch is in its offset.
 
     discover ─► admit ─► offset envelope ─► parts
 
-The offset is an envelope {v, inputs, idle, closed, tables, route}: a batch that runs again with the same
+The offset is an envelope {v, inputs, idle, closed, small, tables, route}: a batch that runs again with the same
 envelope is the same batch. `read` is a digest of what the inputs' numbers stand for: it tells this batch from
 one of the same number that another copy of the checkpoint has composed. The fields {lag, loads, skew, hot}
 only report progress.
@@ -55,6 +55,7 @@ class Composer:
             "inputs": {s.name: 0 for s in self.task.sources},
             "idle": [],
             "closed": False,
+            "small": False,
             "tables": {},
             "route": None,
             "read": "",
@@ -99,9 +100,11 @@ class Composer:
         # A new version of a table, or a new rule, alone is no reason for a batch.
         tables = self._tables()
         steer |= {"tables": tables.current() if tables else {}, **self._route(start)}
+        steer["small"] = not closed and self._weight(start["inputs"], inputs) <= self.task.small_rows
         steer["read"] = self._digest(start["inputs"], inputs)
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
-        return {**start, **steer, "lag": lag, "loads": tables.loads() if tables else {}}
+        loads = tables.loads() if tables else {}
+        return {**start, **steer, "v": OFFSET.writes, "lag": lag, "loads": loads}
 
     def parts(self, start: Offset, end: Offset) -> list[MapInput]:
         """Cut the batch's slices, in order, into parts of similar weight: at most one per map task."""
@@ -109,7 +112,8 @@ class Composer:
         if not self.inputs:
             self._open()
         todo = self._between(start["inputs"], end["inputs"])
-        groups = _cut(todo, self.task.tasks)
+        small = end.get("small", False)
+        groups = _cut(todo, 1 if small else self.task.tasks)
         told = self._begins(start)
         ticks = tuple(
             tuple(
@@ -130,7 +134,7 @@ class Composer:
         route = end.get("route")
         first = ticks, tuple((stage, tuple(pairs)) for stage, pairs in versions.items())
         return [
-            MapInput(_by_source(group), *(first if at == 0 else ((), ())), self._numbers(group), route)
+            MapInput(_by_source(group), *(first if at == 0 else ((), ())), self._numbers(group), route, small)
             for at, group in enumerate(groups)
         ]
 
@@ -235,6 +239,10 @@ class Composer:
     def _between(self, start: dict[str, int], end: dict[str, int]) -> list[tuple[str, Slice]]:
         """Return the slices of all inputs between two offsets, in order."""
         return [(name, s) for name in self.inputs for s in self._slices(name, start[name], end[name])]
+
+    def _weight(self, start: dict[str, int], end: dict[str, int]) -> int:
+        """Return how many rows there are between two offsets, estimated where nobody knows."""
+        return sum(s.weight for _, s in self._between(start, end))
 
     def _digest(self, start: dict[str, int], end: dict[str, int]) -> str:
         return xxhash.xxh3_64_hexdigest(orjson.dumps(self._between(start, end)))

@@ -10,6 +10,7 @@ from joinlib import fault
 from joinlib.engine import receipt
 from joinlib.engine.exchange import passed, split_by_stage
 from joinlib.engine.forward import forwarding
+from joinlib.engine.receipt import Said
 from joinlib.engine.turn import Turn
 from joinlib.sink.changing import shown
 from joinlib.sink.letters import counted, write
@@ -48,14 +49,14 @@ def _forwarded(turn: Turn, own: list[pa.RecordBatch]) -> Batches:
     turn.end()
 
 
-def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> Batches:
-    """Write the results into the sinks and yield a receipt per unit and stage.
+def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> list[Said]:
+    """Write the results into the sinks and return a receipt per unit and stage.
 
     `turns`: of all stages that make results; no manifest is saved before every sink has all its rows.
     `attempt` is Spark's number of this attempt at the task.
     """
     own: list[list[pa.RecordBatch]] = [[] for _ in turns]
-    told, letters = list[tuple[str, bytes | None]](), list[pa.RecordBatch]()
+    told, letters = list[Said](), list[pa.RecordBatch]()
     for passing in _apart(turns, own, batches):
         texts, sent = passed(passing)
         told += [(text, None) for text in texts]
@@ -68,7 +69,7 @@ def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> Batches:
         told.append((_kept(turns[0], attempt, letters, text), block))
     for turn in turns:
         turn.end()
-    yield receipt.batch(told)
+    return told
 
 
 def _kept(turn: Turn, attempt: int, letters: Sequence[pa.RecordBatch], told: str) -> str:
@@ -82,12 +83,12 @@ def _kept(turn: Turn, attempt: int, letters: Sequence[pa.RecordBatch], told: str
 
 def _written(
     turn: Turn, attempt: int, own: list[pa.RecordBatch], letters: list[pa.RecordBatch]
-) -> list[tuple[str, bytes | None]]:
+) -> list[Said]:
     """Write the results of a stage into its sink; return the receipts of its units, with the rows to show.
 
     Dead letters are added to `letters`.
     """
-    task, told = turn.task, list[tuple[str, bytes | None]]()
+    task, told = turn.task, list[Said]()
     sink = open_sink(
         task.sink,
         task.stage.schema,

@@ -11,7 +11,8 @@ from joinlib.lookup.used import Used
 from joinlib.model.letters import DeadRows
 
 SORTED = 2  # position in `runs` of the first level whose rows are sorted
-DDL = "receipt STRING, block BINARY"
+DDL = "told BINARY"  # of a task
+Said = tuple[str, bytes | None]  # an encoded receipt, and the rows to show of its unit, if any
 _SCHEMA = pa.schema([("receipt", pa.string()), ("block", pa.binary())])
 
 
@@ -74,10 +75,17 @@ def bad_messages(receipts: Iterable[Receipt]) -> tuple[int, ...]:
     return tuple(max(column) for column in zip(*(r.bad for r in receipts), strict=True))
 
 
-def batch(receipts: Sequence[tuple[str, bytes | None]]) -> pa.RecordBatch:
-    """Encode receipts as rows of `DDL`, each with its rows to show on the console, if any."""
+def told(receipts: Sequence[Said]) -> bytes:
+    """Encode what a task says of its units, for the driver."""
     texts, blocks = zip(*receipts, strict=True) if receipts else ((), ())
-    return pa.record_batch([pa.array(texts, pa.string()), pa.array(blocks, pa.binary())], schema=_SCHEMA)
+    rows = pa.record_batch([pa.array(texts, pa.string()), pa.array(blocks, pa.binary())], schema=_SCHEMA)
+    return rows.serialize().to_pybytes()
+
+
+def heard(told: bytes) -> list[Said]:
+    """Inverse of `told`."""
+    rows = pa.ipc.read_record_batch(pa.py_buffer(told), _SCHEMA)
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
 def decode(text: str) -> Receipt:

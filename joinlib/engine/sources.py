@@ -41,6 +41,7 @@ class SourceTask:
     states: Path  # folder of all stages' segments
     tuning: Tuning
     tables: tuple[TableTask, ...] = ()  # one per lookup
+    small_rows: int = -1  # a batch of at most so many rows is one task (`engine.small`); by default none is
 
     @property
     def stage(self) -> AnyStage:
@@ -87,3 +88,4 @@ class MapInput:
     versions: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
     first: tuple[tuple[str, int], ...] = ()  # (source whose rows are numbered, number of its first row)
     route: dict[str, Any] | None = None  # the rule, or rules, that split hot keys; None: the hashes' top bits
+    small: bool = False  # the whole batch, which this task runs to its end (`engine.small`)

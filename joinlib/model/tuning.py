@@ -22,6 +22,7 @@ class Tuning:
     merged_bytes: int = 2**31 - 2  # limit of a merged run: strings of one Arrow array are limited to 2 GiB
     retain_batches: int = 8  # batches to which one can go back: manifests and retired segments are kept
     spool_bytes: int = 1 << 16  # a block of this size goes to its unit as a file, not through Spark's shuffle
+    small_rows: int = 1 << 15  # a batch of at most so many rows is one task, where indexes are on one machine
     frame_rows: int = 100_000  # approximate rows of one output frame
     path_rows: int = (
         10_000_000  # tuples of a path join that a task sends in frames of this size; then in larger ones

@@ -41,6 +41,7 @@ from joinlib.sink.outlet import BatchPublisher, BeforeCommit, Outlet, StagedLost
 from joinlib.sink.publish import claim
 from joinlib.spark import session
 from joinlib.spark.failure import GO_ON, translate
+from joinlib.spark.gather import last_column
 from joinlib.spark.jvm_lock import jvm_lock
 from joinlib.spark.operator import receipts
 from joinlib.spark.source import NAME, data_source
@@ -132,7 +133,7 @@ class RunningJob:
         return self._spreading.wanted.partitions
 
     def spread(self, partitions: int, executors: Sequence[str]) -> None:
-        """Set the number of partitions and their placement, from the next batch on.
+        """Set the number of partitions and their placement, from the next batch on that is not small.
 
         `executors` holds the preferred executor's id for each partition; empty means no preference.
         """
@@ -169,7 +170,8 @@ def started(
         lock: The checkpoint's lock, if the caller holds it already; it is released with the job.
         before_commit: Called right before each batch is published; it raises if the run may no longer
             publish.
-        spread: Number and placement of partitions; by default as many as there are cores.
+        spread: Number and placement of partitions. By default there are as many as cores, and where executors are
+            threads of this machine, a small batch has one.
 
     Raises:
         StreamJoinError: The job cannot run: its checkpoint, an input, a table or the output cannot be used.
@@ -179,13 +181,15 @@ def started(
         last.callback(lock.release)
         plan, outlets, box = _taken(plan, before_commit, until_done=until_done)
         units = plan.pipeline.units
-        spread = spread or Spread(session.default_partitions(units, cores))
-        check_partitions(units, spread.partitions)
         own = spark or session.start(cores, conf, synced=plan.join.tuning.sync)
         try:
+            if spread is None and session.on_one_machine(own):
+                plan = replace(plan, source=replace(plan.source, small_rows=plan.source.tuning.small_rows))
+            spread = spread or Spread(session.default_partitions(units, cores))
+            check_partitions(units, spread.partitions)
             session.warm_workers(own, cores)
             last.enter_context(jvm_lock(own, plan.checkpoint))  # until the session has stopped
-            own.dataSource.register(data_source(plan.source))
+            own.dataSource.register(data_source(plan.source, plan.join))
             spreading = Spreading(plan.checkpoint, spread, plan.join.tuning.sync)
             commit = _committer(plan, spreading, outlets, box, on_batch)
             job = RunningJob(plan, own, _query(plan, own, commit, until_done=until_done), spreading, outlets)
@@ -322,23 +326,25 @@ def _committer(
 ) -> Commit:
     def commit(sent: DataFrame, batch: int) -> None:
         epochs.check(plan.join.states, plan.join.epoch)
-        spread = spreading.of(batch)
+        small = bool(batches.offset(plan.checkpoint / "spark", batch).get("small"))
+        spread = spreading.of(batch, small)
         for again in reversed(range(_TRIES)):
-            rows = receipts(sent, plan.join, spread.partitions, spread.place).collect()
-            told = tuple(receipt.decode(row["receipt"]) for row in rows)
+            made = sent if small else receipts(sent, plan.join, spread.partitions, spread.place)
+            said = [unit for task in last_column(made) for unit in receipt.heard(task)]
+            told = tuple(receipt.decode(text) for text, _ in said)
             fault.point("collected", batch)
             try:
                 if files := [name for r in told for name in r.letters]:
                     box.take(batch, files)
-                for result, made in _by_result(plan.pipeline, told):
-                    outlets[result.name].take(batch, [name for r in made for name in r.files])
+                for result, units in _by_result(plan.pipeline, told):
+                    outlets[result.name].take(batch, [name for r in units for name in r.files])
                     fault.point("taken", batch)
                 break
             except StagedLost as lost:
                 if not again:
                     raise NotReady(f"{lost}; {GO_ON}") from None
                 log.warning("%s; batch %s is computed again", lost, batch)
-        blocks = {r.unit: bytes(row["block"]) for r, row in zip(told, rows, strict=True) if row["block"]}
+        blocks = {r.unit: block for r, (_, block) in zip(told, said, strict=True) if block}
         on_batch(Report(batch, told, _samples(blocks, _by_result(plan.pipeline, told), plan.join.sinks)))
 
     return commit

@@ -34,7 +34,7 @@ def anywhere(rows: DataFrame) -> DataFrame:
 
 
 def receipts(rows: DataFrame, task: JoinTask, partitions: int, place: Place = anywhere) -> DataFrame:
-    """Write the results into the sink and return a receipt per unit and stage.
+    """Write the results into the sink and return what each task says of its units (`receipt.heard`).
 
     `rows` holds the exchange rows of one batch.
     """
@@ -79,7 +79,8 @@ def _link(tasks: tuple[JoinTask, ...], partitions: int, batches: Batches) -> Bat
 def _receipts(tasks: tuple[JoinTask, ...], partitions: int, batches: Batches) -> Batches:
     from joinlib.engine.operators import receipts
 
-    yield from receipts([_turn(task, partitions) for task in tasks], context().attempt, batches)
+    told = receipts([_turn(task, partitions) for task in tasks], context().attempt, batches)
+    yield pa.record_batch([pa.array([receipt.told(told)])], names=["told"])
 
 
 def _results(task: JoinTask, partitions: int, schema: pa.Schema, batches: Batches) -> Batches:

@@ -56,6 +56,7 @@ def settings() -> dict[str, str]:
         # Blocks are dense columns: compressing them costs more than it saves.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
+        "spark.broadcast.compress": "false",  # a task's code, some kilobytes, which stays on this machine or goes once
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.ui.showConsoleProgress": "false",
         # Shuffle files are removed after a full garbage collection, which small batches hardly ever trigger.
@@ -131,9 +132,17 @@ def _machine() -> dict[str, str]:
     }
 
 
+def on_one_machine(spark: SparkSession) -> bool:
+    """Return whether all tasks run in one executor, on this machine, and so share the indexes of units."""
+    return bool(_LOCAL.match(spark.sparkContext.master or ""))
+
+
+_LOCAL = re.compile(r"local(\[.*)?$")
+
+
 def _python(conf: Mapping[str, str]) -> str:
     """Return the program that Spark starts as Python: workers must find this process's packages."""
-    return prefork.begin() if re.match(r"local(\[.*)?$", conf["spark.master"]) else sys.executable
+    return prefork.begin() if _LOCAL.match(conf["spark.master"]) else sys.executable
 
 
 def _sockets(python: str) -> dict[str, str]:

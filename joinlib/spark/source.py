@@ -1,7 +1,7 @@
 """The source of a query: one Spark data source that reads all inputs of a spec and yields exchange rows.
 
-driver part (its own process)      map tasks
-`engine.composer`                  `engine.reading`
+driver part (its own process)      map tasks               the task of a small batch
+`engine.composer`                  `engine.reading`        `engine.small`
 """
 
 from collections.abc import Iterator
@@ -15,17 +15,18 @@ from pyspark.sql.types import StructType
 
 from joinlib.engine.composer import Composer, Offset
 from joinlib.engine.sources import SourceTask
+from joinlib.engine.task import JoinTask
 from joinlib.engine.wire import DDL
 from joinlib.spark.context import context
 
 NAME = "streamjoin"
 
 
-def data_source(task: SourceTask) -> type[DataSource]:
+def data_source(task: SourceTask, join: JoinTask | None = None) -> type[DataSource]:
     """Return the data source "streamjoin" of one task, to be registered with the session.
 
-    The task is stored in the class, which Spark pickles by value because no module holds it. As an option it
-    would be printed, encoded, in every plan.
+    join: the stages that small batches run; None if no batch is small. The tasks are stored in the class, which
+    Spark pickles by value because no module holds it. As options they would be printed, encoded, in every plan.
     """
 
     class StreamJoinSource(DataSource):
@@ -37,7 +38,7 @@ def data_source(task: SourceTask) -> type[DataSource]:
             return DDL
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-            return StreamReader(task)
+            return StreamReader(task, join)
 
     return StreamJoinSource
 
@@ -45,8 +46,8 @@ def data_source(task: SourceTask) -> type[DataSource]:
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Both parts, under the names that Spark calls; the copy of it in map tasks never opens an input."""
 
-    def __init__(self, task: SourceTask) -> None:
-        self._task = task
+    def __init__(self, task: SourceTask, join: JoinTask | None = None) -> None:
+        self._task, self._join = task, join
 
     @cached_property
     def _composer(self) -> Composer:
@@ -71,6 +72,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing: what is open ends with the process."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from joinlib.engine.reading import read  # slow to load, and only map tasks need it
+        from joinlib.engine import reading, small  # slow to load, and only tasks need them
 
-        return read(self._task, partition.value, context().batch)
+        part, place = partition.value, context()
+        if not part.small:
+            return reading.read(self._task, part, place.batch)
+        assert self._join is not None
+        assert place.batch is not None
+        return iter([small.run(self._task, self._join, part, place.batch, place.attempt)])

@@ -29,9 +29,8 @@ class Spread:
         return self._located if len(self.executors) == self.partitions and jar.there() else anywhere
 
     def _located(self, rows: DataFrame) -> DataFrame:
-        jvm = rows.sparkSession._jvm
-        assert jvm is not None
-        found = jvm.dev.streamjoin.Located.rows(rows._jdf, ",".join(self.executors))
+        located = jar.known(rows.sparkSession._jvm, "Located")
+        found = located.rows(rows._jdf, ",".join(self.executors))
         return DataFrame(found, rows.sparkSession)
 
 
@@ -44,11 +43,11 @@ class Spreading:
         self._partitions = batches.partitions(checkpoint / "spark")
         self._cut_off = batches.cut_off(checkpoint / "spark")
 
-    def of(self, batch: int) -> Spread:
-        """Return the spread of a batch. Call it once the batch has begun and before it runs."""
-        if batch == self._cut_off and self._partitions is not None:
+    def of(self, batch: int, small: bool = False) -> Spread:
+        """Return the spread of a batch, small or not. Call it once the batch has begun and before it runs."""
+        if not small and batch == self._cut_off and self._partitions is not None:
             return Spread(self._partitions)
-        wanted = self.wanted
+        wanted = Spread(1) if small else self.wanted
         if wanted.partitions != self._partitions:
             self._note(wanted.partitions)
         return wanted

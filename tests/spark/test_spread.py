@@ -13,6 +13,7 @@ import pytest
 from joinlib.checkpoint import batches
 from joinlib.compiled import Compiled
 from joinlib.errors import SpecError
+from joinlib.model.tuning import Tuning
 from joinlib.spark.job import Report, RunningJob
 from tests.spark.faults.scenario import QUERIES, Scenario, scenario
 from tests.spark.trial import Trial, until
@@ -59,7 +60,7 @@ def test_a_query_that_runs_goes_on(trial: Trial) -> None:
     """From one batch to the next, in one query; an outer join's rows come out at the end as ever."""
     inputs(trial)
     pour(trial, 0)
-    plan = trial.compiled(SQL, join=UNITS)
+    plan = trial.compiled(SQL, tuning=Tuning(small_rows=-1), join=UNITS)
 
     def act(job: RunningJob, reports: list[Report]) -> None:
         until(job, lambda: bool(reports))

@@ -1,5 +1,6 @@
 """StreamJoin's Java classes, as a jar in Spark's home. No JDK is needed: Spark ships a compiler, Janino.
 
+Gather         the last column of a few rows, taken to the driver
 LocalFiles     Hadoop's local file system, durable and without forks. Hadoop never syncs, its rename replaces
                the target, and without its native library it forks `chmod` twice for each file
 Located        partitions are computed on the executors that have their units' indexes
@@ -12,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from joinlib.errors import SpecError
 
@@ -73,6 +76,15 @@ def _signs(name: str) -> bool:
 def there() -> bool:
     """Return whether Spark's home has the jar."""
     return (Path(os.environ.get("SPARK_HOME", "")) / "jars" / _JAR).exists()
+
+
+@lru_cache(maxsize=4)
+def known(jvm: Any, name: str) -> Any:
+    """Return one of the classes, which must be there.
+
+    Kept, since to find out that `dev` is no class the JVM asks all jars of Spark, which takes 5 ms.
+    """
+    return getattr(jvm.dev.streamjoin, name)
 
 
 def settings() -> dict[str, str]:

@@ -34,7 +34,7 @@ class Order:
     tuning: dict[str, int]
     conf: dict[str, str] = field(default_factory=dict)
     idle_kills: Sequence[int] = ()  # batches after which every idle worker is killed
-    partitions: int = CORES  # that units are spread over
+    partitions: int | None = CORES  # that units are spread over; None: a small batch is one task
 
 
 class Teller:
@@ -68,7 +68,7 @@ def tell(**line: Any) -> None:
 def main(order: Order) -> None:
     plan = compiled(load(Path(order.spec)), CORES, Tuning(**order.tuning))
     try:
-        teller, spread = Teller(order, plan), Spread(order.partitions)
+        teller, spread = Teller(order, plan), Spread(order.partitions) if order.partitions else None
         with started(plan, teller, until_done=True, cores=CORES, conf=order.conf, spread=spread) as job:
             tell(flowing=True, application=job.spark.sparkContext.applicationId)
             while not job.wait(0.1):

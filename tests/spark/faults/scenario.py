@@ -234,6 +234,7 @@ class Scenario:
     tuning: dict[str, int] = field(default_factory=lambda: TUNING)
     files: dict[str, Any] = field(default_factory=dict)  # further fields of output.files
     done: str = "keep"  # what becomes of input files that were read
+    partitions: int | None = CORES  # of its runs, unless one is told others
 
     def __post_init__(self) -> None:
         self.trial = Trial(self.folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
@@ -253,7 +254,8 @@ class Scenario:
         """Starts the job. `faults`: points at which something of it dies; `under`: a command that runs the job's."""
         for fault in faults:
             (self.folder / "faults" / fault).touch()
-        told = {"spec": str(self.folder / "spec.yaml"), "tuning": self.tuning, **order}
+        spec, spread = str(self.folder / "spec.yaml"), {"partitions": self.partitions}
+        told = {"spec": spec, "tuning": self.tuning, **spread, **order}
         environment = {
             **os.environ,
             "PYTHONPATH": str(_ROOT),

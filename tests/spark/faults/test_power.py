@@ -21,6 +21,22 @@ CUTS = int(os.environ.get("STREAMJOIN_POWER_CUTS", "1"))
 SEED = int(os.environ.get("STREAMJOIN_FAULT_SEED", random.randrange(10**6)))
 
 
+def test_power_fails_in_small_batches(tmp_path: Path) -> None:
+    """A task that runs all levels of a path join."""
+    print(f"STREAMJOIN_FAULT_SEED={SEED}")
+    draw = random.Random(f"{SEED} small")
+    with (
+        disk(tmp_path) as drive,
+        scenario(tmp_path / "calm", "paths", partitions=None) as calm,
+        scenario(drive.folder / "job", "paths", partitions=None) as job,
+    ):
+        drive.sync()
+        _cut(drive, job, draw)
+        calm.finish()
+        job.finish()
+        job.check(like=calm)
+
+
 @pytest.mark.parametrize("kind", ["full", "stages", "groups", "sealing", "paths"])
 def test_power_fails_at_any_moment(kind: str, tmp_path: Path, undisturbed: Callable[[str], Scenario]) -> None:
     """Inputs, checkpoint and results are on the disk that fails; what a reader saw of batches that are done stays."""

@@ -43,7 +43,7 @@ def _decisions() -> Row:
         load = house.dashed(load, name, color)
     wanted = house.steps(
         "Executors",
-        "Executors wanted by scaling, requested from Spark by the driver, ready, and leaving. "
+        "Executors wanted by scaling, requested from Spark by the driver, ready, leaving, and spare. "
         "Once all are ready, a batch has a partition for each core, rounded up to a power of "
         "two.",
         house.NUMBER,

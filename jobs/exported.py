@@ -70,6 +70,7 @@ def _job(moment: Moment, units: int) -> dict[str, Samples]:
             ("ready",): moment.ready,
             ("wanted",): moment.wanted,
             ("leaving",): moment.leaving,
+            ("spare",): moment.spare,
         },
     }
 

@@ -29,6 +29,7 @@ from joinlib.deploy import (
     executor_prefix,
 )
 from joinlib.errors import SpecError
+from joinlib.scale import reserve
 from joinlib.spark.boot import jar
 from joinlib.spec.model import Driver, Executors, StreamJoin
 
@@ -112,6 +113,11 @@ def slots(executors: Executors) -> int:
 def initial_executors(executors: Executors) -> int:
     """Return the number of executors to start with."""
     return executors.instances or executors.min
+
+
+def asked(executors: Executors, wanted: int) -> int:
+    """Return the number of executors to ask Spark for, spare ones included."""
+    return reserve.asked(wanted, executors.spare, executors.max)
 
 
 def confs(document: StreamJoin, place: ClusterContext) -> dict[str, str]:

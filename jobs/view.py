@@ -41,7 +41,8 @@ class Moment:
     route_skew: Mapping[str, float] = field(default_factory=dict)  # degree of skew: by hashes, by the rule
     hot: Mapping[str, float] = field(default_factory=dict)  # hot keys' share, by source that spreads them
     hashed: frozenset[str] = frozenset()  # sources whose keys each have one unit, at least at first
-    there: tuple[str, ...] = ()  # executors that can take tasks
+    there: tuple[str, ...] = ()  # executors that work
+    spare: int = 0  # executors that take tasks, but get no units
     leaving: int = 0  # executors that finish their tasks before they leave
     wanted: int = 0
     partitions: int | None = None  # tasks that join at the same time
@@ -51,7 +52,7 @@ class Moment:
 
     @property
     def ready(self) -> int:
-        """The number of executors that can take tasks."""
+        """The number of executors that work."""
         return len(self.there)
 
     @property
@@ -136,7 +137,12 @@ def status(moment: Moment, units: int, now: float) -> dict[str, Any]:
         "stateBytes": moment.mapped_bytes,
         "memoryLoad": _rounded(moment.memory_load),
         "skew": _rounded(moment.skew(units)),
-        "executors": {"ready": moment.ready, "wanted": moment.wanted, "leaving": moment.leaving},
+        "executors": {
+            "ready": moment.ready,
+            "wanted": moment.wanted,
+            "leaving": moment.leaving,
+            "spare": moment.spare,
+        },
         "partitions": moment.partitions,
         "watermark": watermark.isoformat() if watermark else None,
         "late": moment.by_source(figures.late) if figures else {},

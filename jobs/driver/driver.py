@@ -48,6 +48,7 @@ from joinlib.metric.table import BY_NAME
 from joinlib.registered import load
 from joinlib.route.slots import fitting
 from joinlib.scale.placement import placed
+from joinlib.scale.reserve import working
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ class DriverProcess(Collector):
             self._tell(wanted=total)
             if self._pool is not None:
                 figures = self.moment.figures
-                self._pool.want(total, figures.held_by_executor() if figures else {})
+                held = figures.held_by_executor() if figures else {}
+                self._pool.want(spark_conf.asked(bounds, total), held)
 
     # --- the run -----------------------------------------------------------------------------
 
@@ -243,7 +245,9 @@ class DriverProcess(Collector):
             )
             log.info("batch %d: %d rows in, %d rows out", report.batch, report.rows_in, report.rows_out)
         took, pool = flow.took, self._pool
-        there, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
+        ready, leaving = (pool.ready(), len(pool.leaving())) if pool else ([], 0)
+        warm = pool.warm() if pool else []  # on every call, so that new executors rehearse at once
+        there = self._working(ready, warm)
         pace = self.moment.pace
         if took.batch > self.moment.took.batch:
             self._seconds.observe(took.seconds)
@@ -260,21 +264,27 @@ class DriverProcess(Collector):
             route_skew=flow.route_skew,
             hot=flow.hot,
             there=tuple(there),
+            spare=len(ready) - len(there),
             leaving=leaving,
             partitions=flow.job.partitions if flow.job else None,
         )
-        self._spread(flow)
+        self._spread(flow, [executor for executor in warm if executor in there])
 
-    def _spread(self, flow: Flow) -> None:
+    def _working(self, ready: Sequence[str], warm: Sequence[str]) -> list[str]:
+        """Return the executors that get units; the others that are ready are spare."""
+        moment = self.moment
+        held = moment.figures.held_by_executor() if moment.figures else {}
+        return working(ready, moment.wanted, self._placed, warm, held)
+
+    def _spread(self, flow: Flow, warm: Sequence[str]) -> None:
         """Place the partitions from the next batch on: one per core, evenly on the executors that are warm.
 
         While an executor is starting or leaving, the number of partitions stays: changing it for a few
         batches would only move units twice.
         """
-        moment, pool, job = self.moment, self._pool, flow.job
-        if pool is None or job is None:
+        moment, job = self.moment, flow.job
+        if self._pool is None or job is None:
             return
-        warm = pool.warm()  # on every call, so that new executors rehearse at once
         partitions = job.partitions
         if len(warm) == moment.wanted and not moment.leaving:
             partitions = self._fitting(len(warm))
@@ -295,7 +305,8 @@ class DriverProcess(Collector):
         assert flow.job is not None
         with self._scaling:
             if self.around.place:
-                self._pool = ExecutorPool(flow.job.spark, self.moment.wanted, self.executors.cores)
+                total = spark_conf.asked(self.executors, self.moment.wanted)
+                self._pool = ExecutorPool(flow.job.spark, total, self.executors.cores)
             self._tell(figures=beginning(len(self.pipeline.inputs), time.monotonic()))
         self._enter("Running")
 

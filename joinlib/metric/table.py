@@ -154,7 +154,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     _driver("units", "gauge", "", "Units of the job: the slices of its state."),
     _driver("partitions", "gauge", "", "Partitions of the units: tasks that can join at the same time."),
-    _driver("executors", "gauge", "", "Executors that are ready, wanted and leaving.", "state"),
+    _driver("executors", "gauge", "", "Executors that are ready, wanted, leaving and spare.", "state"),
     _driver(
         "true_rate",
         "gauge",

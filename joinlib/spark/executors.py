@@ -32,6 +32,7 @@ class ExecutorPool:
     """The executors of a session. Thread-safe."""
 
     def __init__(self, spark: SparkSession, total: int, cores: int) -> None:
+        """Ask for `total` executors of so many cores each."""
         self._context = spark.sparkContext
         self._leaving, self._warm = set[str](), set[str]()
         self._lock = threading.Lock()

@@ -393,6 +393,12 @@ def _amounts() -> list[CelRule]:
         ),
         CelRule(
             "spec.executors",
+            "self.min + self.spare <= self.max",
+            "and min are more than max; lower spare or raise max",
+            ".spare",
+        ),
+        CelRule(
+            "spec.executors",
             "!isQuantity(self.memory) || quantity(self.memory).isGreaterThan("
             f"quantity('{BARE_MI}Mi').add(self.cores * {CORE_MI << 20}))",
             f"leaves no room for state; write more than {BARE_MI}Mi and {CORE_MI}Mi for each core",

@@ -311,6 +311,12 @@ class Executors(Resources):
         description="Number of executors wanted now, between min and max. Absent: scaling decides, "
         "starting with min.",
     )
+    spare: int = Field(
+        default=0,
+        ge=0,
+        description="Executors in reserve, beyond those that are wanted: warm, but without units until more"
+        " are wanted or one is lost. All of them together are never more than max.",
+    )
     cores: Positive = Field(default=1, description="Cores of an executor.")
     memory_bytes: Memory = quantity("4Gi", "memory", "Memory of an executor.")
 
@@ -323,6 +329,11 @@ class Executors(Resources):
                 f"{self.instances} is not between min, {self.min}, and max, {self.max}; change one of them"
             )
             refuse([Problem(("instances",), between)])
+        if self.min + self.spare > self.max:
+            room = (
+                f"{self.spare} and min, {self.min}, are more than max, {self.max}; lower spare or raise max"
+            )
+            refuse([Problem(("spare",), room)])
         return self
 
 

@@ -37,6 +37,9 @@ class StatusExecutors(Model):
 
     ready: int | None = Field(default=None, description="Executors that are ready.")
     wanted: int | None = Field(default=None, description="Executors that are wanted.")
+    spare: int | None = Field(
+        default=None, description="Executors in reserve that are ready; absent if none are asked for."
+    )
     partitions: int | None = Field(
         default=None,
         description="Partitions of a batch: tasks that join at the same time, over all executors.",

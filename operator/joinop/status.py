@@ -358,6 +358,7 @@ def _executors(view: JobView) -> Object:
         {
             "ready": view.ready_executors,
             "wanted": desired_executors(view, view.scaling_after),
+            "spare": None if view.report is None else view.report.count("executors", "spare") or None,
             "partitions": None if view.report is None else view.report.count("partitions"),
             "selector": selector,
         }

@@ -232,6 +232,7 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     ("spec.join.retention", "", "spec.join.retention", "is not a duration"),
     ("spec.join.retention", "0s", "spec.join.retention", "write 10s, 500ms or 2h30m"),
     ("spec.executors.min", 5, "spec.executors.min", "lower min or raise max"),
+    ("spec.executors.spare", 9, "spec.executors.spare", "lower spare or raise max"),
     (
         "spec.executors.instances",
         5,

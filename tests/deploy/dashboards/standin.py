@@ -99,7 +99,12 @@ class Cluster(Collector):
         each = {(str(n + 1),): value for n, value in enumerate(held)}
         limit = dict.fromkeys(each, 1.5 * GIB)
         values = {
-            "executors": {("ready",): self.ready, ("wanted",): self.state.wanted, ("leaving",): 0},
+            "executors": {
+                ("ready",): self.ready,
+                ("wanted",): self.state.wanted,
+                ("leaving",): 0,
+                ("spare",): 1,
+            },
             "executor_state_bytes": each,
             "executor_state_rows": {executor: value // 58 for executor, value in each.items()},
             "executor_capacity_bytes": dict.fromkeys(each, CAPACITY),

@@ -227,6 +227,16 @@ def test_wanted_executors(executors: dict[str, int], last: int, asked: int | Non
     assert decide(before, CONFIG).executors == asked
 
 
+def test_spare_executors_are_counted_apart() -> None:
+    """They are not among those that work, so nothing waits for them."""
+    report = running(executors={"ready": 2, "wanted": 2, "leaving": 0, "spare": 1})
+    decision = decide(dataclasses.replace(started(), scrape=report), CONFIG)
+
+    found = decision.status["executors"]
+    assert (found["ready"], found["wanted"], found["spare"]) == (2, 2, 1)
+    assert said(decision, "Scaling") == ("False", "Settled")
+
+
 def test_not_taken() -> None:
     """A driver that has not read the new limits yet is no fault; the condition says what it waits for."""
     before = dataclasses.replace(

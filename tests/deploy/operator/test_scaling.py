@@ -449,7 +449,7 @@ class Life:
         scrape = (
             Scrape(0.0, error="down")
             if self.driver is None
-            else running(executors={"ready": self.there, "wanted": self.driver, "leaving": 0})
+            else running(executors={"ready": self.there, "wanted": self.driver, "leaving": 0, "spare": 0})
         )
         observed = dataclasses.replace(self.observed, scrape=scrape, now=self.now, scaling_input=None)
         view = view_of(observed, Config())

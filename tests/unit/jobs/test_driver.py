@@ -1,6 +1,6 @@
 """What a driver takes from its environment, and how it says what went wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -113,6 +113,10 @@ class Pool:
     cold: str = ""
     gone: str = ""
     rehearsals: int = 0
+    asked: list[int] = field(default_factory=list)
+
+    def want(self, total: int, held: Mapping[str, int]) -> None:
+        self.asked.append(total)
 
     def ready(self) -> list[str]:
         return list(self.there)
@@ -227,6 +231,33 @@ def test_who_leaves_gets_none(seen: Scene) -> None:
     assert seen(2, "12") == [(4, "1212")]
     assert seen(1, "1", gone="2") == [(4, "1111")]
     assert seen(1, "1") == [(2, "11")]
+
+
+def test_a_spare_executor_gets_none_until_it_is_wanted(seen: Scene) -> None:
+    """It rehearses all the same; then it has its units at once, and the next one that comes is spare."""
+    assert seen(1, "12", cold="2") == [(2, "11")]
+    assert (seen.driver.moment.there, seen.driver.moment.spare) == (("1",), 1)
+    assert seen(1, "12") == []
+    assert seen(2, "12") == [(4, "1122")]
+    assert seen(2, "123", cold="3") == []
+    assert (seen.driver.moment.there, seen.driver.moment.spare) == (("1", "2"), 1)
+
+
+def test_a_spare_executor_takes_over(seen: Scene) -> None:
+    """From one that is lost, and from the next batch on; the one that comes instead is spare."""
+    seen(1, "12")
+    assert seen(1, "2") == [(2, "22")]
+    assert seen(1, "23") == []
+    assert (seen.driver.moment.there, seen.driver.moment.spare) == (("2",), 1)
+
+
+def test_so_many_are_asked_for(seen: Scene) -> None:
+    """Those that are wanted and those in reserve, as many as the file allows when they are asked for."""
+    seen.driver.file.write_text(SPEC.replace("max: 4", "max: 4, spare: 2"))
+    for total in (1, 2, 3, 4):
+        seen.driver.scale(total)
+    assert seen.pool.asked == [3, 4, 4, 4]
+    assert seen.driver.moment.wanted == 4
 
 
 def test_a_batch_without_executors_is_not_waited_for(seen: Scene) -> None:

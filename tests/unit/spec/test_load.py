@@ -267,6 +267,11 @@ def test_a_model_can_be_sent_and_written() -> None:
         ),
         (
             "  checkpoint:",
+            "  executors: {min: 2, max: 4, spare: 3}\n  checkpoint:",
+            "18: spec.executors.spare: 3 and min, 2, are more than max, 4; lower spare or raise max",
+        ),
+        (
+            "  checkpoint:",
             "  executors: {memory: 8Gib}\n  checkpoint:",
             "18: spec.executors.memory: '8Gib' is not an amount of memory; write 8Gi or 512Mi",
         ),

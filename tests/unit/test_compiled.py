@@ -18,6 +18,7 @@ from joinlib.spec import parse
 from joinlib.spec.base import Model
 from joinlib.spec.changes import Changes, Upsert
 from joinlib.spec.inputs import Csv, Debezium, Files, Generator, Input, KafkaTopics, Postgres, PostgresLog
+from joinlib.spec.kafka import SchemaRegistry
 from joinlib.spec.model import Checkpoint, Executors, JoinSettings, LagScaling, Scaling, StreamJoin, Window
 from joinlib.spec.output import Console, KafkaOutput, Output, OutputFiles
 from joinlib.spec.postgres import PostgresSecurity
@@ -78,7 +79,12 @@ TOPICS = KafkaTopics(
     dead_letters={"path": "d"},
     metadata={"key": "k"},
     max_bytes_per_batch="3Mi",
-).model_copy(update={"debezium": Debezium(timestamps="millis", unavailable="-")})
+).model_copy(
+    update={
+        "debezium": Debezium(timestamps="millis", unavailable="-"),
+        "registry": SchemaRegistry(url="http://r:1", subject="s"),
+    }
+)
 TO_TOPIC = KafkaOutput(
     bootstrap_servers="k:2",
     security=LOGIN,

@@ -16,7 +16,7 @@ from joinlib.expr.types import name
 from joinlib.formats import PLAN
 from joinlib.model.bounds import describe
 from joinlib.model.grouping import Grouping
-from joinlib.model.inputs import InputPlan
+from joinlib.model.inputs import HASH, InputPlan
 from joinlib.model.joins import Join, Leaf, Lookup
 from joinlib.model.maps import Map
 from joinlib.model.over import Over
@@ -136,7 +136,18 @@ def _stage(stage: Stage) -> dict[str, Any]:
         "tree": _tree(stage.tree),
         "route": _route(stage),
         **({"eager": True} if any(operator.eager for operator in stage.operators) else {}),
+        **({"joined": joined} if (joined := _joined(stage)) else {}),
     }
+
+
+def _joined(stage: Stage) -> list[list[str]]:
+    """Return which columns are stored of the rows that joins hand to other joins."""
+    return [
+        [name for name in side.schema.names if name != HASH]
+        for operator in stage.operators
+        for child, side in zip(operator.children, operator.sides, strict=True)
+        if not isinstance(child, Leaf)
+    ]
 
 
 def _route(stage: Stage) -> list[list[Any]] | None:
@@ -239,7 +250,7 @@ def _strange(old: dict[str, Any], known: Iterable[str]) -> Iterator[str]:
 
 
 def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    yield from _strange(old, {*new, *_OWN, "tree", "route", "eager"})
+    yield from _strange(old, {*new, *_OWN, "tree", "route", "eager", "joined"})
     if old.get("groups") != new.get("groups"):
         yield f"the groups, their aggregates, HAVING or output.mode were different; {_NEW}"
         return
@@ -275,6 +286,13 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
         yield from _input_differences(before, after)
     yield from _tree_differences(old.get("tree"), new.get("tree"))
+    if "joined" in old and old.get("tree") == new.get("tree"):  # earlier versions did not write it
+        for was, now in zip(old["joined"], new["joined"], strict=True):
+            if was != now:
+                yield (
+                    f"of rows joined so far the columns {', '.join(was)} are stored, and the query needs"
+                    f" {', '.join(now)}; {_NEW}"
+                )
 
 
 def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

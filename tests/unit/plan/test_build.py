@@ -291,3 +291,16 @@ def test_changes_that_need_a_new_checkpoint(sql: str, units: int, message: str) 
     old, new = fingerprint(plan(BOUNDED.format("INNER"))), fingerprint(plan(sql, units=units))
 
     assert any(message in reason for reason in compare(old, new))
+
+
+@pytest.mark.parametrize("select", ["s.carrier", "o.note, s.carrier", "o.id"])
+def test_other_columns_of_joined_rows_need_a_new_checkpoint(select: str) -> None:
+    """The inputs store both columns for the condition; of joined rows those are stored that come out above."""
+    text = "SELECT {}, p.sum FROM orders o JOIN ships s ON o.id = s.order_id AND o.note <> s.carrier LEFT JOIN pays p ON p.order_id = o.id"
+    old, new = (plan(text.format(columns)) for columns in ("o.note", select))
+    assert stored(old) == stored(new)
+    (said,) = compare(json.loads(json.dumps(fingerprint(old))), fingerprint(new))
+    assert "of rows joined so far the columns o.id, o.note are stored, and the query needs o.id" in said
+
+    earlier = {name: value for name, value in fingerprint(old).items() if name != "joined"}
+    assert compare(earlier, fingerprint(old)) == [], "earlier versions wrote no such columns"

@@ -4,7 +4,6 @@ Law: what is said here is what a run does: both ask `joinlib.checkpoint.identity
 same fingerprints.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from jobs.cli.summary import near
 from joinlib.checkpoint.identity import begun, refusals
 from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import SpecError
-from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.fingerprint import as_json, compare
 from joinlib.plan import Pipeline
 from joinlib.spec.model import StreamJoin
 
@@ -88,11 +87,10 @@ class _Judge:
         self._old: Pipeline = plan_of(old)
 
     def reasons(self, new: StreamJoin) -> tuple[str, ...]:
-        pipeline = plan_of(new, self._folder)
+        pipeline = plan_of(new, self._folder, self._old)
         if begun(self._folder):
             return tuple(refusals(self._folder, pipeline))
-        plans = (json.loads(json.dumps(fingerprint(plan))) for plan in (self._old, pipeline))
-        return tuple(compare(*plans))
+        return tuple(compare(as_json(self._old), as_json(pipeline)))
 
     def alone(self, before: Fields, place: str, after: Fields) -> tuple[str, ...] | None:
         """Return why the state cannot follow this field; None if it cannot be changed alone."""

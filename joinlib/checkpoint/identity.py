@@ -18,7 +18,7 @@ from typing import Any
 from joinlib import formats
 from joinlib.errors import SpecError, StateError
 from joinlib.files import sync, whole
-from joinlib.model.fingerprint import compare, fingerprint, scattered
+from joinlib.model.fingerprint import as_json, compare, fingerprint, scattered
 from joinlib.model.order import Shape, kept_of
 from joinlib.model.pathorder import PathOrder
 from joinlib.model.stage import Pipeline
@@ -114,15 +114,23 @@ def scattered_in(checkpoint: Path) -> bool:
     Those of a band did in earlier versions, and go on so. Of a file that cannot be read it is False:
     `identify` refuses such a checkpoint.
     """
-    file = checkpoint / _FILE
     try:
-        return file.exists() and scattered(json.loads(file.read_text())["plan"])
-    except (ValueError, TypeError, AttributeError, KeyError, IndexError):
+        return scattered(plan_in(checkpoint) or {})
+    except (TypeError, AttributeError, KeyError, IndexError):
         return False
 
 
+def plan_in(checkpoint: Path) -> Raw | None:
+    """Return the fingerprint of the plan that a checkpoint was begun with; None if there is none that can be read."""
+    file = checkpoint / _FILE
+    try:
+        return dict(json.loads(file.read_text())["plan"]) if file.exists() else None
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
 def _changes(known: Raw, pipeline: Pipeline) -> list[str]:
-    return compare(known["plan"], json.loads(json.dumps(fingerprint(pipeline))))
+    return compare(known["plan"], as_json(pipeline))
 
 
 def _known(file: Path) -> Raw:

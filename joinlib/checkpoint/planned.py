@@ -2,26 +2,37 @@
 
 from pathlib import Path
 
-from joinlib.checkpoint.identity import orders_of, scattered_in
+from joinlib.checkpoint.identity import orders_of, plan_in, scattered_in
 from joinlib.errors import InputError
+from joinlib.model.fingerprint import as_json
 from joinlib.model.stage import Pipeline
+from joinlib.model.stored import Stored
 from joinlib.plan import pipeline_of
+from joinlib.plan.follow import stored_on
 from joinlib.plan.source import InputStatistics
 from joinlib.source.footers import footers
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import StreamJoin
 
 
-def plan_of(document: StreamJoin, of: Path | None = None) -> Pipeline:
+def plan_of(document: StreamJoin, of: Path | None = None, after: Pipeline | None = None) -> Pipeline:
     """Plan a job. `of`: the checkpoint that it would go on from; by default its own.
+
+    `after`: where no checkpoint has begun, the plan whose state this one would go on from.
 
     Raises:
         SpecError, SqlError: The query or an option cannot be run.
     """
     inputs = document.spec.inputs.items()
-    found = {name: known for name, given in inputs if (known := _found(given)) is not None}
+    found = {name: said for name, given in inputs if (said := _found(given)) is not None}
     checkpoint = of or document.spec.checkpoint.folder
-    return pipeline_of(document, orders_of(checkpoint), found, cells=not scattered_in(checkpoint))
+    known = plan_in(checkpoint) or (as_json(after) if after else None)
+
+    def plan(stored: Stored) -> Pipeline:
+        cells = not scattered_in(checkpoint)
+        return pipeline_of(document, orders_of(checkpoint), found, cells=cells, stored=stored)
+
+    return plan(stored_on(known, plan) if known else Stored())
 
 
 def _found(given: Input) -> InputStatistics | None:

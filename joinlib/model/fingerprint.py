@@ -10,6 +10,8 @@ and otherwise nothing after them is stored.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import orjson
+
 from joinlib.expr import Expr
 from joinlib.expr.bound import Bound
 from joinlib.expr.types import name
@@ -41,6 +43,11 @@ def fingerprint(plan: AnyStage | Pipeline) -> dict[str, Any]:
         "stages": [{**_any(stage), **_tables(stage, last=n in last)} for n, stage in enumerate(plan.stages)],
         **_results(plan),
     }
+
+
+def as_json(plan: Pipeline) -> dict[str, Any]:
+    """Return the fingerprint as it is read again from JSON."""
+    return dict(orjson.loads(orjson.dumps(fingerprint(plan))))
 
 
 def _results(plan: Pipeline) -> dict[str, Any]:
@@ -270,10 +277,7 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
         yield f"whether outer joins wait for partners was different (output.mode); {_NEW}"
     if old["units"] != new["units"]:
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
-    if old.get("route") != new.get("route") and not (
-        scattered(old) and not scattered(new) and new["route"][2:]
-    ):
-        # a checkpoint whose bands lie at random goes on so: it is planned again by what `scattered` says of it
+    if _rerouted(old, new):
         yield (
             "rows were routed in another way (join.strategy, join.subgroups); set it back, or start a new"
             " checkpoint"
@@ -286,13 +290,22 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
         yield from _input_differences(before, after)
     yield from _tree_differences(old.get("tree"), new.get("tree"))
-    if "joined" in old and old.get("tree") == new.get("tree"):  # earlier versions did not write it
-        for was, now in zip(old["joined"], new["joined"], strict=True):
-            if was != now:
-                yield (
-                    f"of rows joined so far the columns {', '.join(was)} are stored, and the query needs"
-                    f" {', '.join(now)}; {_NEW}"
-                )
+    yield from _joined_differences(old, new)
+
+
+def _rerouted(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    if old.get("route") == new.get("route"):
+        return False
+    # A checkpoint whose bands lie at random goes on so: it is planned again by what `scattered` says of it.
+    return not (scattered(old) and not scattered(new) and new["route"][2:])
+
+
+def _joined_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    known = "joined" in old and old.get("tree") == new.get("tree")  # earlier versions wrote nothing of it
+    for was, now in zip(old["joined"], new["joined"], strict=True) if known else ():
+        if was != now:
+            stored, needed = ", ".join(was), ", ".join(now)
+            yield f"of rows joined so far the columns {stored} are stored, and the query needs {needed}; {_NEW}"
 
 
 def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

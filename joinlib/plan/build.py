@@ -94,7 +94,7 @@ def stage(
     qualified names of all columns to their types; only stages that read earlier stages need it.
     """
     choice = chosen(tree, request.options)
-    wanted = need(query, tree, times, request.options.units)
+    wanted = need(query, tree, times, request.options)
     plans = tuple(
         upstream_plan(i, s, query.classes, wanted, types)
         if isinstance(s, Result)
@@ -107,7 +107,8 @@ def stage(
         _lookup(number, looked, request.inputs[looked.scan.table.name], wanted)
         for number, looked in enumerate(query.lookups)
     )
-    root = layout(joined, plans, above(select, lookups), choice.index, request.eager)
+    stored = request.options.stored.joined
+    root = layout(joined, plans, above(select, lookups), choice.index, request.eager, stored)
     return Stage(
         inputs=plans,
         tree=joined,

@@ -1,7 +1,7 @@
 """Decides which columns each input reads and stores.
 
 Law: an input stores its keys, its event time where a bound needs it, and the columns that the select list and
-the clauses read; nothing else.
+the clauses read; besides them what a checkpoint has stored (`plan.follow`), and nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +13,7 @@ from joinlib.expr import Expr, ref
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
 from joinlib.model.inputs import ORDINAL, InputPlan, StoredColumn
+from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from joinlib.sql import JoinNode, KeyClass, Query, Result, Scan
 from joinlib.sql.graph import inputs
@@ -27,6 +28,11 @@ class Need:
     null_keys: frozenset[str]  # inputs whose rows with a NULL key are emitted
     apart: Mapping[str, Expr]  # input -> which of its rows go to unit 0, whatever their key
     copies: Mapping[str, int]  # input without a key -> the number of units that have its rows
+    stored: Mapping[str, frozenset[str]]  # input -> columns that a checkpoint has stored of it
+
+    def of(self, alias: str) -> frozenset[str]:
+        """Return the columns to store of an input, among those of others."""
+        return self.columns | self.stored.get(alias, frozenset())
 
 
 def input_plan(
@@ -49,10 +55,11 @@ def input_plan(
     if time == ordinal:
         plain.append(ref(ordinal, pa.int64()))
     # A deletion without its row is told by all columns: by some, it might take another row.
+    columns = need.of(scan.alias)
     wanted = [
         StoredColumn(e.sql, e)
         for e in plain
-        if e.sql in need.columns or e.sql == time or (source.skip_unknown and not source.upsert)
+        if e.sql in columns or e.sql == time or (source.skip_unknown and not source.upsert)
     ]
     stored = {c.name: c for c in (*keys, *wanted, *more)}
     filter = all_of([c.value for c in scan.filter])
@@ -84,8 +91,8 @@ def upstream_plan(
     keys = [key_column(result.alias, i, c) for i, c in enumerate(classes) if result.alias in c.members]
     apart = need.apart.get(result.alias)
     names = [f"{s.alias}.{f.name}" for s in inputs(result) for f in s.table.schema]
-    times = [name for name in names if name in need.times]
-    wanted = [StoredColumn(n, ref(n, types[n])) for n in names if n in need.columns or n in times]
+    times, columns = [name for name in names if name in need.times], need.of(result.alias)
+    wanted = [StoredColumn(n, ref(n, types[n])) for n in names if n in columns or n in times]
     stored = {c.name: c for c in (*keys, *wanted)}
     used = {c for s in stored.values() for c in s.value.columns} | set(apart.columns if apart else ())
     return InputPlan(
@@ -116,7 +123,7 @@ def key_column(alias: str, number: int, key: KeyClass) -> StoredColumn:
     return StoredColumn(value.column or f"{alias}.$key{number}", value)
 
 
-def need(query: Query, tree: JoinNode | Scan, times: frozenset[str], units: int) -> Need:
+def need(query: Query, tree: JoinNode | Scan, times: frozenset[str], options: JoinOptions) -> Need:
     """Collect what the tree, the lookups and the select list read, and where rows without a key go."""
     values = [v for _, v in query.select] + list(_clauses(tree))
     for lookup in query.lookups:
@@ -127,9 +134,10 @@ def need(query: Query, tree: JoinNode | Scan, times: frozenset[str], units: int)
     come_out = not (alone and query.lookups and query.lookups[0].kind in ("inner", "semi"))
     nodes = [node for node in _nodes(tree) if node.right != "keyed" or node.apart]
     apart = {a: node.apart for node in nodes if node.apart for a in node.children[0].aliases}
-    unkeyed = {"apart": 1, "everywhere": units}
+    unkeyed = {"apart": 1, "everywhere": options.units}
     copies = {a: unkeyed[n.right] for n in nodes if n.right in unkeyed for a in n.children[1].aliases}
-    return Need(columns, times, frozenset(_null_keys(tree, come_out)), apart, copies)
+    nulls = frozenset(_null_keys(tree, come_out))
+    return Need(columns, times, nulls, apart, copies, options.stored.inputs)
 
 
 def _nodes(tree: JoinNode | Scan) -> Iterator[JoinNode]:

@@ -10,8 +10,9 @@ that join may hold its row back: delay = hold. So the watermark is forwarded thr
 second one. Rows of an earlier stage arrive as late as the plan says.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -24,6 +25,8 @@ from joinlib.model.side import SideConfig
 from joinlib.model.time import ALWAYS
 from joinlib.plan.reach import Bounds, Holding, Reach, all_bounds, closure, columns
 
+Joined = Mapping[frozenset[str], frozenset[str]]  # columns, by the aliases of the rows that have them
+
 
 def layout(
     tree: Join | Leaf,
@@ -31,15 +34,17 @@ def layout(
     above: tuple[Expr, ...],
     index: Index = "hash",
     eager: bool = False,
+    stored: Joined = MappingProxyType({}),
 ) -> Operator | Leaf:
     """Return the operators of a stage. Sides are numbered in the order of the tree, children first.
 
     `above`: all expressions that are evaluated on the rows that the tree emits. `eager`: rows without a partner
-    are emitted at once, and taken back when one comes.
+    are emitted at once, and taken back when one comes. `stored`: columns to store of joined rows, by the aliases
+    in them, besides what is read.
     """
     if isinstance(tree, Leaf):
         return tree
-    maker = _Maker(inputs, columns(all_bounds(tree)), index, eager)
+    maker = _Maker(inputs, columns(all_bounds(tree)), index, eager, stored)
     return maker.make(tree, {c for e in above for c in e.columns}, ())
 
 
@@ -59,10 +64,15 @@ def lateness(tree: Join | Leaf, inputs: tuple[InputPlan, ...], above: tuple[Expr
 
 class _Maker:
     def __init__(
-        self, inputs: tuple[InputPlan, ...], timed: set[str], index: Index, eager: bool = False
+        self,
+        inputs: tuple[InputPlan, ...],
+        timed: set[str],
+        index: Index,
+        eager: bool = False,
+        stored: Joined = MappingProxyType({}),
     ) -> None:
         self.index: Index = index
-        self.eager = eager
+        self.eager, self.stored = eager, stored
         self.inputs, self.timed = inputs, timed
         self.types = {c.name: c.value.type for i in inputs for c in i.columns}
         self.holding = Holding(inputs)
@@ -74,7 +84,7 @@ class _Maker:
         needed = above | _read(join)
         inside = [self.holding.inside(join, at, outside) for at in range(len(join.inputs))]
         children = tuple(
-            c if isinstance(c, Leaf) else self.make(c, needed, known)
+            c if isinstance(c, Leaf) else self.make(c, needed | self._stored(c), known)
             for c, known in zip(join.inputs, inside, strict=True)
         )
         schemas = [self._schema(c, needed) for c in children]
@@ -117,6 +127,10 @@ class _Maker:
             changes=changes,
             eager=eager,
         )
+
+    def _stored(self, child: Join) -> frozenset[str]:
+        """Return what is to be stored of the rows of a child, whoever reads it."""
+        return self.stored.get(frozenset(self.inputs[leaf].alias for leaf in _leaves(child)), frozenset())
 
     def _changes(self, child: Operator | Leaf) -> bool:
         """Return whether the rows of a child come with weights."""
@@ -170,6 +184,14 @@ class _Maker:
                 return None
             longest = max(longest, min(reach))
         return longest
+
+
+def _leaves(tree: Join | Leaf) -> Iterator[int]:
+    if isinstance(tree, Leaf):
+        yield tree.input
+    else:
+        for child in tree.inputs:
+            yield from _leaves(child)
 
 
 def _longer(sides: tuple[SideConfig, ...], changing: list[bool]) -> tuple[SideConfig, ...]:

@@ -1,9 +1,10 @@
 """The options that a query is planned with, besides its text and its inputs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import get_args
 
 from joinlib.errors import SpecError
+from joinlib.model.stored import Stored
 from joinlib.spec.model import JoinSettings, Strategy
 
 STRATEGIES = get_args(Strategy)
@@ -26,6 +27,8 @@ class JoinOptions:
     window_rows: int | None = None  # rows whose numbers differ by more do not match
     # Rows of a band lie by their values; False: at random, as a checkpoint of an earlier version has them.
     cells: bool = True
+    # What the checkpoint stores, and the plan is to store as well.
+    stored: Stored = field(default_factory=Stored)
 
     def __post_init__(self) -> None:
         if self.units < 1 or self.units & (self.units - 1):

@@ -12,6 +12,7 @@ from joinlib.model.joins import Caching
 from joinlib.model.order import Shape
 from joinlib.model.pathorder import PathOrder
 from joinlib.model.stage import Pipeline
+from joinlib.model.stored import Stored
 from joinlib.path.choice import BYTE
 from joinlib.plan.blocks import pipeline, pipeline_of_several
 from joinlib.plan.changes import OutputMode
@@ -36,6 +37,7 @@ def pipeline_of(
     found: Mapping[str, InputStatistics] = MappingProxyType({}),
     *,
     cells: bool = True,
+    stored: Stored | None = None,
 ) -> Pipeline:
     """Plan the pipeline that runs the spec's SQL.
 
@@ -44,6 +46,7 @@ def pipeline_of(
         orders: What was decided when the checkpoint began; None: there is none.
         found: What is known of inputs besides what the spec says.
         cells: Whether rows of a band lie by their values, which a checkpoint of an earlier version has not.
+        stored: What to store besides what the query reads (`plan.follow`).
 
     Raises:
         SpecError, SqlError: if the query or an option cannot be run.
@@ -51,7 +54,7 @@ def pipeline_of(
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
     inputs = {name: source(given, found.get(name)) for name, given in spec.inputs.items()}
     decide = _decide(spec.join, orders)
-    asked = replace(options(spec.join), cells=cells)
+    asked = replace(options(spec.join), cells=cells, stored=stored or Stored())
     plan = (_several if spec.outputs else _one)(spec, inputs, asked, decide)
     for result in plan.results:
         with of_output(result.name):

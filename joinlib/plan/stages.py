@@ -66,7 +66,7 @@ def joins(queries: Sequence[Query], request: Request, first: int, *, alone: bool
     single = isinstance(trees[-1], Scan) and grouping and grouping.release
     # Rows behind the watermark are then late, although no row is stored.
     more = frozenset([single.column]) if single else frozenset()
-    stages = _with_lateness(_stages(queries, trees, request, more), queries, trees, request.eager)
+    stages = _with_lateness(_stages(queries, trees, request, more), queries, trees, request)
     _check_chain(stages)
     waits = any(q.waits for q in queries)
     times = of_scans(below, _held_back(stages[-1]), alone=False) if waits else times
@@ -123,7 +123,7 @@ def _stages(
 
 
 def _with_lateness(
-    stages: Sequence[Stage], queries: Sequence[Query], trees: Sequence[JoinNode | Scan], eager: bool
+    stages: Sequence[Stage], queries: Sequence[Query], trees: Sequence[JoinNode | Scan], request: Request
 ) -> list[Stage]:
     """Complete each stage with how far behind the watermark the event times
     that it reads of earlier stages may be.
@@ -132,7 +132,8 @@ def _with_lateness(
     done: list[Stage] = []
     for bare, query, tree in zip(stages, queries, trees, strict=True):
         known = tuple(_known(plan, late, done) for plan in bare.inputs)
-        root = layout(bare.tree, known, bare.above, bare.index, eager)
+        stored = request.options.stored.joined
+        root = layout(bare.tree, known, bare.above, bare.index, request.eager, stored)
         complete = replace(bare, inputs=known, root=root, changes=changes(root, known))
         late.append(_forwarded(tree, late) if query.waits is None else _held_back(complete))
         done.append(complete)

@@ -10,14 +10,17 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from joinlib import deploy
 from joinlib.errors import SpecError, SqlError, StreamJoinError
-from joinlib.model.fingerprint import fingerprint
+from joinlib.model.fingerprint import as_json
+from joinlib.model.stored import Stored
 from joinlib.plan import pipeline_of
 from joinlib.plan.explain import explain
+from joinlib.plan.follow import stored_on
 from joinlib.spec import StreamJoin, parse
 from joinlib.spec.base import is_from_registry
 from joinlib.spec.model import Batch, Driver, Executors, JoinSettings, Scaling
@@ -57,6 +60,14 @@ class Admitted:
 
 
 @dataclass(frozen=True)
+class Pinned:
+    """The checkpoint that a driver of the job has worked on."""
+
+    folder: str
+    fingerprint: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Rejected:
     """A document that cannot be run."""
 
@@ -74,6 +85,20 @@ def document(obj: Object) -> Object:
     }
 
 
+def pinned(obj: Object) -> Pinned | None:
+    """Return the checkpoint that a driver of a StreamJoin has worked on."""
+    found = (obj.get("status") or {}).get("checkpoint") or {}
+    try:
+        return Pinned(found["folder"], json.loads(found["fingerprint"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def verdict_of(obj: Object) -> Admitted | Rejected:
+    """Return the verdict on a StreamJoin as it is now, which goes on from its checkpoint."""
+    return validate(document(obj), pinned(obj))
+
+
 def _asked(model: StreamJoin) -> Iterator[str]:
     """Refuse columns that only a registry knows, which the operator never asks."""
     for name, given in model.spec.inputs.items():
@@ -84,18 +109,26 @@ def _asked(model: StreamJoin) -> Iterator[str]:
             )
 
 
-def validate(given: Object) -> Admitted | Rejected:
-    """Return the verdict on a document. Never raises: a document that breaks the planner is rejected too."""
-    return _validate(json.dumps(given, sort_keys=True, ensure_ascii=False))
+def validate(given: Object, pinned: Pinned | None = None) -> Admitted | Rejected:
+    """Return the verdict on a document. Never raises: a document that breaks the planner is rejected too.
+
+    pinned: the checkpoint that it would go on from, if it names that folder.
+    """
+    known = pinned and {
+        "folder": pinned.folder,
+        "plan": json.dumps(pinned.fingerprint),
+    }  # columns keep their order
+    return _validate(json.dumps({"document": given, "pinned": known}, sort_keys=True, ensure_ascii=False))
 
 
 @memoized(2)  # the document as it is now, and the one that was accepted last
 def _validate(text: str) -> Admitted | Rejected:
-    given = json.loads(text)
+    asked = json.loads(text)
+    given, known = asked["document"], asked["pinned"]
     if problems := (*_relative(given), *_elsewhere(given)):
         return Rejected(problems)
     try:
-        model = parse(text, "spec", Path("/"))  # JSON is YAML
+        model = parse(json.dumps(given), "spec", Path("/"))  # JSON is YAML
     except SpecError as error:
         return Rejected(tuple(line.removeprefix("spec:1: ") for line in str(error).splitlines()))
     if model.spec.outputs:
@@ -107,9 +140,11 @@ def _validate(text: str) -> Admitted | Rejected:
     if problems := tuple(_asked(model)):
         return Rejected(problems)
     try:
-        stages = pipeline_of(model)
         # A checkpoint keeps the order of its stages, so a statement about rows changes nothing that it depends on.
-        plan, marks = explain(stages), fingerprint(pipeline_of(model, orders=()))
+        ordered = partial(pipeline_of, model, ())
+        same = known is not None and known["folder"] == str(model.spec.checkpoint.folder)
+        stored = stored_on(json.loads(known["plan"]), lambda s: ordered(stored=s)) if same else Stored()
+        plan, marks = explain(pipeline_of(model, stored=stored)), as_json(ordered(stored=stored))
     except StreamJoinError as error:
         return Rejected((*volumes.problems(model.spec), _planned(error)))
     except Exception as error:  # noqa: BLE001  one document must not stop the operator
@@ -119,7 +154,7 @@ def _validate(text: str) -> Admitted | Rejected:
     if problems := (*_name(given), *volumes.problems(model.spec)):
         return Rejected(problems)
     explicit = _explicit_values(model)
-    return Admitted(given, model, plan[:_PLAN_MAX], json.loads(json.dumps(marks)), _hash(explicit), explicit)
+    return Admitted(given, model, plan[:_PLAN_MAX], marks, _hash(explicit), explicit)
 
 
 def _explicit_values(model: StreamJoin) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from joinlib.model.fingerprint import compare
-from joinop.admission import Admitted
+from joinop.admission import Admitted, Pinned
 from joinop.flatten import LIVE
 
 _SHOWN = 60  # characters of a value
@@ -27,14 +27,6 @@ class Cost(StrEnum):
     LIVE = "live"
     RESTART = "restart"
     CHECKPOINT = "checkpoint"
-
-
-@dataclass(frozen=True)
-class Pinned:
-    """The checkpoint that a driver of the job has worked on."""
-
-    folder: str
-    fingerprint: dict[str, Any]
 
 
 @dataclass(frozen=True)

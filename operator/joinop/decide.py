@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from joinlib import deploy
 from joinlib.scale import Observed
 from joinop import build, names, node_loss, status
-from joinop.admission import Admitted, Rejected, document, validate
+from joinop.admission import Admitted, Rejected, pinned, validate, verdict_of
 from joinop.build.settings import accepted
 from joinop.classify import Change, Cost, classify
 from joinop.config import Config
@@ -21,7 +21,7 @@ from joinop.drift import covers, stamped
 from joinop.events import Event, between
 from joinop.names import JobKey, Object
 from joinop.scrape import Scrape
-from joinop.status import JobView, pinned
+from joinop.status import JobView
 
 Child = tuple[str, str]  # kind and name
 
@@ -114,7 +114,7 @@ def _removed(pods: list[Object], nodes: Mapping[str, node_loss.NodeHealth]) -> I
 
 def _viewed(observed: ObservedState, config: Config) -> tuple[JobView, Change]:
     held = _held(observed, config)
-    verdict = _allowed(validate(document(observed.stream_join)), config)
+    verdict = _allowed(verdict_of(observed.stream_join), config)
     problem, change = _refusal(observed, verdict, held)
     runs = held if problem is not None or not isinstance(verdict, Admitted) else verdict
     view = JobView(
@@ -144,7 +144,9 @@ def _held(observed: ObservedState, config: Config) -> Admitted | None:
     )
     if found is None or "metadata" not in found:
         return None
-    verdict = _allowed(validate(found), config)  # the allow lists may be stricter by now
+    verdict = _allowed(
+        validate(found, pinned(observed.stream_join)), config
+    )  # the allow lists may be stricter by now
     return verdict if isinstance(verdict, Admitted) else None
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from joinop import volumes
-from joinop.admission import Admitted, document, validate
+from joinop.admission import Admitted, verdict_of
 from joinop.names import JobKey, Object, key
 from joinop.volumes import VolumePath
 
@@ -101,7 +101,7 @@ class CheckpointOwners:
 
 
 def _claim(obj: Object) -> _Claim:
-    verdict = validate(document(obj))
+    verdict = verdict_of(obj)
     if not isinstance(verdict, Admitted):
         return _Claim(obj)
     return _Claim(obj, volumes.checkpoint(verdict.model.spec, obj["metadata"]["namespace"]), verdict.folder)

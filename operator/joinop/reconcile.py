@@ -14,7 +14,7 @@ from joinlib import deploy
 from joinlib.deploy import LEASE, POD, Resource
 from joinlib.scale import Load
 from joinop import build, events, names, node_loss, pod_events, volumes
-from joinop.admission import Admitted, document, validate
+from joinop.admission import Admitted, verdict_of
 from joinop.api import FORBIDDEN, NOT_FOUND, Api, ApiError
 from joinop.cache import ObjectCache, Part
 from joinop.config import Config
@@ -137,7 +137,7 @@ class Reconciler:
         async with self._validating:
             while checkpoint_owners.unvalidated:
                 job, obj = next(iter(checkpoint_owners.unvalidated.items()))
-                await asyncio.to_thread(validate, document(obj))
+                await asyncio.to_thread(verdict_of, obj)
                 if checkpoint_owners.unvalidated.get(job) is obj:
                     checkpoint_owners.resolve(job)
 
@@ -214,7 +214,7 @@ class Reconciler:
         return next((pod for pod in drivers if not terminating(pod) and pod["status"].get("podIP")), None)
 
     async def _claims(self, key: JobKey, obj: Object, memory: JobMemory) -> dict[str, bool]:
-        verdict = validate(document(obj))
+        verdict = verdict_of(obj)
         wanted = volumes.claims(verdict.model.spec) if isinstance(verdict, Admitted) else []
         return {claim: await self._exists(CLAIM.kind, key, claim, memory) for claim in wanted}
 

@@ -14,7 +14,7 @@ from joinlib.metric.export import Labels, families
 from joinlib.metric.table import DIRECTIONS, JOB, SCALING, VERDICTS
 from joinlib.scale.policy import Policy, of_spec
 from joinop import persist
-from joinop.admission import Admitted, document, validate
+from joinop.admission import Admitted, verdict_of
 from joinop.names import JobKey, Object
 from joinop.restarts import from_status as restarts_of
 
@@ -35,7 +35,7 @@ class ScalingMetrics(Collector):
 
     def status_written(self, key: JobKey, obj: Object, before: Object, after: Object) -> None:
         """Take in a status that this operator has written."""
-        self.statuses[key], verdict = after, validate(document(obj))
+        self.statuses[key], verdict = after, verdict_of(obj)
         if isinstance(verdict, Admitted):  # else the policy of the last accepted document stays
             self.policies[key] = of_spec(verdict.model.spec)
         old, new = persist.from_status(before), persist.from_status(after)

@@ -13,7 +13,6 @@ from joinlib.spec import duration
 from joinlib.spec.model import Executors
 from joinop import diagnosis, names, node_loss, persist, restarts
 from joinop.admission import Admitted
-from joinop.classify import Pinned
 from joinop.conditions import StatusCondition, merged, truth
 from joinop.degradation import Degradation
 from joinop.names import Object
@@ -196,15 +195,6 @@ def executors_to_request(view: JobView) -> int | None:
         return None
     asked, number = view.report.count("executors", "wanted"), desired_executors(view, view.scaling_before)
     return number if asked is not None and asked != number else None
-
-
-def pinned(obj: Object) -> Pinned | None:
-    """Return the checkpoint that a driver of this job has worked on."""
-    found = (obj.get("status") or {}).get("checkpoint") or {}
-    try:
-        return Pinned(found["folder"], json.loads(found["fingerprint"]))
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def _troubles(view: JobView) -> Iterator[Degradation]:

@@ -1,11 +1,13 @@
 """What happens while rows flow: folders that grow, silence, late rows, closing, running on, many units."""
 
 import os
+from collections import Counter
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from pyspark import TaskContext
 
@@ -241,3 +243,21 @@ def test_files_that_were_read_go_and_their_names_come_again(trial: Trial) -> Non
     trial.write("orders", "000", rows(100, 6))
     trial.run_plan(plan)
     assert trial.output(INNER) == trial.expected(INNER, orders=made)
+
+
+def test_a_query_that_reads_less_goes_on(trial: Trial) -> None:
+    """The state keeps what it reads no more, of inputs and of joined rows; so it may come back."""
+    text = "SELECT o.v AS id{} FROM orders o JOIN payments p ON o.k = p.k AND o.v <> p.v LEFT JOIN refunds r ON r.k = o.k"
+    narrow, wide = text.format(""), text.format(", p.v AS pv, r.v AS rv")
+    names = ("orders", "payments", "refunds")
+    for name in names:
+        trial.input(name, PAIR)
+    for batch, sql in enumerate((wide, narrow, wide)):
+        for start, name in enumerate(names[: 2 + batch]):  # refunds come when other rows wait for them
+            trial.write(name, str(batch), rows(10 * batch + start, 6))
+        trial.run(sql, output={"mode": "changelog", "files": {"path": f"out{batch}"}})
+    told = duckdb.sql(
+        "SELECT id, sum(CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END)::BIGINT AS n"
+        f" FROM read_parquet('{trial.folder}/out?/batch=*/*.parquet', union_by_name=true) GROUP BY id"
+    )
+    assert +Counter(dict(told.fetchall())) == Counter({id: n for (id,), n in trial.expected(narrow).items()})

@@ -12,7 +12,7 @@ from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import HopStage, PathStage, Pipeline
 from joinlib.path.graph import Key
 from joinlib.plan.explain.retention import retention, unbounded
-from joinlib.plan.explain.stage import called, input_lines, lookup_lines
+from joinlib.plan.explain.stage import called, input_lines, lookup_lines, purpose
 from joinlib.plan.explain.texts import bare
 
 
@@ -138,7 +138,7 @@ def _reasons(stage: PathStage, whole: HopStage, given: InputPlan) -> dict[str, s
         "condition": set(read),
         "result": set(whole.reads),
     }
-    return {c.name: ", ".join(u for u, names in uses.items() if c.name in names) for c in given.columns}
+    return {c.name: purpose(c.name, uses) for c in given.columns}
 
 
 def _indent(lines: Iterator[str] | list[str]) -> list[str]:

@@ -2,7 +2,7 @@
 joined how, how long rows are kept, and why.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from joinlib.expr import Expr
 from joinlib.expr.types import name
@@ -172,7 +172,14 @@ def _reasons(stage: Stage, plan: InputPlan, result: str) -> dict[str, str]:
         "lookup": {c for e in late for c in e.columns},
         result: {c for o in stage.select for c in o.value.columns},
     }
-    return {c.name: ", ".join(u for u, names in uses.items() if c.name in names) for c in plan.columns}
+    return {c.name: purpose(c.name, uses) for c in plan.columns}
+
+
+def purpose(column: str, uses: Mapping[str, Collection[str]]) -> str:
+    """Return what a stored column is for. `uses`: the columns of each use."""
+    return (
+        ", ".join(use for use, names in uses.items() if column in names) or "kept, as the checkpoint has it"
+    )
 
 
 def _tree(stage: Stage, tree: Operator | Leaf) -> Iterator[str]:

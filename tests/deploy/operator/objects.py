@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from joinop import names
-from joinop.admission import Admitted, document, validate
+from joinop.admission import Admitted, Pinned, document, validate
 from joinop.build import JobBlueprint
 from joinop.config import Config
 from joinop.decide import DesiredState, ObservedState, decide
@@ -69,8 +69,8 @@ def stream_join(
     }
 
 
-def accepted(given: Object) -> Admitted:
-    verdict = validate(document(given))
+def accepted(given: Object, pinned: Pinned | None = None) -> Admitted:
+    verdict = validate(document(given), pinned)
     assert isinstance(verdict, Admitted), verdict
     return verdict
 

@@ -85,6 +85,21 @@ def test_state_that_would_not_fit(place: str, value: Any) -> None:
     assert change.reasons[0] == "a new checkpoint begins in /data/checkpoint@2"
 
 
+def test_a_column_that_is_read_no_more_is_kept() -> None:
+    """The state goes on with it, as the plan in the status says."""
+    old = accepted(stream_join())
+    less = stream_join(sql="SELECT o.id FROM orders o JOIN shipments s ON o.id = s.id")
+    new = accepted(less, pinned(old))
+
+    assert new.fingerprint == old.fingerprint != accepted(less).fingerprint
+    assert "s.carrier, STRING: kept, as the checkpoint has it" in new.plan
+    assert classify(old, new, pinned(old)).cost is Cost.RESTART
+    afresh = stream_join(sql=less["spec"]["sql"], checkpoint__reset="2")
+    assert "kept, as" not in accepted(afresh, pinned(old)).plan, (
+        "another checkpoint begins with what it needs"
+    )
+
+
 def test_reasons() -> None:
     """Changes are listed field by field."""
     change = classify(accepted(stream_join()), accepted(stream_join(executors__max=6, image="i:2")), None)

@@ -174,7 +174,7 @@ def test_only_new_specs_are_validated(monkeypatch: pytest.MonkeyPatch) -> None:
         validated.append(given["metadata"]["name"])
         return verdict
 
-    monkeypatch.setattr("joinop.ownership.validate", counted)
+    monkeypatch.setattr("joinop.ownership.verdict_of", counted)
     checkpoint_owners = indexed(things)
     assert checkpoint_owners.owner_of(key(things[7])) is not None, (
         "all have the one verdict, so the first owns it"

@@ -6,7 +6,7 @@ from joinlib.checkpoint.identity import orders_of, plan_in, scattered_in
 from joinlib.errors import InputError
 from joinlib.model.fingerprint import as_json
 from joinlib.model.stage import Pipeline
-from joinlib.model.stored import Stored
+from joinlib.model.stored import StoredColumns
 from joinlib.plan import pipeline_of
 from joinlib.plan.follow import stored_on
 from joinlib.plan.source import InputStatistics
@@ -28,11 +28,11 @@ def plan_of(document: StreamJoin, of: Path | None = None, after: Pipeline | None
     checkpoint = of or document.spec.checkpoint.folder
     known = plan_in(checkpoint) or (as_json(after) if after else None)
 
-    def plan(stored: Stored) -> Pipeline:
+    def plan(stored: StoredColumns) -> Pipeline:
         cells = not scattered_in(checkpoint)
         return pipeline_of(document, orders_of(checkpoint), found, cells=cells, stored=stored)
 
-    return plan(stored_on(known, plan) if known else Stored())
+    return plan(stored_on(known, plan) if known else StoredColumns())
 
 
 def _found(given: Input) -> InputStatistics | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredColumns:
     """Columns, by their qualified names; by default none."""
 
     inputs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by the alias of the input
@@ -15,7 +15,7 @@ class Stored:
     joined: Mapping[frozenset[str], frozenset[str]] = field(default_factory=dict)
 
 
-def stored_columns(plan: Mapping[str, Any]) -> Stored:
+def stored_columns(plan: Mapping[str, Any]) -> StoredColumns:
     """Return what a plan stores, by its fingerprint (`model.fingerprint`)."""
     stages = plan.get("stages", [plan])
     inputs: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
@@ -25,7 +25,7 @@ def stored_columns(plan: Mapping[str, Any]) -> Stored:
             inputs[given["alias"]] |= frozenset(given["columns"])
         for leaves, columns in zip(_handed(stage.get("tree")), stage.get("joined", ()), strict=False):
             joined[frozenset(stage["inputs"][leaf]["alias"] for leaf in leaves)] |= frozenset(columns)
-    return Stored(dict(inputs), dict(joined))
+    return StoredColumns(dict(inputs), dict(joined))
 
 
 def _handed(tree: Any) -> Iterator[list[int]]:

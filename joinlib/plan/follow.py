@@ -8,10 +8,10 @@ from typing import Any
 
 from joinlib.model.fingerprint import as_json, compare
 from joinlib.model.stage import Pipeline
-from joinlib.model.stored import Stored, stored_columns
+from joinlib.model.stored import StoredColumns, stored_columns
 
 
-def stored_on(known: Mapping[str, Any], plan: Callable[[Stored], Pipeline]) -> Stored:
+def stored_on(known: Mapping[str, Any], plan: Callable[[StoredColumns], Pipeline]) -> StoredColumns:
     """Return which columns a plan is to store, besides those that its query reads, to go on from a checkpoint.
 
     known: the fingerprint of the plan that the checkpoint was begun with. plan: makes the plan that stores columns.
@@ -19,8 +19,10 @@ def stored_on(known: Mapping[str, Any], plan: Callable[[Stored], Pipeline]) -> S
     try:
         stored = stored_columns(known)
     except (KeyError, TypeError, IndexError):  # of a version that cannot be followed
-        return Stored()
-    return stored if not _fits(known, plan(Stored())) and _fits(known, plan(stored)) else Stored()
+        return StoredColumns()
+    return (
+        stored if not _fits(known, plan(StoredColumns())) and _fits(known, plan(stored)) else StoredColumns()
+    )
 
 
 def _fits(known: Mapping[str, Any], plan: Pipeline) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from joinlib.errors import SpecError
-from joinlib.model.stored import Stored
+from joinlib.model.stored import StoredColumns
 from joinlib.spec.model import JoinSettings, Strategy
 
 STRATEGIES = get_args(Strategy)
@@ -28,7 +28,7 @@ class JoinOptions:
     # Rows of a band lie by their values; False: at random, as a checkpoint of an earlier version has them.
     cells: bool = True
     # What the checkpoint stores, and the plan is to store as well.
-    stored: Stored = field(default_factory=Stored)
+    stored: StoredColumns = field(default_factory=StoredColumns)
 
     def __post_init__(self) -> None:
         if self.units < 1 or self.units & (self.units - 1):

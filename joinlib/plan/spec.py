@@ -12,7 +12,7 @@ from joinlib.model.joins import Caching
 from joinlib.model.order import Shape
 from joinlib.model.pathorder import PathOrder
 from joinlib.model.stage import Pipeline
-from joinlib.model.stored import Stored
+from joinlib.model.stored import StoredColumns
 from joinlib.path.choice import BYTE
 from joinlib.plan.blocks import pipeline, pipeline_of_several
 from joinlib.plan.changes import OutputMode
@@ -37,7 +37,7 @@ def pipeline_of(
     found: Mapping[str, InputStatistics] = MappingProxyType({}),
     *,
     cells: bool = True,
-    stored: Stored | None = None,
+    stored: StoredColumns | None = None,
 ) -> Pipeline:
     """Plan the pipeline that runs the spec's SQL.
 
@@ -54,7 +54,7 @@ def pipeline_of(
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
     inputs = {name: source(given, found.get(name)) for name, given in spec.inputs.items()}
     decide = _decide(spec.join, orders)
-    asked = replace(options(spec.join), cells=cells, stored=stored or Stored())
+    asked = replace(options(spec.join), cells=cells, stored=stored or StoredColumns())
     plan = (_several if spec.outputs else _one)(spec, inputs, asked, decide)
     for result in plan.results:
         with of_output(result.name):

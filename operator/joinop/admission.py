@@ -17,7 +17,7 @@ from typing import Any
 from joinlib import deploy
 from joinlib.errors import SpecError, SqlError, StreamJoinError
 from joinlib.model.fingerprint import as_json
-from joinlib.model.stored import Stored
+from joinlib.model.stored import StoredColumns
 from joinlib.plan import pipeline_of
 from joinlib.plan.explain import explain
 from joinlib.plan.follow import stored_on
@@ -143,7 +143,9 @@ def _validate(text: str) -> Admitted | Rejected:
         # A checkpoint keeps the order of its stages, so a statement about rows changes nothing that it depends on.
         ordered = partial(pipeline_of, model, ())
         same = known is not None and known["folder"] == str(model.spec.checkpoint.folder)
-        stored = stored_on(json.loads(known["plan"]), lambda s: ordered(stored=s)) if same else Stored()
+        stored = (
+            stored_on(json.loads(known["plan"]), lambda s: ordered(stored=s)) if same else StoredColumns()
+        )
         plan, marks = explain(pipeline_of(model, stored=stored)), as_json(ordered(stored=stored))
     except StreamJoinError as error:
         return Rejected((*volumes.problems(model.spec), _planned(error)))

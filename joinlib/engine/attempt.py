@@ -132,7 +132,7 @@ class Attempt(ABC, Generic[W, R]):
     def frames(self: "Attempt[W, pa.RecordBatch]", arrived: Arrived, save: Save) -> Iterator[pa.RecordBatch]:
         """Yield the result in frames of bounded size; save the manifest after the last one is consumed."""
         with self.named(), self.working(arrived) as (result, work):
-            yield from frames(result, self.task.tuning.frame_rows)
+            yield from self._framed(result)
             self.end(work, save)
 
     def receipt(
@@ -144,13 +144,17 @@ class Attempt(ABC, Generic[W, R]):
         """
         with self.named(), self.working(arrived) as (result, work):
             rows_out = 0
-            for frame in frames(result, self.task.tuning.frame_rows):
+            for frame in self._framed(result):
                 sink.write(frame)
                 rows_out += frame.num_rows
             files, block = sink.next_unit()
             receipt = self.figures(work, rows_out, files)
             self.end(work, save)
         return receipt, block
+
+    def _framed(self, result: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tuning = self.task.tuning
+        return frames(result, tuning.frame_rows, tuning.frame_bytes)
 
     @contextmanager
     def locked(self) -> Iterator[Path]:

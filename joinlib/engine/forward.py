@@ -94,7 +94,8 @@ class Forwarder(Forwarding[pa.RecordBatch]):
     """Forwards rows to every stage that reads them."""
 
     def framed(self, rows: Iterator[pa.RecordBatch]) -> Iterator[tuple[Iterable[Way], pa.RecordBatch]]:
-        for frame in frames(rows, self.task.tuning.frame_rows):
+        tuning = self.task.tuning
+        for frame in frames(rows, tuning.frame_rows, tuning.frame_bytes):
             yield self.edges.values(), frame
 
     @property

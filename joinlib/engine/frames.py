@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from joinlib.apart import Failing, apart
@@ -15,6 +16,8 @@ from joinlib.model.stage import OutputColumn
 from joinlib.route.content import consolidated, weights
 
 KeepFailed = Callable[[pa.RecordBatch, Sequence[Failing]], None]
+_FEW = 1 << 12  # tuples that are never cut
+_SAMPLED = 64
 Routed = tuple[int, pa.RecordBatch]  # a route, and tuples that take it
 
 
@@ -22,16 +25,29 @@ def project(
     tuples: Iterator[Tuples],
     select: tuple[OutputColumn, ...],
     schema: pa.Schema,
+    most_bytes: int,
     failed: KeepFailed | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Evaluate the select list: yield its columns for each batch of joined tuples.
+    """Evaluate the select list: yield its columns for each batch of joined tuples, about `most_bytes` at once.
 
     If `schema` ends with the weight, the rows are changes: those of all tuples are consolidated. failed: takes the
     rows for which a column fails, in the columns that the list reads; None: they are an error.
     """
     changes = schema.names[-1:] == [WEIGHT]
-    found = _evaluated(tuples, select, schema, failed)
+    found = _evaluated(_few(tuples, select, most_bytes), select, schema, failed)
     yield from _together(found) if changes else found
+
+
+def _few(tuples: Iterator[Tuples], select: tuple[OutputColumn, ...], most_bytes: int) -> Iterator[Tuples]:
+    """Yield the same tuples, at once so many as read about `most_bytes`, judged by a sample."""
+    read = {name for c in select for name in c.value.columns}
+    for many in tuples:
+        if len(many) <= _FEW:
+            yield many
+            continue
+        sample = many.take(np.linspace(0, len(many) - 1, _SAMPLED, dtype=np.int64))
+        width = sum(flat(sample.column(name)).nbytes for name in read) // _SAMPLED + 1
+        yield from many.slices(max(most_bytes // width, _FEW))
 
 
 def _evaluated(
@@ -90,11 +106,21 @@ def _together(changes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield rows
 
 
-def frames(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches of about `rows` rows: never more, and few that are smaller."""
+def frames(
+    batches: Iterator[pa.RecordBatch], rows: int, most_bytes: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in batches of about `rows` rows: never more, and few that are smaller.
+
+    most_bytes: batches that would be larger together stay apart.
+    """
+
+    def size(part: pa.RecordBatch) -> int:
+        own: int = part.num_rows
+        return own if most_bytes is None else max(own, part.nbytes * rows // most_bytes)
+
     parts = (batch.slice(start, rows) for batch in batches for start in range(0, batch.num_rows, rows))
-    for group in chunked(parts, len, rows):
-        yield pa.concat_batches(group)
+    for group in chunked(parts, size, rows):
+        yield group[0] if len(group) == 1 else pa.concat_batches(group)
 
 
 def frames_by_route(routed: Iterator[Routed], rows: int, many: int, most_bytes: int) -> Iterator[Routed]:

@@ -112,7 +112,8 @@ class LastHopTask(Hopping[pa.RecordBatch]):
         self.finders = finders(self.task, blocks.versions, indexes)
         found = (tuples for _, tuples in work.run(self.batch, blocks))
         rows = enriched(found, self.finders, self.stage.reads)
-        return project(rows, self.stage.select, self.stage.emitted, self.keeps_failed)
+        select, most = self.stage.select, self.task.tuning.frame_bytes
+        return project(rows, select, self.stage.emitted, most, self.keeps_failed)
 
     def figures(self, work: HopUnit, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """Build the receipt, with the figures of the tables."""

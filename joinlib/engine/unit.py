@@ -79,7 +79,8 @@ class UnitTask(Attempt[UnitJoin, pa.RecordBatch]):
             )
             self.finders = finders(self.task, blocks.versions, indexes)
             found = enriched(join.run(self.batch, blocks), self.finders, stage.reads)
-            yield project(found, stage.select, stage.emitted, self.keeps_failed), join
+            made = project(found, stage.select, stage.emitted, tuning.frame_bytes, self.keeps_failed)
+            yield made, join
 
     def figures(self, work: UnitJoin, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """Build the receipt, with the figures of the indexes, the tables and the probe orders."""

@@ -3,7 +3,7 @@
 A *tuple* is one row of each input that is joined so far; `Tuples` holds many, column by column.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -236,10 +236,23 @@ class Tuples:
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> "Tuples":
         """Return the tuples where `mask`, shape (tuples,), is true."""
-        if mask.all():
-            return self
-        kept = np.flatnonzero(mask)
-        return Tuples(*(p.filter(kept) if isinstance(p, Stored) else p.take(kept) for p in self.parts))
+        return self if mask.all() else self._kept(np.flatnonzero(mask))
+
+    def slices(self, rows: int) -> "Iterator[Tuples]":
+        """Yield the same tuples, at most `rows` at once."""
+        if len(self) <= rows:
+            yield self
+            return
+        for start in range(0, len(self), rows):
+            some = self._kept(np.arange(start, min(start + rows, len(self))))
+            some._columns = {name: column.slice(start, rows) for name, column in self._columns.items()}
+            yield some
+
+    def _kept(self, positions: Positions) -> "Tuples":
+        """Return the tuples at ascending positions."""
+        return Tuples(
+            *(p.filter(positions) if isinstance(p, Stored) else p.take(positions) for p in self.parts)
+        )
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         """Return the columns of `schema` as one record batch."""

@@ -24,6 +24,7 @@ class Tuning:
     spool_bytes: int = 1 << 16  # a block of this size goes to its unit as a file, not through Spark's shuffle
     small_rows: int = 1 << 15  # a batch of at most so many rows is one task, where indexes are on one machine
     frame_rows: int = 100_000  # approximate rows of one output frame
+    frame_bytes: int = 1 << 25  # or its approximate size, where rows are wide
     path_rows: int = (
         10_000_000  # tuples of a path join that a task sends in frames of this size; then in larger ones
     )

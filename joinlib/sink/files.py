@@ -31,7 +31,8 @@ class FileSink:
     def write(self, batch: pa.RecordBatch) -> None:
         self._begun = True
         self._waiting.append(batch)
-        if sum(b.num_rows for b in self._waiting) >= self.tuning.frame_rows:
+        rows, size = (sum(column) for column in zip(*((b.num_rows, b.nbytes) for b in self._waiting)))
+        if rows >= self.tuning.frame_rows or size >= self.tuning.frame_bytes:
             self._write()
 
     def next_unit(self) -> tuple[tuple[str, ...], bytes | None]:
@@ -52,8 +53,8 @@ class FileSink:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self._writer = _WRITERS[self.format](self.file, self.schema)
         if self._waiting:
-            self._writer.write_batch(pa.concat_batches(self._waiting))
-            self._waiting = []
+            rows, self._waiting = pa.concat_batches(self._waiting), []
+            self._writer.write_batch(rows)
 
 
 class JsonWriter:

@@ -260,7 +260,7 @@ class Flow(Running):
 
     def _shown(self, found: Iterator[Any]) -> list[tuple[object, ...]]:
         """What these tuples are as results; of changes, the weight is the last value of a row."""
-        batches = [*project(found, self.stage.select, self.stage.emitted)]
+        batches = [*project(found, self.stage.select, self.stage.emitted, 1 << 25)]
         assert all(batch.schema == self.stage.emitted for batch in batches)
         rows = (row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns)))
         return [tuple(map(plain, row)) for row in rows]

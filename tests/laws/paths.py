@@ -111,7 +111,7 @@ class HopFlow(Flow):
         if not self.stage.last:
             return tagged(found, self.routes)
         whole = (tuples for _, tuples in found)
-        batches = [*project(whole, self.stage.select, self.stage.emitted)]
+        batches = [*project(whole, self.stage.select, self.stage.emitted, 1 << 25)]
         return [tuple(map(plain, row)) for batch in batches for row in values(batch)]
 
 

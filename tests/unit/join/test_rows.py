@@ -113,3 +113,22 @@ def test_nothing_is_copied_where_all_stay(tmp_path: Path) -> None:
     tuples = Tuples(Picked(batch(range(3))))
 
     assert tuples.filter(np.ones(3, np.bool_)) is tuples
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(1, 5), st.data())
+def test_slices_of_tuples(sizes: list[int], rows: int, data: st.DataObject) -> None:
+    """In their order, whatever the parts are and whichever columns were read before; never more than asked for."""
+    live = Live(sizes)
+    numbers = np.sort(np.array(data.draw(st.lists(st.integers(0, sum(sizes) - 1), max_size=12)), np.int32))
+    ends = np.searchsorted(numbers, live.starts[1:])
+    seen = batch(range(100, 100 + len(numbers))).rename_columns([HASH, "b.v"])
+    tuples = Tuples(Picked(seen), Stored(live, numbers, ends))  # type: ignore[arg-type]
+    if data.draw(st.booleans()):
+        tuples.column("a.v")
+    found = [
+        (flat(s.column("b.v")).to_pylist(), flat(s.column("a.v")).to_pylist()) for s in tuples.slices(rows)
+    ]
+
+    assert [v for b, _ in found for v in b] == list(range(100, 100 + len(numbers)))
+    assert [v for _, a in found for v in a] == numbers.tolist()
+    assert all(len(b) == len(a) <= rows for b, a in found)

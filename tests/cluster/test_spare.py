@@ -17,7 +17,9 @@ def _executors(space: Kube) -> Object:
 
 def _at_work(space: Kube) -> set[str]:
     """The pods of the executors that have units, as the driver's log says."""
-    said = re.findall(r"from the next batch on: \d+ partitions, (.*)", space.run("logs", f"{NAME}-driver-0"))[-1]
+    said = re.findall(r"from the next batch on: \d+ partitions, (.*)", space.run("logs", f"{NAME}-driver-0"))[
+        -1
+    ]
     numbers = set(re.findall(r"executor (\d+)", said))
     pods = space.every("pods", EXECUTORS)
     return {p["metadata"]["name"] for p in pods if p["metadata"]["labels"]["spark-exec-id"] in numbers}

@@ -1,7 +1,7 @@
 """Cuts result rows into frames of bounded size."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -34,20 +34,20 @@ def project(
     rows for which a column fails, in the columns that the list reads; None: they are an error.
     """
     changes = schema.names[-1:] == [WEIGHT]
-    found = _evaluated(_few(tuples, select, most_bytes), select, schema, failed)
+    read = {name for c in select for name in c.value.columns}
+    some = (part for many in tuples for part in few(many, read, most_bytes))
+    found = _evaluated(some, select, schema, failed)
     yield from _together(found) if changes else found
 
 
-def _few(tuples: Iterator[Tuples], select: tuple[OutputColumn, ...], most_bytes: int) -> Iterator[Tuples]:
-    """Yield the same tuples, at once so many as read about `most_bytes`, judged by a sample."""
-    read = {name for c in select for name in c.value.columns}
-    for many in tuples:
-        if len(many) <= _FEW:
-            yield many
-            continue
-        sample = many.take(np.linspace(0, len(many) - 1, _SAMPLED, dtype=np.int64))
-        width = sum(flat(sample.column(name)).nbytes for name in read) // _SAMPLED + 1
-        yield from many.slices(max(most_bytes // width, _FEW))
+def few(many: Tuples, read: Iterable[str], most_bytes: int) -> Iterator[Tuples]:
+    """Yield the same tuples, at once so many that these columns take about `most_bytes`, judged by a sample."""
+    if len(many) <= _FEW:
+        yield many
+        return
+    sample = many.take(np.linspace(0, len(many) - 1, _SAMPLED, dtype=np.int64))
+    width = sum(flat(sample.column(name)).nbytes for name in read) // _SAMPLED + 1
+    yield from many.slices(max(most_bytes // width, _FEW))
 
 
 def _evaluated(
@@ -123,8 +123,17 @@ def frames(
         yield group[0] if len(group) == 1 else pa.concat_batches(group)
 
 
+def by_route(
+    routed: Iterator[tuple[int, Tuples]], schemas: Mapping[int, pa.Schema], most_bytes: int
+) -> Iterator[Routed]:
+    """Yield the same tuples as record batches of about `most_bytes`, each in the columns of its route."""
+    for route, tuples in routed:
+        schema = schemas[route]
+        yield from ((route, some.batch(schema)) for some in few(tuples, schema.names, most_bytes))
+
+
 def frames_by_route(routed: Iterator[Routed], rows: int, many: int, most_bytes: int) -> Iterator[Routed]:
-    """Yield the same tuples in batches of one route and about `rows` rows: never more, and few that are smaller.
+    """Yield the same tuples in batches of one route and about `rows` rows, or `most_bytes` where rows are wide.
 
     Behind the first `many` tuples the batches are of about `most_bytes`, so that however many come, there are few.
     """
@@ -137,7 +146,7 @@ def frames_by_route(routed: Iterator[Routed], rows: int, many: int, most_bytes: 
         seen += batch.num_rows
         if seen > many and sizes[route] >= most_bytes:
             yield route, pa.concat_batches(held.pop(route))
-        elif seen <= many and counts[route] >= rows:
+        elif seen <= many and (counts[route] >= rows or sizes[route] >= most_bytes):
             yield from ((route, frame) for frame in frames(iter(held.pop(route)), rows))
         if route not in held:
             del counts[route], sizes[route]

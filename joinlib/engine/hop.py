@@ -14,7 +14,7 @@ import pyarrow as pa
 from joinlib import fault
 from joinlib.engine.attempt import Arrived, Attempt, R
 from joinlib.engine.exchange import receive
-from joinlib.engine.frames import Routed, project
+from joinlib.engine.frames import Routed, by_route, project
 from joinlib.engine.lookups import Finders, figures_of, finders
 from joinlib.engine.receipt import Receipt
 from joinlib.engine.task import JoinTask
@@ -98,8 +98,7 @@ class HopTask(Hopping[Routed]):
 
     def made(self, work: HopUnit, blocks: Blocks) -> Iterator[Routed]:
         schemas = {leg.route: leg.schema for leg in self.stage.legs}
-        for route, tuples in work.run(self.batch, blocks):
-            yield route, tuples.batch(schemas[route])
+        return by_route(work.run(self.batch, blocks), schemas, self.task.tuning.frame_bytes)
 
 
 class LastHopTask(Hopping[pa.RecordBatch]):

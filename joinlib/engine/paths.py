@@ -7,7 +7,7 @@ from typing import Any
 from joinlib import fault
 from joinlib.engine.attempt import Arrived, Attempt
 from joinlib.engine.exchange import receive
-from joinlib.engine.frames import Routed
+from joinlib.engine.frames import Routed, by_route
 from joinlib.engine.receipt import Receipt
 from joinlib.engine.task import JoinTask
 from joinlib.engine.unit import stored
@@ -53,7 +53,8 @@ class PathTask(Attempt[PathUnit, Routed]):
                 stage, tuning, held, self.before, lambda: map(decode, self.hops()), self.keeps_late
             )
             found = work.run(self.batch, blocks)
-            yield ((route, tuples.batch(stage.legs[route].schema)) for route, tuples in found), work
+            schemas = dict(enumerate(leg.schema for leg in stage.legs))
+            yield by_route(found, schemas, tuning.frame_bytes), work
 
     def figures(self, work: PathUnit, rows_out: int, files: tuple[str, ...], **own: Any) -> Receipt:
         """Build the receipt, with the figures of the indexes."""

@@ -78,7 +78,7 @@ def test_routes_are_framed_apart() -> None:
     """Frames have the rows of one route, in their order, and are as large as they may be."""
     rows = [(n % 3, pa.record_batch({"n": [n]})) for n in range(20)]
     found = [
-        (route, frame.column("n").to_pylist()) for route, frame in frames_by_route(iter(rows), 3, 100, 1)
+        (route, frame.column("n").to_pylist()) for route, frame in frames_by_route(iter(rows), 3, 100, 10**6)
     ]
     for one in range(3):
         own = [numbers for route, numbers in found if route == one]
@@ -91,6 +91,13 @@ def test_very_many_tuples_are_framed_by_bytes() -> None:
     rows = [(0, pa.record_batch({"n": [n]})) for n in range(100)]
     found = [frame.num_rows for _, frame in frames_by_route(iter(rows), 2, 20, 8 * 16)]
     assert found == [2] * 10 + [16] * 5
+
+
+def test_wide_tuples_are_framed_by_bytes() -> None:
+    """However few they are."""
+    rows = [(0, pa.record_batch({"n": [n]})) for n in range(10)]
+    found = [frame.num_rows for _, frame in frames_by_route(iter(rows), 100, 1000, 8 * 4)]
+    assert found == [4, 4, 2]
 
 
 @pytest.mark.parametrize("limit", [10**6, 0])

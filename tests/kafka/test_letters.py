@@ -1,11 +1,12 @@
 """Messages that cannot be decoded, and rows of others that fail, in every format: letters with their places; without Spark.
 
-Each batch runs twice, in two partitions of which readers see one result.
+Each batch runs twice, in two partitions; readers see it once.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from joinlib import registered
+from joinlib.sink.kafka.topic import reached
 from tests.kafka.broker import Broker
 from tests.kafka.registry import Registry
 from tests.kafka.test_avro import message
 from tests.laws.document import HEAD
 from tests.laws.harness import SMALL
 from tests.laws.product import Course, Product, own_folder
+from tests.laws.test_small_batches import Alternating, holds, letters
 
 SQL = "SELECT o.id, o.name, p.amount FROM orders o JOIN payments p ON o.id = p.id WHERE 12 / p.amount > 1"
 ORDERS = [(n, f"n{n}") for n in range(4)]
@@ -144,10 +147,28 @@ def test_messages_among_others(
         assert sum(run.figures.dead.values()) == len(found)
 
 
-def letters(folder: Path) -> Iterator[dict[str, Any]]:
-    """All that is in the box."""
-    for file in sorted((folder / "dead").glob("batch=*/*.jsonl")):
-        yield from map(json.loads, file.read_text().splitlines())
+class Sending(Alternating):
+    """One of whose outputs is a topic."""
+
+    def __init__(self, *job: Any) -> None:
+        super().__init__(*job)
+        sinks = [
+            replace(sink, kafka=reached(sink.kafka, "letters", None)) if sink.kafka else sink
+            for sink in self.plan.join.sinks
+        ]
+        self.plan = replace(self.plan, join=replace(self.plan.join, sinks=tuple(sinks)))
+
+
+def test_small_batches_into_a_topic(broker: Broker) -> None:
+    """Among others, by paths, and into files as well."""
+    topic = broker.topic("letters_small", 2)
+    target = {"kafka": {"bootstrapServers": broker.servers, "topic": topic}}
+
+    def each() -> Counter[Any]:
+        return Counter(tuple(json.loads(seen.value or b"").values()) for seen in broker.read(topic))
+
+    with own_folder() as folder:
+        holds(folder, Sending, 0, {"each": target}, each)
 
 
 def place(one: dict[str, Any]) -> Place:

@@ -87,3 +87,13 @@ def test_values_that_others_write(type: Any, body: bytes, value: Any) -> None:
     schema = record(x=type, y="int")
     assert reader(schema).table([body + number(7)] * 2).to_pylist() == [{"x": value, "y": 7}] * 2
     assert reader(schema, "y INT").table([body + number(7)] * 2).to_pylist() == [{"y": 7}] * 2
+
+
+def test_branches_of_another_scale() -> None:
+    """A column is read in one: digits of the other would stand for other numbers."""
+    cents = {"type": "fixed", "name": "C", "size": 2, "logicalType": "decimal", "precision": 4, "scale": 2}
+    mills = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 3}
+    made = reader(record(x=[cents, mills]), "x DECIMAL(9, 3)")
+    assert made.table([number(0) + b"\x00\x05"]).to_pylist() == [{"x": Decimal("0.050")}]
+    with pytest.raises(Malformed, match="in a union, of a type that cannot be read"):
+        made.table([number(1) + number(1) + b"\x05"])

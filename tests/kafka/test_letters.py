@@ -1,6 +1,6 @@
 """Messages that cannot be decoded, and rows of others that fail, in every format: letters with their places; without Spark.
 
-Each batch runs twice, in two partitions; readers see it once.
+Each batch runs twice, in two partitions or as one task; readers see it once.
 """
 
 import json
@@ -22,7 +22,7 @@ from tests.kafka.registry import Registry
 from tests.kafka.test_avro import message
 from tests.laws.document import HEAD
 from tests.laws.harness import SMALL
-from tests.laws.product import Course, Product, own_folder
+from tests.laws.product import Course, own_folder
 from tests.laws.test_small_batches import Alternating, holds, letters
 
 SQL = "SELECT o.id, o.name, p.amount FROM orders o JOIN payments p ON o.id = p.id WHERE 12 / p.amount > 1"
@@ -121,7 +121,7 @@ def test_messages_among_others(
     offsets, paid = [0, 0], list[Row]()
     with own_folder() as folder:
         document = registered.load(spec(folder, broker, topic, format, **more))
-        run = Product(document, SMALL, Course((2,), twice=frozenset({0, 1}), restart=frozenset({1})))
+        run = Alternating(document, SMALL, Course((2,), twice=frozenset({0, 1}), restart=frozenset({1})))
         for half in (bad[::2], bad[1::2]):
             for partition in (0, 1):
                 rows = [(n, n + 1 + partition) for n in range(4)]

@@ -27,7 +27,7 @@ BAD: list[tuple[Any, bytes]] = [
     (LONGS, LONGEST + number(1) + number(5) + number(0)),
     (LONGS, number(1)),
     (UNION, number(2)),
-    (UNION, number(-1)),
+    (UNION, number(-1) + number(5)),
     (UNION, WIDER),
     ("string", number(-1)),
     ("string", number(3) + b"ab"),
@@ -87,6 +87,26 @@ def test_values_that_others_write(type: Any, body: bytes, value: Any) -> None:
     schema = record(x=type, y="int")
     assert reader(schema).table([body + number(7)] * 2).to_pylist() == [{"x": value, "y": 7}] * 2
     assert reader(schema, "y INT").table([body + number(7)] * 2).to_pylist() == [{"y": 7}] * 2
+
+
+@pytest.mark.parametrize(
+    ("type", "other", "columns", "body"),
+    [
+        (
+            "string",
+            "int",
+            "y INT",
+            number(-1),
+        ),  # it would end before it begins, and its length be the next value
+        (ENUM, {**ENUM, "name": "O"}, "x STRING", number(2) + number(0)),
+        (UNION, UNION, "x INT", number(2) + number(0)),
+    ],
+)
+def test_what_would_be_a_value_of_another_field(type: Any, other: Any, columns: str, body: bytes) -> None:
+    schema = record(x=type, y=other)
+    for made in (reader(schema), reader(schema, columns)):
+        with pytest.raises(Malformed):
+            made.table([body])
 
 
 def test_branches_of_another_scale() -> None:

@@ -113,7 +113,11 @@ def _json_strings(column: pa.Array) -> pa.Array:
 
 
 def _dumped(value: Any) -> str:
-    return orjson.dumps(value, default=str, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS).decode()
+    return orjson.dumps(value, default=_as_text, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _as_text(value: Any) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _times(column: pa.Array) -> pa.Array:

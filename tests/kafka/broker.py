@@ -209,7 +209,7 @@ class Broker:
             seen: list[Seen] = []
             ended: set[int] = set()
             while len(ended) < len(found):
-                for message in consumer.consume(10_000, 1):
+                for message in consumer.consume(10_000, 0.1):
                     if message.error() is None:
                         seen.append(_seen(message))
                     elif message.error().code() == -191:  # the partition's end

@@ -171,5 +171,5 @@ def _refusal(refused: BadMessage) -> str:
     m, reason = refused
     return (
         f"kafka topic {m.topic()}, partition {m.partition()}, offset {m.offset()}: {reason}; correct schema"
-        " or format, or set `onBadMessage: skip` or `deadLetter`"
+        " or format, or set the input's `onError: deadLetter`, or `onBadMessage: skip` or `deadLetter`"
     )

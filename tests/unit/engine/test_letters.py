@@ -4,12 +4,20 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
 import pytest
 
+from joinlib.engine.edge import Way
+from joinlib.engine.letters import InputLetters
+from joinlib.engine.sources import SourcePlan
 from joinlib.errors import SpecError
 from joinlib.plan import pipeline_of
+from joinlib.source import CsvFormat, FilesConfig, make, reader
+from joinlib.spec import ddl
 from joinlib.spec.model import StreamJoin
 from tests.laws.document import written
 from tests.laws.harness import SMALL
@@ -140,18 +148,59 @@ def test_rows_for_groups_that_fail(folder: Path) -> None:
     }
 
 
-def test_places_behind_other_rows_of_a_task(folder: Path) -> None:
-    """A task that reads several files, and several keys of one input, names each row by its place, once."""
-    sql = "SELECT k, sum(10 / (v - 1)) AS s FROM a GROUP BY k"
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_places_behind_other_rows_of_a_task(folder: Path, format: str) -> None:
+    """A task that reads several files, of several row groups, names each row by its place, once, with all its columns."""
+    sql = "SELECT k, sum(10 / v) AS s FROM a GROUP BY k"
     more = {"output": {"files": {"path": "out"}, "mode": "changelog"}}
-    files = {"files": {"path": "a", "format": "csv", "orderBy": "name"}}
+    files = {"files": {"path": "a", "format": format, "orderBy": "name"}}
     job = document(folder, sql, {"onError": "deadLetter", **files}, **more)
+    for file in (folder / "a").iterdir():
+        file.unlink()
+    values = [[7, 0, 7, 7, 7, 0, 0], [7, 7], [0, 7, 7, 0], [7, 0, 7]]
+    for number, own in enumerate(values):
+        rows = pa.table({"k": range(len(own)), "v": own, "at": pa.nulls(len(own), pa.timestamp("us", "UTC"))})
+        path = folder / "a" / f"{number}.{format}"
+        if format == "csv":
+            pcsv.write_csv(rows, path)
+        else:
+            pq.write_table(rows, path, row_group_size=2)
     run = Product(job, SMALL, Course())
     list(run.batches())
     assert run.batch == 1
-    assert [(one["at"], one["file"]) for one in letters(folder)] == [
-        (n, str(folder / "a/1.csv")) for n in (1, 2)
+    assert [(one["file"], one["at"], one["row"]["k"]) for one in letters(folder)] == [
+        (str(folder / f"a/{number}.{format}"), at + 1, at)
+        for number, own in enumerate(values)
+        for at, value in enumerate(own)
+        if value == 0
     ]
+
+
+class Dividing:
+    """A way on which rows fail."""
+
+    def prepared(self, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if 0 in rows.column("v").to_pylist():
+            raise SpecError("division by zero")
+        return rows
+
+
+def test_rows_that_are_gone_have_no_place(tmp_path: Path) -> None:
+    """Of those that can be read again all columns are kept, of the others what was read; none is kept twice."""
+    for name, lines in (("0", "1,7\n2,0"), ("1", "3,0\n4,0")):
+        (tmp_path / f"{name}.csv").write_text(f"k,v\n{lines}\n")
+    config = FilesConfig(tmp_path, "csv", "name", "fail", CsvFormat(True, ",", '"', ""), "keep", None, None)
+    source = SourcePlan("a", config, ddl.parse("k BIGINT, v BIGINT"), None, None, True)
+    input = make("a", config, source.schema, tmp_path / "log")
+    slices = input.slices(0, input.discover())
+    found = InputLetters(source, [cast(Way, Dividing())], slices, ["v"])
+    for at, rows in enumerate(reader(config, source.schema, found.refused).read_many(slices, ["v"])):
+        found.prepared(at, rows)
+    (tmp_path / "1.csv").unlink()
+    kept = [row for block in found.blocks() for row in block.to_pylist()]
+    first, *others = ((one["file"], one["at"], json.loads(one["row"])) for one in kept)
+    assert first == (str(tmp_path / "0.csv"), 2, {"k": 2, "v": 0})
+    assert others == [(None, None, {"v": 0})] * 2
 
 
 def test_a_late_row_of_two_keys_is_one_letter(folder: Path) -> None:

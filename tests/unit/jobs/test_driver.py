@@ -10,7 +10,7 @@ import pytest
 
 from jobs.driver.driver import DriverProcess, one_line
 from jobs.driver.environment import driver_environment
-from jobs.figures import Took
+from jobs.figures import Figures, Took, beginning
 from joinlib.errors import NotReady, SpecError
 from joinlib.spec import load
 
@@ -249,6 +249,35 @@ def test_a_spare_executor_takes_over(seen: Scene) -> None:
     assert seen(1, "2") == [(2, "22")]
     assert seen(1, "23") == []
     assert (seen.driver.moment.there, seen.driver.moment.spare) == (("2",), 1)
+
+
+def test_who_took_over_keeps_its_units(seen: Scene) -> None:
+    """When the one that was away is back, though it is older: units would only move."""
+    seen(1, "12")
+    seen(1, "2")
+    assert seen(1, "12") == []
+    assert (seen.driver.moment.there, seen.driver.moment.spare) == (("2",), 1)
+
+
+def test_the_spare_executor_that_has_rehearsed_is_first(seen: Scene) -> None:
+    """When more are wanted than have units."""
+    seen(1, "123", cold="2")
+    assert seen(2, "123", cold="2") == [(4, "1133")]
+
+
+class Holding(Figures):
+    """Of executors of which the second holds most."""
+
+    def held_by_executor(self) -> dict[str, int]:
+        return {"1": 5, "2": 9}
+
+
+def test_whoever_holds_least_becomes_spare(seen: Scene) -> None:
+    """When fewer are wanted."""
+    seen(2, "12")
+    seen.driver._tell(figures=Holding(**vars(beginning(2, 0.0))))
+    seen(1, "12")
+    assert seen.driver.moment.there == ("2",)
 
 
 def test_so_many_are_asked_for(seen: Scene) -> None:

@@ -1,12 +1,14 @@
 """Where rows of join-biclique lie, and whom they visit: two that match meet in one unit, whatever the rules were."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +16,7 @@ from joinlib.expr import Expr, Ref
 from joinlib.model.inputs import Biclique, Cells
 from joinlib.plan.operator import halves, shared
 from joinlib.route.biclique import BOTH, PROBE, STORE, Rules, Sent, decode, homes, routed, subgroup
+from joinlib.route.cells import own, reached
 from joinlib.route.hash import key_hash, spread
 
 KEYS = [int(h) for h in spread(2, 1)]
@@ -124,7 +127,10 @@ def test_partners_of_a_band_meet_once(
     high = low + data.draw(st.integers(0, 3))
     read = tuple(Expr(n, (n,), type, Ref(n)) for n in ("a.v", "b.v"))
     width = 1 << (4 * (high - low)).bit_length()
-    route = replace(shared(*units), cells=Cells(read, low, high, width if kind == "whole" else float(width)))
+    cells = Cells(read, low, high, width)
+    if kind == "doubles":  # as the planner has them: rounded outwards
+        cells = Cells(read, math.nextafter(low, -math.inf), math.nextafter(high, math.inf), float(width))
+    route = replace(shared(*units), cells=cells)
 
     def sent(number: int, rows: list[float], by: Rules) -> list[Sent]:
         block = pa.record_batch(
@@ -157,6 +163,47 @@ def test_partners_of_a_band_meet_once(
 def _within(one: float, other: float, low: int, high: int) -> bool:
     """Whether SQL finds the pair, in whose order NaN equals itself; differences round otherwise than sums."""
     return (one != one and other != other) or low <= one - other <= high or other + low <= one <= other + high
+
+
+@pytest.mark.parametrize(
+    ("value", "cell", "first", "last"),
+    [
+        (7, 0, 0, 1),
+        (8, 1, 0, 1),
+        (9, 1, 1, 1),
+        (0, 0, -1, 0),
+        (-1, -1, -1, 0),
+        (-8, -1, -2, -1),
+        (2**63 - 1, 2**60 - 1, 2**60 - 1, 2**60 - 1),
+        (-(2**63), -(2**60), -(2**60), -(2**60)),
+        (7.0, 0, 0, 1),
+        (8.5, 1, 0, 1),
+        (-0.5, -1, -1, 0),
+        (-0.0, 0, -1, 0),
+        (-8.5, -2, -2, -1),
+        (math.inf, 2**62, 2**62, 2**62),
+        (math.nan, 2**62, 2**62, 2**62),
+        (-math.inf, -(2**62), -(2**62), -(2**62)),
+    ],
+)
+def test_cells_of_a_band(value: float, cell: int, first: int, last: int) -> None:
+    """Eight wide, of rows that reach by one; at the ends of the numbers, too."""
+    type, one = (pa.int64(), 1.0) if isinstance(value, int) else (pa.float64(), math.nextafter(1, 2))
+    read = tuple(Expr(n, (n,), type, Ref(n)) for n in ("a.v", "b.v"))
+    cells, rows = Cells(read, -one, one, 8), pa.record_batch([pa.array([value], type)], ["a.v"])
+    low, high = reached(cells, 0, rows)
+    assert (own(cells, 0, rows)[0], low[0], high[0]) == (cell, first, last)
+
+
+@pytest.mark.parametrize(("type", "width"), [(pa.int64(), 1), (pa.float64(), 1.0)])
+def test_rows_without_a_value_have_a_cell(type: pa.DataType, width: float) -> None:
+    """Nobody's: and those beside them keep theirs, exactly."""
+    read = tuple(Expr(n, (n,), type, Ref(n)) for n in ("a.v", "b.v"))
+    cells = Cells(read, 0, 0, width)
+    rows = pa.record_batch([pa.array([None, 2**53, -1], type)], ["a.v"])
+    more = pa.record_batch([pa.array([2**60 + 1, None], pa.int64()).cast(type, safe=False)], ["a.v"])
+    assert own(cells, 0, rows).tolist() == [0, 2**53, -1]
+    assert own(cells, 0, more).tolist() == [2**60 + (type == pa.int64()), 0]
 
 
 def test_a_band_sends_few_copies() -> None:

@@ -36,7 +36,10 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "local": (pa.timestamp("us"), TIMES),
     "bytes": (pa.binary(), st.binary(max_size=4)),
     "list": (pa.list_(pa.int64()), st.lists(st.integers(-3, 3), max_size=2)),
-    "struct": (pa.struct({"a": pa.string()}), st.fixed_dictionaries({"a": st.text(max_size=2)})),
+    "struct": (
+        pa.struct({"a": pa.string(), "b": pa.binary()}),
+        st.fixed_dictionaries({"a": st.text(max_size=2), "b": st.binary(max_size=3)}),
+    ),
 }
 ROWS = st.lists(st.tuples(*(st.none() | values for _, values in TYPES.values())), max_size=5)
 
@@ -55,6 +58,8 @@ def as_json(value: Any) -> Any:
         return value.replace(tzinfo=None).isoformat(timespec="microseconds") + ("Z" if value.tzinfo else "")
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {name: as_json(inner) for name, inner in value.items()}
     return str(value) if isinstance(value, Decimal | date) else value
 
 

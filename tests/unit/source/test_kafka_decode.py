@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinlib import files
-from joinlib.source.kafka import letters
+from joinlib.source.kafka import consumer, letters
 from joinlib.source.kafka.bad import BadMessage
 from joinlib.source.kafka.decode import HEADERS, Decoder
+from joinlib.source.kafka.reader import KafkaReader
 from joinlib.source.slices import Slice
 from joinlib.spec.inputs import Csv, KafkaMetadata, MessageFormat
 from tests.configs import topics
@@ -34,6 +36,9 @@ class Message:
     body: bytes | None
     at: int = 0
     name: bytes | None = None
+
+    def __len__(self) -> int:
+        return len(self.body or b"")
 
     def value(self) -> bytes | None:
         return self.body
@@ -140,6 +145,20 @@ def test_arrow_messages_may_change_their_schema() -> None:
     assert [m.at for m, _ in refused] == [3, 4, 5, 6, 7]
     assert "declared as int64" in refused[0].reason
     assert "no column 't'" in refused[1].reason
+
+
+def test_places_of_rows_that_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are as many rows as messages here, but not one in each."""
+    sent = [Message(stream(a=pa.array([], pa.int64())), 7), Message(stream(a=[1, 2]), 8)]
+    client = SimpleNamespace(messages=lambda *_: iter([sent]))
+    monkeypatch.setattr(consumer, "source", lambda _: client)
+    kafka = KafkaReader(topics("i", "k:1", "orders", format="arrow"), SCHEMA, [])
+    found = [
+        (row["a"], at)
+        for rows, places in kafka.located(Slice(0, None, 1, "orders", start=7, stop=9), ["a"])
+        for row, at in zip(rows.to_pylist(), places.tolist(), strict=True)
+    ]
+    assert found == [(1, 8), (2, 8)]
 
 
 @pytest.mark.parametrize("format", ["json", "arrow"])

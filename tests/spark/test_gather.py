@@ -1,4 +1,4 @@
-"""Python workers: which of those that wait takes the next task."""
+"""A job's few values on their way to the driver: who runs its task, and how long its answer waits."""
 
 import os
 import time
@@ -6,15 +6,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 from joinlib.spark.gather import last_column
+
+pytestmark = pytest.mark.spark
 
 
 def test_tasks_that_come_alone_go_to_one_worker(spark: SparkSession, tmp_path: Path) -> None:
     """Also after two ran side by side: in turns, they would close each other's producers."""
     assert len(ran(spark, tmp_path, 2)) == 2
     assert len({process for _ in range(4) for process in ran(spark, tmp_path, 1)}) == 1
+
+
+def test_a_long_answer_is_not_held_up(spark: SparkSession, tmp_path: Path) -> None:
+    """The JVM waits for no acknowledgement between the pieces that it writes to this thread."""
+    ran(spark, tmp_path, 1)
+    server = JavaObject("GATEWAY_SERVER", spark._jsparkSession._gateway_client)
+    assert server.getCallbackClient().getPerThreadConnection().getSocket().getTcpNoDelay()
 
 
 def ran(spark: SparkSession, folder: Path, tasks: int) -> set[bytes]:

@@ -1,9 +1,5 @@
 """Takes the last column of a few rows, which is binary, to the driver; without the jar as Spark does, some 10 ms later."""
 
-import threading
-from functools import lru_cache
-
-from py4j.clientserver import JavaClient
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame
 
@@ -16,18 +12,8 @@ def last_column(rows: DataFrame) -> list[bytes]:
     """Run the job that makes these rows, and return the values of their last column."""
     if not jar.there():
         return [bytes(row[-1]) for row in rows.collect()]
-    _hurry(rows._jdf._gateway_client, threading.get_ident())
-    return _values(jar.known(rows.sparkSession._jvm, "Gather").last(rows._jdf))
-
-
-@lru_cache(maxsize=8)
-def _hurry(client: JavaClient, thread: int) -> None:
-    """Let the JVM send a long answer to this thread without a pause.
-
-    It writes 8 KiB at a time; by default, the second waits until the first is acknowledged, which takes 40 ms.
-    """
-    server = JavaObject("GATEWAY_SERVER", client)
-    server.getCallbackClient().getPerThreadConnection().getSocket().setTcpNoDelay(True)
+    server = JavaObject("GATEWAY_SERVER", rows._jdf._gateway_client)
+    return _values(jar.known(rows.sparkSession._jvm, "Gather").last(rows._jdf, server))
 
 
 def _values(joined: bytes) -> list[bytes]:

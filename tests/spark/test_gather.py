@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from py4j.java_gateway import JavaObject
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from joinlib.spark.gather import last_column
 
@@ -22,10 +23,20 @@ def test_tasks_that_come_alone_go_to_one_worker(spark: SparkSession, tmp_path: P
 
 
 def test_a_long_answer_is_not_held_up(spark: SparkSession, tmp_path: Path) -> None:
-    """The JVM waits for no acknowledgement between the pieces that it writes to this thread."""
-    ran(spark, tmp_path, 1)
-    server = JavaObject("GATEWAY_SERVER", spark._jsparkSession._gateway_client)
-    assert server.getCallbackClient().getPerThreadConnection().getSocket().getTcpNoDelay()
+    """In a batch, the JVM waits for no acknowledgement between the pieces of an answer that it writes."""
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "in" / "0.parquet")
+    prompt = list[bool]()
+
+    def commit(rows: DataFrame, _: int) -> None:
+        last_column(rows.selectExpr("CAST('x' AS BINARY)"))
+        server = JavaObject("GATEWAY_SERVER", rows._jdf._gateway_client)
+        prompt.append(server.getCallbackClient().getPerThreadConnection().getSocket().getTcpNoDelay())
+
+    rows = spark.readStream.schema("id BIGINT").parquet(str(tmp_path / "in"))
+    writer = rows.writeStream.foreachBatch(commit).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    assert writer.trigger(availableNow=True).start().awaitTermination(60)
+    assert prompt == [True]
 
 
 def ran(spark: SparkSession, folder: Path, tasks: int) -> set[bytes]:

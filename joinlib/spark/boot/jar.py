@@ -5,6 +5,7 @@ LocalFiles     Hadoop's local file system, durable and without forks. Hadoop nev
                the target, and without its native library it forks `chmod` twice for each file
 Located        partitions are computed on the executors that have their units' indexes
 WarmExecutor   an executor takes tasks once it is warm
+Workers        of the Python workers that wait, the last one to end a task takes the next
 """
 
 import os

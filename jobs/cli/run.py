@@ -21,6 +21,7 @@ from jobs.cli.screen import Live, Plain, Scene, Shown, View
 from jobs.cli.summary import near, summary
 from jobs.figures import Figures, beginning
 from jobs.flow import Flow, default_cores
+from jobs.lineage.told import told_run
 from jobs.probes import choosers
 from joinlib.compiled import compiled
 from joinlib.errors import StreamJoinError, Unforeseen, exit_code
@@ -67,7 +68,8 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     for caution in cautions(pipeline):
         console.print(f"warning: {caution}", style="yellow", highlight=False, soft_wrap=True)
     plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
-    flow = Flow(plan, until_done=options.until_done, conf=options.conf or {})
+    told = told_run(document, pipeline)
+    flow = Flow(plan, until_done=options.until_done, conf=options.conf or {}, told=told)
     try:
         view = Plain(console) if plain else Live(console)
         watch = WatchedRun(flow, document, pipeline, time.monotonic())

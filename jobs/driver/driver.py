@@ -36,6 +36,7 @@ from jobs.driver.serve import Answers, application
 from jobs.exported import metrics
 from jobs.figures import beginning
 from jobs.flow import Flow, default_cores
+from jobs.lineage.told import told_run
 from jobs.page.answer import answer, subject
 from jobs.page.notes import Notes
 from jobs.probes import choosers
@@ -194,6 +195,7 @@ class DriverProcess(Collector):
             conf=spark_conf.confs(self._as_wanted(), place) if place else {},
             lock=lock,
             before_commit=guard.check if guard else lambda: None,
+            told=told_run(self.document, self.pipeline),
         )
         flow.start()
         self._watch(flow)

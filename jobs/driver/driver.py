@@ -39,6 +39,7 @@ from jobs.flow import Flow, default_cores
 from jobs.lineage.told import told_run
 from jobs.page.answer import answer, subject
 from jobs.page.notes import Notes
+from jobs.page.rows import latest
 from jobs.probes import choosers
 from jobs.server import HttpServer
 from jobs.view import Moment, Phase, status
@@ -244,6 +245,7 @@ class DriverProcess(Collector):
             self._tell(
                 figures=(self.moment.figures or beginning(len(self.pipeline.inputs), now)).after(report, now),
                 done_at=time.time(),
+                last=latest(self.moment.last, report, self.document.spec.page.rows),
             )
             log.info("batch %d: %d rows in, %d rows out", report.batch, report.rows_in, report.rows_out)
         took, pool = flow.took, self._pool

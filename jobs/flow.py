@@ -82,9 +82,9 @@ class Flow(threading.Thread):
         return found
 
     def run(self) -> None:
-        if self._told is not None:
-            self._told.begun()
         try:
+            if self._told is not None:
+                self._told.begun()
             self._flow()
         except Exception as error:  # noqa: BLE001 - handed to the main thread, which tells the user
             traceback.print_exc()  # in full, for the log

@@ -39,7 +39,8 @@ class Endpoint:
     @property
     def place(self) -> str:
         """The endpoint as people name it."""
-        return f"http{'s' * self.secure}://{self.host}{f':{self.port}' if self.port else ''}{self.path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' * self.secure}://{host}{f':{self.port}' if self.port else ''}{self.path}"
 
 
 def endpoint(environment: Mapping[str, str]) -> Endpoint | None:
@@ -97,6 +98,8 @@ class EventSender(threading.Thread):
                 self._post(json.dumps(event).encode())
             except (OSError, HTTPException) as error:
                 self._lost(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+            except ValueError:  # its text would quote a key that has characters which no header can have
+                self._lost("cannot be asked with this path or this key")
 
     def _post(self, body: bytes) -> None:
         to = self._to

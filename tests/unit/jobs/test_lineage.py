@@ -368,6 +368,32 @@ def test_an_endpoint_that_is_dead_is_told_once(caplog: pytest.LogCaptureFixture)
     assert KEY not in caplog.text
 
 
+@pytest.mark.parametrize("key", [f"{KEY}\nX-More: 1", f"{KEY}ü→"])
+def test_a_key_that_no_header_can_have_is_not_quoted(
+    key: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither in the log nor in a traceback of the thread."""
+    with serving(catalogue := Catalogue()) as url:
+        one = sender(url, OPENLINEAGE_API_KEY=key)
+        one.start()
+        one.offer({})
+        one.close(20)
+    assert catalogue.taken.empty()
+    assert "cannot be asked" in caplog.text
+    assert KEY not in caplog.text + "".join(capfd.readouterr())
+
+
+def test_an_endpoint_without_tls_is_not_asked_in_clear(caplog: pytest.LogCaptureFixture) -> None:
+    """Where the address says https."""
+    with serving(catalogue := Catalogue()) as url:
+        one = sender(url.replace("http:", "https:"), OPENLINEAGE_API_KEY=KEY)
+        one.start()
+        one.offer({})
+        one.close(20)
+    assert catalogue.taken.empty()
+    assert "SSL" in caplog.text
+
+
 def test_an_endpoint_that_refuses_and_takes_again(caplog: pytest.LogCaptureFixture) -> None:
     """And one that sends elsewhere: the key goes nowhere else."""
     with serving(catalogue := Catalogue()) as url, serving(other := Catalogue()) as elsewhere:

@@ -1,7 +1,8 @@
 """Keeps the first rows of a task on their way into its sink, for the page of the run.
 
 Law: what the sink gets is the same. Cost: a slice for each frame until there are enough rows; for each task a few
-rows and at most 64 KiB go to the driver. A row that takes more is not kept, and neither is one that a key has lost.
+rows and at most 64 KiB go to the driver. A row that takes more is not kept, and neither is one whose weight says that it
+went.
 """
 
 from typing import TYPE_CHECKING

@@ -19,6 +19,7 @@ from jobs.pace import lap
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from jobs.lineage.told import ToldRun
     from joinlib.checkpoint.lock import Lock
     from joinlib.compiled import Compiled
     from joinlib.spark.job import Report, RunningJob
@@ -47,12 +48,14 @@ class Flow(threading.Thread):
         lock: "Lock | None" = None,
         before_commit: Callable[[], None] = lambda: None,
         spark: "Callable[[], SparkSession] | None" = None,
+        told: "ToldRun | None" = None,
     ) -> None:
         super().__init__(name="flow", daemon=True)
         self._plan, self._until_done, self._conf = plan, until_done, conf
         self._partitions = partitions  # of the first batch; by default one per core
         self._lock, self._before_commit = lock, before_commit
         self._spark = spark  # gives a session that goes on behind this run; by default the run has its own
+        self._told = told  # tells an endpoint of OpenLineage of the run; by default nobody does
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._stop_asked = threading.Event()
         self.flowing = threading.Event()  # the query has started
@@ -80,10 +83,14 @@ class Flow(threading.Thread):
 
     def run(self) -> None:
         try:
+            if self._told is not None:
+                self._told.begun()
             self._flow()
         except Exception as error:  # noqa: BLE001 - handed to the main thread, which tells the user
             traceback.print_exc()  # in full, for the log
             self.error = error
+        if self._told is not None:
+            self._told.ended(self.error, asked=self._stop_asked.is_set())
 
     def _flow(self) -> None:
         from joinlib.spark.job import started
@@ -106,6 +113,8 @@ class Flow(threading.Thread):
             while not ended and not self._stop_asked.is_set():
                 ended = job.wait(_POLL_S)
                 self._look(job)
+                if self._told is not None:
+                    self._told.running()
 
     def _look(self, job: "RunningJob") -> None:
         """Read the query's progress.

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from jobs.figures import Figures, Took
 from jobs.pace import Pace
+from jobs.page.rows import LastRows
 from jobs.probes import Asks, Chooser, asks
 from joinlib.lookup.used import Used
 from joinlib.model.time import ALWAYS, NEVER
@@ -49,6 +50,7 @@ class Moment:
     budget: int | None = None  # bytes of state that one executor may hold
     stored: frozenset[int] = frozenset()  # units that had state before this run
     config_hash: str | None = None
+    last: Mapping[str, LastRows] = field(default_factory=dict)  # by output, where the spec asks for them
 
     @property
     def ready(self) -> int:

@@ -93,7 +93,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
         tuning,
         tables,
     )
-    sinks = tuple(map(_sink, spec.results.values()))
+    sinks = tuple(_sink(output, spec.page.rows) for output in spec.results.values())
     join = JoinTask(pipeline, states, tuning, sinks, tables, letters=letters_of(pipeline, spec))
     return Compiled(document, pipeline, source, join, checkpoint)
 
@@ -177,12 +177,13 @@ def _filled(kind: type[T], *models: Model, **others: Any) -> T:
     return kind(**found, **others)
 
 
-def _sink(output: Output) -> SinkConfig:
-    shared: Any = {"mode": output.mode, "key": output.key}
+def _sink(output: Output, shown: int) -> SinkConfig:
+    """Return the configuration of an output. shown: rows of a batch for the page of the run."""
+    shared: Any = {"mode": output.mode, "key": output.key, "show": shown}
     if files := output.files:
         return SinkConfig("files", folder=files.path, format=files.format, **shared)
     if console := output.console:
-        return SinkConfig("console", show=console.rows, **shared)
+        return SinkConfig("console", **{**shared, "show": console.rows})
     if output.noop:
         return SinkConfig("noop", **shared)
     if output.postgres:

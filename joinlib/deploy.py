@@ -110,6 +110,8 @@ class Variable:
     CPU_REQUEST = "STREAMJOIN_CPU_REQUEST"  # of an executor; its cores without it
     PORT = "STREAMJOIN_PORT"
     TERMINATION_LOG = "STREAMJOIN_TERMINATION_LOG"
+    # Set by the spec: where the driver sends what it reads and writes.
+    LINEAGE_URL = "OPENLINEAGE_URL"
 
 
 # Memory of an executor's pod, in bytes. An eighth of it is the JVM's heap, within bounds: rows never pass

@@ -37,6 +37,7 @@ _HEAD = """\
 | `STREAMJOIN_LOCAL_DIR` | folder for indexes and other files that can be rebuilt; default: the temporary folder |
 | `JAVA_HOME` | the Java that Spark runs on; default: `java` on the path |
 | `XDG_CACHE_HOME` | where the archive of Java's classes (180 MB) is kept, with which runs start faster; default: `~/.cache` |
+| `OPENLINEAGE_URL` and others | where events of [lineage](../how-to/lineage.md) are sent |
 """
 _PLUGIN = """
 ## The plugin of kubectl

@@ -157,6 +157,20 @@ def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
     return document, pipeline
 
 
+@app.command()
+def lineage(file: File) -> None:
+    """Print what a spec reads and writes, and of which columns each column is made, as an event of OpenLineage."""
+    import json
+    from datetime import UTC, datetime
+
+    from jobs.lineage.event import job_event, subject
+    from jobs.lineage.told import namespace
+
+    document, pipeline = planned(file)
+    about = subject(document, pipeline, namespace(document))
+    typer.echo(json.dumps(job_event(about, datetime.now(UTC)), indent=2))
+
+
 @app.command("test")
 def run_cases(
     file: File,

@@ -3,12 +3,14 @@
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
 from jobs.figures import Figures
 from jobs.flow import Flow
 from jobs.page.answer import answer, subject
 from jobs.page.notes import Notes
+from jobs.page.rows import LastRows
 from jobs.probes import choosers
 from jobs.view import Moment, Phase, status
 from joinlib.errors import SpecError
@@ -59,7 +61,13 @@ def serving(port: int, job: str, pipeline: Pipeline, moment: Callable[[], Moment
         server.stop()
 
 
-def moment_of(flow: Flow, pipeline: Pipeline, figures: Figures | None, stopping: bool) -> Moment:
+def moment_of(
+    flow: Flow,
+    pipeline: Pipeline,
+    figures: Figures | None,
+    stopping: bool,
+    last: Mapping[str, LastRows] = MappingProxyType({}),
+) -> Moment:
     """Return what is known of a run on this machine, which has no executors."""
     running: Phase = "Running" if flow.flowing.is_set() else "Starting"
     return Moment(
@@ -75,4 +83,5 @@ def moment_of(flow: Flow, pipeline: Pipeline, figures: Figures | None, stopping:
         hot=flow.hot,
         hashed=pipeline.hashed,
         partitions=flow.job.partitions if flow.job else None,
+        last=last,
     )

@@ -13,7 +13,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -21,6 +21,8 @@ from jobs.cli.screen import Live, Plain, Scene, Shown, View
 from jobs.cli.summary import near, summary
 from jobs.figures import Figures, beginning
 from jobs.flow import Flow, default_cores
+from jobs.lineage.told import told_run
+from jobs.page.rows import LastRows, latest
 from jobs.probes import choosers
 from joinlib.compiled import compiled
 from joinlib.errors import StreamJoinError, Unforeseen, exit_code
@@ -67,7 +69,8 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     for caution in cautions(pipeline):
         console.print(f"warning: {caution}", style="yellow", highlight=False, soft_wrap=True)
     plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
-    flow = Flow(plan, until_done=options.until_done, conf=options.conf or {})
+    told = told_run(document, pipeline)
+    flow = Flow(plan, until_done=options.until_done, conf=options.conf or {}, told=told)
     try:
         view = Plain(console) if plain else Live(console)
         watch = WatchedRun(flow, document, pipeline, time.monotonic())
@@ -90,6 +93,7 @@ class WatchedRun:
     began: float
     figures: Figures | None = None
     stopping: bool = False
+    last: Mapping[str, LastRows] = field(default_factory=dict)  # for the page
 
     def look(self, view: View, wait_s: float, *, stopping: bool) -> Scene:
         """Wait for reports, show what they say, and return the scene."""
@@ -101,8 +105,10 @@ class WatchedRun:
         for report in reports:
             assert self.figures is not None
             self.figures = self.figures.after(report, time.monotonic())
+            self.last = latest(self.last, report, self.document.spec.page.rows)
             for name, (rows, of) in report.samples.items():
-                view.sample(f"{name + ', ' if name else ''}batch {report.batch}", rows, of)
+                if self.document.spec.results[name].console is not None:
+                    view.sample(f"{name + ', ' if name else ''}batch {report.batch}", rows, of)
         scene = Scene(
             self.document.metadata.name,
             inputs,
@@ -129,7 +135,7 @@ def _page(watch: WatchedRun, port: int | None, console: "Console") -> Iterator[N
     from jobs.cli.page import moment_of, serving
 
     def moment() -> "Moment":
-        return moment_of(watch.flow, watch.pipeline, watch.figures, watch.stopping)
+        return moment_of(watch.flow, watch.pipeline, watch.figures, watch.stopping, watch.last)
 
     with serving(port, watch.document.metadata.name, watch.pipeline, moment) as address:
         console.print(f"page: {address}", highlight=False, soft_wrap=True)

@@ -36,8 +36,10 @@ from jobs.driver.serve import Answers, application
 from jobs.exported import metrics
 from jobs.figures import beginning
 from jobs.flow import Flow, default_cores
+from jobs.lineage.told import told_run
 from jobs.page.answer import answer, subject
 from jobs.page.notes import Notes
+from jobs.page.rows import latest
 from jobs.probes import choosers
 from jobs.server import HttpServer
 from jobs.view import Moment, Phase, status
@@ -194,6 +196,7 @@ class DriverProcess(Collector):
             conf=spark_conf.confs(self._as_wanted(), place) if place else {},
             lock=lock,
             before_commit=guard.check if guard else lambda: None,
+            told=told_run(self.document, self.pipeline),
         )
         flow.start()
         self._watch(flow)
@@ -242,6 +245,7 @@ class DriverProcess(Collector):
             self._tell(
                 figures=(self.moment.figures or beginning(len(self.pipeline.inputs), now)).after(report, now),
                 done_at=time.time(),
+                last=latest(self.moment.last, report, self.document.spec.page.rows),
             )
             log.info("batch %d: %d rows in, %d rows out", report.batch, report.rows_in, report.rows_out)
         took, pool = flow.took, self._pool

@@ -1,4 +1,7 @@
-"""What /v1/page says: the plan, the status, figures by input and by unit. No rows, and of the spec only its plan."""
+"""What /v1/page says: the plan, the status, figures by input and by unit; of the spec only its plan.
+
+Rows are in it only where the spec has `page.rows`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -56,6 +59,7 @@ def answer(about: Subject, moment: Moment, notes: Sequence[NotedEvent], now: flo
         "status": status(moment, about.units, now),
         "inputs": {name: _of(figures, _INPUT, name) for name in names},
         "units": [{"unit": unit, **_of(figures, _UNIT, str(unit))} for unit in units],
+        "last": [{"output": name, **asdict(rows)} for name, rows in moment.last.items()],
         "notes": [asdict(note) for note in notes],
     }
 

@@ -40,7 +40,9 @@ class SinkConfig:
     key: tuple[str, ...] = ()  # columns that tell the result's rows apart
     folder: Path | None = None  # files: the output folder
     format: "Format | None" = None  # files
-    show: int = 0  # console: at most so many rows per batch and unit
+    show: int = (
+        0  # for the console: at most so many rows per batch and unit; otherwise, for the page: and task
+    )
     kafka: KafkaSinkConfig | None = None
     postgres: "PostgresSinkConfig | None" = None
 

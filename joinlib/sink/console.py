@@ -1,13 +1,15 @@
 """Keeps the first result rows of a batch, for the console."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 
 class ConsoleSink:
     """Keeps the first `rows` rows of each unit; 0 keeps none."""
 
-    def __init__(self, rows: int, schema: pa.Schema) -> None:
-        self.rows, self.schema = rows, schema
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
         self._begin()
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -18,13 +20,7 @@ class ConsoleSink:
     def next_unit(self) -> tuple[tuple[str, ...], bytes | None]:
         kept = self._kept
         self._begin()
-        if not kept:
-            return (), None
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.schema) as writer:
-            for batch in kept:
-                writer.write_batch(batch)
-        return (), sink.getvalue().to_pybytes()
+        return (), encoded(kept)
 
     def close(self) -> None:
         """Do nothing: no resource is held."""
@@ -32,3 +28,14 @@ class ConsoleSink:
     def _begin(self) -> None:
         self._room = self.rows
         self._kept: list[pa.RecordBatch] = []
+
+
+def encoded(rows: Sequence[pa.RecordBatch]) -> bytes | None:
+    """Return rows as the driver reads them; None if there are none."""
+    if not rows:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows[0].schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()

@@ -11,6 +11,7 @@ from joinlib.sink.changing import by_key, changing
 from joinlib.sink.config import SinkConfig, staging
 from joinlib.sink.console import ConsoleSink
 from joinlib.sink.files import FileSink
+from joinlib.sink.sampled import SampledSink
 
 
 class Sink(Protocol):
@@ -42,6 +43,8 @@ def open_sink(
     if config.mode != "append" and not by_key(config):
         schema = changelog.described(schema)
     sink = _plain(config, schema, tuning, partition, batch, attempt)
+    if config.show and not isinstance(sink, ConsoleSink):
+        sink = SampledSink(sink, config.show)
     return changing(sink, config, batch)
 
 
@@ -61,4 +64,4 @@ def _plain(
         # Attempts of two drivers may have the same number while executors of the older one are still ending.
         name = f"part-{partition:05d}-{attempt}-{uuid.uuid4().hex[:8]}.{config.format}"
         return FileSink(staging(config.folder, batch) / name, config.format, schema, tuning)
-    return ConsoleSink(config.show, schema)
+    return ConsoleSink(config.show)

@@ -62,7 +62,7 @@ class Report:
 
     batch: int
     receipts: tuple[Receipt, ...]
-    samples: Mapping[str, Sample] = field(default_factory=dict)  # by output that is the console
+    samples: Mapping[str, Sample] = field(default_factory=dict)  # by output: for the console and the page
 
     @property
     def rows_in(self) -> int:

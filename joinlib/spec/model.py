@@ -224,6 +224,16 @@ class LetterFolder(Model):
     path: Folder = Field(description="Folder for this job alone, relative to the folder of the spec file.")
 
 
+class RunPage(Model):
+    """What the page of a run shows besides figures."""
+
+    rows: Annotated[int, Field(ge=0, le=100)] = Field(
+        default=0,
+        description="Show so many rows of the last results of each output, to everybody who may see the page. "
+        "0: it shows no rows.",
+    )
+
+
 class Volume(Model):
     """A folder that driver and executors share; ignored by a local run."""
 
@@ -426,6 +436,7 @@ class Spec(Model):
         description="Where dead letters are kept: rows that onError and onLate leave out, as JSON lines in a folder for "
         "each batch.",
     )
+    page: RunPage = Field(default_factory=RunPage, description="The page of a run.")
     volumes: tuple[Volume, ...] = Field(
         default=(), description="Folders that driver and executors share; ignored by a local run."
     )

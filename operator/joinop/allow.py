@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from joinlib.deploy import Variable
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.spec.model import Spec, Volume
 from joinlib.spec.postgres import PostgresConnection
@@ -69,6 +70,11 @@ class Allow:
                 )
             else:
                 yield from _unlisted(f"spec.{place}", "host", host, self.hosts, "hosts")
+        if Variable.LINEAGE_URL in spec.env:
+            yield (
+                f"spec.env.{Variable.LINEAGE_URL}: only listed hosts are allowed here, and this one is hidden in"
+                " a Secret; remove it, or ask your administrator for jobs.allow.hosts"
+            )
 
 
 def _unlisted(place: str, what: str, name: str, allowed: tuple[str, ...], value: str) -> Iterator[str]:

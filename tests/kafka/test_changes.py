@@ -6,10 +6,10 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from joinlib.sink.changing import changing
+from joinlib.model.tuning import Tuning
 from joinlib.sink.config import SinkConfig
 from joinlib.sink.kafka import producer
-from joinlib.sink.kafka.sink import KafkaSink
+from joinlib.sink.sink import open_sink
 from joinlib.spec.output import Mode
 from joinlib.worker import Worker, using
 from tests.configs import results
@@ -21,16 +21,17 @@ MANY = 3000
 
 def send(
     broker: Broker, topic: str, mode: Mode, batch: int, changes: list[tuple[int, str, int]], **more: Any
-) -> None:
-    """One task of a batch."""
+) -> list[dict[str, Any]]:
+    """One task of a batch; two rows for the page of the run."""
     k, v, w = zip(*changes, strict=True)
     frame = pa.record_batch({"k": pa.array(k), "v": list(v), "$weight": pa.array(w)})
     to = results(broker.servers, topic, job=topic, mode=mode, key=("k",), **more)
-    box = KafkaSink(to, 0, batch)
-    sink = changing(box, SinkConfig("kafka", mode, ("k",), kafka=to), batch)
+    config = SinkConfig("kafka", mode, ("k",), kafka=to, show=2)
+    sink = open_sink(config, frame.schema.remove(2), Tuning(), partition=0, batch=batch, attempt=0)
     sink.write(frame)
-    sink.next_unit()
+    _, shown = sink.next_unit()
     sink.close()
+    return pa.ipc.open_stream(shown).read_all().to_pylist() if shown else []
 
 
 def test_a_compacted_reader_builds_the_table(broker: Broker) -> None:
@@ -41,9 +42,11 @@ def test_a_compacted_reader_builds_the_table(broker: Broker) -> None:
         [*((k, "first", -1) for k in range(20)), *((k, "second", 1) for k in range(10))],
         [(5, "second", -1), (15, "third", 1)],
     ]
+    shown = []
     for number, changes in enumerate(batches):
         with using(Worker()):
-            send(broker, topic, "upsert", number, changes)
+            shown.append(send(broker, topic, "upsert", number, changes))
+    assert [{row["v"] for row in rows} for rows in shown] == [{"first"}, {"second"}, {"third"}]
     with using(Worker()):
         send(broker, topic, "upsert", 2, batches[2])
     table: dict[int, str] = {}
@@ -80,7 +83,8 @@ def test_the_envelopes_of_debezium(broker: Broker) -> None:
     topic = broker.topic("envelopes")
     send(broker, topic, "upsert", 0, [(1, "a", 1)], format="debezium")
     send(broker, topic, "upsert", 1, [(1, "a", -1), (1, "b", 1)], format="debezium")
-    send(broker, topic, "upsert", 2, [(1, "b", -1)], format="debezium")
+    (gone,) = send(broker, topic, "upsert", 2, [(1, "b", -1)], format="debezium")
+    assert (gone["v"], gone["_change_type"]) == ("b", "delete")
     seen = broker.read(topic)
     assert {s.key for s in seen} == {b'{"k":1}'}
     told = [orjson.loads(s.value) if s.value else None for s in seen]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joinlib.errors import SpecError
-from joinlib.plan import pipeline_of
+from joinlib.plan import Pipeline, pipeline_of
+from joinlib.plan.lineage import lineage
 from tests.queries.corpus import BENCHMARKS, Query, queries
 from tests.queries.spec import document
 
@@ -21,6 +22,7 @@ class Verdict:
     query: Query
     stages: int  # 0: refused
     why: str = ""
+    untold: frozenset[tuple[str, str]] = frozenset()  # columns of inputs that are read, and in no lineage
 
 
 def verdict(query: Query) -> Verdict:
@@ -30,7 +32,16 @@ def verdict(query: Query) -> Verdict:
             pipeline = pipeline_of(document(query, Path(folder)))
         except SpecError as refused:
             return Verdict(query, 0, str(refused))
-    return Verdict(query, len(pipeline.stages))
+    return Verdict(query, len(pipeline.stages), untold=untold(pipeline))
+
+
+def untold(pipeline: Pipeline) -> frozenset[tuple[str, str]]:
+    """Columns of inputs that are read for more than their time, and in no lineage; and those of lineage that nobody reads."""
+    made = lineage(pipeline, pipeline.results[0])
+    told = {(one.source, one.column) for found in (*made.columns.values(), made.rows) for one in found}
+    plans = [*pipeline.inputs, *(lookup.table for _, lookup in pipeline.lookups)]
+    read = {(plan.source, name) for plan in plans for name in plan.read if not name.startswith("$")}
+    return frozenset(read ^ told) - {(plan.source, str(plan.clock)) for plan in plans}
 
 
 def table(verdicts: list[Verdict]) -> str:

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.unit.jobs.test_lineage import Catalogue, serving
+
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +33,7 @@ spec:
     a: {schema: "k BIGINT, v STRING", generator: {rowsPerSecond: 500, keys: 100000}}
     b: {schema: "k BIGINT, v STRING", generator: {rowsPerSecond: 500, keys: 100000}}
   output: {files: {path: out, format: parquet}}
+  page: {rows: 2}
   join: {units: 4}
   checkpoint: {path: checkpoint}
   executors: {min: 1, max: 3}
@@ -99,7 +102,7 @@ class Drivers:
         self.folder = folder
         self.started: list[Driver] = []
 
-    def start(self, spec: str = SPEC) -> Driver:
+    def start(self, spec: str = SPEC, **more: str) -> Driver:
         (self.folder / "spec.yaml").write_text(spec)
         (self.folder / "token").write_text("secret\n")
         with socket.socket() as free:
@@ -112,6 +115,7 @@ class Drivers:
             "STREAMJOIN_TERMINATION_LOG": str(self.folder / "termination"),
             "STREAMJOIN_TOKEN_FILE": str(self.folder / "token"),
             "STREAMJOIN_LOCAL_DIR": str(self.folder),
+            **more,
         }
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(
@@ -140,8 +144,24 @@ def drivers(tmp_path: Path) -> Iterator[Drivers]:
 
 
 def test_runs_says_so_stops_and_goes_on(drivers: Drivers) -> None:
-    """Rows show in status and metrics; SIGTERM ends it between batches; the next run goes on after the last batch."""
-    one = drivers.start()
+    """Rows show in status and metrics; SIGTERM ends it between batches; the next run goes on after the last batch.
+
+    A catalogue is told of it; one that is away holds nothing up.
+    """
+    with serving(catalogue := Catalogue()) as url:
+        _runs_stops_and_goes_on(drivers, url)
+    told = [catalogue.taken.get_nowait()[2] for _ in range(catalogue.taken.qsize())]
+    states = [event["eventType"] for event in told]
+    assert (states[:2], states[-1], {*states}) == (
+        ["START", "RUNNING"],
+        "ABORT",
+        {"START", "RUNNING", "ABORT"},
+    )
+    assert told[0]["outputs"][0]["name"] == str(drivers.folder / "out")
+
+
+def _runs_stops_and_goes_on(drivers: Drivers, url: str) -> None:
+    one = drivers.start(OPENLINEAGE_URL=url)
     one.until("HTTP", lambda: one.get("/healthz")[0] == 200)
     one.until("readiness", lambda: one.get("/readyz")[0] == 200)
     one.until("rows", lambda: one.metric("streamjoin_rows_in_total").get(("a",), 0) > 0)
@@ -156,7 +176,11 @@ def test_runs_says_so_stops_and_goes_on(drivers: Drivers) -> None:
     assert one.post(2, "secret") == 200
     assert one.status()["executors"]["wanted"] == 2
 
-    two = drivers.start()  # on the same checkpoint
+    one.until("rows on the page", lambda: json.loads(one.get("/v1/page")[1])["last"])
+    (shown,) = json.loads(one.get("/v1/page")[1])["last"]
+    assert (shown["columns"], len(shown["rows"]) in (1, 2)) == (["k", "a", "b"], True)
+
+    two = drivers.start(OPENLINEAGE_URL="http://127.0.0.1:9")  # on the same checkpoint; nobody listens there
     two.until("waiting", lambda: two.get("/healthz")[0] == 200 and "in use" in two.status()["message"])
     assert (two.status()["phase"], two.get("/readyz")[0]) == ("Waiting", 503)
     last = one.status()["batch"]
@@ -168,6 +192,7 @@ def test_runs_says_so_stops_and_goes_on(drivers: Drivers) -> None:
     assert two.metric("streamjoin_true_rate")[()] > 0
     assert set(two.metric("streamjoin_arrival_rate")) == {("a",), ("b",)}
     assert two.term() == 0
+    assert two.log().count("events are lost until it takes them") == 1
     batches = {int(f.name.partition("=")[2]) for f in (drivers.folder / "out").glob("batch=*")}
     assert max(batches) > last
 

@@ -261,3 +261,21 @@ def test_a_query_that_reads_less_goes_on(trial: Trial) -> None:
         f" FROM read_parquet('{trial.folder}/out?/batch=*/*.parquet', union_by_name=true) GROUP BY id"
     )
     assert +Counter(dict(told.fetchall())) == Counter({id: n for (id,), n in trial.expected(narrow).items()})
+
+
+def test_rows_for_the_page_only_where_they_are_asked_for(trial: Trial) -> None:
+    """A few of each batch come to the driver; what is written is the same."""
+    pairs(trial)
+    trial.write("orders", "1", rows(0, 9))
+    trial.write("payments", "1", rows(3, 5))
+    shown = [
+        sample for report in trial.run(INNER, page={"rows": 2}).reports for sample in report.samples.values()
+    ]
+    expected = trial.expected(INNER)
+    assert trial.output(INNER) == expected
+    assert sum(sample.of for sample in shown) == expected.total()
+    assert [sample.rows.num_rows for sample in shown if sample.of] == [2]
+    assert set(rows_of(shown[0].rows)) <= set(expected)
+
+    trial.write("orders", "2", rows(20, 9))
+    assert not any(report.samples for report in trial.run(INNER).reports)

@@ -40,6 +40,7 @@ def problems(allow: Allow, **places: Any) -> list[str]:
         (SHARED, {"output": {"kafka": {"bootstrapServers": "mine:1", "topic": "t"}}}, "spec.output.kafka.bootstrapServers: host mine is not"),
         (SHARED, {"output": {"postgres": TABLE["postgres"] | {"host": "mine"}}}, "spec.output.postgres.host: host mine is not"),  # type: ignore[operator]
         (SHARED, {"output": {"postgres": HIDDEN["postgres"]}}, "spec.output.postgres.uriEnv: only listed hosts are"),
+        (SHARED, {"env": {"OPENLINEAGE_URL": LOGIN}}, "spec.env.OPENLINEAGE_URL: only listed hosts are allowed here"),
     ],
 )  # fmt: skip
 def test_refused(allow: Allow, places: dict[str, Any], said: str) -> None:
@@ -66,7 +67,7 @@ def test_allowed(places: dict[str, Any]) -> None:
 
 def test_without_lists_secrets_and_hosts_are_free() -> None:
     """As they are for who may make pods in the namespace."""
-    assert problems(Allow(), env={"A_PASSWORD": LOGIN}, inputs__t=HIDDEN) == []
+    assert problems(Allow(), env={"A_PASSWORD": LOGIN, "OPENLINEAGE_URL": LOGIN}, inputs__t=HIDDEN) == []
     assert problems(Allow(volumes=("hostPath",), images=("*",)), volumes=HOST, image="any") == []
 
 

@@ -12,16 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from jobs.cli.page import serving
 from jobs.driver.serve import Answers, application
 from jobs.page.answer import answer, subject
 from jobs.page.notes import Notes
+from jobs.page.rows import LastRows, latest
 from jobs.page.serve import html
 from jobs.server import HttpServer
 from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import SpecError
+from joinlib.spark.job import Report, Sample
 from joinlib.spec import load
 from tests.deploy.dashboards.drawing import needed
 from tests.unit.jobs.test_commands import MANIFESTS
@@ -44,12 +47,33 @@ def told(job: str = "late", **news: Any) -> dict[str, Any]:
 def test_what_the_page_is_told() -> None:
     """The drawing of the plan, the status, figures of each input and unit, the newest note first; JSON, and no rows."""
     said = json.loads(json.dumps(told()))
-    assert set(said) == {"job", "plan", "status", "inputs", "units", "notes"}
+    assert set(said) == {"job", "plan", "status", "inputs", "units", "last", "notes"}
+    assert said["last"] == []
     assert "⋈" in said["plan"]
     assert (said["status"]["phase"], said["status"]["batch"]) == ("Running", 8)
     assert (said["inputs"]["orders"]["rate"], said["inputs"]["orders"]["lag"]) == (20.0, 3)
     assert [unit["stateRows"] for unit in said["units"]] == [30, 30]
     assert [note["level"] for note in said["notes"]] == ["warning", "info"]
+
+
+def report(batch: int, rows: pa.Table, of: int) -> Report:
+    return Report(batch, (), {"": Sample(rows, of)})
+
+
+def test_the_last_rows() -> None:
+    """As text, cut; of the last batch that had some; only where a spec asks for them."""
+    table = pa.table(
+        {"k": [1, None, 3], "t": ["x" * 999, EVIL, None], "at": pa.array([1, 2**62, 3], pa.timestamp("us"))}
+    )
+    assert latest({}, report(4, table, 9), 0) == {}
+    found = latest({}, report(4, table, 9), 2)
+    assert latest(found, report(5, table.slice(0, 0), 0), 2) == found
+    (said,) = json.loads(json.dumps(told(last=found)))["last"]
+    (first, second) = said.pop("rows")
+    assert said == {"output": "", "batch": 4, "of": 9, "columns": ["k", "t", "at"]}
+    assert (first[0], len(first[1]), first[2]) == ("1", 200, "1970-01-01 00:00:00.000001")
+    assert second == [None, EVIL, "a timestamp[us] that cannot be shown"]
+    assert len(latest(found, report(6, table, 3), 5)[""].rows) == 3
 
 
 def test_notes_are_bounded() -> None:
@@ -143,7 +167,8 @@ def browse(address: str, folder: Path, *more: str) -> tuple[str, str]:
 def test_a_browser_shows_it(tmp_path: Path) -> None:
     """Figures, drawings and plan; a hostile name is text; the policy is kept. $STREAMJOIN_PICTURES keeps the picture."""
     pictures = Path(os.environ.get("STREAMJOIN_PICTURES", tmp_path))
-    with driver(lambda: told(f"late {EVIL}"), open_to_all=False) as port:
+    last = {"": LastRows(7, 12, ("k", "note"), (("4711", f"row {EVIL}"), ("4712", None)))}
+    with driver(lambda: told(f"late {EVIL}", last=last), open_to_all=False) as port:
         shown, console = browse(
             f"http://127.0.0.1:{port}/#{TOKEN}", tmp_path, f"--screenshot={pictures / 'page.png'}"
         )
@@ -152,6 +177,8 @@ def test_a_browser_shows_it(tmp_path: Path) -> None:
     assert "data-hurt" not in shown
     assert "late &lt;img src=x" in shown
     assert "batch 3 &lt;img src=x" in shown
+    assert "Last rows: 2 of 12 of batch 7" in shown
+    assert all(word in shown for word in ("4711", "row &lt;img src=x", "NULL"))
     assert TOKEN not in shown
     assert all(
         word in shown for word in ("⋈", "orders", "payments", "<polyline", "<rect", "fullest has 30 rows")

@@ -1,0 +1,64 @@
+"""Runs through Spark tell a server of OpenLineage what they read and write, and how they end."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.flow import Flow
+from jobs.lineage.event import subject
+from jobs.lineage.told import ToldRun
+from joinlib.compiled import Compiled
+from tests.spark.trial import Trial, sized
+from tests.unit.jobs.test_lineage import Catalogue, sender, serving
+
+pytestmark = pytest.mark.spark
+
+SQL = "SELECT o.id, o.x + p.v AS s FROM o JOIN p ON o.id = p.ord WHERE p.v > 1"
+
+
+def events(trial: Trial, plan: Compiled) -> list[dict[str, Any]]:
+    """What a server gets of one run to the end."""
+    with serving(catalogue := Catalogue()) as url:
+        about = subject(plan.document, plan.pipeline, "default", {})
+        told = ToldRun(about, sender(url))
+        flow = Flow(sized(plan), until_done=True, conf={}, spark=trial.session, told=told)
+        flow.start()
+        flow.join(200)
+        assert not flow.is_alive()
+    return [catalogue.taken.get_nowait()[2] for _ in range(catalogue.taken.qsize())]
+
+
+def test_a_run_and_one_that_fails(trial: Trial) -> None:
+    """The columns are those of the files that were read and written; an error tells no value of a row."""
+    trial.input("o", "id BIGINT, x BIGINT")
+    trial.input("p", "ord BIGINT, v BIGINT", format="jsonl")
+    trial.write("o", "1", [(1, 10), (2, 20)])
+    trial.write("p", "1", [(1, 5), (2, 1)])
+    plan = trial.compiled(SQL)
+
+    whole = events(trial, plan)
+    assert [event["eventType"] for event in whole] == ["START", "RUNNING", "COMPLETE"]
+    assert trial.output(SQL) == trial.expected(SQL)
+    done = whole[-1]
+    assert [one["name"] for one in done["inputs"]] == [str(trial.folder / name) for name in ("o", "p")]
+    (output,) = done["outputs"]
+    assert (output["namespace"], output["name"]) == ("file", str(trial.out))
+    fields = output["facets"]["columnLineage"]["fields"]
+    found = {
+        column: [(_last(one), one["field"]) for one in of["inputFields"]] for column, of in fields.items()
+    }
+    assert found == {"id": [("o", "id")], "s": [("o", "x"), ("p", "v")]}
+    rows = output["facets"]["columnLineage"]["dataset"]
+    assert [(_last(one), one["field"]) for one in rows] == [("o", "id"), ("p", "ord"), ("p", "v")]
+
+    (trial.folder / "p" / "2.jsonl").write_text('{"ord": "Bergstrasse", "v": 4711}\n')
+    *_, failed = events(trial, plan)
+    assert failed["eventType"] == "FAIL"
+    said = failed["run"]["facets"]["errorMessage"]["message"]
+    assert "2.jsonl" in said
+    assert not any(value in said for value in ("Bergstrasse", "4711"))
+
+
+def _last(field: dict[str, Any]) -> str:
+    return Path(field["name"]).name

@@ -119,7 +119,7 @@ class Kept(ConsoleSink):
     """Keeps what is written to it."""
 
     def __init__(self) -> None:
-        super().__init__(0, pa.schema([]))
+        super().__init__(0)
         self.got: list[list[tuple[Any, ...]]] = []
 
     def write(self, batch: pa.RecordBatch) -> None:

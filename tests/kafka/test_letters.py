@@ -35,8 +35,6 @@ PAYMENT = {
 }
 Row = tuple[int, int]
 Place = tuple[str, str, int, int, str]
-
-
 OLDER = {"onBadMessage": "deadLetter", "deadLetters": {"path": "bad"}}
 CASES: list[tuple[str, dict[str, Any]]] = [
     *((format, {}) for format in ("json", "csv", "arrow", "avro")),

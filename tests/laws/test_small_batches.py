@@ -33,12 +33,11 @@ SCHEMAS = {
 NAMES = {name: [column.split()[0] for column in schema.split(",")] for name, schema in SCHEMAS.items()}
 JOINED = """FROM orders o JOIN payments p ON o.id = p.id JOIN cities c ON p.city = c.city
     WHERE CAST(o.q AS BIGINT) < 5 AND 12 / p.amount > 1"""
-SELECTED = {
-    "each": f"SELECT o.id, p.amount, {FULL} + c.level AS more",
-    "sums": "SELECT p.city, sum(2520 / c.level) AS n",
+SQL = {
+    "each": f"SELECT o.id, p.amount, {FULL} + c.level AS more {JOINED}",
+    "sums": f"SELECT p.city, sum(2520 / c.level) AS n {JOINED} GROUP BY p.city",
 }
 FAILS = {"each": "c.level >= 8", "sums": "c.level = 0"}  # joined rows for which the list fails
-SQL = {"each": f"{SELECTED['each']} {JOINED}", "sums": f"{SELECTED['sums']} {JOINED} GROUP BY p.city"}
 BATCHES = 6
 UNREADABLE = (2, 3)  # batches without a single row, of which one is small
 Rows = Counter[tuple[Any, ...]]

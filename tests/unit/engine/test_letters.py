@@ -47,9 +47,9 @@ def folder() -> Iterator[Path]:
         yield made
 
 
-def document(folder: Path, sql: str, of_a: dict[str, Any], **more: Any) -> StreamJoin:
+def document(folder: Path, sql: str | None, of_a: dict[str, Any], **more: Any) -> StreamJoin:
     """Inputs of a batch each: in the second one of a row is 50 s behind the watermark, and one is not."""
-    names = [name for name in "abc" if f" {name} " in f"{sql} ".replace("\n", " ")]
+    names = [name for name in "abc" if f" {name} " in f" {sql or 'a b'} ".replace("\n", " ")]
     for name in names:
         (folder / name).mkdir(exist_ok=True)
         for number, times in enumerate((["12:00:00", "12:01:00"], ["12:00:10", "12:01:01"])):
@@ -74,7 +74,7 @@ def document(folder: Path, sql: str, of_a: dict[str, Any], **more: Any) -> Strea
         "join": {"units": 4},
         **more,
     }
-    return written(spec, folder)
+    return written({name: value for name, value in spec.items() if value is not None}, folder)
 
 
 def letters(folder: Path) -> list[dict[str, Any]]:
@@ -132,6 +132,34 @@ def test_without_it_an_error_stops_the_job(folder: Path) -> None:
     job = document(folder, f"{PAIRS} WHERE 1 / a.v > 0", {"onLate": "deadLetter"})
     with pytest.raises(SpecError, match="division by zero"):
         list(Product(job, SMALL, Course()).batches())
+
+
+def test_outputs_that_share_a_join_share_its_letters(folder: Path) -> None:
+    """A row that fails for one of them is left out of all, and the letter, which is one, names them."""
+    outputs = {
+        "sums": "SELECT k, sum(10 / v) AS s FROM joined GROUP BY k",
+        "counts": "SELECT k, count(*) AS n FROM joined GROUP BY k",
+    }
+    more: dict[str, Any] = {
+        "output": None,
+        "views": {"joined": "SELECT a.k, a.v FROM a JOIN b ON a.k = b.k AND a.v = b.v"},
+        "outputs": {
+            name: {
+                "sql": sql,
+                "files": {"path": f"out/{name}"},
+                "mode": "changelog",
+                "onError": "deadLetter",
+            }
+            for name, sql in outputs.items()
+        },
+    }
+    list(Product(document(folder, None, {}, **more), SMALL, Course()).batches())
+    assert [(one["output"], one["row"]["k"]) for one in letters(folder)] == [
+        ("sums, counts", k) for k in (0, 1)
+    ]
+    for name in outputs:
+        rows = pq.read_table(folder / "out" / name, columns=["k"]).column("k").to_pylist()
+        assert sorted(rows) == [0, 1], "those of the second batch"
 
 
 def test_rows_for_groups_that_fail(folder: Path) -> None:

@@ -89,6 +89,11 @@ MOUNTS = ("data", "media", "mnt", "secrets", "srv", "state", "volumes")
 RESERVED = ("POD", "STREAMJOIN", "SPARK", "PYSPARK", "KUBERNETES", "HADOOP", "PYTHON", "JAVA", "JDK", "LD")
 
 
+LINEAGE_URL = (
+    "OPENLINEAGE_URL"  # the variable, set by a spec, of where a driver sends what it reads and writes
+)
+
+
 class Variable:
     """Environment variables of the driver."""
 
@@ -110,8 +115,6 @@ class Variable:
     CPU_REQUEST = "STREAMJOIN_CPU_REQUEST"  # of an executor; its cores without it
     PORT = "STREAMJOIN_PORT"
     TERMINATION_LOG = "STREAMJOIN_TERMINATION_LOG"
-    # Set by the spec: where the driver sends what it reads and writes.
-    LINEAGE_URL = "OPENLINEAGE_URL"
 
 
 # Memory of an executor's pod, in bytes. An eighth of it is the JVM's heap, within bounds: rows never pass

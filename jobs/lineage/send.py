@@ -15,7 +15,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-from joinlib.deploy import Variable
+from joinlib.deploy import LINEAGE_URL
 from joinlib.errors import SpecError
 
 _PATH = "api/v1/lineage"
@@ -49,7 +49,7 @@ def endpoint(environment: Mapping[str, str]) -> Endpoint | None:
     Raises:
         SpecError: OPENLINEAGE_URL is no address.
     """
-    url = environment.get(Variable.LINEAGE_URL, "").strip()
+    url = environment.get(LINEAGE_URL, "").strip()
     if not url or environment.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
         return None
     try:
@@ -59,7 +59,7 @@ def endpoint(environment: Mapping[str, str]) -> Endpoint | None:
         host = port = None
     if not host or parts.scheme not in ("http", "https") or parts.username is not None:
         raise SpecError(
-            f"environment: {Variable.LINEAGE_URL} is not the address of a server; write http://HOST:PORT or https://HOST:PORT,"
+            f"environment: {LINEAGE_URL} is not the address of a server; write http://HOST:PORT or https://HOST:PORT,"
             " without a login, which OPENLINEAGE_API_KEY can be"
         )
     path = f"{parts.path.rstrip('/')}/{environment.get('OPENLINEAGE_ENDPOINT', _PATH).strip('/')}"

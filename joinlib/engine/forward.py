@@ -8,7 +8,7 @@ RouteForwarder    tuples of a path join, each to the one input that takes its ro
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from joinlib.join.forward import tick
 from joinlib.model.stage import HopStage
 from joinlib.route.slots import slots
 
+Called = tuple[str | None, str | None]  # an input, or outputs
 _LARGE = 1 << 24  # bytes of a frame of very many tuples, if parts of it are files then
 
 
@@ -64,11 +65,33 @@ class Forwarding(ABC, Generic[R]):
         yield from self.reports
 
     def _sent(self, ways: Sequence[Way], at: int, frame: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        called = self.task.letters.called(self.task.number) if self.task.letters is not None else None
-        if called is None:
-            for way in ways:
-                yield from way.rows(at, frame)
-            return
+        for called, some in self._by_name(ways).items():
+            if called is None:
+                for way in some:
+                    yield from way.rows(at, frame)
+            else:
+                yield from self._sound(some, at, frame, called)
+
+    def _by_name(self, ways: Sequence[Way]) -> Mapping[Called | None, Sequence[Way]]:
+        """Return the ways by what rows are called that fail on them: one that fails on one of these takes none of them.
+
+        Rows of an input are those of all outputs; rows of a join are left out of the outputs for which they fail.
+        """
+        box = self.task.letters
+        if box is None:
+            return {None: ways}
+        if (own := box.called(self.task.number)) is not None and own[0] is not None:
+            return {own: ways}
+        found: dict[Called | None, list[Way]] = {}
+        for way in ways:
+            outputs = box.reading(way.sender.number)
+            found.setdefault((None, outputs) if outputs is not None else None, []).append(way)
+        return found
+
+    def _sound(
+        self, ways: Sequence[Way], at: int, frame: pa.RecordBatch, called: Called
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows for which nothing fails as exchange rows; keep the others."""
         _, blocks, failing = apart(frame, lambda rows: [way.prepared(at, rows) for way in ways], SpecError)
         for way, block in zip(ways, blocks or ()):
             yield from way.send(at, block)

@@ -47,11 +47,15 @@ class LetterBox:
 
     folder: Path
     late: frozenset[str] = frozenset()  # inputs whose late rows do
-    failed: tuple[
-        tuple[int, str | None, str | None], ...
-    ] = ()  # stages whose rows do if a column fails, with the
-    # input whose rows they are, or the output whose result
+    # Stages whose rows do if a column fails, with the input whose rows they are, or the output whose result.
+    failed: tuple[tuple[int, str | None, str | None], ...] = ()
+    # Stages, with their outputs, for which rows of others do if something fails on the way there.
+    readers: tuple[tuple[int, str], ...] = ()
 
     def called(self, stage: int) -> tuple[str | None, str | None] | None:
         """Return the input or the output by which a stage's failing rows are called; None: they stop the job."""
         return next(((input, output) for number, input, output in self.failed if number == stage), None)
+
+    def reading(self, stage: int) -> str | None:
+        """Return the outputs by which rows are called that fail on the way to a stage; None: they stop the job."""
+        return dict(self.readers).get(stage)

@@ -5,10 +5,11 @@ Law: a row becomes one where it would stop the job, or be dropped, and nowhere e
     inputs.NAME.onError    rows that cannot be read, or for which an expression fails before they meet others: in map
                            tasks, and behind the stage of an upsert, whose rows are still those of the input
     inputs.NAME.onLate     late rows, where they are dropped
-    output.onError         joined rows for which a select list fails, in stages whose rows go to such outputs only
+    output.onError         joined rows for which a select list fails, in stages whose rows go to such outputs only;
+                           and on their way to such a stage, so that outputs which share a join fail apart
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from joinlib.errors import SpecError
 from joinlib.model.letters import LetterBox
@@ -26,14 +27,20 @@ def letters_of(plan: Pipeline, spec: Spec) -> LetterBox | None:
         return None
     late = frozenset(name for name, given in spec.inputs.items() if given.on_late == "deadLetter")
     _check_late(plan, late)
-    failed = tuple(_failed(plan, spec))
-    _check_results(plan, spec, {number for number, _, _ in failed})
-    return LetterBox(spec.dead_letters.path, late, failed)
+    readers = {
+        number: ", ".join(names)
+        for number, names in enumerate(_outputs(plan))
+        if all(spec.results[name].on_error == "deadLetter" for name in names)
+    }
+    failed = tuple(_failed(plan, spec, readers))
+    _check_results(plan, spec, {number for number, _, _ in failed}, readers)
+    return LetterBox(spec.dead_letters.path, late, failed, tuple(readers.items()))
 
 
-def _failed(plan: Pipeline, spec: Spec) -> Iterator[tuple[int, str | None, str | None]]:
+def _failed(
+    plan: Pipeline, spec: Spec, keeping: Mapping[int, str]
+) -> Iterator[tuple[int, str | None, str | None]]:
     """Yield the stages whose failing rows are kept, with the input or the output by which these are called."""
-    outputs = _outputs(plan)
     for number, stage in enumerate(plan.stages):
         if "upsert" in {join.kind for join in stage.operators}:
             source = stage.inputs[0].source
@@ -41,8 +48,8 @@ def _failed(plan: Pipeline, spec: Spec) -> Iterator[tuple[int, str | None, str |
                 yield number, source, None
         elif isinstance(stage, PathStage) or (isinstance(stage, HopStage) and not stage.last):
             continue  # their rows are tuples, of which nothing is computed yet
-        elif all(spec.results[name].on_error == "deadLetter" for name in outputs[number]):
-            yield number, None, ", ".join(outputs[number])
+        elif number in keeping:
+            yield number, None, keeping[number]
 
 
 def _outputs(plan: Pipeline) -> list[list[str]]:
@@ -67,15 +74,14 @@ def _check_late(plan: Pipeline, late: frozenset[str]) -> None:
                 )
 
 
-def _check_results(plan: Pipeline, spec: Spec, kept: set[int]) -> None:
+def _check_results(plan: Pipeline, spec: Spec, kept: Collection[int], readers: Collection[int]) -> None:
     """Check that each output that keeps failing rows has a select list over rows, and not over groups alone."""
     outputs = _outputs(plan)
     for result in plan.results:
-        able = any(
-            result.name in outputs[n]
-            and (plan.stages[n].operators or plan.stages[n].lookups or plan.readers(n))
-            for n in kept
-        ) or isinstance(plan.stages[result.stage], HopStage)
+        own = [n for n, names in enumerate(outputs) if result.name in names]
+        joined = any(plan.stages[n].operators or plan.stages[n].lookups for n in own if n in kept)
+        read = any(reader in readers for n in own for reader, _ in plan.readers(n) if reader in own)
+        able = joined or read or isinstance(plan.stages[result.stage], HopStage)
         if spec.results[result.name].on_error == "deadLetter" and not able:
             place = f"outputs.{result.name}" if result.name else "output"
             raise SpecError(

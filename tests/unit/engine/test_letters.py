@@ -134,32 +134,43 @@ def test_without_it_an_error_stops_the_job(folder: Path) -> None:
         list(Product(job, SMALL, Course()).batches())
 
 
-def test_outputs_that_share_a_join_share_its_letters(folder: Path) -> None:
-    """A row that fails for one of them is left out of all, and the letter, which is one, names them."""
+@pytest.mark.parametrize("others", ["deadLetter", "fail"])
+def test_outputs_that_share_a_join_fail_apart(folder: Path, others: str) -> None:
+    """A row that fails for one of them is left out of that one, and the letter names it; the others have it."""
     outputs = {
-        "sums": "SELECT k, sum(10 / v) AS s FROM joined GROUP BY k",
-        "counts": "SELECT k, count(*) AS n FROM joined GROUP BY k",
+        "sums": ("SELECT k, sum(10 / v) AS s FROM joined GROUP BY k", "deadLetter"),
+        "counts": ("SELECT k, count(*) AS n FROM joined GROUP BY k", others),
     }
     more: dict[str, Any] = {
         "output": None,
         "views": {"joined": "SELECT a.k, a.v FROM a JOIN b ON a.k = b.k AND a.v = b.v"},
         "outputs": {
-            name: {
-                "sql": sql,
-                "files": {"path": f"out/{name}"},
-                "mode": "changelog",
-                "onError": "deadLetter",
-            }
-            for name, sql in outputs.items()
+            name: {"sql": sql, "files": {"path": f"out/{name}"}, "mode": "changelog", "onError": kept}
+            for name, (sql, kept) in outputs.items()
         },
     }
     list(Product(document(folder, None, {}, **more), SMALL, Course()).batches())
-    assert [(one["output"], one["row"]["k"]) for one in letters(folder)] == [
-        ("sums, counts", k) for k in (0, 1)
-    ]
-    for name in outputs:
-        rows = pq.read_table(folder / "out" / name, columns=["k"]).column("k").to_pylist()
-        assert sorted(rows) == [0, 1], "those of the second batch"
+    assert [(one["output"], one["row"]["k"]) for one in letters(folder)] == [("sums", k) for k in (0, 1)]
+    found = {
+        name: pq.read_table(folder / "out" / name, columns=["k"]).column("k").to_pylist() for name in outputs
+    }
+    assert sorted(found["sums"]) == [0, 1], "those of the second batch"
+    assert set(found["counts"]) == {0, 1} and len(found["counts"]) > 2, "those of both"
+
+
+def test_an_output_that_keeps_nothing_stops_the_job(folder: Path) -> None:
+    """Whatever an output beside it keeps."""
+    sql = "SELECT k, sum(10 / v) AS s FROM joined GROUP BY k"
+    more: dict[str, Any] = {
+        "output": None,
+        "views": {"joined": "SELECT a.k, a.v FROM a JOIN b ON a.k = b.k AND a.v = b.v"},
+        "outputs": {
+            name: {"sql": sql.replace("AS s", f"AS {name}"), "noop": {}, "mode": "changelog", "onError": kept}
+            for name, kept in (("kept", "deadLetter"), ("strict", "fail"))
+        },
+    }
+    with pytest.raises(SpecError, match="division by zero"):
+        list(Product(document(folder, None, {}, **more), SMALL, Course()).batches())
 
 
 def test_rows_for_groups_that_fail(folder: Path) -> None:

@@ -21,10 +21,7 @@ LETTER = pa.schema(
         ("error", pa.string()),  # in words, without values
         ("file", pa.string()),  # a path, or a topic; NULL: not known
         ("partition", pa.int32()),  # of a topic
-        (
-            "at",
-            pa.int64(),
-        ),  # the offset of the message, or the row's number in the file, from 1; NULL: not known
+        ("at", pa.int64()),  # the message's offset, or the row's number in the file, from 1; NULL: not known
         ("change", pa.string()),  # of rows that change: insert or delete
         ("row", pa.string()),  # a JSON object of its columns; NULL: it could not be decoded
         ("text", pa.string()),  # of what could not be decoded

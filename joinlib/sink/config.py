@@ -40,9 +40,8 @@ class SinkConfig:
     key: tuple[str, ...] = ()  # columns that tell the result's rows apart
     folder: Path | None = None  # files: the output folder
     format: "Format | None" = None  # files
-    show: int = (
-        0  # for the console: at most so many rows per batch and unit; otherwise, for the page: and task
-    )
+    # At most so many rows of a batch go to the driver: of each unit for the console, of each task for the page.
+    show: int = 0
     kafka: KafkaSinkConfig | None = None
     postgres: "PostgresSinkConfig | None" = None
 

@@ -221,7 +221,7 @@ def _state() -> Row:
                 " grows forever.",
                 house.COUNT,
                 Ask(gauge("streamjoin_state_rows"), "rows"),
-                span=8,
+                span=6,
             ),
             house.lines(
                 "Bytes of state",
@@ -230,14 +230,23 @@ def _state() -> Row:
                 house.BYTES,
                 Ask(gauge("streamjoin_state_bytes"), "live"),
                 Ask(gauge("streamjoin_checkpoint_bytes"), "checkpoint"),
-                span=8,
+                span=6,
             ),
             house.steps(
                 "Executors over time",
-                "Executors that are ready, wanted and leaving.",
+                "Executors that are ready, wanted, leaving and spare.",
                 house.NUMBER,
                 Ask(executors, "{{state}}"),
-                span=8,
+                span=6,
+            ),
+            house.lines(
+                "Heap of the driver",
+                "What the driver's JVM has in use, garbage included, and the most it may have. Rows do not pass through"
+                " it: if it stays full, give `driver.memory` more.",
+                house.BYTES,
+                Ask(gauge("streamjoin_driver_heap_bytes"), "used"),
+                Ask(gauge("streamjoin_driver_heap_limit_bytes"), "limit"),
+                span=6,
             ),
         ],
     )

@@ -72,6 +72,8 @@ def _job(moment: Moment, units: int) -> dict[str, Samples]:
             ("leaving",): moment.leaving,
             ("spare",): moment.spare,
         },
+        "driver_heap_bytes": _one(moment.heap.used if moment.heap else None),
+        "driver_heap_limit_bytes": _one(moment.heap.limit if moment.heap else None),
     }
 
 

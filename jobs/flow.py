@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from jobs.figures import Took
+from jobs.figures import Heap, Took
 from jobs.pace import lap
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Flow(threading.Thread):
         self.route_skew: Mapping[str, float] = {}  # degree of skew of the last batch: by hashes, by the rule
         self.hot: Mapping[str, float] = {}  # hot keys' share of the last batch, by source that spreads them
         self.took = Took()  # the last batch that was committed
+        self.heap: Heap | None = None  # of this process's JVM
         self.busy = False  # whether a batch is running
         self.error: Exception | None = None
 
@@ -134,3 +135,4 @@ class Flow(threading.Thread):
                 begun = datetime.fromisoformat(progress["timestamp"]).timestamp()
                 before = envelope(progress, "startOffset").get("lag", {})
                 self.took = Took(progress["batchId"], seconds, took, lap(begun, seconds, before, self.lag))
+            self.heap = Heap(*job.heap_bytes())

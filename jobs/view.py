@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from jobs.figures import Figures, Took
+from jobs.figures import Figures, Heap, Took
 from jobs.pace import Pace
 from jobs.page.rows import LastRows
 from jobs.probes import Asks, Chooser, asks
@@ -46,6 +46,7 @@ class Moment:
     spare: int = 0  # executors that take tasks, but get no units
     leaving: int = 0  # executors that finish their tasks before they leave
     wanted: int = 0
+    heap: Heap | None = None  # of the driver's JVM
     partitions: int | None = None  # tasks that join at the same time
     budget: int | None = None  # bytes of state that one executor may hold
     stored: frozenset[int] = frozenset()  # units that had state before this run

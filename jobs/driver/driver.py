@@ -266,6 +266,7 @@ class DriverProcess(Collector):
             lag=flow.lag,
             loads=flow.loads,
             route_skew=flow.route_skew,
+            heap=flow.heap,
             hot=flow.hot,
             there=tuple(there),
             spare=len(ready) - len(there),

@@ -19,7 +19,7 @@ Unit = Literal["", "rows", "bytes", "seconds", "ratio", "rows/s"]
 Source = Literal["driver", "operator", "process"]  # process: the operator's own work, not that of a job
 
 PHASES = ("Waiting", "Starting", "Running", "Stopping", "Failed")
-EXECUTORS = ("ready", "wanted", "leaving")
+EXECUTORS = ("ready", "wanted", "leaving", "spare")
 STEPS = ("latestOffset", "walCommit", "getBatch", "queryPlanning", "addBatch", "commitOffsets")
 THRESHOLDS = ("high", "low", "target")
 DIRECTIONS = ("out", "in")
@@ -155,6 +155,10 @@ METRICS: tuple[Metric, ...] = (
     _driver("units", "gauge", "", "Units of the job: the slices of its state."),
     _driver("partitions", "gauge", "", "Partitions of the units: tasks that can join at the same time."),
     _driver("executors", "gauge", "", "Executors that are ready, wanted, leaving and spare.", "state"),
+    _driver(
+        "driver_heap_bytes", "gauge", "bytes", "Heap of the driver's JVM that is in use, garbage included."
+    ),
+    _driver("driver_heap_limit_bytes", "gauge", "bytes", "The most that this heap may be."),
     _driver(
         "true_rate",
         "gauge",

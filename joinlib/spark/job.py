@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,6 +131,15 @@ class RunningJob:
     def partitions(self) -> int:
         """The number of partitions of the state: tasks that join at the same time."""
         return self._spreading.wanted.partitions
+
+    def heap_bytes(self) -> tuple[int, int]:
+        """Return how much of the JVM's heap is in use, garbage included, and the most that it may be."""
+        return self._runtime.totalMemory() - self._runtime.freeMemory(), self._runtime.maxMemory()
+
+    @cached_property
+    def _runtime(self) -> Any:
+        assert self.spark._jvm is not None
+        return self.spark._jvm.java.lang.Runtime.getRuntime()
 
     def spread(self, partitions: int, executors: Sequence[str]) -> None:
         """Set the number of partitions and their placement, from the next batch on that is not small.

@@ -89,6 +89,7 @@ class Query:
     lag: dict[str, Any] = field(default_factory=dict)
     loads: dict[str, Any] = field(default_factory=dict)
     route_skew: Any = None
+    heap: Any = None
     hot: dict[str, float] = field(default_factory=dict)
     busy: bool = False
 

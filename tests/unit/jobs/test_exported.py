@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import isclose, sqrt
 
 from jobs.exported import metrics, values
-from jobs.figures import Took, beginning
+from jobs.figures import Heap, Took, beginning
 from jobs.pace import Lap, Pace
 from jobs.probes import Chooser
 from jobs.view import Moment
@@ -62,6 +62,7 @@ MOMENT = Moment(
     probes=(Chooser(0, 0, UNITS, ("orders", "payments", "refunds")),),
     loads={"t": {"version": 1, "seconds": 0.5, "at": 90.0, "kept": 0}},
     route_skew={"hash": 0.5, "rule": 0.1},
+    heap=Heap(300, 800),
     hot={"orders": 0.5},
 )
 
@@ -110,6 +111,13 @@ def test_units_of_an_executor_that_is_gone_are_held_by_those_that_are_there() ->
     unheard = replace(MOMENT, stored=frozenset({9}))
     assert found(unheard, "executor_state_bytes") == {}
     assert found(unheard, "state_bytes") == {(): None}
+
+
+def test_the_heap_of_the_driver() -> None:
+    """Unknown before the JVM has said it."""
+    assert found(MOMENT, "driver_heap_bytes") == {(): 300}
+    assert found(MOMENT, "driver_heap_limit_bytes") == {(): 800}
+    assert found(replace(MOMENT, heap=None), "driver_heap_bytes") == {(): None}
 
 
 def test_skew_of_the_latest_batch() -> None:

@@ -31,9 +31,10 @@ def test_a_batch_is_told_by_its_offsets(start: Any, rows: int | None) -> None:
     """How many rows it read, and how many wait; of the first batch only the latter is known."""
     flow = Flow(cast("Any", None), until_done=False, conf={})
     query = SimpleNamespace(status={"isDataAvailable": True}, lastProgress=progress(start, 350, 650))
-    flow._look(cast("Any", SimpleNamespace(query=query)))
+    flow._look(cast("Any", SimpleNamespace(query=query, heap_bytes=lambda: (3, 8))))
     took = flow.took
     assert (took.batch, took.seconds, took.steps) == (4, 1.5, {"addBatch": 1.0})
     assert took.lap is not None
     assert (took.lap.at, took.lap.seconds, took.lap.rows) == (1_767_225_610.0, 1.5, rows)
     assert (took.lap.read, took.lap.waiting, flow.busy) == ({"orders": 350}, {"orders": 650}, True)
+    assert flow.heap == (3, 8)

@@ -171,6 +171,8 @@ def _runs_stops_and_goes_on(drivers: Drivers, url: str) -> None:
     assert said["rowsIn"] > 0
     assert said["stateRows"] > 0
     assert set(said["lag"]) == {"a", "b"}
+    heap, most = (one.metric(f"streamjoin_driver_heap_{name}")[()] for name in ("bytes", "limit_bytes"))
+    assert 0 < heap < most
     assert one.post(2, "wrong") == 401
     assert one.post(4, "secret") == 400
     assert one.post(2, "secret") == 200

@@ -1,7 +1,7 @@
 """The servers that pages need, one of each for all pages of a process."""
 
-from tests.kafka.conftest import broker
+from tests.kafka.conftest import broker, registry
 from tests.postgres.conftest import database
 from tests.spark.conftest import spark
 
-__all__ = ["broker", "database", "spark"]
+__all__ = ["broker", "database", "registry", "spark"]

@@ -16,7 +16,7 @@ from markdown_it.token import Token
 ROOT = Path(__file__).parents[2]
 RUN = ("bash", "yaml", "sql", "python")
 SHOWN = ("", "text")  # pictures, and what commands print
-SERVERS = ("kafka", "postgres", "cluster")
+SERVERS = ("kafka", "registry", "postgres", "cluster")
 _NEEDS = re.compile(r"<!-- needs: (.+?) -->")
 _NOT_RUN = re.compile(r"<!-- not run: (.+?) -->", re.DOTALL)
 _NAME = re.compile(r"# (\S+\.\w+)$")

@@ -110,7 +110,7 @@ class Play:
         path = self.folder / "checked.yaml"
         path.write_text(yaml.safe_dump(document, sort_keys=False))
         for command in ("validate", "plan"):
-            result = CliRunner().invoke(app, [command, str(path)])
+            result = CliRunner().invoke(app, [command, str(path)], env=self.environment)
             if result.exit_code:
                 raise Wrong(f"streamjoin {command}: {result.exception or ''}{result.output}")
         path.unlink()

@@ -6,8 +6,11 @@ from pathlib import Path
 
 from tests.docs.play import PATHS
 from tests.kafka.broker import Broker
+from tests.kafka.registry import Registry
 from tests.postgres.database import Database
 
+REGISTRY = "https://registry.example:8081"
+REGISTRY_LOGIN = {"REGISTRY_USERNAME": "app", "REGISTRY_PASSWORD": "app-password"}
 KAFKA, POSTGRES = "localhost:9092", "localhost:5432"
 PASSWORD = "app-password"  # of the user `app`, whom pages log in as
 _TOOLS = {
@@ -31,6 +34,13 @@ def kafka_tools(broker: Broker, folder: Path) -> Mapping[str, str]:
         script.write_text(f"#!/bin/sh\n{java} -cp '{broker.jars}/*' {main} \"$@\"\n")
         script.chmod(0o755)
     return {"PATH": f"{folder}{os.pathsep}{PATHS['PATH']}"}
+
+
+def registry_addresses(registry: Registry) -> Mapping[str, str]:
+    """Where it is; it has the schema of the pages' orders, and asks for no login."""
+    columns = [{"name": "order_id", "type": "long"}, {"name": "customer", "type": "string"}]
+    registry.register("orders-value", {"type": "record", "name": "Order", "fields": columns})
+    return {REGISTRY: registry.url}
 
 
 def postgres_addresses(database: Database) -> Mapping[str, str]:

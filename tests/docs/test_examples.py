@@ -37,6 +37,10 @@ def played(page: Page, folder: Path, request: pytest.FixtureRequest) -> Play:
         broker = request.getfixturevalue("broker")
         play.addresses = {**play.addresses, **servers.kafka_addresses(broker)}
         play.environment = {**play.environment, **servers.kafka_tools(broker, folder / "bin")}
+    if "registry" in page.needs:
+        registry = request.getfixturevalue("registry")
+        play.addresses = {**play.addresses, **servers.registry_addresses(registry)}
+        play.environment = {**play.environment, **servers.REGISTRY_LOGIN}
     if "postgres" in page.needs:
         database = request.getfixturevalue("database")
         servers.login(database)

@@ -277,6 +277,7 @@ def test_no_connection_is_free(database: Database) -> None:
     database.fill("busy", pa.table({"k": [1, 2, 3]}))
     database.execute("ALTER ROLE joiner CONNECTION LIMIT 1", as_superuser=True)
     current().close()
+    until_nobody(database)
     table = PostgresTable(config(database, table="busy"), pa.schema([("k", pa.int64())]))
     try:
         with database.connected() as connection:
@@ -296,6 +297,15 @@ def connections(database: Database) -> int:
     found = database.execute(count, as_superuser=True)
     assert found is not None
     return int(found.column("n")[0].as_py())
+
+
+def until_nobody(database: Database) -> None:
+    """A server takes a moment to see that clients are gone."""
+    ours = "SELECT count(*) AS n FROM pg_stat_activity WHERE usename = 'joiner'"
+    end = time.monotonic() + 20
+    while (found := database.execute(ours, as_superuser=True)) and found.column("n")[0].as_py():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def until(database: Database, wanted: int) -> None:

@@ -89,7 +89,7 @@ def test_what_nobody_runs_is_found() -> None:
     page = pages.parse("page.md", "<!-- needs: kafka, oracle -->\n" + fenced("sh", "true"))
     assert pages.problems(page) == [
         "page.md:3: a block of 'sh'; write one of bash, yaml, sql, python, text",
-        "page.md: needs oracle; there is only kafka, postgres, cluster",
+        "page.md: needs oracle; there is only kafka, registry, postgres, cluster",
     ]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from joinlib import formats
 from joinlib.errors import SpecError, StateError
 from joinlib.files import sync, whole
-from joinlib.model.fingerprint import as_json, compare, fingerprint, scattered
+from joinlib.model.fingerprint import as_json, compare, fingerprint
 from joinlib.model.order import Shape, kept_of
 from joinlib.model.pathorder import PathOrder
 from joinlib.model.stage import Pipeline
@@ -108,20 +108,11 @@ def orders_of(checkpoint: Path) -> tuple[Shape | PathOrder, ...] | None:
         return ()
 
 
-def scattered_in(checkpoint: Path) -> bool:
-    """Return whether rows of a join without an equality lie at random there, each input in its half of the units.
-
-    Those of a band did in earlier versions, and go on so. Of a file that cannot be read it is False:
-    `identify` refuses such a checkpoint.
-    """
-    try:
-        return scattered(plan_in(checkpoint) or {})
-    except (TypeError, AttributeError, KeyError, IndexError):
-        return False
-
-
 def plan_in(checkpoint: Path) -> Raw | None:
-    """Return the fingerprint of the plan that a checkpoint was begun with; None if there is none that can be read."""
+    """Return the fingerprint of the plan that a checkpoint was begun with.
+
+    None: there is none, or it cannot be read; `identify` refuses such a checkpoint.
+    """
     file = checkpoint / _FILE
     try:
         return dict(json.loads(file.read_text())["plan"]) if file.exists() else None

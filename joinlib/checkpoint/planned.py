@@ -1,14 +1,14 @@
 """The plan that a job runs with: as its checkpoint was begun, or else by what is known of its inputs now."""
 
+from functools import partial
 from pathlib import Path
 
-from joinlib.checkpoint.identity import orders_of, plan_in, scattered_in
+from joinlib.checkpoint.identity import orders_of, plan_in
 from joinlib.errors import InputError
 from joinlib.model.fingerprint import as_json
 from joinlib.model.stage import Pipeline
-from joinlib.model.stored import StoredColumns
 from joinlib.plan import pipeline_of
-from joinlib.plan.follow import stored_on
+from joinlib.plan.follow import following
 from joinlib.plan.source import InputStatistics
 from joinlib.source.footers import footers
 from joinlib.spec.inputs import Input
@@ -27,12 +27,8 @@ def plan_of(document: StreamJoin, of: Path | None = None, after: Pipeline | None
     found = {name: said for name, given in inputs if (said := _found(given)) is not None}
     checkpoint = of or document.spec.checkpoint.folder
     known = plan_in(checkpoint) or (as_json(after) if after else None)
-
-    def plan(stored: StoredColumns) -> Pipeline:
-        cells = not scattered_in(checkpoint)
-        return pipeline_of(document, orders_of(checkpoint), found, cells=cells, stored=stored)
-
-    return plan(stored_on(known, plan) if known else StoredColumns())
+    pipeline, _ = following(known, partial(pipeline_of, document, orders_of(checkpoint), found))
+    return pipeline
 
 
 def _found(given: Input) -> InputStatistics | None:

@@ -1,28 +1,48 @@
-"""Lets a plan follow a checkpoint: what it stores is stored on, although the query reads it no more.
+"""Lets a plan follow a checkpoint: rows lie as they lie there, and what it stores is stored on, read or not.
 
 Law: where the plain plan fits the checkpoint, it is the plan; columns are stored on only if that makes the state fit.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-from joinlib.model.fingerprint import as_json, compare
+from joinlib.model.fingerprint import as_json, compare, scattered
 from joinlib.model.stage import Pipeline
 from joinlib.model.stored import StoredColumns, stored_columns
 
+_STRANGE = (KeyError, TypeError, AttributeError, IndexError)  # of a version that cannot be followed
 
-def stored_on(known: Mapping[str, Any], plan: Callable[[StoredColumns], Pipeline]) -> StoredColumns:
-    """Return which columns a plan is to store, besides those that its query reads, to go on from a checkpoint.
 
-    known: the fingerprint of the plan that the checkpoint was begun with. plan: makes the plan that stores columns.
+class _Planner(Protocol):
+    def __call__(self, *, cells: bool, stored: StoredColumns) -> Pipeline: ...
+
+
+def following(known: Mapping[str, Any] | None, plan: _Planner) -> tuple[Pipeline, StoredColumns]:
+    """Return the plan that goes on from a checkpoint, and what it stores besides what its query reads.
+
+    If none goes on, it is the plain plan, whose differences say why not.
+
+    Args:
+        known: The fingerprint of the plan that the checkpoint was begun with; None: there is none.
+        plan: Makes a plan.
     """
+    plain = plan(cells=in_cells(known), stored=StoredColumns())
+    if known is None or _fits(known, plain):
+        return plain, StoredColumns()
     try:
         stored = stored_columns(known)
-    except (KeyError, TypeError, IndexError):  # of a version that cannot be followed
-        return StoredColumns()
-    return (
-        stored if not _fits(known, plan(StoredColumns())) and _fits(known, plan(stored)) else StoredColumns()
-    )
+    except _STRANGE:
+        return plain, StoredColumns()
+    kept = plan(cells=in_cells(known), stored=stored)
+    return (kept, stored) if _fits(known, kept) else (plain, StoredColumns())
+
+
+def in_cells(known: Mapping[str, Any] | None) -> bool:
+    """Return whether rows of bands may lie in cells: those of an earlier version lie at random, and go on so."""
+    try:
+        return known is None or not scattered(known)
+    except _STRANGE:
+        return True
 
 
 def _fits(known: Mapping[str, Any], plan: Pipeline) -> bool:

@@ -17,10 +17,9 @@ from typing import Any
 from joinlib import deploy
 from joinlib.errors import SpecError, SqlError, StreamJoinError
 from joinlib.model.fingerprint import as_json
-from joinlib.model.stored import StoredColumns
 from joinlib.plan import pipeline_of
 from joinlib.plan.explain import explain
-from joinlib.plan.follow import stored_on
+from joinlib.plan.follow import following, in_cells
 from joinlib.spec import StreamJoin, parse
 from joinlib.spec.base import is_from_registry
 from joinlib.spec.model import Batch, Driver, Executors, JoinSettings, Scaling
@@ -114,10 +113,8 @@ def validate(given: Object, pinned: Pinned | None = None) -> Admitted | Rejected
 
     pinned: the checkpoint that it would go on from, if it names that folder.
     """
-    known = pinned and {
-        "folder": pinned.folder,
-        "plan": json.dumps(pinned.fingerprint),
-    }  # columns keep their order
+    # The plan as text, since its columns keep their order.
+    known = pinned and {"folder": pinned.folder, "plan": json.dumps(pinned.fingerprint)}
     return _validate(json.dumps({"document": given, "pinned": known}, sort_keys=True, ensure_ascii=False))
 
 
@@ -141,12 +138,10 @@ def _validate(text: str) -> Admitted | Rejected:
         return Rejected(problems)
     try:
         # A checkpoint keeps the order of its stages, so a statement about rows changes nothing that it depends on.
-        ordered = partial(pipeline_of, model, ())
         same = known is not None and known["folder"] == str(model.spec.checkpoint.folder)
-        stored = (
-            stored_on(json.loads(known["plan"]), lambda s: ordered(stored=s)) if same else StoredColumns()
-        )
-        plan, marks = explain(pipeline_of(model, stored=stored)), as_json(ordered(stored=stored))
+        begun = json.loads(known["plan"]) if same else None
+        ordered, stored = following(begun, partial(pipeline_of, model, ()))
+        plan = explain(pipeline_of(model, cells=in_cells(begun), stored=stored))
     except StreamJoinError as error:
         return Rejected((*volumes.problems(model.spec), _planned(error)))
     except Exception as error:  # noqa: BLE001  one document must not stop the operator
@@ -156,7 +151,7 @@ def _validate(text: str) -> Admitted | Rejected:
     if problems := (*_name(given), *volumes.problems(model.spec)):
         return Rejected(problems)
     explicit = _explicit_values(model)
-    return Admitted(given, model, plan[:_PLAN_MAX], marks, _hash(explicit), explicit)
+    return Admitted(given, model, plan[:_PLAN_MAX], as_json(ordered), _hash(explicit), explicit)
 
 
 def _explicit_values(model: StreamJoin) -> dict[str, Any]:

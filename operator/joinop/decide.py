@@ -144,9 +144,8 @@ def _held(observed: ObservedState, config: Config) -> Admitted | None:
     )
     if found is None or "metadata" not in found:
         return None
-    verdict = _allowed(
-        validate(found, pinned(observed.stream_join)), config
-    )  # the allow lists may be stricter by now
+    # The allow lists may be stricter by now.
+    verdict = _allowed(validate(found, pinned(observed.stream_join)), config)
     return verdict if isinstance(verdict, Admitted) else None
 
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from joinop.admission import Admitted
 from joinop.classify import Change, Cost, Pinned, classify, cost
 
+from joinlib.model.fingerprint import as_json
+from joinlib.plan import pipeline_of
 from joinlib.spec.schema import fields
 from tests.deploy.operator.objects import accepted, stream_join
 
@@ -98,6 +100,18 @@ def test_a_column_that_is_read_no_more_is_kept() -> None:
     assert "kept, as" not in accepted(afresh, pinned(old)).plan, (
         "another checkpoint begins with what it needs"
     )
+
+
+def test_the_plan_of_a_band_says_where_its_rows_lie() -> None:
+    """At random, if a checkpoint of an earlier version has them so: the driver goes on as that one was begun."""
+    band = stream_join(sql="SELECT o.id FROM orders o JOIN shipments s ON ABS(o.id - s.id) <= 1")
+    new = accepted(band)
+    earlier = as_json(pipeline_of(new.model, cells=False))
+    on = accepted(band, Pinned(new.folder, earlier))
+
+    assert "by its cell of o.id" in new.plan
+    assert "at random" in on.plan and "cell" not in on.plan
+    assert on.fingerprint == earlier != new.fingerprint
 
 
 def test_reasons() -> None:

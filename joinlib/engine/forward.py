@@ -22,10 +22,10 @@ from joinlib.engine.letters import failed
 from joinlib.engine.task import JoinTask
 from joinlib.errors import SpecError
 from joinlib.join.forward import tick
+from joinlib.model.letters import LetterName
 from joinlib.model.stage import HopStage
 from joinlib.route.slots import slots
 
-Called = tuple[str | None, str | None]  # an input, or outputs
 _LARGE = 1 << 24  # bytes of a frame of very many tuples, if parts of it are files then
 
 
@@ -72,24 +72,17 @@ class Forwarding(ABC, Generic[R]):
             else:
                 yield from self._sound(some, at, frame, called)
 
-    def _by_name(self, ways: Sequence[Way]) -> Mapping[Called | None, Sequence[Way]]:
-        """Return the ways by what rows are called that fail on them: one that fails on one of these takes none of them.
-
-        Rows of an input are those of all outputs; rows of a join are left out of the outputs for which they fail.
-        """
+    def _by_name(self, ways: Sequence[Way]) -> Mapping[LetterName | None, Sequence[Way]]:
+        """Return the ways by what rows are called that fail on them: one that fails on one of these takes none of them."""
         box = self.task.letters
-        if box is None:
-            return {None: ways}
-        if (own := box.called(self.task.number)) is not None and own[0] is not None:
-            return {own: ways}
-        found: dict[Called | None, list[Way]] = {}
+        found: dict[LetterName | None, list[Way]] = {}
         for way in ways:
-            outputs = box.reading(way.sender.number)
-            found.setdefault((None, outputs) if outputs is not None else None, []).append(way)
+            name = box.called_between(self.task.number, way.sender.number) if box is not None else None
+            found.setdefault(name, []).append(way)
         return found
 
     def _sound(
-        self, ways: Sequence[Way], at: int, frame: pa.RecordBatch, called: Called
+        self, ways: Sequence[Way], at: int, frame: pa.RecordBatch, called: LetterName
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows for which nothing fails as exchange rows; keep the others."""
         _, blocks, failing = apart(frame, lambda rows: [way.prepared(at, rows) for way in ways], SpecError)

@@ -4,9 +4,10 @@ A letter is made where its row is left out: in a map task, or in a unit. It goes
 blocks of these columns, and is written there (`sink.letters`).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -38,21 +39,29 @@ class DeadRows:
     count: int
 
 
+class LetterName(NamedTuple):
+    """By what rows that fail are called: the input whose rows they are, or the outputs of whose results they are."""
+
+    input: str | None
+    output: str | None
+
+
 @dataclass(frozen=True)
 class LetterBox:
     """Where dead letters go, and which rows become some. Frozen, picklable."""
 
     folder: Path
     late: frozenset[str] = frozenset()  # inputs whose late rows do
-    # Stages whose rows do if a column fails, with the input whose rows they are, or the output whose result.
-    failed: tuple[tuple[int, str | None, str | None], ...] = ()
-    # Stages, with their outputs, for which rows of others do if something fails on the way there.
-    readers: tuple[tuple[int, str], ...] = ()
+    failed: Mapping[int, LetterName] = field(default_factory=dict)  # by the stage in which rows fail
 
-    def called(self, stage: int) -> tuple[str | None, str | None] | None:
-        """Return the input or the output by which a stage's failing rows are called; None: they stop the job."""
-        return next(((input, output) for number, input, output in self.failed if number == stage), None)
+    def called(self, stage: int) -> LetterName | None:
+        """Return by what rows are called that fail in a stage; None: they stop the job."""
+        return self.failed.get(stage)
 
-    def reading(self, stage: int) -> str | None:
-        """Return the outputs by which rows are called that fail on the way to a stage; None: they stop the job."""
-        return dict(self.readers).get(stage)
+    def called_between(self, stage: int, reader: int) -> LetterName | None:
+        """Return by what rows of a stage are called that fail on their way to another one; None: they stop the job.
+
+        Rows of an input are those of all outputs; rows of a join fail for the outputs of those who read them.
+        """
+        own = self.called(stage)
+        return own if own is not None and own.input is not None else self.called(reader)

@@ -9,11 +9,11 @@ Law: a row becomes one where it would stop the job, or be dropped, and nowhere e
                            and on their way to such a stage, so that outputs which share a join fail apart
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 from joinlib.errors import SpecError
-from joinlib.model.letters import LetterBox
-from joinlib.model.stage import GroupStage, HopStage, PathStage, Pipeline
+from joinlib.model.letters import LetterBox, LetterName
+from joinlib.model.stage import GroupStage, HopStage, Pipeline
 from joinlib.spec.model import Spec
 
 
@@ -27,29 +27,20 @@ def letters_of(plan: Pipeline, spec: Spec) -> LetterBox | None:
         return None
     late = frozenset(name for name, given in spec.inputs.items() if given.on_late == "deadLetter")
     _check_late(plan, late)
-    readers = {
-        number: ", ".join(names)
-        for number, names in enumerate(_outputs(plan))
-        if all(spec.results[name].on_error == "deadLetter" for name in names)
-    }
-    failed = tuple(_failed(plan, spec, readers))
-    _check_results(plan, spec, {number for number, _, _ in failed}, readers)
-    return LetterBox(spec.dead_letters.path, late, failed, tuple(readers.items()))
+    failed = dict(_failed(plan, spec))
+    _check_results(plan, spec, failed)
+    return LetterBox(spec.dead_letters.path, late, failed)
 
 
-def _failed(
-    plan: Pipeline, spec: Spec, keeping: Mapping[int, str]
-) -> Iterator[tuple[int, str | None, str | None]]:
-    """Yield the stages whose failing rows are kept, with the input or the output by which these are called."""
-    for number, stage in enumerate(plan.stages):
+def _failed(plan: Pipeline, spec: Spec) -> Iterator[tuple[int, LetterName]]:
+    """Yield the stages where failing rows are kept, with the input or the outputs by which these are called."""
+    for number, (stage, outputs) in enumerate(zip(plan.stages, _outputs(plan), strict=True)):
         if "upsert" in {join.kind for join in stage.operators}:
             source = stage.inputs[0].source
             if spec.inputs[source].on_error == "deadLetter":
-                yield number, source, None
-        elif isinstance(stage, PathStage) or (isinstance(stage, HopStage) and not stage.last):
-            continue  # their rows are tuples, of which nothing is computed yet
-        elif number in keeping:
-            yield number, None, keeping[number]
+                yield number, LetterName(source, None)
+        elif all(spec.results[name].on_error == "deadLetter" for name in outputs):
+            yield number, LetterName(None, ", ".join(outputs))
 
 
 def _outputs(plan: Pipeline) -> list[list[str]]:
@@ -74,13 +65,13 @@ def _check_late(plan: Pipeline, late: frozenset[str]) -> None:
                 )
 
 
-def _check_results(plan: Pipeline, spec: Spec, kept: Collection[int], readers: Collection[int]) -> None:
+def _check_results(plan: Pipeline, spec: Spec, kept: Collection[int]) -> None:
     """Check that each output that keeps failing rows has a select list over rows, and not over groups alone."""
     outputs = _outputs(plan)
     for result in plan.results:
         own = [n for n, names in enumerate(outputs) if result.name in names]
         joined = any(plan.stages[n].operators or plan.stages[n].lookups for n in own if n in kept)
-        read = any(reader in readers for n in own for reader, _ in plan.readers(n) if reader in own)
+        read = any(reader in kept for n in own for reader, _ in plan.readers(n) if reader in own)
         able = joined or read or isinstance(plan.stages[result.stage], HopStage)
         if spec.results[result.name].on_error == "deadLetter" and not able:
             place = f"outputs.{result.name}" if result.name else "output"

@@ -22,6 +22,11 @@ class Dead:
         box = self.plan.join.letters
         return self._folder if box is not None and box.called(number) is not None else None
 
+    def between(self, stage: int, reader: int) -> str | None:
+        """Return the folder of the rows of a stage that fail on their way to another one; None: they stop the job."""
+        box = self.plan.join.letters
+        return self._folder if box is not None and box.called_between(stage, reader) is not None else None
+
     def of_late(self, plan: InputPlan) -> str | None:
         """Return the folder of the late rows of an input; None: they are only counted."""
         box, stages = self.plan.join.letters, self.plan.pipeline.stages

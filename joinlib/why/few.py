@@ -13,6 +13,11 @@ from joinlib.expr.equality import key
 Origin = tuple[int, ...]  # numbers of the rows of inputs that a row was made of
 
 
+def whole(rows: pa.Table) -> pa.RecordBatch:
+    """Return rows as one record batch."""
+    return pa.record_batch([column.combine_chunks() for column in rows.columns], rows.column_names)
+
+
 @dataclass(frozen=True)
 class Few:
     """Rows in memory, each with its origin."""

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from joinlib.apart import apart
@@ -19,7 +18,7 @@ from joinlib.model.watermark import horizon
 from joinlib.route.split import projected
 from joinlib.state.run import time_values
 from joinlib.why.dead import Dead
-from joinlib.why.few import Few, Origin
+from joinlib.why.few import Few, Origin, whole
 from joinlib.why.node import Level
 from joinlib.why.progress import Progress
 from joinlib.why.scan import Scanned, Scans, Wanted
@@ -75,7 +74,7 @@ class Incoming:
     def passed_on(self, level: Level, plan: InputPlan, few: Few) -> Sifted:
         """Return the rows of an earlier stage that join: all, except late ones where that stage has dropped none."""
         assert plan.upstream is not None
-        found = self._sift(plan, few.rows, few.origins, self._dead.of_stage(plan.upstream))
+        found = self._sift(plan, few.rows, few.origins, self._dead.between(plan.upstream, level.number))
         if not (plan.settled and level.timed and plan.time is not None):
             return found
         times = time_values(found.kept.rows.column(plan.time).combine_chunks()).tolist()
@@ -91,16 +90,11 @@ class Incoming:
 
     def _sift(self, plan: InputPlan, rows: pa.Table, origins: Sequence[Origin], dead: str | None) -> Sifted:
         """Return what an input makes of rows; those for which an expression fails are lost."""
-        whole = pa.record_batch([column.combine_chunks() for column in rows.columns], rows.column_names)
-        _, _, failing = apart(whole, lambda some: projected(plan, some), SpecError)
-        if not failing:
-            return sift(plan, rows, origins)
+        sound, _, failing = apart(whole(rows), lambda some: projected(plan, some), SpecError)
         lost = [Dropped(origins[one.at], Failed(str(one.error), dead), {}) for one in failing]
-        sound = np.ones(rows.num_rows, np.bool_)
-        sound[[one.at for one in failing]] = False
-        found = sift(
-            plan, rows.filter(pa.array(sound)), [o for o, ok in zip(origins, sound, strict=True) if ok]
-        )
+        gone = {one.at for one in failing}
+        kept = [origin for at, origin in enumerate(origins) if at not in gone]
+        found = sift(plan, pa.Table.from_batches([sound]), kept)
         return Sifted(found.kept, (*found.lost, *lost))
 
     def _withdrawn(self, plan: InputPlan, few: Few) -> dict[int, Verdict]:

@@ -13,7 +13,7 @@ from joinlib.expr.logic import conjuncts
 from joinlib.model.inputs import WEIGHT, InputPlan
 from joinlib.model.maps import Map
 from joinlib.route.maps import mapped
-from joinlib.why.few import Few, Origin, table
+from joinlib.why.few import Few, Origin, table, whole
 from joinlib.why.verdict import Filtered, KeyIsNull, Verdict
 
 NO_ELEMENT = "the list of which each element is a row has none"
@@ -90,8 +90,7 @@ def _read(plan: InputPlan) -> set[str]:
 
 def _positioned(rows: pa.Table) -> pa.RecordBatch:
     """Return rows with their positions where weights are: maps keep those with every row that they make."""
-    columns = [column.combine_chunks() for column in rows.columns]
-    return pa.record_batch([*columns, pa.array(np.arange(rows.num_rows))], names=[*rows.column_names, WEIGHT])
+    return whole(rows.append_column(WEIGHT, pa.array(np.arange(rows.num_rows))))
 
 
 def _mapped(step: Map, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, Verdict]]:

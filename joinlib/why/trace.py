@@ -19,7 +19,7 @@ from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, selected
 from joinlib.why.dead import Dead
-from joinlib.why.few import Few, table
+from joinlib.why.few import Few, table, whole
 from joinlib.why.incoming import Incoming
 from joinlib.why.looked import kept_table
 from joinlib.why.match import Matching, Nearest
@@ -113,20 +113,16 @@ class Trace:
     def _selected(self, number: int, made: Few) -> Few:
         """Return joined rows in the columns of a stage's rows: those for which no column fails."""
         stage = self.pipeline.stages[number]
-        whole = pa.record_batch(
-            [column.combine_chunks() for column in made.rows.columns], made.rows.column_names
-        )
 
         def each(some: pa.RecordBatch) -> None:
             for _, value in selected(stage):
                 value.evaluate(some.column, some.num_rows)
 
-        _, _, failing = apart(whole, each, SpecError)
+        _, _, failing = apart(whole(made.rows), each, SpecError)
         for one in failing:
-            at = [n == one.at for n in range(whole.num_rows)]
-            self._all(made.where(at), Failed(str(one.error), self._dead.of_stage(number)))
+            self._all(made.take([one.at]), Failed(str(one.error), self._dead.of_stage(number)))
         gone = {one.at for one in failing}
-        return _selected(stage, made.where([n not in gone for n in range(whole.num_rows)]))
+        return _selected(stage, made.where(at not in gone for at in range(made.rows.num_rows)))
 
     def _emitted(self, number: int, few: Few) -> None:
         """Follow rows of a stage to the result and to the stages that read them."""

@@ -28,7 +28,7 @@ def document(
     more: Mapping[str, Any] | None = None,
     of_inputs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> StreamJoin:
-    """The job of a query over CSV files; `at` is the event time of those that have it."""
+    """The job of a query over CSV files; `at` is the event time of those that have it. `more`: None takes a field away."""
     inputs = {}
     for name, files in given.items():
         (folder / name).mkdir()
@@ -45,6 +45,7 @@ def document(
         "checkpoint": {"path": "ck", "sync": False},
         **(more or {}),
     }
+    spec = {name: value for name, value in spec.items() if value is not None}
     return written({**spec, "join": {"units": 2, **spec.get("join", {})}}, folder)
 
 

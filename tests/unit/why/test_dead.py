@@ -59,3 +59,31 @@ def test_names_the_letter(name: str) -> None:
         lived(job, folder)
         answer = whynot(job, "order_id = 4711")
         assert expected.replace("DEAD", near(folder / "dead")) in answer, answer
+
+
+@pytest.mark.parametrize("others", ["fail", "deadLetter"])
+def test_a_row_that_fails_for_one_output(others: str) -> None:
+    """On its way from a join that outputs share: it is a dead letter of the one that computes with it."""
+    joined = "SELECT o.order_id, o.amount FROM orders o JOIN payments p ON o.order_id = p.order_id"
+    further = "SELECT j.order_id, q.paid FROM joined j JOIN payments q ON 10 / j.amount = q.paid"
+    sql = {"kept": (further, "deadLetter"), "plain": ("SELECT order_id, amount FROM joined", others)}
+    given = also(ONE, orders=(0, order(4711, amount=0)), payments=(0, payment(4711)))
+    with own_folder() as folder:
+        outputs = {
+            name: {"sql": text, "files": {"path": f"out/{name}"}, "onError": on_error}
+            for name, (text, on_error) in sql.items()
+        }
+        more = {
+            "sql": None,
+            "output": None,
+            "outputs": outputs,
+            "views": {"joined": joined},
+            "deadLetters": {"path": "dead"},
+        }
+        job = document(folder, "", given, more)
+        lived(job, folder)
+        answer = whynot(job, "order_id = 4711")
+        assert (
+            f"division by zero; use NULLIF on the divisor; it is a dead letter in {near(folder / 'dead')}"
+            in answer
+        ), answer

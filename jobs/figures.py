@@ -71,9 +71,8 @@ class Figures:
     bad: tuple[int, ...] = ()  # messages, by input
     deleted: tuple[int, ...] = ()  # rows that came as deletions, by input
     unknown: tuple[int, ...] = ()  # deletions without a row, by input
-    dead: Mapping[tuple[str, str], int] = field(
-        default_factory=dict
-    )  # dead letters, by input or output, and reason
+    # Dead letters, by input or output, and reason.
+    dead: Mapping[tuple[str, str], int] = field(default_factory=dict)
     merged_bytes: int = 0
     receipts: Mapping[int, "Receipt"] = field(default_factory=dict)  # the latest of each unit
     latest: tuple["Receipt", ...] = ()  # those of the latest batch that had work for a unit

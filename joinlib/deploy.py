@@ -89,9 +89,7 @@ MOUNTS = ("data", "media", "mnt", "secrets", "srv", "state", "volumes")
 RESERVED = ("POD", "STREAMJOIN", "SPARK", "PYSPARK", "KUBERNETES", "HADOOP", "PYTHON", "JAVA", "JDK", "LD")
 
 
-LINEAGE_URL = (
-    "OPENLINEAGE_URL"  # the variable, set by a spec, of where a driver sends what it reads and writes
-)
+LINEAGE_URL = "OPENLINEAGE_URL"  # a variable that a spec sets: where a driver tells what it reads and writes
 
 
 class Variable:

@@ -132,9 +132,7 @@ class DriverProcess(Collector):
                 self.notes.say(f"{self.moment.wanted} -> {total} executors are wanted")
             self._tell(wanted=total)
             if self._pool is not None:
-                figures = self.moment.figures
-                held = figures.held_by_executor() if figures else {}
-                self._pool.want(spark_conf.asked(bounds, total), held)
+                self._pool.want(spark_conf.asked(bounds, total), self._held)
 
     # --- the run -----------------------------------------------------------------------------
 
@@ -277,9 +275,12 @@ class DriverProcess(Collector):
 
     def _working(self, ready: Sequence[str], warm: Sequence[str]) -> list[str]:
         """Return the executors that get units; the others that are ready are spare."""
-        moment = self.moment
-        held = moment.figures.held_by_executor() if moment.figures else {}
-        return working(ready, moment.wanted, self._placed, warm, held)
+        return working(ready, self.moment.wanted, self._placed, warm, self._held)
+
+    @property
+    def _held(self) -> dict[str, int]:
+        """Bytes of state by executor."""
+        return self.moment.figures.held_by_executor() if self.moment.figures else {}
 
     def _spread(self, flow: Flow, warm: Sequence[str]) -> None:
         """Place the partitions from the next batch on: one per core, evenly on the executors that are warm.

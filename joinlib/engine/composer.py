@@ -100,8 +100,9 @@ class Composer:
         # A new version of a table, or a new rule, alone is no reason for a batch.
         tables = self._tables()
         steer |= {"tables": tables.current() if tables else {}, **self._route(start)}
-        steer["small"] = not closed and self._weight(start["inputs"], inputs) <= self.task.small_rows
-        steer["read"] = self._digest(start["inputs"], inputs)
+        todo = self._between(start["inputs"], inputs)
+        steer["small"] = not closed and sum(slice.weight for _, slice in todo) <= self.task.small_rows
+        steer["read"] = _digest(todo)
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
         loads = tables.loads() if tables else {}
         return {**start, **steer, "v": OFFSET.writes, "lag": lag, "loads": loads}
@@ -240,13 +241,6 @@ class Composer:
         """Return the slices of all inputs between two offsets, in order."""
         return [(name, s) for name in self.inputs for s in self._slices(name, start[name], end[name])]
 
-    def _weight(self, start: dict[str, int], end: dict[str, int]) -> int:
-        """Return how many rows there are between two offsets, estimated where nobody knows."""
-        return sum(s.weight for _, s in self._between(start, end))
-
-    def _digest(self, start: dict[str, int], end: dict[str, int]) -> str:
-        return xxhash.xxh3_64_hexdigest(orjson.dumps(self._between(start, end)))
-
     def _slices(self, name: str, start: int, stop: int) -> list[Slice]:
         return self.inputs[name].slices(start, stop)
 
@@ -276,3 +270,7 @@ def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slic
 def _by_source(group: list[tuple[str, Slice]]) -> tuple[tuple[str, tuple[Slice, ...]], ...]:
     names = dict.fromkeys(name for name, _ in group)
     return tuple((name, tuple(s for n, s in group if n == name)) for name in names)
+
+
+def _digest(todo: list[tuple[str, Slice]]) -> str:
+    return xxhash.xxh3_64_hexdigest(orjson.dumps(todo))

@@ -24,7 +24,7 @@ class SourcePlan:
     max_files: int | None  # per batch
     max_bytes: int | None  # per batch
     keeps_errors: bool = (
-        False  # rows that cannot be read, or computed, become dead letters; False: they stop the job
+        False  # rows that cannot be read or computed become dead letters; or they stop the job
     )
 
 
@@ -61,9 +61,8 @@ class SourceTask:
         inputs = self.stage.inputs
         route = self.stage.route
         keyed = route is not None and (bool(inputs[0].keys) or route.cells is not None)
-        return (
-            keyed and self.stage.units > 1 and not any(plan.changes for plan in inputs)
-        )  # a deletion must go where its row went
+        # A deletion must go where its row went.
+        return keyed and self.stage.units > 1 and not any(plan.changes for plan in inputs)
 
     @property
     def census(self) -> Path:

@@ -121,9 +121,8 @@ class Cells:
     times as large as high - low.
     """
 
-    values: tuple[
-        Expr, Expr
-    ]  # of the first and of the second input, over stored columns; whole numbers or doubles
+    # Of the first and of the second input, over stored columns; whole numbers or doubles.
+    values: tuple[Expr, Expr]
     low: int | float
     high: int | float
     width: int | float

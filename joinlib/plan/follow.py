@@ -13,11 +13,11 @@ from joinlib.model.stored import StoredColumns, stored_columns
 _STRANGE = (KeyError, TypeError, AttributeError, IndexError)  # of a version that cannot be followed
 
 
-class _Planner(Protocol):
+class _PlanMaker(Protocol):
     def __call__(self, *, cells: bool, stored: StoredColumns) -> Pipeline: ...
 
 
-def following(known: Mapping[str, Any] | None, plan: _Planner) -> tuple[Pipeline, StoredColumns]:
+def following(known: Mapping[str, Any] | None, plan: _PlanMaker) -> tuple[Pipeline, StoredColumns]:
     """Return the plan that goes on from a checkpoint, and what it stores besides what its query reads.
 
     If none goes on, it is the plain plan, whose differences say why not.

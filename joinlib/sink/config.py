@@ -1,5 +1,6 @@
 """Configuration of sinks: plain values, which import neither numba nor a client."""
 
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -49,3 +50,11 @@ class SinkConfig:
 def staging(folder: Path, batch: int) -> Path:
     """Return where attempts of a batch write. Readers of the output folder skip hidden folders."""
     return folder / ".staging" / f"batch={batch}"
+
+
+def staged(folder: Path, batch: int, partition: int, attempt: int, suffix: str) -> Path:
+    """Return a name for the file that an attempt at a task writes.
+
+    Attempts of two drivers may have the same number while executors of the older one are still ending.
+    """
+    return staging(folder, batch) / f"part-{partition:05d}-{attempt}-{uuid.uuid4().hex[:8]}.{suffix}"

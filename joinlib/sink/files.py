@@ -26,13 +26,14 @@ class FileSink:
         self.file, self.format, self.schema, self.tuning = file, format, schema, tuning
         self._writer: pq.ParquetWriter | csv.CSVWriter | JsonWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0  # that wait: counted, as there may be very many parts
         self._begun = self._told = False
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._begun = True
         self._waiting.append(batch)
-        rows, size = (sum(column) for column in zip(*((b.num_rows, b.nbytes) for b in self._waiting)))
-        if rows >= self.tuning.frame_rows or size >= self.tuning.frame_bytes:
+        self._rows, self._bytes = self._rows + batch.num_rows, self._bytes + batch.nbytes
+        if self._rows >= self.tuning.frame_rows or self._bytes >= self.tuning.frame_bytes:
             self._write()
 
     def next_unit(self) -> tuple[tuple[str, ...], bytes | None]:
@@ -54,6 +55,7 @@ class FileSink:
             self._writer = _WRITERS[self.format](self.file, self.schema)
         if self._waiting:
             rows, self._waiting = pa.concat_batches(self._waiting), []
+            self._rows = self._bytes = 0
             self._writer.write_batch(rows)
 
 

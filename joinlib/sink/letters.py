@@ -5,7 +5,6 @@
 Each line says where a row came from, why it was left out, and what it was.
 """
 
-import uuid
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 from joinlib.files import sync
 from joinlib.model.letters import LETTER, DeadRows
-from joinlib.sink.config import staging
+from joinlib.sink.config import staged
 from joinlib.sink.texts import json_objects
 
 _ORDER = ("input", "output", "file", "partition", "at")
@@ -25,10 +24,8 @@ def write(
     folder: Path, letters: Sequence[pa.RecordBatch], partition: int, batch: int, attempt: int, synced: bool
 ) -> str:
     """Write the letters of a task and batch; return the name of the staged file."""
-    staged = staging(folder, batch)
-    staged.mkdir(parents=True, exist_ok=True)
-    # Attempts of two drivers may have the same number while executors of the older one are still ending.
-    file = staged / f"part-{partition:05d}-{attempt}-{uuid.uuid4().hex[:8]}.jsonl"
+    file = staged(folder, batch, partition, attempt, "jsonl")
+    file.parent.mkdir(parents=True, exist_ok=True)
     rows = pa.Table.from_batches(letters).sort_by([(name, "ascending") for name in _ORDER])
     numbered = rows.select(_SHOWN).add_column(0, "batch", pa.repeat(batch, rows.num_rows))
     objects = json_objects(numbered.combine_chunks().to_batches()[0]).to_pylist()

@@ -1,6 +1,5 @@
 """The sink of one task and batch: result rows become files, messages, rows of a table, or a sample."""
 
-import uuid
 from typing import Protocol
 
 import pyarrow as pa
@@ -8,7 +7,7 @@ import pyarrow as pa
 from joinlib.model.tuning import Tuning
 from joinlib.sink import changelog
 from joinlib.sink.changing import by_key, changing
-from joinlib.sink.config import SinkConfig, staging
+from joinlib.sink.config import SinkConfig, staged
 from joinlib.sink.console import ConsoleSink
 from joinlib.sink.files import FileSink
 from joinlib.sink.sampled import SampledSink
@@ -61,7 +60,6 @@ def _plain(
         return PostgresSink(config.postgres, batch)
     if config.kind == "files":
         assert config.folder is not None and config.format is not None
-        # Attempts of two drivers may have the same number while executors of the older one are still ending.
-        name = f"part-{partition:05d}-{attempt}-{uuid.uuid4().hex[:8]}.{config.format}"
-        return FileSink(staging(config.folder, batch) / name, config.format, schema, tuning)
+        file = staged(config.folder, batch, partition, attempt, config.format)
+        return FileSink(file, config.format, schema, tuning)
     return ConsoleSink(config.show)

@@ -82,9 +82,9 @@ class FileReader(SliceReader):
         else:
             left_out = {one.at for one in (self.refused or ())[first:] if one.at is not None}
             numbers = text.numbers(slice, self._csv, left_out)
-        if sum(rows.num_rows for rows in found) != len(numbers):
-            numbers = np.full(sum(rows.num_rows for rows in found), -1)
         ends = np.cumsum([0, *(rows.num_rows for rows in found)])
+        if ends[-1] != len(numbers):
+            numbers = np.full(ends[-1], -1)
         for at, rows in enumerate(found):
             yield rows, numbers[ends[at] : ends[at + 1]]
 

@@ -112,8 +112,8 @@ def why(stage: Stage, join: Operator) -> Iterator[str]:
             " may have put a partner"
         )
         return
-    by_cells = stage.route is not None and stage.route.cells is not None
-    if stage.route is not None and (cells := stage.route.cells) is not None:
+    cells = stage.route.cells if stage.route is not None else None
+    if cells is not None:
         yield (
             f"a band: rows lie by the cells of their values, each {cells.width:g} wide, and visit those in which partners"
             " may lie; join.subgroups: 1 spreads them at random"
@@ -127,7 +127,7 @@ def why(stage: Stage, join: Operator) -> Iterator[str]:
         )
     yield (
         f"{share_text(join)} are expected to match, of those kept at the same time:"
-        f" {'rows' if by_cells else 'rows probe everywhere, and'} are stored once"
+        f" {'rows' if cells else 'rows probe everywhere, and'} are stored once"
     )
 
 

@@ -169,9 +169,8 @@ class _Compiler:
         """Read the fields of a record in the writer's order, then those that it lacks."""
         known = {f.name: f for f in reader.fields} if reader is not None and reader.kind == "record" else {}
         there = {f.name for f in writer.fields}
-        source: dict[
-            str, tuple[pa.Field, Column, AvroField | None]
-        ] = {}  # the column that a field of the writer goes to
+        # The column that a field of the writer goes to.
+        source: dict[str, tuple[pa.Field, Column, AvroField | None]] = {}
         for wanted, column in zip(want, columns):
             of = known.get(wanted.name)
             name = next((n for n in (wanted.name, *(of.aliases if of else ())) if n in there), None)

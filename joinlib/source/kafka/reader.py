@@ -42,9 +42,7 @@ class KafkaReader(SliceReader):
 
     config: KafkaConfig
     schema: pa.Schema
-    refused: list[Refused] | None = (
-        None  # takes messages that cannot be decoded; None: `onBadMessage` says what happens
-    )
+    refused: list[Refused] | None = None  # takes bad messages; None: `onBadMessage` says what happens
     counts: Counts = field(default_factory=Counts, compare=False)
 
     @property

@@ -12,7 +12,6 @@ import base64
 import json
 import os
 import ssl
-import uuid
 from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path
@@ -23,7 +22,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Re
 
 from joinlib import secret
 from joinlib.errors import NotReady, SpecError
-from joinlib.files import sync
+from joinlib.files import whole
 from joinlib.retry import backoff, patiently
 from joinlib.spec.kafka import SchemaRegistry
 
@@ -57,11 +56,8 @@ def kept(folder: Path, name: int | str = _READER) -> tuple[str, ...] | None:
 def keep(folder: Path, texts: Sequence[str], name: int | str = _READER) -> None:
     """Keep schemas, on the disk when this returns; several processes may keep the same."""
     folder.mkdir(parents=True, exist_ok=True)
-    aside = folder / f".{name}.{uuid.uuid4().hex[:8]}"
-    aside.write_text(json.dumps(list(texts)))
-    sync([aside])
-    aside.rename(folder / f"{name}.json")
-    sync([folder])
+    with whole(folder / f"{name}.json", hidden=True, synced=True) as aside:
+        aside.write_text(json.dumps(list(texts)))
 
 
 class RegistryClient:

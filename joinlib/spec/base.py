@@ -57,6 +57,12 @@ def refuse(problems: Iterable[Problem]) -> None:
         raise PydanticCustomError("problems", text, {"problems": found})
 
 
+def named_files(model: Model, *fields: str) -> dict[str, Path]:
+    """Return the files that fields of a model name, by the names of these fields in a spec."""
+    given = {to_camel(name): getattr(model, name) for name in fields}
+    return {name: path for name, path in given.items() if path is not None}
+
+
 def one_of(*names: str) -> dict[str, Any]:
     """JSON schema for "exactly one of these fields is present"."""
     return {"oneOf": [{"required": [name]} for name in names]}

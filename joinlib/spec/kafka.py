@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from joinlib.spec.base import Folder, Model, Problem, refuse
+from joinlib.spec.base import Folder, Model, Problem, named_files, refuse
 
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 SERVERS = f"^{_HOST}(, ?{_HOST})*$"
@@ -77,14 +77,7 @@ class KafkaSecurity(Model):
     @property
     def files(self) -> dict[str, Path]:
         """The named files, by field."""
-        given = {
-            "usernameFile": self.username_file,
-            "passwordFile": self.password_file,
-            "caFile": self.ca_file,
-            "certFile": self.cert_file,
-            "keyFile": self.key_file,
-        }
-        return {name: path for name, path in given.items() if path is not None}
+        return named_files(self, "username_file", "password_file", "ca_file", "cert_file", "key_file")
 
     @property
     def sasl(self) -> bool:
@@ -155,12 +148,7 @@ class SchemaRegistry(Model):
     @property
     def files(self) -> dict[str, Path]:
         """The named files, by field."""
-        given = {
-            "usernameFile": self.username_file,
-            "passwordFile": self.password_file,
-            "caFile": self.ca_file,
-        }
-        return {name: path for name, path in given.items() if path is not None}
+        return named_files(self, "username_file", "password_file", "ca_file")
 
     @property
     def host(self) -> str:

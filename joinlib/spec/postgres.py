@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from joinlib.spec.base import Duration, Folder, Model, Problem, quantity, refuse
+from joinlib.spec.base import Duration, Folder, Model, Problem, named_files, quantity, refuse
 
 VERIFYING = ("verify-ca", "verify-full")
 
@@ -33,8 +33,7 @@ class PostgresSecurity(Model):
     @property
     def files(self) -> dict[str, Path]:
         """The named files, by field."""
-        given = {"caFile": self.ca_file, "certFile": self.cert_file, "keyFile": self.key_file}
-        return {name: path for name, path in given.items() if path is not None}
+        return named_files(self, "ca_file", "cert_file", "key_file")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

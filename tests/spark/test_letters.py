@@ -1,16 +1,14 @@
 """Dead letters through Spark: a task and the driver are killed around them, and each is there once."""
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import duckdb
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.spark.command import run
+
 SPEC = """\
 apiVersion: streamjoin.dev/v1alpha1
 kind: StreamJoin
@@ -26,20 +24,6 @@ spec:
   checkpoint: {path: checkpoint, sync: false}
 """
 LINES = ['{"id":1,"q":"1"}', '{"id":2,"q":"two"}', '{"id":3,"q":', '{"id":4,"q":"4"}']
-
-
-def run(folder: Path, *words: str, **more: str) -> tuple[int, str]:
-    """The exit code and the words of a command. `more`: of its environment."""
-    done = subprocess.run(
-        [sys.executable, "-m", "jobs.cli", *words],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | more,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.spark

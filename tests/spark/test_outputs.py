@@ -1,14 +1,12 @@
 """Several outputs of one query: a failure is that of all, and what is killed between two outputs is repeated for both."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.spark.command import run
+
 SPEC = """\
 apiVersion: streamjoin.dev/v1alpha1
 kind: StreamJoin
@@ -27,6 +25,7 @@ spec:
   join: {units: 2}
   checkpoint: {path: checkpoint, sync: false}
 """
+GO = ("run", "two.yaml", "--until-done", "--plain")
 MODULE = """\
 import pyarrow.compute as pc
 from joinlib.functions import deterministic
@@ -35,20 +34,6 @@ from joinlib.functions import deterministic
 def twice(x):
     BODY
 """
-
-
-def run(folder: Path, **more: str) -> tuple[int, str]:
-    """The exit code and the words of a run until the inputs are read. `more`: of its environment."""
-    done = subprocess.run(
-        [sys.executable, "-m", "jobs.cli", "run", "two.yaml", "--until-done", "--plain"],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | more,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
 
 
 def made(folder: Path) -> None:
@@ -71,11 +56,11 @@ def test_one_that_fails_stops_all_and_the_next_run_goes_on(tmp_path: Path) -> No
     """Each row is in each output once, as if nothing had failed."""
     made(tmp_path)
     (tmp_path / "own.py").write_text(MODULE.replace("BODY", "raise RuntimeError('no')"))
-    code, said = run(tmp_path)
+    code, said = run(tmp_path, *GO)
     assert code == 2, said
     assert "function twice (own:twice) failed: RuntimeError" in said
     (tmp_path / "own.py").write_text(MODULE.replace("BODY", "return pc.multiply(x, 2)"))
-    code, said = run(tmp_path)
+    code, said = run(tmp_path, *GO)
     assert code == 0, said
     assert (rows(tmp_path, "rows"), rows(tmp_path, "scored")) == ([(1, 10), (2, 20)], [(1, 20), (2, 40)])
 
@@ -91,7 +76,7 @@ def test_killed_between_two_outputs(tmp_path: Path, point: str) -> None:
     (tmp_path / "own.py").write_text(MODULE.replace("BODY", "return pc.multiply(x, 2)"))
     (tmp_path / "faults").mkdir()
     (tmp_path / "faults" / f"{point}:0").touch()
-    code, said = run(tmp_path, STREAMJOIN_FAULTS=str(tmp_path / "faults"))
+    code, said = run(tmp_path, *GO, STREAMJOIN_FAULTS=str(tmp_path / "faults"))
     assert not list((tmp_path / "faults").iterdir()), "nothing was killed"
     if point == "taken":
         assert code != 0
@@ -100,6 +85,6 @@ def test_killed_between_two_outputs(tmp_path: Path, point: str) -> None:
             [],
         )
     if code != 0:
-        code, said = run(tmp_path)
+        code, said = run(tmp_path, *GO)
         assert code == 0, said
     assert (rows(tmp_path, "rows"), rows(tmp_path, "scored")) == ([(1, 10), (2, 20)], [(1, 20), (2, 40)])

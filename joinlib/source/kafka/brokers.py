@@ -18,7 +18,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from tenacity import wait_fixed
 
-from joinlib.broker import PATIENCE_S, RETRY_S, Settings, Trouble, settings
+from joinlib.broker import PATIENCE_S, RETRY_S, Settings, Trouble, codes, settings
 from joinlib.retry import patiently
 from joinlib.source.kafka.consumer import consumer_settings
 from joinlib.source.kafka.ranges import Partition
@@ -33,6 +33,20 @@ _SAMPLE_S = 2.0
 _UNKNOWN_BYTES = 1024  # assumed size of a message, if none could be sampled
 _OVERHEAD_BYTES = 128  # memory per message, besides key and value
 _FAILED = KafkaException, TimeoutError
+# A partition without a leader, as just after its topic was made or a broker was lost: it will have one. The
+# client calls none of these `retriable()`, a word that it keeps for transactions.
+_PASSING = codes(
+    "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_FOR_PARTITION",
+    "REPLICA_NOT_AVAILABLE",
+    "BROKER_NOT_AVAILABLE",
+    "FENCED_LEADER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+    "OFFSET_NOT_AVAILABLE",
+    "KAFKA_STORAGE_ERROR",
+    "NETWORK_EXCEPTION",
+    "REQUEST_TIMED_OUT",
+)
 T = TypeVar("T")
 
 
@@ -102,7 +116,7 @@ class Brokers:
         if self._trouble.hopeless:
             return False
         cause = _cause(error)
-        return self._met or cause is None or cause.retriable() or cause.code() <= 0
+        return self._met or cause is None or cause.code() in _PASSING or cause.code() <= 0
 
     def _mean(self, topic: str, partition: int, offset: int) -> int | None:
         self._consumer.assign([TopicPartition(topic, partition, offset)])

@@ -77,6 +77,14 @@ def test_a_first_refusal_is_the_users_mistake() -> None:
     assert brokers.ends() == {("t", 0): (3, 7)}
 
 
+@pytest.mark.parametrize("code", [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE])
+def test_a_partition_that_has_no_leader_yet_is_asked_again(code: int) -> None:
+    """It is nobody's mistake: the topic was just made, or its broker was just lost."""
+    brokers = Brokers(KafkaConnection(bootstrap_servers="nowhere:1"), ["t"])
+    vars(brokers)["_admin"] = Refusing(2, code)
+    assert brokers.ends() == {("t", 0): (3, 7)}
+
+
 def test_what_nobody_refused_is_not_repeated() -> None:
     """An error of the program stays what it is."""
     brokers = Brokers(KafkaConnection(bootstrap_servers="nowhere:1"), ["t"])

@@ -76,14 +76,11 @@ class Attempt(ABC, Generic[W, R]):
     @property
     def keeps_late(self) -> KeepLate | None:
         """What takes the late rows of inputs that keep them; None: there are none."""
-        box, pipeline, names = self.task.letters, self.task.pipeline, dict[int, str]()
-        for plan in self.task.stage.inputs if box is not None and box.late else ():
-            sources = (
-                [p.source for n, p in pipeline.counted_inputs if n == plan.upstream] if plan.settled else []
-            )
-            name = plan.source if plan.upstream is None else next(iter(sources), "")
-            if box is not None and name in box.late:
-                names[plan.number] = name
+        names: dict[int, str] = {}
+        for plan in self.task.stage.inputs if self.task.letters is not None else ():
+            sources = self.task.pipeline.late_of(plan)
+            if self.task.letters is not None and self.task.letters.late.issuperset(sources) and sources:
+                names[plan.number] = ", ".join(sources)
 
         def take(plan: InputPlan, rows: pa.RecordBatch, by_us: I64) -> None:
             if plan.number in names and plan.again is None and rows.num_rows:

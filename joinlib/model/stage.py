@@ -406,6 +406,16 @@ class Pipeline:
         """Those of `numbered_inputs` that figures count: of inputs that have the same rows, one."""
         return tuple((n, plan) for n, plan in self.numbered_inputs if plan.again is None)
 
+    def late_of(self, plan: InputPlan) -> tuple[str, ...]:
+        """Return the sources of which rows can be late at an input of a stage.
+
+        They are several if the rows were united before, where nobody can tell one's rows from another's.
+        """
+        if plan.upstream is None:
+            return (plan.source,)
+        below = self.stages[plan.upstream].inputs if plan.settled else ()
+        return tuple(dict.fromkeys(source for one in below for source in self.late_of(one)))
+
     def store_of(self, number: int) -> int:
         """Return the stage whose state stage `number` asks: for a HopStage the PathStage below, else itself."""
         while isinstance(stage := self.stages[number], HopStage):

@@ -29,8 +29,7 @@ class Dead:
 
     def of_late(self, plan: InputPlan) -> str | None:
         """Return the folder of the late rows of an input; None: they are only counted."""
-        box, stages = self.plan.join.letters, self.plan.pipeline.stages
-        sources = [plan.source] if plan.upstream is None else [p.source for p in stages[plan.upstream].inputs]
+        box, sources = self.plan.join.letters, self.plan.pipeline.late_of(plan)
         return self._folder if box is not None and box.late.intersection(sources) else None
 
     @property

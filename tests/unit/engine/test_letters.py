@@ -47,7 +47,9 @@ def folder() -> Iterator[Path]:
         yield made
 
 
-def document(folder: Path, sql: str | None, of_a: dict[str, Any], **more: Any) -> StreamJoin:
+def document(
+    folder: Path, sql: str | None, of_a: dict[str, Any], of_c: dict[str, Any] | None = None, **more: Any
+) -> StreamJoin:
     """Inputs of a batch each: in the second one of a row is 50 s behind the watermark, and one is not."""
     names = [name for name in "abc" if f" {name} " in f" {sql or 'a b'} ".replace("\n", " ")]
     for name in names:
@@ -64,6 +66,8 @@ def document(folder: Path, sql: str | None, of_a: dict[str, Any], **more: Any) -
         for name in names
     }
     inputs["a"] |= of_a
+    if of_c is not None:
+        inputs["c"] |= of_c
     mode = {"mode": "changelog"} if "upsert" in of_a else {}
     spec = {
         "sql": sql,
@@ -118,6 +122,33 @@ def test_late_rows_of_groups_cannot_be_kept(folder: Path) -> None:
         + ") GROUP BY window(at, '1 minute')"
     )
     assert pipeline_of(document(folder, kept, {"onLate": "deadLetter"}))
+
+
+UNITED = (
+    "SELECT u.k FROM (SELECT k, at FROM a UNION ALL SELECT k, at FROM c WHERE v >= 0) u"
+    " JOIN b ON u.k = b.k AND b.at BETWEEN u.at AND u.at + INTERVAL 1 MINUTE"
+)
+KEPT = {"onLate": "deadLetter"}
+
+
+def test_late_rows_of_united_inputs(folder: Path) -> None:
+    """Nobody knows any more which of the two a row is of, so it is called by both: all are kept, and told apart from
+    those of other inputs."""
+    run = Product(document(folder, UNITED, KEPT, KEPT), SMALL, Course((2,)))
+    run.composer.bounded = False
+    for _ in run.batches():
+        pass
+    found = letters(folder)
+    assert [(one["input"], one["reason"]) for one in found] == [("a, c", "late")] * 2
+    assert run.figures.dead == Counter({("a, c", "late"): 2})
+
+
+@pytest.mark.parametrize(("keeps", "other"), ["ac", "ca"])
+def test_late_rows_of_one_of_united_inputs_cannot_be_kept(folder: Path, keeps: str, other: str) -> None:
+    """Those of the other would be kept as well, as rows of the first; or none at all."""
+    of_a, of_c = (KEPT, {}) if keeps == "a" else ({}, KEPT)
+    with pytest.raises(SpecError, match=rf"inputs\.{keeps}\.onLate: .*united with those of {other} before"):
+        pipeline_of(document(folder, UNITED, of_a, of_c))
 
 
 def test_a_result_without_a_join_keeps_none(folder: Path) -> None:

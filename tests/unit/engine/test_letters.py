@@ -133,7 +133,8 @@ KEPT = {"onLate": "deadLetter"}
 
 def test_late_rows_of_united_inputs(folder: Path) -> None:
     """Nobody knows any more which of the two a row is of, so it is called by both: all are kept, and told apart from
-    those of other inputs."""
+    those of other inputs.
+    """
     run = Product(document(folder, UNITED, KEPT, KEPT), SMALL, Course((2,)))
     run.composer.bounded = False
     for _ in run.batches():

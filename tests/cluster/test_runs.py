@@ -30,6 +30,7 @@ def test_results_appear(space: Kube, store: Store) -> None:
     running(space, "first", 2)
     pods = space.names("pods", "app.kubernetes.io/instance=first,app.kubernetes.io/component=executor")
     assert len(pods) == 2
+    assert "KubernetesClientTimeoutException" not in space.run("logs", "first-driver-0")
     for log in (space.run("logs", pod) for pod in pods):  # they took tasks when they were warm
         assert "Initialized executor component for plugin dev.streamjoin.WarmExecutor" in log
         assert "not warm" not in log

@@ -1,4 +1,4 @@
-"""Executors that take tasks only when they are warm, on a cluster of Spark's own in one machine."""
+"""Executors that take tasks only when they are warm, and the driver's log, on a cluster of Spark's own in one machine."""
 
 import json
 import os
@@ -37,12 +37,20 @@ def daemons(batches):
 count = [row.id for row in spark.range(0, 1, 1, 1).mapInArrow(daemons, "id BIGINT").collect()]
 plugin = spark._jvm.dev.streamjoin.WarmExecutor
 print(json.dumps({"daemons": count, "ready": ExecutorPool(spark, 1, 1).ready(), "known": [plugin.has("0"), plugin.has("1")]}))
+
+jvm = spark._jvm
+log = jvm.org.slf4j.LoggerFactory.getLogger("org.apache.spark.util.Utils")
+thrown = jvm.io.fabric8.kubernetes.client.KubernetesClientTimeoutException
+log.error("the pod is not ready", thrown("Pod", "driver", "space", 1, jvm.java.util.concurrent.TimeUnit.SECONDS))
+log.error("it is another error", jvm.java.lang.IllegalStateException("with its reason"))
 spark.stop()
 """
 
 
 def test_tasks_find_the_daemon_that_was_started_for_them(tmp_path: Path) -> None:
-    """One daemon: with other variables than a task's there would be two. The driver knows who is warm, and of nobody else."""
+    """One daemon: with other variables than a task's there would be two. The driver knows who is warm, and of nobody else; what
+    Spark says of a pod that cannot be ready yet is not logged, and all other errors are.
+    """
     root = str(Path(__file__).parents[2])
     environment = {
         **os.environ,
@@ -64,3 +72,6 @@ def test_tasks_find_the_daemon_that_was_started_for_them(tmp_path: Path) -> None
         "ready": ["0"],
         "known": [True, False],
     }
+    assert "it is another error" in done.stderr
+    assert "with its reason" in done.stderr
+    assert "the pod is not ready" not in done.stderr

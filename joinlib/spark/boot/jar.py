@@ -4,6 +4,7 @@ Gather         the last column of a few rows, taken to the driver
 LocalFiles     Hadoop's local file system, durable and without forks. Hadoop never syncs, its rename replaces
                the target, and without its native library it forks `chmod` twice for each file
 Located        partitions are computed on the executors that have their units' indexes
+NotReadyYet    an error that Spark logs at every start on Kubernetes is left out of the driver's log
 WarmExecutor   an executor takes tasks once it is warm
 Workers        of the Python workers that wait, the last one to end a task takes the next
 """

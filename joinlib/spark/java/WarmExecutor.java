@@ -44,6 +44,7 @@ public class WarmExecutor implements SparkPlugin {
         @Override
         public Map init(SparkContext context, PluginContext plugin) {
             WARM.clear(); // executor ids restart at 1 in every session
+            NotReadyYet.ignore();
             return new HashMap();
         }
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import prometheus
 from tests.cluster.jobs import Store
-from tests.cluster.kube import Kube, helm
+from tests.cluster.kube import Kube, helm, reachable
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "streamjoin"
@@ -131,3 +132,27 @@ def run_locally(tmp_path: Path) -> Callable[[str], Path]:
         return data
 
     return run
+
+
+@pytest.fixture
+def watched(system: Kube, space: Kube, tmp_path: Path) -> Iterator[prometheus.Prometheus]:
+    """A Prometheus that scrapes the driver every second, and an operator that asks it."""
+    address = reachable()
+    if address is None:
+        pytest.skip("the cluster's pods cannot be reached from this machine")
+    config = {
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+        "scrape_configs": [
+            {
+                "job_name": "drivers",
+                "file_sd_configs": [{"files": [str(tmp_path / "targets.json")], "refresh_interval": "1s"}],
+            }
+        ],
+    }
+    with prometheus.running(tmp_path, config, address) as running:
+        values = ["-n", SYSTEM, "--reuse-values", "--wait"]
+        helm("upgrade", "streamjoin", str(CHART), *values, "--set", f"prometheus.url={running.url}")
+        try:
+            yield running
+        finally:
+            helm("upgrade", "streamjoin", str(CHART), *values, "--set", "prometheus.url=")

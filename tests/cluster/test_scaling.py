@@ -8,7 +8,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -18,9 +18,9 @@ import duckdb
 import pytest
 
 from tests import prometheus
-from tests.cluster.conftest import CHART, SYSTEM
 from tests.cluster.jobs import Store, job
-from tests.cluster.kube import Kube, Object, helm, reachable
+from tests.cluster.kube import Kube, Object
+from tests.cluster.scaled import changes_in, scaling_of, scraped
 from tests.cluster.test_runs import running
 
 NAME = "figure-12"
@@ -32,30 +32,6 @@ PLAN = ((12, LOW), (SPIKE_S, HIGH), (25, LOW), (75, HIGH), (60, LOW))
 EIGHT = ((10, LOW), (180, 14_000), (120, LOW))
 FEED = Path(__file__).with_name("feed.py")
 EXECUTORS = "app.kubernetes.io/component=executor"
-
-
-@pytest.fixture
-def watched(system: Kube, space: Kube, tmp_path: Path) -> Iterator[prometheus.Prometheus]:
-    """A Prometheus that scrapes the driver every second, and an operator that asks it."""
-    address = reachable()
-    if address is None:
-        pytest.skip("the cluster's pods cannot be reached from this machine")
-    config = {
-        "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
-        "scrape_configs": [
-            {
-                "job_name": "drivers",
-                "file_sd_configs": [{"files": [str(tmp_path / "targets.json")], "refresh_interval": "1s"}],
-            }
-        ],
-    }
-    with prometheus.running(tmp_path, config, address) as running:
-        values = ["-n", SYSTEM, "--reuse-values", "--wait"]
-        helm("upgrade", "streamjoin", str(CHART), *values, "--set", f"prometheus.url={running.url}")
-        try:
-            yield running
-        finally:
-            helm("upgrade", "streamjoin", str(CHART), *values, "--set", "prometheus.url=")
 
 
 def _document(least: int = 1, most: int = 4, memory: int = 966, patience: int = 90) -> Object:
@@ -76,20 +52,6 @@ def _document(least: int = 1, most: int = 4, memory: int = 966, patience: int = 
         executors={"min": least, "max": most, "cores": 1, "memory": f"{memory}Mi"},
         scaling={"period": "5s", "votes": 4, "coolDown": "5s", "patience": f"{patience}s"},
     )
-
-
-def _target(space: Kube, folder: Path) -> None:
-    """Tell Prometheus where the driver is, with the labels that a PodMonitor would set."""
-    address = space.get("pod", f"{NAME}-driver-0")["status"]["podIP"]
-    labels = {"namespace": space.namespace, "streamjoin": NAME}
-    aside = folder / ".targets"
-    aside.write_text(json.dumps([{"targets": [f"{address}:8080"], "labels": labels}]))
-    aside.rename(folder / "targets.json")
-
-
-def _scaling(space: Kube) -> Object:
-    found: Object = space.get("sj", NAME)["status"].get("scaling", {})
-    return found
 
 
 def _compare(store: Store) -> tuple[int, int, int]:
@@ -122,10 +84,7 @@ def _started(space: Kube, store: Store, folder: Path, document: Object) -> None:
     """The job runs on its least number of executors, and Prometheus knows of it."""
     store("mkdir", "-p", "/data/in/orders", "/data/in/payments")
     space.apply(document)
-    space.until(
-        "the driver has an address", lambda: space.get("pod", f"{NAME}-driver-0")["status"]["podIP"], 120
-    )
-    _target(space, folder)
+    scraped(space, NAME, folder)
     running(space, NAME, document["spec"]["executors"]["min"])
 
 
@@ -145,7 +104,7 @@ def _followed(
     began: dict[str, tuple[str, str]] = {}
     while feeder.poll() is None:
         pods = [p for p in space.every("pods", EXECUTORS) if p["status"]["phase"] == "Running"]
-        seen.append((time.time() - begin, _scaling(space), len(pods)))
+        seen.append((time.time() - begin, scaling_of(space, NAME), len(pods)))
         began = {p["metadata"]["name"]: _began(p) for p in pods} | began
         look(seen[-1][1])
         time.sleep(2)
@@ -157,12 +116,6 @@ def _began(pod: Object) -> tuple[str, str]:
     (container,) = pod["status"]["containerStatuses"]
     running = container["state"].get("running") or {}
     return pod["metadata"]["creationTimestamp"], running.get("startedAt", "")
-
-
-def _changes(seen: list[tuple[float, Object, int]]) -> list[Object]:
-    """Decisions that changed something, in their order."""
-    decisions = {d["at"]: d for _, scaling, _ in seen for d in scaling.get("decisions", ())}
-    return [d for _, d in sorted(decisions.items()) if d["verdict"] in ("ScaleOut", "ScaleIn", "RolledBack")]
 
 
 def test_figure_12(
@@ -185,7 +138,7 @@ def test_figure_12(
     begin, seen, began = _followed(space, PLAN, kill)
     end = time.time()
 
-    changes = _changes(seen)
+    changes = changes_in([each for _, each, _ in seen])
     step = PLAN[0][0] + PLAN[1][0] + PLAN[2][0]
     report = {"plan": PLAN} | _report(watched, begin, end, changes, seen)
     report |= {
@@ -202,7 +155,9 @@ def test_figure_12(
     assert changes[-1]["verdict"] == "ScaleIn"
     assert max(pods for _, _, pods in seen) >= 3
     space.until(
-        "it is small again", lambda: _scaling(space)["phase"] == "Idle" and _scaling(space)["wanted"] <= 2, 90
+        "it is small again",
+        lambda: scaling_of(space, NAME)["phase"] == "Idle" and scaling_of(space, NAME)["wanted"] <= 2,
+        90,
     )
     assert _restarts(space) == restarts, "the driver went on"
 
@@ -222,7 +177,7 @@ def test_eight_executors(space: Kube, store: Store, watched: prometheus.Promethe
     _started(space, store, tmp_path, _document(2, 8, memory=964, patience=300))
     restarts = _restarts(space)
     begin, seen, _ = _followed(space, EIGHT, lambda _: None)
-    report = _report(watched, begin, time.time(), _changes(seen), seen)
+    report = _report(watched, begin, time.time(), changes_in([each for _, each, _ in seen]), seen)
     print(*(f"{name}: {value}" for name, value in report.items() if name not in ("seen", "held")), sep="\n")
     assert sum("worked" in life for life in report["executors, s"].values()) >= 8
     space.until("it is small again", lambda: len(space.names("pods", EXECUTORS)) == 2, 240)

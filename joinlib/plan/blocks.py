@@ -341,7 +341,8 @@ class _Planner:
         tables = request.tables
         changelog = self.mode != "append"
         asked = JoinAnswers(request.chooser, request.decide, request.inputs)
-        queries = analyse_stages(self.sql, part.query, tables, changelog, self.aliases, asked.anew)
+        stored = request.options.stored.groups
+        queries = analyse_stages(self.sql, part.query, tables, changelog, self.aliases, asked.anew, stored)
         for group, order in asked.answers:
             self.orders.append(order)
             request.chooser.decided(group, order)

@@ -50,6 +50,12 @@ SOURCES = {  # what is grouped, by what, and how its columns are called
     "join": ("a JOIN b ON a.k = b.k AND a.v <> b.v", "a.k", "b."),
     "left": ("a LEFT JOIN b ON a.k = b.k", "a.k", "b."),
     "deleted": ("a", "k", ""),
+    "union": ("(SELECT * FROM a UNION ALL SELECT * FROM b) u", "k", ""),
+    "groups": (
+        "(SELECT k, s, count(*) AS v, max(v) AS x, sum(m) AS m, max(ts) AS ts FROM a GROUP BY k, s) g",
+        "k",
+        "",
+    ),
 }
 FILES = 6
 CUTS = (2, 4)  # behind which batches the query is changed
@@ -189,7 +195,7 @@ def test_changes_of_groups(name: str, seed: int) -> None:
     draw, deleted = Random(f"{name} {seed}"), name == "deleted"
     asked = drawn(draw, name)
     with own_folder() as folder:
-        world = World(folder, draw, "ab" if "b" in asked[0].source else "a", deleted)
+        world = World(folder, draw, "ab" if name in ("join", "left", "union") else "a", deleted)
         told, last = Counter[Row](), 0
         for at, batch in runs(folder, [one.sql for one in asked], "changelog", deleted, seed):
             if at != last:
@@ -213,9 +219,17 @@ def dropped(answer: Counter[Row], before: Asked, after: Asked) -> Counter[Row]:
     return found
 
 
-WINDOWS = {
-    "date_trunc": ("a", "date_trunc('minute', ts)"),
-    "TUMBLE": ("TUMBLE(a, ts, INTERVAL '1' MINUTE)", "window_start"),
+MINUTE = "date_trunc('minute', ts)"
+WINDOWS = {  # for the product and for DuckDB, each with where a window begins; and how many minutes it has
+    "date_trunc": ("a", MINUTE, "a", MINUTE, 1),
+    "TUMBLE": ("TUMBLE(a, ts, INTERVAL '1' MINUTE)", "window_start", "a", MINUTE, 1),
+    "HOP": (
+        "HOP(a, ts, INTERVAL '1' MINUTE, INTERVAL '2' MINUTES)",
+        "window_start",
+        f"(SELECT *, {MINUTE} - i * INTERVAL 1 MINUTE AS begin FROM a, (VALUES (0), (1)) AS slides(i))",
+        "begin",
+        2,
+    ),
 }
 
 
@@ -223,7 +237,7 @@ WINDOWS = {
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_come_out_by_the_query_that_runs_when_they_are_final(name: str, seed: int) -> None:
     """Here HAVING and the select list over the same aggregates change too."""
-    draw, (source, start) = Random(f"{name} {seed}"), WINDOWS[name]
+    draw, (source, start, theirs, begin, size) = Random(f"{name} {seed}"), WINDOWS[name]
     calls = [call.replace("{}", "") for call in draw.sample(CALLS, draw.randint(2, 6))]
     some = draw.sample(calls, draw.randint(1, len(calls) - 1))
     lists = [calls, [*some, f"coalesce(CAST({some[0]} AS STRING), 'none')"], calls[::-1]]
@@ -238,12 +252,12 @@ def test_windows_come_out_by_the_query_that_runs_when_they_are_final(name: str, 
 
     with own_folder() as folder:
         world = World(folder, draw, "a", deleted=False)
-        final = 0  # minutes from the beginning
+        final = -size  # windows that begin before this minute are out
         expected: Counter[Row] = Counter()
         for at, batch in runs(folder, [query(n, source, start) for n in range(3)], "append", False, seed):
             out = Counter(row for row, _ in sent(folder, batch))
-            duck = query(at, "a", "date_trunc('minute', ts)").replace("STRING", "VARCHAR")
-            now = minutes(world, batch)
+            duck = query(at, theirs, begin).replace("STRING", "VARCHAR")
+            now = minutes(world, batch) - size + 1
             whole = world.answer(duck, FILES - 1)
             new = Counter({row: n for row, n in whole.items() if final <= minute(row[0]) < now})
             assert out == new, (duck, batch)

@@ -77,6 +77,9 @@ def _moved(
         lateral.set("view", True)
     alias = names.fresh("m")
     mine = read_of(above(select, 0), left | added)
+    if not joins:
+        (source,) = left
+        mine = list(dict.fromkeys([*mine, *((source, name) for name in names.kept.get(alias, ()))]))
     named = columns(mine)
     made = [
         trees.named(outer[old].copy() if old in outer else trees.column(*old), new)

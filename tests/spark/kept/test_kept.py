@@ -50,7 +50,7 @@ def test_a_kept_checkpoint_goes_on_with_fewer_aggregates(trial: Trial) -> None:
 
     after = trial.output(fewer, out="fewer")
     told = Counter((minute, s, first, paid) for minute, s, _, paid, _, first in before.elements())
-    assert told and after and told + after == trial.expected(fewer)
+    assert told + after == trial.expected(fewer) != Counter()
 
 
 def test_what_cannot_go_on_is_refused(trial: Trial) -> None:

@@ -104,8 +104,8 @@ def _paths(stage: PathStage) -> dict[str, Any]:
 
 def _read(stage: AnyStage) -> dict[str, Any]:
     """Return what later stages have stored of a stage's rows: tables and the select list of a result may change."""
-    handed = (pair for pair in selected(stage) if pair[0] != pair[1].sql)  # others are passed on as they came
-    select = {name: value.sql for name, value in handed if not _OF_GROUPS.fullmatch(name)}
+    computed = ((name, value) for name, value in selected(stage) if value.column != name)
+    select = {name: value.sql for name, value in computed if not _OF_GROUPS.fullmatch(name)}
     tables = [_lookup(asked) for asked in stage.lookups]
     return {**({"tables": tables} if tables else {}), **({"select": select} if select else {})}
 

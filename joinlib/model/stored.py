@@ -1,6 +1,6 @@
 """What a checkpoint stores: a plan that stores it too can go on from it, whatever its query reads.
 
-Law: aggregates are told of groups only if their select list is known, or nothing that is stored comes of it.
+Law: of groups whose rows others store, aggregates are told only if the checkpoint says what is selected of them.
 """
 
 from collections import defaultdict

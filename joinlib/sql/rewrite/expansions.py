@@ -78,8 +78,8 @@ def _moved(
     alias = names.fresh("m")
     mine = read_of(above(select, 0), left | added)
     if not joins:
-        (source,) = left
-        mine = list(dict.fromkeys([*mine, *((source, name) for name in names.kept.get(alias, ()))]))
+        others = dict.fromkeys(names.kept.get(alias, ())).keys() - {name for _, name in mine}
+        mine += [(source, name) for source in left for name in sorted(others)]
     named = columns(mine)
     made = [
         trees.named(outer[old].copy() if old in outer else trees.column(*old), new)

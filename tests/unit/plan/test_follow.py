@@ -116,14 +116,15 @@ def test_other_groups_are_refused(tmp_path: Path, sql: str) -> None:
     assert KEPT not in explain(after)
 
 
-def test_of_several_groups_by_the_same_keys(tmp_path: Path) -> None:
-    """Each finds its own, by the inputs that its aggregates read."""
+@pytest.mark.parametrize("source", "ab")
+def test_of_several_groups_by_the_same_keys(tmp_path: Path, source: str) -> None:
+    """Each finds its own: the fewest aggregates that its inputs have, and that hold what it asks for."""
 
     def both(one: str, other: str) -> Pipeline:
         spec = fields(tmp_path, "SELECT id FROM a") | {
             "outputs": {
                 "x": {"sql": f"SELECT {one} FROM a", "mode": "changelog", "noop": {}},
-                "y": {"sql": f"SELECT {other} FROM b", "mode": "changelog", "noop": {}},
+                "y": {"sql": f"SELECT {other} FROM {source}", "mode": "changelog", "noop": {}},
             }
         }
         del spec["sql"], spec["output"]
@@ -132,6 +133,9 @@ def test_of_several_groups_by_the_same_keys(tmp_path: Path) -> None:
     before: Pipeline | None = None
     before = both("count(*) AS n, sum(j) AS s", "min(j) AS least, max(j) AS most")
     assert compare(as_json(before), as_json(both("sum(j) AS s", "max(j) AS most"))) == []
+    assert compare(as_json(before), as_json(both("count(*) AS n", "max(j) AS most"))) == []
+    before = None
+    before = both("count(*) AS n", "max(j) AS most, count(*) AS n")
     assert compare(as_json(before), as_json(both("count(*) AS n", "max(j) AS most"))) == []
 
 

@@ -50,7 +50,7 @@ def rows(
     Of others nothing is computed: in 10 / sum(v) ... HAVING sum(v) <> 0 that would fail.
     """
     columns: dict[str, Column] = {k.name: partials.column(k.name) for k in grouping.keys}
-    for call in grouping.calls:
+    for call in grouping.asked:
         columns[call.name] = found[call.name] if call.name in found else _value(call, partials)
     at = pa.array(np.arange(partials.num_rows))
     if grouping.having is not None:

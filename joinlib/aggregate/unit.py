@@ -179,7 +179,7 @@ class GroupUnit:
         """
         of: dict[tuple[Bag, str], Members] = {}
         found = {}
-        for call in self.grouping.calls:
+        for call in self.grouping.asked:
             bag = bag_of(call, self.grouping.changes)
             if bag is None:
                 continue

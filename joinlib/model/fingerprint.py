@@ -2,11 +2,13 @@
 
 Law: with equal fingerprints, stored state has the same meaning.
 
-The select list is not part of it, but the stored columns that it reads are. Delays are not, since they only
-affect later batches. Tables are part of it only where rows joined with them are grouped: lookups come last,
+The select list of a result is not part of it, but the stored columns that it reads are; nor is HAVING of groups that
+come out once, when they are final. Of a stage that others read both are. Delays are not, since they only affect later
+batches. Tables are part of it only where rows joined with them are grouped: lookups come last,
 and otherwise nothing after them is stored.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -22,9 +24,20 @@ from joinlib.model.inputs import HASH, InputPlan
 from joinlib.model.joins import Join, Leaf, Lookup
 from joinlib.model.maps import Map
 from joinlib.model.over import Over
-from joinlib.model.stage import AnyStage, GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
+from joinlib.model.stage import (
+    AnyStage,
+    GroupStage,
+    HopStage,
+    OverStage,
+    PathStage,
+    Pipeline,
+    Stage,
+    selected,
+)
+from joinlib.model.stored import upstreams
 
 _NEW = "this needs a new checkpoint"
+_OF_GROUPS = re.compile(r"\$[gx]\d+")  # columns of joined rows of which the texts of keys and aggregates tell
 
 
 def fingerprint(plan: AnyStage | Pipeline) -> dict[str, Any]:
@@ -40,7 +53,7 @@ def fingerprint(plan: AnyStage | Pipeline) -> dict[str, Any]:
     return {
         "version": PLAN.writes,
         "units": plan.units,
-        "stages": [{**_any(stage), **_tables(stage, last=n in last)} for n, stage in enumerate(plan.stages)],
+        "stages": [_any(stage) | ({} if n in last else _read(stage)) for n, stage in enumerate(plan.stages)],
         **_results(plan),
     }
 
@@ -89,9 +102,12 @@ def _paths(stage: PathStage) -> dict[str, Any]:
     }
 
 
-def _tables(stage: AnyStage, *, last: bool) -> dict[str, Any]:
-    """Return what later stages have stored of tables: those of the last stage may change."""
-    return {} if last or not stage.lookups else {"tables": [_lookup(asked) for asked in stage.lookups]}
+def _read(stage: AnyStage) -> dict[str, Any]:
+    """Return what later stages have stored of a stage's rows: tables and the select list of a result may change."""
+    computed = ((name, value) for name, value in selected(stage) if value.column != name)
+    select = {name: value.sql for name, value in computed if not _OF_GROUPS.fullmatch(name)}
+    tables = [_lookup(asked) for asked in stage.lookups]
+    return {**({"tables": tables} if tables else {}), **({"select": select} if select else {})}
 
 
 def _over(over: Over) -> dict[str, Any]:
@@ -215,7 +231,7 @@ def _sql(value: Expr | None) -> str | None:
     return None if value is None else value.sql
 
 
-_OWN = "groups", "over", "paths", "tables", "results"  # fields that some stages have
+_OWN = "groups", "over", "paths", "tables", "select", "results"  # fields that some stages have
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -242,12 +258,13 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
         yield f"the query ran in {was} stage{'s'[: was != 1]} and would run in {now}; {_NEW}"
         return
     if "stages" in new:
+        read = upstreams(stages[1])
         for number, pair in enumerate(zip(*stages, strict=True)):
-            yield from (f"stage {number}: {why}" for why in _stage_differences(*pair))
+            yield from (f"stage {number}: {why}" for why in _stage_differences(*pair, read=number in read))
         if old.get("results") != new.get("results"):
             yield f"the outputs are made by other stages; {_NEW}"
         return
-    yield from _stage_differences(old, new)
+    yield from _stage_differences(old, new, read=False)
 
 
 def _strange(old: dict[str, Any], known: Iterable[str]) -> Iterator[str]:
@@ -256,9 +273,10 @@ def _strange(old: dict[str, Any], known: Iterable[str]) -> Iterator[str]:
         yield why
 
 
-def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+def _stage_differences(old: dict[str, Any], new: dict[str, Any], *, read: bool) -> Iterator[str]:
+    """Yield why a stage cannot go on. read: by others, which store what comes out of it."""
     yield from _strange(old, {*new, *_OWN, "tree", "route", "eager", "joined"})
-    if old.get("groups") != new.get("groups"):
+    if _settled(old.get("groups"), read) != _settled(new.get("groups"), read):
         yield f"the groups, their aggregates, HAVING or output.mode were different; {_NEW}"
         return
     if old.get("over") != new.get("over"):
@@ -273,6 +291,7 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
     if old.get("tables") != new.get("tables"):
         yield f"its rows were joined with other tables, or in another way; {_NEW}"
         return
+    yield from _select_differences(old.get("select", {}), new.get("select", {}))
     if old.get("eager") != new.get("eager"):
         yield f"whether outer joins wait for partners was different (output.mode); {_NEW}"
     if old["units"] != new["units"]:
@@ -291,6 +310,19 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
         yield from _input_differences(before, after)
     yield from _tree_differences(old.get("tree"), new.get("tree"))
     yield from _joined_differences(old, new)
+
+
+def _settled(groups: dict[str, Any] | None, read: bool) -> dict[str, Any] | None:
+    """Return groups without HAVING where it may change: they come out once, and nobody stores which did."""
+    once = groups is not None and groups["mode"] == "append" and bool(groups["of"])
+    return {**groups, "having": None} if groups is not None and once and not read else groups
+
+
+def _select_differences(old: dict[str, str], new: dict[str, str]) -> Iterator[str]:
+    for column, now in new.items():
+        was = old.get(column, now)  # earlier versions wrote nothing of it
+        if was != now:
+            yield f"{column}, which another stage reads, was {was} and would be {now}; {_NEW}"
 
 
 def _rerouted(old: dict[str, Any], new: dict[str, Any]) -> bool:

@@ -97,6 +97,18 @@ class Grouping:
         return not self.changelog and not self.eager
 
     @property
+    def read(self) -> frozenset[str]:
+        """The columns that the select list and HAVING read."""
+        values = [value for _, value in self.select] + ([] if self.having is None else [self.having])
+        return frozenset(column for value in values for column in value.columns)
+
+    @property
+    def asked(self) -> tuple[AggregateCall, ...]:
+        """The calls whose values are read; others are kept, as a checkpoint has them."""
+        read = self.read
+        return tuple(call for call in self.calls if call.name in read)
+
+    @property
     def schema(self) -> pa.Schema:
         """The schema of the result, without the weight."""
         return pa.schema([pa.field(name, value.type) for name, value in self.select])

@@ -71,7 +71,7 @@ def pipeline(
         SqlError: if the query cannot be answered.
         SpecError: if an option does not fit the query.
     """
-    parts = blocks(sql, Request(inputs, options).tables, views or {})
+    parts = blocks(sql, Request(inputs, options).tables, views or {}, options.stored)
     request = Request(inputs, options, decide=decide, chooser=PathChooser(options.strategy, hints(sql)))
     outputs = {"": OutputMode(mode, tuple(key))}
     stages, _, orders = _results(sql, parts, request, outputs)
@@ -93,7 +93,7 @@ def pipeline_of_several(
     Raises:
         SqlError, SpecError: As `pipeline` does; the error has the name of the output.
     """
-    parts = of_several(sql, Request(inputs, options).tables)
+    parts = of_several(sql, Request(inputs, options).tables, options.stored)
     request = Request(inputs, options, decide=decide, chooser=PathChooser(options.strategy, hints(sql)))
     made, results, orders = _results(sql, parts, request, outputs)
     stages, places = shared(made, {result.stage for result in results})
@@ -341,7 +341,8 @@ class _Planner:
         tables = request.tables
         changelog = self.mode != "append"
         asked = JoinAnswers(request.chooser, request.decide, request.inputs)
-        queries = analyse_stages(self.sql, part.query, tables, changelog, self.aliases, asked.anew)
+        stored = request.options.stored.groups
+        queries = analyse_stages(self.sql, part.query, tables, changelog, self.aliases, asked.anew, stored)
         for group, order in asked.answers:
             self.orders.append(order)
             request.chooser.decided(group, order)

@@ -6,6 +6,7 @@ Law: where the plain plan fits the checkpoint, it is the plan; columns are store
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from joinlib.errors import SpecError
 from joinlib.model.fingerprint import as_json, compare, scattered
 from joinlib.model.stage import Pipeline
 from joinlib.model.stored import StoredColumns, stored_columns
@@ -33,7 +34,10 @@ def following(known: Mapping[str, Any] | None, plan: _PlanMaker) -> tuple[Pipeli
         stored = stored_columns(known)
     except _STRANGE:
         return plain, StoredColumns()
-    kept = plan(cells=in_cells(known), stored=stored)
+    try:
+        kept = plan(cells=in_cells(known), stored=stored)
+    except SpecError:  # it is of another query
+        return plain, StoredColumns()
     return (kept, stored) if _fits(known, kept) else (plain, StoredColumns())
 
 

@@ -5,7 +5,9 @@ Law: an output column is computed from groups and aggregates only.
 SELECT DISTINCT a, b is GROUP BY a, b. Without GROUP BY all rows are one group. `calls` reads the aggregates.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import pyarrow as pa
 from sqlglot import exp
@@ -16,9 +18,10 @@ from joinlib.expr import types as t
 from joinlib.expr.logic import Junction
 from joinlib.expr.nodes import constant
 from joinlib.model.grouping import AggregateCall, Grouping, GroupKey
+from joinlib.model.stored import StoredGroups
 from joinlib.sql.calls import Asked, aggregates, asked, is_call
 from joinlib.sql.compile import compile
-from joinlib.sql.parse import place
+from joinlib.sql.parse import parse, place
 from joinlib.sql.scope import Scope
 from joinlib.sql.select import Named, select_list
 
@@ -31,8 +34,12 @@ class Grouped:
     grouping: Grouping
 
 
-def aggregated(select: exp.Select, scope: Scope) -> Grouped | None:
+def aggregated(
+    select: exp.Select, scope: Scope, stored: StoredGroups = MappingProxyType({})
+) -> Grouped | None:
     """Return the groups that a SELECT asks for; None if it asks for none.
+
+    `stored`: what else is to be computed of groups with the same keys, if that holds all that the SELECT asks for.
 
     Raises:
         SqlError: if GROUP BY, HAVING, DISTINCT or an aggregate is used in an unsupported way.
@@ -45,12 +52,30 @@ def aggregated(select: exp.Select, scope: Scope) -> Grouped | None:
         return _distinct(select, scope, group or having or (calls[0] if calls else None))
     if star := next((i for i in select.expressions if i.is_star), None):
         raise scope.error("* with GROUP BY or aggregates is not supported; name the groups", star)
+    plain = _grouped(select, scope)
+    kept = stored.get(tuple(key.sql for key in plain.grouping.keys), ())
+    return next((found for calls in kept if (found := _keeping(select, scope, calls))), plain)
+
+
+def _grouped(select: exp.Select, scope: Scope, first: Sequence[str] = ()) -> Grouped:
+    """Return the groups of a SELECT. `first`: texts of aggregates that come before those that it asks for."""
     made = _Groups(scope.sql, dict(scope.visible), dict(scope.hidden), dict(scope.merged), scope.outer)
     made.rows = scope
-    for item in _items(group, select, scope):
+    for item in _items(select.args.get("group"), select, scope):
         made.key(item)
-    columns = select_list(select, made)
+    for text in first:
+        made.given(parse(f"SELECT {text}").expressions[0])
+    columns, having = select_list(select, made), select.args.get("having")
     return made.grouped(columns, None if having is None else made.condition(having.this, dict(columns)))
+
+
+def _keeping(select: exp.Select, scope: Scope, calls: Sequence[str]) -> Grouped | None:
+    """Return the groups of a SELECT with exactly these aggregates; None if it needs others, or a text says another."""
+    try:
+        found = _grouped(select, scope, calls)
+    except SqlError:
+        return None
+    return found if [call.sql for call in found.grouping.calls] == list(calls) else None
 
 
 def _distinct(select: exp.Select, scope: Scope, other: exp.Expr | None) -> Grouped:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -9,6 +10,7 @@ from joinlib.errors import SqlError
 from joinlib.expr import Expr
 from joinlib.expr.bound import Bound
 from joinlib.model.grouping import Grouping
+from joinlib.model.stored import StoredGroups
 from joinlib.sql.aggregate import aggregated
 from joinlib.sql.bounds import intersect, time_bound
 from joinlib.sql.classes import key_classes
@@ -62,6 +64,7 @@ def analyse_stages(
     changelog: bool = False,
     aliases: set[str] | None = None,
     anew: Anew = lambda _: of_the_text,
+    stored: StoredGroups = MappingProxyType({}),
 ) -> tuple[Query, ...]:
     """Return the join graphs of a SELECT's stages, in order; there is one where the inputs share a key.
 
@@ -76,12 +79,13 @@ def analyse_stages(
         anew: Returns what decides in which order inner joins by several keys become stages, or by which paths they are
             done. It is asked for each form of the joins that is tried, and told whether paths may be taken where
             nobody asks for them; the last is taken.
+        stored: Aggregates that groups are to have besides those that are asked for.
 
     Raises:
         SqlError: if the text is not a query that can be run.
     """
     taken = set() if aliases is None else aliases
-    asked = with_room(lambda: _parsed(sql, select, tables, changelog, taken))
+    asked = with_room(lambda: _parsed(sql, select, tables, changelog, taken, stored))
     if isinstance(asked.tree, Scan):
         return (_whole(asked, []),)
     larger = _larger(asked.tree, asked.at)
@@ -114,12 +118,17 @@ def _decided(looked: LookupJoin) -> tuple[Expr, ...]:
 
 
 def _parsed(
-    sql: str, select: exp.Select, tables: Mapping[str, Table], changelog: bool, taken: set[str]
+    sql: str,
+    select: exp.Select,
+    tables: Mapping[str, Table],
+    changelog: bool,
+    taken: set[str],
+    stored: StoredGroups = MappingProxyType({}),
 ) -> _Parsed:
     check_depth(sql, select)
     check(sql, select)
     tree, scope = Builder(sql, tables, taken).select(select)
-    groups = aggregated(select, scope)
+    groups = aggregated(select, scope, stored)
     columns = select_list(select, scope) if groups is None else groups.rows
     grouping = None if groups is None else replace(groups.grouping, changelog=changelog)
 

@@ -172,9 +172,9 @@ class Trial:
         """DuckDB's answer over the same files. `others`: rows that stand for those of an input."""
         return rows_of(self._oracle(others).sql(_duck(sql)).to_arrow_table())
 
-    def output(self, sql: str, format: str = "parquet") -> Rows:
+    def output(self, sql: str, format: str = "parquet", out: str = "out") -> Rows:
         """What a reader of the output folder sees."""
-        files = [str(f) for f in sorted(self.out.glob(f"batch=*/*.{format}"))]
+        files = [str(f) for f in sorted((self.folder / out).glob(f"batch=*/*.{format}"))]
         if not files:
             return Counter()
         db = self._oracle({})

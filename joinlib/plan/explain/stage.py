@@ -14,7 +14,7 @@ from joinlib.model.stage import Stage
 from joinlib.plan.explain.biclique import figures, routes, sorted_by_key, why
 from joinlib.plan.explain.not_in import not_in
 from joinlib.plan.explain.retention import retention, unbounded
-from joinlib.plan.explain.texts import bare
+from joinlib.plan.explain.texts import KEPT, bare
 from joinlib.plan.merge import reasons
 from joinlib.spec.duration import text as duration
 
@@ -177,9 +177,7 @@ def _reasons(stage: Stage, plan: InputPlan, result: str) -> dict[str, str]:
 
 def purpose(column: str, uses: Mapping[str, Collection[str]]) -> str:
     """Return what a stored column is for. `uses`: the columns of each use."""
-    return (
-        ", ".join(use for use, names in uses.items() if column in names) or "kept, as the checkpoint has it"
-    )
+    return ", ".join(use for use, names in uses.items() if column in names) or KEPT
 
 
 def _tree(stage: Stage, tree: Operator | Leaf) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from joinlib.expr import Expr
 
+KEPT = "kept, as the checkpoint has it"  # and read by nobody
 Say = Callable[[str], str]
 QUOTED = r"'(?:[^'\\]|\\.|'')*'"
 

@@ -37,7 +37,7 @@ class Cutter:
             if not self.made or self.made[-1].name != name:
                 raise AssertionError("the last block is the result")
             self.made[-1] = replace(self.made[-1], output=output)
-        return pruned(tuple(self.made))
+        return pruned(tuple(self.made), self.names.kept)
 
     def rows(self, query: trees.Query, title: str, final: bool = False) -> str:
         """Make the blocks of a query; return the name of the table that has its rows."""

@@ -77,6 +77,9 @@ def _moved(
         lateral.set("view", True)
     alias = names.fresh("m")
     mine = read_of(above(select, 0), left | added)
+    if not joins:
+        others = dict.fromkeys(names.kept.get(alias, ())).keys() - {name for _, name in mine}
+        mine += [(source, name) for source in left for name in sorted(others)]
     named = columns(mine)
     made = [
         trees.named(outer[old].copy() if old in outer else trees.column(*old), new)

@@ -8,7 +8,7 @@ Law: the same rows. Afterwards
 - a CTE or view is a table `$name`, whose query is among the `definitions`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -61,6 +61,7 @@ class Names:
     aliases: set[str] = field(default_factory=set)
     definitions: dict[str, Definition] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)  # what the text calls an alias
+    kept: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what else is read of tables, by alias
     tops: list[exp.Expr] = field(default_factory=list)  # the SELECTs whose columns are those of results
     open_views: tuple[str, ...] = ()
     streams: frozenset[str] = frozenset()  # the tables whose rows come

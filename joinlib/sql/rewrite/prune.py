@@ -3,6 +3,7 @@
 Law: the blocks of results return the same rows, as a bag. Keys of groups stay, and what DISTINCT compares.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -12,23 +13,29 @@ from joinlib.sql.rewrite.block import Block
 from joinlib.sql.rewrite.single import ONE
 
 
-def pruned(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """Return the blocks with the columns that are read; their queries are changed in place."""
+def pruned(blocks: tuple[Block, ...], kept: Mapping[str, Sequence[str]]) -> tuple[Block, ...]:
+    """Return the blocks with the columns that are read; their queries are changed in place.
+
+    `kept`: what else is read, by the alias of the block that has it.
+    """
     read: dict[str, set[str]] = {b.name: set() for b in blocks}
     found = list[Block]()
     for block in reversed(blocks):
         found.append(block if block.output is not None else _kept(block, read[block.name]))
-        _collect(found[-1], read)
+        _collect(found[-1], read, kept)
     return tuple(reversed(found))
 
 
-def _collect(block: Block, read: dict[str, set[str]]) -> None:
+def _collect(block: Block, read: dict[str, set[str]], kept: Mapping[str, Sequence[str]]) -> None:
     """Add the columns that a block reads of earlier ones."""
     tables = {trees.alias_of(t): t.name for t in block.query.find_all(exp.Table)}
     for column in trees.columns_in(block.query):
         table = tables.get(trees.owner(column))
         if table in read:
             read[table].add(trees.name_of(column))
+    for alias, table in tables.items():
+        if table in read:
+            read[table].update(kept.get(alias, ()))
 
 
 def _kept(block: Block, read: set[str]) -> Block:

@@ -102,6 +102,17 @@ def test_a_column_that_is_read_no_more_is_kept() -> None:
     )
 
 
+def test_an_aggregate_that_is_read_no_more_is_kept() -> None:
+    """As a column is."""
+    text = "SELECT o.id, {} FROM orders o JOIN shipments s ON o.id = s.id GROUP BY o.id"
+    old = accepted(stream_join(sql=text.format("max(s.carrier) AS last, count(*) AS n")))
+    new = accepted(stream_join(sql=text.format("count(*) AS n")), pinned(old))
+
+    assert new.fingerprint == old.fingerprint
+    assert "max(s.carrier) STRING: kept, as the checkpoint has it" in new.plan
+    assert classify(old, new, pinned(old)).cost is Cost.RESTART
+
+
 def test_the_plan_of_a_band_says_where_its_rows_lie() -> None:
     """At random, if a checkpoint of an earlier version has them so: the driver goes on as that one was begun."""
     band = stream_join(sql="SELECT o.id FROM orders o JOIN shipments s ON ABS(o.id - s.id) <= 1")

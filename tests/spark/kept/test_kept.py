@@ -2,6 +2,7 @@
 
 import json
 import tarfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,23 @@ def test_a_kept_checkpoint_goes_on(trial: Trial, archive: Path) -> None:
 
     assert sum(ran.late) == 0
     assert before < trial.output(job.SQL) == trial.expected(job.SQL)
+
+
+def test_a_kept_checkpoint_goes_on_with_fewer_aggregates(trial: Trial) -> None:
+    """Of groups that earlier versions have begun; those that came out then are not told again."""
+    _unpack(job.archive("0.1.0"), trial.folder)
+    job.declare(trial)
+    before = trial.output(job.SQL)
+    fewer = job.SQL.replace(
+        "count(*) AS n, count(p.v) AS paid, sum(p.v) AS v, min(p.s) AS first",
+        "min(p.s) AS first, count(p.v) AS paid",
+    )
+    job.feed(trial, job.FILES, 3)
+    trial.run(fewer, tuning=job.TUNED, output={"files": {"path": "fewer"}})
+
+    after = trial.output(fewer, out="fewer")
+    told = Counter((minute, s, first, paid) for minute, s, _, paid, _, first in before.elements())
+    assert told + after == trial.expected(fewer) != Counter()
 
 
 def test_what_cannot_go_on_is_refused(trial: Trial) -> None:

@@ -71,6 +71,17 @@ def test_a_sum_may_pass_over_the_limit_of_its_type_but_not_stay_there() -> None:
         finished(large, asked)
 
 
+def test_a_sum_that_nobody_reads_stops_nothing() -> None:
+    """It is kept because a checkpoint has it."""
+    call = AggregateCall("$a0", "sum", "$x0", pa.int64(), pa.int64(), "sum(o.v)")
+    count = AggregateCall("$a1", "count", None, pa.null(), pa.int64(), "count(*)")
+    asked = Grouping((), (call, count), None, (("n", ref("$a1", pa.int64())),))
+    large = partial(pa.record_batch({"$x0": [2**63 - 1, 5]}), asked)
+
+    assert asked.asked == (count,)
+    assert finished(large, asked).to_pylist() == [{"n": 2}]
+
+
 def test_decimals_of_many_digits_are_summed_in_wider_ones() -> None:
     """38 digits are enough for the result, not always for the way to it."""
     kind = pa.decimal128(38, 0)

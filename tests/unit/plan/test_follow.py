@@ -2,8 +2,8 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
-import orjson
 import pytest
 
 from joinlib.checkpoint.identity import identify
@@ -11,7 +11,8 @@ from joinlib.checkpoint.planned import plan_of
 from joinlib.model.fingerprint import as_json, compare
 from joinlib.model.stage import Pipeline
 from joinlib.plan.explain import explain
-from joinlib.spec import StreamJoin, parse
+from joinlib.spec import StreamJoin
+from tests.laws.document import written
 
 KEPT = "kept, as the checkpoint has it"
 SCHEMA = "id BIGINT, k BIGINT, j BIGINT, note STRING"
@@ -30,8 +31,7 @@ def job(folder: Path, sql: str, checkpoint: str = "checkpoint", **join: str) -> 
         "checkpoint": {"path": checkpoint},
         "join": join,
     }
-    head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "follow"}}
-    return parse(orjson.dumps({**head, "spec": spec}).decode(), "follow.yaml", folder)
+    return written(spec, folder)
 
 
 def begin(folder: Path, plan: Pipeline) -> None:
@@ -69,6 +69,126 @@ def test_a_plan_that_fits_is_left_as_it_is(tmp_path: Path) -> None:
     before = plan_of(job(tmp_path, text))
     begin(tmp_path, before)
     assert as_json(plan_of(job(tmp_path, text))) == as_json(before)
+
+
+GROUPS = "SELECT a.k, {} FROM a{} GROUP BY a.k"
+JOIN = " JOIN b ON a.id = b.id"
+CALLS = ("sum(a.j) AS s", "count(*) AS n", "max(a.note) FILTER (WHERE a.id > 3 OR a.note LIKE 'x%') AS m")
+ALL = ", ".join(CALLS)
+
+
+@pytest.mark.parametrize("join", ["", JOIN])
+@pytest.mark.parametrize(
+    "columns", [CALLS[1], CALLS[2], ", ".join(CALLS[::-1]), f"{CALLS[2]}, 1 + count(*) AS o", "1 AS one"]
+)
+def test_aggregates_that_are_read_no_more_are_kept(tmp_path: Path, columns: str, join: str) -> None:
+    """Their places in the state stay theirs, in whatever order those that are left are selected."""
+    before = plan_of(job(tmp_path, GROUPS.format(ALL, join)))
+    assert compare(as_json(before), as_json(plan_of(job(tmp_path, GROUPS.format(columns, join)))))
+    begin(tmp_path, before)
+
+    after = plan_of(job(tmp_path, GROUPS.format(columns, join)))
+    assert as_json(after) == as_json(before)
+    told = explain(after)
+    assert (f"sum(a.j) BIGINT: {KEPT}" in told) == ("sum" not in columns)
+    assert f"count(*) BIGINT: {KEPT}" not in told or "count" not in columns
+    assert KEPT not in explain(plan_of(job(tmp_path, GROUPS.format(ALL, join))))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        GROUPS.format("min(a.j) AS s", ""),  # nobody has counted it
+        GROUPS.format("count(*) AS n, avg(a.j) AS s", ""),
+        f"{GROUPS.format(CALLS[1], '')} HAVING count(*) > 1",  # of rows that came out nobody knows which would not have
+        "SELECT a.id, count(*) AS n FROM a GROUP BY a.id",
+    ],
+)
+def test_other_groups_are_refused(tmp_path: Path, sql: str) -> None:
+    """In the words in which they always were."""
+    before = plan_of(job(tmp_path, GROUPS.format(ALL, "")))
+    begin(tmp_path, before)
+    after = plan_of(job(tmp_path, sql))
+    assert (
+        "the groups, their aggregates, HAVING or output.mode were different"
+        in compare(as_json(before), as_json(after))[0]
+    )
+    assert KEPT not in explain(after)
+
+
+@pytest.mark.parametrize("source", "ab")
+def test_of_several_groups_by_the_same_keys(tmp_path: Path, source: str) -> None:
+    """Each finds its own: the fewest aggregates that its inputs have, and that hold what it asks for."""
+
+    def both(one: str, other: str) -> Pipeline:
+        spec = fields(tmp_path, "SELECT id FROM a") | {
+            "outputs": {
+                "x": {"sql": f"SELECT {one} FROM a", "mode": "changelog", "noop": {}},
+                "y": {"sql": f"SELECT {other} FROM {source}", "mode": "changelog", "noop": {}},
+            }
+        }
+        del spec["sql"], spec["output"]
+        return plan_of(written(spec, tmp_path), after=before)
+
+    before: Pipeline | None = None
+    before = both("count(*) AS n, sum(j) AS s", "min(j) AS least, max(j) AS most")
+    assert compare(as_json(before), as_json(both("sum(j) AS s", "max(j) AS most"))) == []
+    assert compare(as_json(before), as_json(both("count(*) AS n", "max(j) AS most"))) == []
+    before = None
+    before = both("count(*) AS n", "max(j) AS most, count(*) AS n")
+    assert compare(as_json(before), as_json(both("count(*) AS n", "max(j) AS most"))) == []
+
+
+def test_having_of_groups_that_come_out_once(tmp_path: Path) -> None:
+    """It may change where they are the result, and not where another stage has stored some of them."""
+    own = "SELECT id, sum(j) AS s, count(*) AS n FROM a GROUP BY id{}"
+    nested = (
+        "SELECT t.id, b.k FROM (SELECT id, window_end, count(*) AS n FROM TUMBLE(a, at, INTERVAL '1' MINUTE)"
+        " GROUP BY id, window_end{}) t JOIN b ON t.id = b.id"
+    )
+    for sql, goes_on in ((own, True), (nested, False)):
+        before, after = (
+            plan_of(final(tmp_path, sql.format(having)))
+            for having in (" HAVING count(*) > 1", " HAVING count(*) > 2")
+        )
+        assert (compare(as_json(before), as_json(after)) == []) is goes_on
+
+
+def final(folder: Path, sql: str) -> StreamJoin:
+    """A job whose windows come out once."""
+    given = fields(folder, "SELECT id FROM a")
+    timed = {"schema": f"{SCHEMA}, at TIMESTAMP", "eventTime": {"column": "at", "delay": "1s"}}
+    given["inputs"] = {name: {**one, **timed} for name, one in given["inputs"].items()}
+    return written(given | {"sql": sql, "output": {"mode": "append", "noop": {}}}, folder)
+
+
+def fields(folder: Path, sql: str) -> dict[str, Any]:
+    """What a file of such a job has."""
+    return dict(job(folder, sql).model_dump(mode="json", by_alias=True, exclude_defaults=True)["spec"])
+
+
+BETWEEN = {
+    "groups": "SELECT t.s, b.id FROM (SELECT k, sum(j) + {} AS s FROM a GROUP BY k) t JOIN b ON t.k = b.k",
+    "groups of joined rows": (
+        "SELECT t.s, c.id FROM (SELECT a.k, max(a.j + b.j) + {} AS s FROM a JOIN b ON a.id = b.id GROUP BY a.k) t"
+        " JOIN c ON t.k = c.k"
+    ),
+    "groups of groups": "SELECT k, sum(s) AS s FROM (SELECT k, max(j) + {} AS s FROM a GROUP BY id, k) GROUP BY k",
+    "a join": (
+        "WITH t AS (SELECT a.k, a.j + {} * b.j AS s FROM a JOIN b ON a.id = b.id)"
+        " SELECT t.s, x.s AS xs FROM t JOIN t x ON t.k = x.k"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_what_another_stage_reads_may_not_change(tmp_path: Path, name: str) -> None:
+    """It is stored there; of a checkpoint that does not say what it was, nothing else is asked for."""
+    old, new = (as_json(plan_of(job(tmp_path, BETWEEN[name].format(n)))) for n in "12")
+    assert any("which another stage reads, was" in why for why in compare(old, new))
+    for stage in old["stages"]:
+        stage.pop("select", None)
+    assert compare(old, as_json(plan_of(job(tmp_path, BETWEEN[name].format("1"))))) == []
 
 
 def test_without_a_checkpoint(tmp_path: Path) -> None:

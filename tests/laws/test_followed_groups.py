@@ -1,0 +1,286 @@
+"""Law: groups whose query is changed go on from what is stored, dropped aggregates and all.
+
+    changelog   what comes out after the change is what the new query's answer has changed since then: with its answer over the rows
+                before, it is its answer over all. Where columns were only dropped, that is what came out before, without them
+    append      a group comes out once, when it is final: by the query that runs then
+
+DuckDB answers after each batch. Aggregates go, come back and change places; some batches run twice, some in new processes.
+"""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from joinlib.checkpoint.identity import identify
+from joinlib.spec import StreamJoin
+from tests.laws.changelog import WEIGHTS, bare
+from tests.laws.document import written
+from tests.laws.harness import SMALL
+from tests.laws.product import Course, Product, own_folder
+
+OP = "_change_type"
+BEGIN = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+SCHEMA = pa.schema(
+    {
+        "k": pa.int32(),
+        "v": pa.int64(),
+        "x": pa.float64(),
+        "m": pa.decimal128(9, 2),
+        "s": pa.string(),
+        "ts": pa.timestamp("us", "UTC"),
+    }
+)
+COLUMNS = "k INT, v BIGINT, x DOUBLE, m DECIMAL(9,2), s STRING, ts TIMESTAMP"
+CALLS = (  # of both dialects
+    "count(*)", "count({}v)", "sum({}v)", "avg({}v)", "min({}v)", "max({}s)", "sum({}x)", "avg({}x)", "min({}x)", "sum({}m)", "max({}ts)",
+    "count(DISTINCT {}v)", "sum(DISTINCT {}v)", "median({}v)", "var_pop({}v)", "sum({}v + {}k)", "bool_or({}v > 1)",
+    "count(*) FILTER (WHERE {}v > 0)", "max({}s) FILTER (WHERE {}x < 1)", "sum(CASE WHEN {}s = 'x' THEN {}v ELSE 1 END)",
+)  # fmt: skip
+SOURCES = {  # what is grouped, by what, and how its columns are called
+    "one": ("a", "k", ""),
+    "all": ("a", "", ""),
+    "join": ("a JOIN b ON a.k = b.k AND a.v <> b.v", "a.k", "b."),
+    "left": ("a LEFT JOIN b ON a.k = b.k", "a.k", "b."),
+    "deleted": ("a", "k", ""),
+    "union": ("(SELECT * FROM a UNION ALL SELECT * FROM b) u", "k", ""),
+    "groups": (
+        "(SELECT k, s, count(*) AS v, max(v) AS x, sum(m) AS m, max(ts) AS ts FROM a GROUP BY k, s) g",
+        "k",
+        "",
+    ),
+}
+FILES = 6
+CUTS = (2, 4)  # behind which batches the query is changed
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query over groups. `columns`: its aggregates, by the names of their columns."""
+
+    source: str
+    by: str
+    columns: tuple[tuple[str, str], ...]
+    having: str = ""
+
+    @property
+    def sql(self) -> str:
+        items = [*([f"{self.by} AS k"] if self.by else []), *(f"{call} AS {n}" for n, call in self.columns)]
+        group = f" GROUP BY {self.by}" if self.by else ""
+        return f"SELECT {', '.join(items)} FROM {self.source}{group}{self.having}"
+
+    @property
+    def names(self) -> list[str]:
+        return [*(["k"] if self.by else []), *(name for name, _ in self.columns)]
+
+
+def drawn(draw: Random, name: str) -> list[Asked]:
+    """A query, one that drops some of its aggregates and has the others in another order, and the first one again."""
+    source, by, of = SOURCES[name]
+    calls = draw.sample(CALLS, draw.randint(2, 6))
+    columns = [(f"c{at}", call.replace("{}", of)) for at, call in enumerate(calls)]
+    having = draw.choice(["", " HAVING count(*) > 1", f" HAVING sum({of}v) <> 3"]) if by else ""
+    whole = Asked(source, by, tuple(columns), having)
+    fewer = Asked(source, by, tuple(draw.sample(columns, draw.randint(1, len(columns) - 1))), having)
+    return [whole, fewer, whole]
+
+
+def rows(draw: Random, number: int) -> list[Row]:
+    """Of a minute and the next; none is late."""
+    at = BEGIN + dt.timedelta(minutes=number)
+    return [
+        (
+            draw.choice([1, 2, 3, None]),
+            draw.choice([0, 1, 2, 3, None]),
+            draw.choice([0.5, -2.25, 7.0, None]),
+            draw.choice([1, -2, None]),
+            draw.choice(["", "x", "yy", None]),
+            at + dt.timedelta(seconds=draw.randrange(120)),
+        )
+        for _ in range(8)
+    ]
+
+
+def document(folder: Path, sql: str, mode: str, deleted: bool) -> StreamJoin:
+    changes = {"changes": {"op": OP}} if deleted else {"eventTime": {"column": "ts", "delay": "60s"}}
+    inputs = {
+        name: {
+            "schema": f"{COLUMNS}, {OP} STRING" if deleted else COLUMNS,
+            "files": {"path": name, "maxFilesPerBatch": 1, "orderBy": "name"},
+            **changes,
+        }
+        for name in "ab"
+        if (folder / name).exists()
+    }
+    spec = {
+        "sql": sql,
+        "inputs": inputs,
+        "output": {"mode": mode, "files": {"path": "out"}},
+        "checkpoint": {"path": "ck", "sync": False},
+        "join": {"units": 2},
+    }
+    return written(spec, folder)
+
+
+class World:
+    """Files of which each is a batch, and what is there after each."""
+
+    def __init__(self, folder: Path, draw: Random, inputs: Sequence[str], deleted: bool) -> None:
+        self.there: list[dict[str, list[Row]]] = []
+        known: dict[str, list[Row]] = {name: [] for name in inputs}
+        for name in inputs:
+            (folder / name).mkdir()
+        for number in range(FILES):
+            for name, now in known.items():
+                come, gone = rows(draw, number), draw.sample(now, len(now) // 4) if deleted else []
+                made = table([*gone, *come])
+                if deleted:
+                    kinds = ["delete"] * len(gone) + ["insert"] * len(come)
+                    made = made.append_column(OP, pa.array(kinds))
+                pq.write_table(made, folder / name / f"{number}.parquet")
+                for row in gone:
+                    now.remove(row)
+                now += come
+            self.there.append({name: list(now) for name, now in known.items()})
+
+    def answer(self, sql: str, batch: int) -> Counter[Row]:
+        """What DuckDB answers over all rows after a batch."""
+        with duckdb.connect() as base:
+            base.execute("SET TimeZone = 'UTC'")
+            for name, there in self.there[batch].items():
+                base.register(name, table(there))
+            return Counter(tuple(map(value, row)) for row in base.sql(sql).fetchall())
+
+
+def table(given: Sequence[Row]) -> pa.Table:
+    columns = list(zip(*given, strict=True)) or [()] * len(SCHEMA)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def value(one: object) -> object:
+    found = bare(one)
+    return round(float(found), 6) + 0.0 if isinstance(found, float) or hasattr(found, "quantize") else found
+
+
+def runs(
+    folder: Path, asked: Sequence[str], mode: str, deleted: bool, seed: int
+) -> Iterator[tuple[int, int]]:
+    """Runs a query up to a cut, then the next one from the checkpoint; gives which it is, and each batch."""
+    course = Course((2, 1), frozenset({1, 3}), frozenset({3, 5}), seed)
+    before: Product | None = None
+    for at, sql in enumerate(asked):
+        run = Product(document(folder, sql, mode, deleted), SMALL, course)
+        (folder / "ck").mkdir(exist_ok=True)
+        identify(folder / "ck", "law", run.plan.pipeline)
+        if before is not None:
+            run.offset, run.batch = before.offset, before.batch
+        for batch in run.batches():
+            yield at, batch
+            if batch in CUTS[at : at + 1]:
+                break
+        before = run
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", SOURCES)
+def test_changes_of_groups(name: str, seed: int) -> None:
+    draw, deleted = Random(f"{name} {seed}"), name == "deleted"
+    asked = drawn(draw, name)
+    with own_folder() as folder:
+        world = World(folder, draw, "ab" if name in ("join", "left", "union") else "a", deleted)
+        told, last = Counter[Row](), 0
+        for at, batch in runs(folder, [one.sql for one in asked], "changelog", deleted, seed):
+            if at != last:
+                since = world.answer(asked[at].sql, CUTS[last])
+                if set(asked[at].names) < set(asked[last].names):
+                    assert dropped(told, asked[last], asked[at]) == since
+                told, last = since, at
+            for row, weight in sent(folder, batch):
+                told[row] += weight
+            assert all(count >= 0 for count in told.values()), "rows are taken back that were not there"
+            assert +told == world.answer(asked[at].sql, min(batch, FILES - 1)), (asked[at].sql, batch)
+        assert last == len(CUTS)
+
+
+def dropped(answer: Counter[Row], before: Asked, after: Asked) -> Counter[Row]:
+    """An answer without the columns that the query after has not."""
+    places = [before.names.index(name) for name in after.names]
+    found: Counter[Row] = Counter()
+    for row, count in answer.items():
+        found[tuple(row[at] for at in places)] += count
+    return found
+
+
+MINUTE = "date_trunc('minute', ts)"
+WINDOWS = {  # for the product and for DuckDB, each with where a window begins; and how many minutes it has
+    "date_trunc": ("a", MINUTE, "a", MINUTE, 1),
+    "TUMBLE": ("TUMBLE(a, ts, INTERVAL '1' MINUTE)", "window_start", "a", MINUTE, 1),
+    "HOP": (
+        "HOP(a, ts, INTERVAL '1' MINUTE, INTERVAL '2' MINUTES)",
+        "window_start",
+        f"(SELECT *, {MINUTE} - i * INTERVAL 1 MINUTE AS begin FROM a, (VALUES (0), (1)) AS slides(i))",
+        "begin",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_come_out_by_the_query_that_runs_when_they_are_final(name: str, seed: int) -> None:
+    """Here HAVING and the select list over the same aggregates change too."""
+    draw, (source, start, theirs, begin, size) = Random(f"{name} {seed}"), WINDOWS[name]
+    calls = [call.replace("{}", "") for call in draw.sample(CALLS, draw.randint(2, 6))]
+    some = draw.sample(calls, draw.randint(1, len(calls) - 1))
+    lists = [calls, [*some, f"coalesce(CAST({some[0]} AS STRING), 'none')"], calls[::-1]]
+    having = draw.sample(["", f" HAVING {calls[0]} IS NOT NULL", f" HAVING {some[0]} IS NULL OR k = 1"], 3)
+    having = [
+        text if calls[0] in one or "k = 1" in text else "" for one, text in zip(lists, having, strict=True)
+    ]
+
+    def query(at: int, source: str, start: str) -> str:
+        items = ", ".join(f"{call} AS c{n}" for n, call in enumerate(lists[at]))
+        return f"SELECT {start} AS t, k, {items} FROM {source} GROUP BY k, {start}{having[at]}"
+
+    with own_folder() as folder:
+        world = World(folder, draw, "a", deleted=False)
+        final = -size  # windows that begin before this minute are out
+        expected: Counter[Row] = Counter()
+        for at, batch in runs(folder, [query(n, source, start) for n in range(3)], "append", False, seed):
+            out = Counter(row for row, _ in sent(folder, batch))
+            duck = query(at, theirs, begin).replace("STRING", "VARCHAR")
+            now = minutes(world, batch) - size + 1
+            whole = world.answer(duck, FILES - 1)
+            new = Counter({row: n for row, n in whole.items() if final <= minute(row[0]) < now})
+            assert out == new, (duck, batch)
+            final, expected = now, expected + new
+        assert len({row[:2] for row in expected}) == sum(expected.values()) > 0
+
+
+def sent(folder: Path, batch: int) -> Iterator[tuple[Row, int]]:
+    """What came out of a batch: rows and their weights."""
+    for file in (folder / "out" / f"batch={batch}").glob("*.parquet"):
+        for row in pq.read_table(file, partitioning=None).to_pylist():
+            weight = WEIGHTS[row.get("_change_type", "insert")]
+            yield tuple(value(one) for name, one in row.items() if not name.startswith("_")), weight
+
+
+def minutes(world: World, batch: int) -> int:
+    """How many minutes from the beginning are final after a batch: all, once the inputs are closed."""
+    if batch >= FILES:
+        return 10**6
+    latest = max(row[5] for row in world.there[batch]["a"])
+    return minute(latest - dt.timedelta(seconds=60))
+
+
+def minute(at: object) -> int:
+    assert isinstance(at, dt.datetime)
+    return int((at.replace(tzinfo=None) - BEGIN.replace(tzinfo=None)).total_seconds() // 60)

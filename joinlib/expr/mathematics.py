@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joinlib.expr import Expr
 from joinlib.expr import signatures as s
@@ -19,21 +20,36 @@ from joinlib.expr.signatures import Signature, row
 F64 = npt.NDArray[np.float64]
 
 
+def _of_c(name: str) -> Callable[..., F64]:
+    """Return a function of the C library, which has one result everywhere: numpy's own depend on the processor."""
+    kernel = getattr(pc, name)
+    return lambda *given: kernel(*map(pa.array, given)).to_numpy(zero_copy_only=False)
+
+
 def _quotient(value: float, by: Callable[[F64], F64]) -> Callable[[F64], F64]:
     return lambda x: value / by(x)
 
 
+def _cbrt(x: F64) -> F64:
+    """Compute the C library's root after another step of Newton's: by itself that of 27 is 3.0000000000000004."""
+    root = np.fromiter(map(math.cbrt, x.tolist()), np.float64, len(x))
+    square = root * root
+    better = root - (square * root - x) / (3 * square)
+    return np.where(np.isfinite(better), better, root)
+
+
+_COS, _LN, _SIN, _TAN = map(_of_c, ("cos", "ln", "sin", "tan"))
 _ONE: dict[str, Callable[..., Any]] = {
-    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atanh": np.arctanh, "cbrt": np.cbrt, "cos": np.cos, "cosh": np.cosh, "cot": _quotient(1.0, np.tan),
-    "csc": _quotient(1.0, np.sin), "degrees": np.degrees, "exp": np.exp, "expm1": np.expm1, "ln": np.log,
-    "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "radians": np.radians, "rint": np.rint,
-    "sec": _quotient(1.0, np.cos), "sign": np.sign, "signum": np.sign, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt,
-    "tan": np.tan, "tanh": np.tanh,
+    **{name: _of_c(name) for name in (
+        "acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "exp", "expm1", "log10", "log1p", "log2", "sinh", "tanh",
+    )},
+    "cbrt": _cbrt, "cos": _COS, "cot": _quotient(1.0, _TAN), "csc": _quotient(1.0, _SIN), "degrees": np.degrees,
+    "ln": _LN, "radians": np.radians, "rint": np.rint, "sec": _quotient(1.0, _COS), "sign": np.sign, "signum": np.sign,
+    "sin": _SIN, "sqrt": np.sqrt, "tan": _TAN,
 }  # fmt: skip
 _TWO: dict[str, Callable[..., Any]] = {
-    "atan2": np.arctan2, "hypot": np.hypot, "log": lambda base, x: np.log(x) / np.log(base), "pow": np.power,
-    "power": np.power,
+    "atan2": _of_c("atan2"), "hypot": np.hypot, "log": lambda base, x: _LN(x) / _LN(base), "pow": _of_c("power"),
+    "power": _of_c("power"),
 }  # fmt: skip
 _ABOVE = {
     "ln": 0.0,
@@ -75,8 +91,7 @@ def power_of_java(base: float, exponent: float) -> float:
     """Java's pow: of 1 or to NaN it is NaN where C has 1."""
     if math.isnan(exponent) or (abs(base) == 1 and math.isinf(exponent)):
         return math.nan
-    with np.errstate(all="ignore"):
-        return float(np.power(np.float64(base), np.float64(exponent)))
+    return float(pc.power(pa.scalar(base), pa.scalar(exponent)).as_py())
 
 
 def factorial(number: int) -> int | None:

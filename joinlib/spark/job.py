@@ -70,8 +70,8 @@ class Report:
 
     batch: int
     receipts: tuple[Receipt, ...]
-    phases: tuple[BatchPhase, ...] = ()  # tasks, publish; more than once if they had to run again
     samples: Mapping[str, Sample] = field(default_factory=dict)  # by output: for the console and the page
+    phases: tuple[BatchPhase, ...] = ()  # tasks, publish; more than once if they had to run again
 
     @property
     def rows_in(self) -> int:
@@ -379,7 +379,7 @@ def _committer(
                 log.warning("%s; batch %s is computed again", lost, batch)
         blocks = {r.unit: block for r, (_, block) in zip(told, said, strict=True) if block}
         shown = _samples(blocks, _by_result(plan.pipeline, told), plan.join.sinks)
-        on_batch(Report(batch, told, tuple(phases), shown))
+        on_batch(Report(batch, told, shown, tuple(phases)))
 
     return commit
 

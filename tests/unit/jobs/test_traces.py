@@ -68,7 +68,7 @@ def done(batch: int = 4, began: float = NOW + 0.5, tasks: float = 1.0, publish: 
         BatchPhase("tasks", began, began + tasks),
         BatchPhase("publish", began + tasks, began + tasks + publish),
     )
-    return Done(batch, RECEIPTS, phases)
+    return Done(batch, RECEIPTS, phases=phases)
 
 
 def progress(batch: int = 4, **ms: int) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def test_the_figures_of_a_batch() -> None:
 
 def test_a_batch_of_no_unit() -> None:
     """It has read nothing."""
-    root = committed(ABOUT, Done(4, (), done().phases), progress())
+    root = committed(ABOUT, Done(4, (), phases=done().phases), progress())
     assert root.attributes["streamjoin.input.orders.rows_in"] == 0
     assert root.children[2].children[0].attributes["streamjoin.stage.units"] == []
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jobs.lineage.told import ToldRun
+    from jobs.traces.told import TracedRun
     from joinlib.checkpoint.lock import Lock
     from joinlib.compiled import Compiled
     from joinlib.spark.job import Report, RunningJob
@@ -49,6 +50,7 @@ class Flow(threading.Thread):
         before_commit: Callable[[], None] = lambda: None,
         spark: "Callable[[], SparkSession] | None" = None,
         told: "ToldRun | None" = None,
+        traced: "TracedRun | None" = None,
     ) -> None:
         super().__init__(name="flow", daemon=True)
         self._plan, self._until_done, self._conf = plan, until_done, conf
@@ -56,6 +58,7 @@ class Flow(threading.Thread):
         self._lock, self._before_commit = lock, before_commit
         self._spark = spark  # gives a session that goes on behind this run; by default the run has its own
         self._told = told  # tells an endpoint of OpenLineage of the run; by default nobody does
+        self._traced = traced  # tells a collector of OpenTelemetry of the batches; by default nobody does
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._stop_asked = threading.Event()
         self.flowing = threading.Event()  # the query has started
@@ -92,6 +95,8 @@ class Flow(threading.Thread):
             self.error = error
         if self._told is not None:
             self._told.ended(self.error, asked=self._stop_asked.is_set())
+        if self._traced is not None and self.flowing.is_set():
+            self._traced.ended(self.error)
 
     def _flow(self) -> None:
         from joinlib.spark.job import started
@@ -99,7 +104,7 @@ class Flow(threading.Thread):
 
         with started(
             self._plan,
-            self._reports.put,
+            self._done,
             until_done=self._until_done,
             cores=self._plan.cores,
             conf=self._conf,
@@ -109,6 +114,8 @@ class Flow(threading.Thread):
             spread=Spread(self._partitions) if self._partitions else None,
         ) as job:
             self.job = job
+            if self._traced is not None:
+                self._traced.begun()
             self.flowing.set()
             ended = False
             while not ended and not self._stop_asked.is_set():
@@ -116,6 +123,12 @@ class Flow(threading.Thread):
                 self._look(job)
                 if self._told is not None:
                     self._told.running()
+
+    def _done(self, report: "Report") -> None:
+        """Take in a batch that is published. Spark waits for it."""
+        self._reports.put(report)
+        if self._traced is not None:
+            self._traced.batch(report)
 
     def _look(self, job: "RunningJob") -> None:
         """Read the query's progress.
@@ -136,3 +149,6 @@ class Flow(threading.Thread):
                 before = envelope(progress, "startOffset").get("lag", {})
                 self.took = Took(progress["batchId"], seconds, took, lap(begun, seconds, before, self.lag))
             self.heap = Heap(*job.heap_bytes())
+        if self._traced is not None:
+            with contextlib.suppress(Exception):
+                self._traced.look(job.progress)

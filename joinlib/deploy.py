@@ -88,8 +88,18 @@ MOUNTS = ("data", "media", "mnt", "secrets", "srv", "state", "volumes")
 # Prefixes of variables that programs in the pods read: a spec may not set them.
 RESERVED = ("POD", "STREAMJOIN", "SPARK", "PYSPARK", "KUBERNETES", "HADOOP", "PYTHON", "JAVA", "JDK", "LD")
 
-
-LINEAGE_URL = "OPENLINEAGE_URL"  # a variable that a spec sets: where a driver tells what it reads and writes
+# Variables by which a spec says where a driver tells what it reads and writes, and what its batches took.
+LINEAGE_URL = "OPENLINEAGE_URL"
+TRACES_URL = "OTEL_EXPORTER_OTLP_ENDPOINT"
+TRACES_HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"  # a secret
+TOLD = (
+    TRACES_URL,
+    TRACES_HEADERS,
+    "OTEL_RESOURCE_ATTRIBUTES",
+    "OTEL_SERVICE_NAME",
+    "OTEL_TRACES_SAMPLER",
+    "OTEL_TRACES_SAMPLER_ARG",
+)  # beside variables of logins, the only ones that a spec may set: they change nothing but what is told of batches
 
 
 class Variable:

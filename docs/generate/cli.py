@@ -38,6 +38,7 @@ _HEAD = """\
 | `JAVA_HOME` | the Java that Spark runs on; default: `java` on the path |
 | `XDG_CACHE_HOME` | where the archive of Java's classes (180 MB) is kept, with which runs start faster; default: `~/.cache` |
 | `OPENLINEAGE_URL` and others | where events of [lineage](../how-to/lineage.md) are sent |
+| `OTEL_EXPORTER_OTLP_ENDPOINT` and others | where [traces of batches](../how-to/traces.md) are sent |
 """
 _PLUGIN = """
 ## The plugin of kubectl

@@ -24,6 +24,7 @@ from jobs.flow import Flow, default_cores
 from jobs.lineage.told import told_run
 from jobs.page.rows import LastRows, latest
 from jobs.probes import choosers
+from jobs.traces.told import traced_run
 from joinlib.compiled import compiled
 from joinlib.errors import StreamJoinError, Unforeseen, exit_code
 from joinlib.plan import Pipeline
@@ -69,8 +70,8 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     for caution in cautions(pipeline):
         console.print(f"warning: {caution}", style="yellow", highlight=False, soft_wrap=True)
     plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
-    told = told_run(document, pipeline)
-    flow = Flow(plan, until_done=options.until_done, conf=options.conf or {}, told=told)
+    told, traced = told_run(document, pipeline), traced_run(document, pipeline)
+    flow = Flow(plan, until_done=options.until_done, conf=options.conf or {}, told=told, traced=traced)
     try:
         view = Plain(console) if plain else Live(console)
         watch = WatchedRun(flow, document, pipeline, time.monotonic())

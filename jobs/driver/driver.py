@@ -42,6 +42,7 @@ from jobs.page.notes import Notes
 from jobs.page.rows import latest
 from jobs.probes import choosers
 from jobs.server import HttpServer
+from jobs.traces.told import traced_run
 from jobs.view import Moment, Phase, status
 from joinlib.compiled import compiled
 from joinlib.errors import NotReady, SpecError, exit_code
@@ -195,6 +196,7 @@ class DriverProcess(Collector):
             lock=lock,
             before_commit=guard.check if guard else lambda: None,
             told=told_run(self.document, self.pipeline),
+            traced=traced_run(self.document, self.pipeline),
         )
         flow.start()
         self._watch(flow)

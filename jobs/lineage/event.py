@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from jobs.lineage.datasets import DatasetName, of_input, of_output
 from jobs.report import redact
-from joinlib.errors import StreamJoinError, Unforeseen
 from joinlib.expr.types import spelled
 from joinlib.model.stage import NamedResult, Pipeline
 from joinlib.plan.lineage import Effect, Influence, lineage
@@ -38,7 +37,6 @@ _FACETS = {  # the versions of the facets that are written here
 }
 VERSION = metadata.version("streamjoin")
 PRODUCER = f"https://streamjoin.dev/{VERSION}"
-_LONGEST = 2000  # characters of an error
 
 
 @dataclass(frozen=True)
@@ -98,16 +96,9 @@ def run_event(
     """Return what has become of a run, a UUID, and of what it reads and writes."""
     facets = {"processing_engine": _facet("ProcessingEngineRunFacet", version=VERSION, name="StreamJoin")}
     if error is not None:
-        said = message(error, about.hidden)
+        said = about.hidden.error(error)
         facets["errorMessage"] = _facet("ErrorMessageRunFacet", message=said, programmingLanguage="PYTHON")
     return {"eventType": state, "run": {"runId": run, "facets": facets}, **_event("RunEvent", about, at)}
-
-
-def message(error: Exception, hidden: redact.Redaction) -> str:
-    """Return what is told of an error: of one that is not our own, only its class, since it may quote rows."""
-    if isinstance(error, StreamJoinError) and type(error) not in (StreamJoinError, Unforeseen):
-        return hidden.text(str(error))[:_LONGEST]
-    return f"{type(error).__name__}: its message, which may quote rows, is in the job's log"
 
 
 def _event(kind: str, about: LineageSubject, at: datetime) -> Json:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from jobs.lineage.event import LineageSubject, State, run_event, subject
-from jobs.lineage.send import EventSender, endpoint
+from jobs.lineage.send import EventSender, endpoint, event_sender
 from joinlib.model.stage import Pipeline
 from joinlib.spec.model import StreamJoin
 
@@ -76,7 +76,7 @@ def told_run(
     except Exception as error:  # noqa: BLE001 - the run matters more than what is told of it
         log.warning("lineage: not told, because of a defect of StreamJoin (%s)", type(error).__name__)
         return None
-    return ToldRun(about, EventSender(to))
+    return ToldRun(about, event_sender(to))
 
 
 def namespace(document: StreamJoin, environment: Mapping[str, str] = os.environ) -> str:

@@ -15,12 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+from joinlib.deploy import TRACES_HEADERS
+from joinlib.errors import StreamJoinError, Unforeseen
 from joinlib.spec.model import LOGIN
 
 GONE = "«left out»"
 _SHORTEST = 4  # characters: less is no secret, and would hide half of the text
 _LARGEST = 100_000  # bytes of a file that holds one
+_LONGEST = 2000  # characters of an error
 _ADDRESS = re.compile(r"(\w[\w+.-]*://)[^/\s@]+@")
 _WORD = re.compile(
     r"((?:password|passwd|pwd|passphrase|secret|token|api[_-]?key|authorization|credentials?)\w*[\"']?\s*[=:]\s*)"
@@ -49,6 +53,12 @@ class Redaction:
             given = given.replace(secret, GONE)
         return _WORD.sub(rf"\1{GONE}", _ADDRESS.sub(rf"\1{GONE}@", given))
 
+    def error(self, given: Exception) -> str:
+        """Return what is told of an error: of one that is not our own, only its class, since it may quote rows."""
+        if isinstance(given, StreamJoinError) and type(given) not in (StreamJoinError, Unforeseen):
+            return self.text(str(given))[:_LONGEST]
+        return f"{type(given).__name__}: its message, which may quote rows, is in the job's log"
+
     def log(self, given: str) -> str:
         """Return a log without secrets, and without values that may be of rows."""
         return "\n".join(map(_line, self.text(given).splitlines())) + "\n"
@@ -69,6 +79,7 @@ def of(spec: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> 
     """
     named = {value for key, value in _leaves(spec) if key.endswith("Env")}
     held = [v for name, v in environment.items() if name in named or re.search(LOGIN, name)]
+    held += _headers(environment.get(TRACES_HEADERS, ""))
     files = [Path(value) for key, value in _leaves(spec) if key.endswith("File")]
     parameters = (spec.get("parameters") or {}).values()
     values = (one["value"] if isinstance(one, Mapping) else one for one in parameters)  # and not its type
@@ -76,6 +87,13 @@ def of(spec: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> 
     known = (*held, *given, *map(_contents, files))
     found = {part for text in known for line in (text, *text.splitlines()) for part in _written(line.strip())}
     return Redaction(tuple(sorted((s for s in found if len(s) >= _SHORTEST), key=len, reverse=True)))
+
+
+def _headers(given: str) -> Iterator[str]:
+    """Yield what headers say, as it is written and as it is sent, and the part of it that follows Bearer."""
+    for pair in given.split(","):
+        written = pair.partition("=")[2].strip()
+        yield from (written, sent := unquote(written), sent.rpartition(" ")[2])
 
 
 def _written(text: str) -> Iterator[str]:

@@ -56,6 +56,14 @@ class Sample(NamedTuple):
     of: int  # so many there are
 
 
+class BatchPhase(NamedTuple):
+    """What a part of a batch took, in seconds since 1970."""
+
+    name: str
+    began: float
+    ended: float
+
+
 @dataclass(frozen=True)
 class Report:
     """The outcome of one batch."""
@@ -63,6 +71,7 @@ class Report:
     batch: int
     receipts: tuple[Receipt, ...]
     samples: Mapping[str, Sample] = field(default_factory=dict)  # by output: for the console and the page
+    phases: tuple[BatchPhase, ...] = ()  # tasks, publish; more than once if they had to run again
 
     @property
     def rows_in(self) -> int:
@@ -126,6 +135,17 @@ class RunningJob:
         """Return, for each source, what is known but not yet read, as of the last batch."""
         progress = self.query.lastProgress
         return envelope(progress).get("lag", {}) if progress else {}
+
+    def progress(self, after: int) -> list[dict[str, Any]]:
+        """Return what Spark says of each batch behind batch `after`, of the last hundred, oldest first."""
+        kept: Any = self.query._jsq.recentProgress()
+        found: list[dict[str, Any]] = []
+        for at in reversed(range(len(kept))):
+            said = json.loads(kept[at].json())
+            if said["batchId"] <= after:
+                break
+            found.append(said)
+        return found[::-1]
 
     @property
     def partitions(self) -> int:
@@ -337,10 +357,13 @@ def _committer(
         epochs.check(plan.join.states, plan.join.epoch)
         small = bool(batches.offset(plan.checkpoint / "spark", batch).get("small"))
         spread = spreading.of(batch, small)
+        phases: list[BatchPhase] = []
         for again in reversed(range(_TRIES)):
+            began = time.time()
             made = sent if small else receipts(sent, plan.join, spread.partitions, spread.place)
             said = [unit for task in last_column(made) for unit in receipt.heard(task)]
             told = tuple(receipt.decode(text) for text, _ in said)
+            phases.append(BatchPhase("tasks", began, published := time.time()))
             fault.point("collected", batch)
             try:
                 if files := [name for r in told for name in r.letters]:
@@ -348,13 +371,15 @@ def _committer(
                 for result, units in _by_result(plan.pipeline, told):
                     outlets[result.name].take(batch, [name for r in units for name in r.files])
                     fault.point("taken", batch)
+                phases.append(BatchPhase("publish", published, time.time()))
                 break
             except StagedLost as lost:
                 if not again:
                     raise NotReady(f"{lost}; {GO_ON}") from None
                 log.warning("%s; batch %s is computed again", lost, batch)
         blocks = {r.unit: block for r, (_, block) in zip(told, said, strict=True) if block}
-        on_batch(Report(batch, told, _samples(blocks, _by_result(plan.pipeline, told), plan.join.sinks)))
+        shown = _samples(blocks, _by_result(plan.pipeline, told), plan.join.sinks)
+        on_batch(Report(batch, told, shown, tuple(phases)))
 
     return commit
 

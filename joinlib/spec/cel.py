@@ -23,7 +23,7 @@ from joinlib.spec.duration import UNITS_US
 from joinlib.spec.functions import FUNCTION
 from joinlib.spec.inputs import SIGN, SLOT, SOURCES, Debezium
 from joinlib.spec.kafka import SERVERS, TOPIC, URL, VARIABLE
-from joinlib.spec.model import KEY, LOGIN, MAX_UNITS, MOUNT, MOUNTS_TEXT, RESERVED, JoinSettings
+from joinlib.spec.model import KEY, MAX_UNITS, MOUNT, MOUNTS_TEXT, RESERVED, SETTABLE, JoinSettings
 from joinlib.spec.pods import CPU
 
 UNITS = f"self.?join.units.orValue({JoinSettings().units})"
@@ -148,7 +148,7 @@ def _variables() -> list[CelRule]:
     return [
         CelRule(
             "spec.env",
-            f"self.all(name, name.size() <= 253 && name.matches('{LOGIN}') && !name.matches('{RESERVED}'))",
+            f"self.all(name, name.size() <= 253 && name.matches('{SETTABLE}') && !name.matches('{RESERVED}'))",
             "a name is not that of a credential; end it in _USER, _PASSWORD, _SECRET, _TOKEN, _KEY, _URI or"
             " the like",
         ),

@@ -33,6 +33,7 @@ PACE_US = 1_000_000  # default interval for results in files: a folder every 0.2
 KEY = r"^[A-Za-z0-9._-]{1,253}$"  # an entry of a Secret
 # Only variables of logins are allowed. Others, such as those of Java, bash or numba, could decide what runs.
 LOGIN = r"^([A-Z][A-Z0-9_]*_|PG)?(USER|USERNAME|LOGIN|PASSWORD|PASSPHRASE|SECRET|TOKEN|KEY|URI|URL|DSN)$"
+SETTABLE = rf"{LOGIN}|^({'|'.join(deploy.TOLD)})$"
 RESERVED = rf"^({'|'.join(deploy.RESERVED)})_.*$"
 # Folders in which the image has nothing; the pattern allows no path that leads out of them.
 MOUNT = rf"^/({'|'.join(deploy.MOUNTS)})[A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?$"
@@ -70,7 +71,7 @@ OutputName = Annotated[str, AfterValidator(_label)]
 
 
 def _variable(value: str) -> str:
-    if not re.match(LOGIN, value) or re.match(RESERVED, value):
+    if not re.match(SETTABLE, value) or re.match(RESERVED, value):
         fix = "end it in _USER, _PASSWORD, _SECRET, _TOKEN, _KEY, _URI or the like, such as SHOP_PASSWORD"
         msg = (
             f"{value!r} is not the name of a credential, and other variables could change what the pods run;"
@@ -442,8 +443,8 @@ class Spec(Model):
     )
     env: dict[VariableName, SecretKey] = Field(
         default_factory=dict,
-        description="Environment variables of driver and executors, each from a Secret. A local run "
-        "uses those of its shell.",
+        description="Environment variables of driver and executors, each from a Secret: logins, and where traces "
+        "of batches go. A local run uses those of its shell.",
     )
     driver: Driver = Field(
         default_factory=Driver, description="The pod that plans and commits; ignored by a local run."

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from joinlib.deploy import LINEAGE_URL
+from joinlib.deploy import LINEAGE_URL, TRACES_URL
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.spec.model import Spec, Volume
 from joinlib.spec.postgres import PostgresConnection
@@ -70,9 +70,9 @@ class Allow:
                 )
             else:
                 yield from _unlisted(f"spec.{place}", "host", host, self.hosts, "hosts")
-        if LINEAGE_URL in spec.env:
+        for variable in sorted(spec.env.keys() & {LINEAGE_URL, TRACES_URL}):
             yield (
-                f"spec.env.{LINEAGE_URL}: only listed hosts are allowed here, and this one is hidden in"
+                f"spec.env.{variable}: only listed hosts are allowed here, and this one is hidden in"
                 " a Secret; remove it, or ask your administrator for jobs.allow.hosts"
             )
 

@@ -17,6 +17,7 @@ NOT_RUN = {
     "README.md": 2,
     "docs/how-to/lineage.md": 1,
     "docs/how-to/postgres-changes.md": 3,
+    "docs/how-to/traces.md": 1,
     "docs/how-to/watch.md": 2,
     "docs/operating/alerts.md": 1,
     "docs/operating/kubernetes.md": 1,

@@ -18,6 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.unit.jobs.test_lineage import Catalogue, serving
+from tests.unit.jobs.test_traces import HEADERS, SECRET, URL, Collector, attributes, requests, spans_of
 
 pytestmark = pytest.mark.spark
 
@@ -146,10 +147,14 @@ def drivers(tmp_path: Path) -> Iterator[Drivers]:
 def test_runs_says_so_stops_and_goes_on(drivers: Drivers) -> None:
     """Rows show in status and metrics; SIGTERM ends it between batches; the next run goes on after the last batch.
 
-    A catalogue is told of it; one that is away holds nothing up.
+    A catalogue is told of it, and a collector of each batch; those that are away hold nothing up.
     """
-    with serving(catalogue := Catalogue()) as url:
-        _runs_stops_and_goes_on(drivers, url)
+    with serving(catalogue := Catalogue()) as url, serving(collector := Collector()) as traces:
+        last = _runs_stops_and_goes_on(drivers, url, traces)
+    spans = [span for _, _, request in requests(collector) for span in spans_of(request)]
+    batches = [attributes(span)["streamjoin.batch"] for span in spans if not span.parent_span_id]
+    assert sorted(batches) == [*range(len(batches))]
+    assert last in batches
     told = [catalogue.taken.get_nowait()[2] for _ in range(catalogue.taken.qsize())]
     states = [event["eventType"] for event in told]
     assert (states[:2], states[-1], {*states}) == (
@@ -160,8 +165,10 @@ def test_runs_says_so_stops_and_goes_on(drivers: Drivers) -> None:
     assert told[0]["outputs"][0]["name"] == str(drivers.folder / "out")
 
 
-def _runs_stops_and_goes_on(drivers: Drivers, url: str) -> None:
-    one = drivers.start(OPENLINEAGE_URL=url)
+def _runs_stops_and_goes_on(drivers: Drivers, url: str, traces: str) -> int:
+    """Return the last batch that the status of the first driver had."""
+    login = {HEADERS: f"Authorization={SECRET}"}
+    one = drivers.start(OPENLINEAGE_URL=url, **login, **{URL: traces})
     one.until("HTTP", lambda: one.get("/healthz")[0] == 200)
     one.until("readiness", lambda: one.get("/readyz")[0] == 200)
     one.until("rows", lambda: one.metric("streamjoin_rows_in_total").get(("a",), 0) > 0)
@@ -182,7 +189,8 @@ def _runs_stops_and_goes_on(drivers: Drivers, url: str) -> None:
     (shown,) = json.loads(one.get("/v1/page")[1])["last"]
     assert (shown["columns"], len(shown["rows"]) in (1, 2)) == (["k", "a", "b"], True)
 
-    two = drivers.start(OPENLINEAGE_URL="http://127.0.0.1:9")  # on the same checkpoint; nobody listens there
+    away = "http://127.0.0.1:9"  # nobody listens there
+    two = drivers.start(OPENLINEAGE_URL=away, **login, **{URL: away})  # on the same checkpoint
     two.until("waiting", lambda: two.get("/healthz")[0] == 200 and "in use" in two.status()["message"])
     assert (two.status()["phase"], two.get("/readyz")[0]) == ("Waiting", 503)
     last = one.status()["batch"]
@@ -194,9 +202,12 @@ def _runs_stops_and_goes_on(drivers: Drivers, url: str) -> None:
     assert two.metric("streamjoin_true_rate")[()] > 0
     assert set(two.metric("streamjoin_arrival_rate")) == {("a",), ("b",)}
     assert two.term() == 0
-    assert two.log().count("events are lost until it takes them") == 1
+    for things in ("events", "traces"):
+        assert two.log().count(f"{things} are lost until it takes them") == 1
+    assert SECRET not in two.log()
     batches = {int(f.name.partition("=")[2]) for f in (drivers.folder / "out").glob("batch=*")}
     assert max(batches) > last
+    return int(last)
 
 
 @pytest.mark.parametrize(

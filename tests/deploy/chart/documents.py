@@ -291,6 +291,8 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
             "CLASSPATH",
             "SPARK_AUTH_SECRET",
             "LD_PRELOAD",
+            "OTEL_PYTHON_CONFIGURATOR",
+            "A_OTEL_TRACES_SAMPLER",
         )
     ),
     ("spec.volumes", [{"mountPath": "/data", "claim": "c"}] * 2, "spec.volumes[1]", "Duplicate value"),
@@ -326,6 +328,10 @@ FINE: list[tuple[str, Any]] = [
     ("spec.volumes", [{"mountPath": "/data", "hostPath": "/srv"}]),  # the operator says whether it is allowed
     ("spec.checkpoint.reset", "second.try"),
     ("spec.env", {"PGPASSWORD": {"secret": "shop-login", "key": "password"}}),
+    *(
+        ("spec.env", {name: {"secret": "streamjoin-traces", "key": "k"}})
+        for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_TRACES_SAMPLER_ARG")
+    ),
     ("spec.executors.instances", 4),
     ("spec.executors", GONE),
     ("spec.executors.memory", "1113Mi"),  # with two cores

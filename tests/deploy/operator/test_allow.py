@@ -40,7 +40,10 @@ def problems(allow: Allow, **places: Any) -> list[str]:
         (SHARED, {"output": {"kafka": {"bootstrapServers": "mine:1", "topic": "t"}}}, "spec.output.kafka.bootstrapServers: host mine is not"),
         (SHARED, {"output": {"postgres": TABLE["postgres"] | {"host": "mine"}}}, "spec.output.postgres.host: host mine is not"),  # type: ignore[operator]
         (SHARED, {"output": {"postgres": HIDDEN["postgres"]}}, "spec.output.postgres.uriEnv: only listed hosts are"),
-        (SHARED, {"env": {"OPENLINEAGE_URL": LOGIN}}, "spec.env.OPENLINEAGE_URL: only listed hosts are allowed here"),
+        *(
+            (SHARED, {"env": {name: LOGIN}}, f"spec.env.{name}: only listed hosts are allowed here")
+            for name in ("OPENLINEAGE_URL", "OTEL_EXPORTER_OTLP_ENDPOINT")
+        ),
     ],
 )  # fmt: skip
 def test_refused(allow: Allow, places: dict[str, Any], said: str) -> None:

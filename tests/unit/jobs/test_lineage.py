@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from jobs.cli.commands import app
 from jobs.lineage.datasets import DatasetName, of_input, of_output
 from jobs.lineage.event import PRODUCER, Json, job_event, run_event, subject
-from jobs.lineage.send import EventSender, endpoint
+from jobs.lineage.send import EventSender, endpoint, event_sender
 from jobs.lineage.told import ToldRun, namespace, told_run
 from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import InputError, SpecError, StreamJoinError
@@ -288,6 +288,8 @@ def test_the_command(document: StreamJoin, tmp_path: Path, monkeypatch: pytest.M
 class Catalogue:
     """A server that takes events: `taken` has path, key and event."""
 
+    kind, heard = "application/json", staticmethod(json.loads)
+
     def __init__(self) -> None:
         self.taken: queue.Queue[tuple[str, str | None, Json]] = queue.Queue()
         self.status, self.headers = 201, dict[str, str]()
@@ -298,7 +300,8 @@ def serving(catalogue: Catalogue) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            catalogue.taken.put((self.path, self.headers["Authorization"], json.loads(body)))
+            assert self.headers["Content-Type"] == catalogue.kind
+            catalogue.taken.put((self.path, self.headers["Authorization"], catalogue.heard(body)))
             self.send_response(catalogue.status)
             for name, value in {"Content-Length": "0", **catalogue.headers}.items():
                 self.send_header(name, value)
@@ -318,10 +321,10 @@ def serving(catalogue: Catalogue) -> Iterator[str]:
         server.server_close()
 
 
-def sender(url: str, timeout_s: float = 20, **more: str) -> EventSender:
+def sender(url: str, **more: str) -> EventSender:
     to = endpoint({"OPENLINEAGE_URL": url, **more})
     assert to is not None
-    return EventSender(to, timeout_s)
+    return event_sender(to)
 
 
 def test_a_run_is_told(document: StreamJoin) -> None:
@@ -417,7 +420,7 @@ def test_nobody_waits_for_an_endpoint_that_hangs() -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen()
-        hung = sender(f"http://127.0.0.1:{deaf.getsockname()[1]}", timeout_s=600)
+        hung = sender(f"http://127.0.0.1:{deaf.getsockname()[1]}")
         hung.start()
         for _ in range(300):
             hung.offer({})

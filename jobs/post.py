@@ -1,0 +1,179 @@
+"""What is told to other servers beside a run: it goes over HTTP, in a thread of its own.
+
+Law: who offers something never waits for the server. What it does not take is lost, which the log says once for
+each outage. Headers are in no log, and go to no other server: redirections are not followed.
+"""
+
+import logging
+import queue
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Generic, TypeVar
+from urllib.parse import urlsplit
+
+from joinlib.errors import SpecError
+
+_TIMEOUT_S = 5.0  # of one call
+_WAITING = 100  # things
+_LARGEST = 10_000  # bytes of an answer that are read
+
+Thing = TypeVar("Thing")
+Encode = Callable[[Sequence[Thing]], Iterable[bytes]]  # things, oldest first, become bodies of calls
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where things go."""
+
+    secure: bool
+    host: str
+    port: int | None
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def place(self) -> str:
+        """The endpoint as people name it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' * self.secure}://{host}{f':{self.port}' if self.port else ''}{self.path}"
+
+
+def endpoint(variable: str, url: str, path: str, login: str, headers: Mapping[str, str]) -> Endpoint:
+    """Return the endpoint at a path below an address.
+
+    Args:
+        variable: The environment variable that holds the address.
+        url: The address.
+        path: Where the server takes what is sent.
+        login: The environment variable that can hold a login.
+        headers: Go with each call.
+
+    Raises:
+        SpecError: It is no address of a server.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or parts.scheme not in ("http", "https") or parts.username is not None:
+        raise SpecError(
+            f"environment: {variable} is not the address of a server; write http://HOST:PORT or https://HOST:PORT,"
+            f" without a login, which {login} can be"
+        )
+    return Endpoint(
+        parts.scheme == "https", host, port, f"{parts.path.rstrip('/')}/{path.strip('/')}", headers
+    )
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What is sent, in the words of the log."""
+
+    about: str  # lineage
+    things: str  # events
+
+
+class Poster(threading.Thread, Generic[Thing]):
+    """Sends what is offered. Start it first, and close it at the end.
+
+    Args:
+        to: The server.
+        told: The words for what is sent.
+        encode: Makes the bodies of calls, in this thread, of all that has gathered.
+        gather_s: How long after the first thing of a call others may join it.
+        timeout_s: Of one call.
+    """
+
+    def __init__(
+        self,
+        to: Endpoint,
+        told: Wording,
+        encode: Encode[Thing],
+        gather_s: float = 0.0,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        super().__init__(name=told.about, daemon=True)
+        self._to, self._told, self._encode = to, told, encode
+        self._gather_s, self._timeout_s = gather_s, timeout_s
+        self._waiting: queue.Queue[Thing | None] = queue.Queue(_WAITING)
+        self._closing = threading.Event()
+        self._failing = False
+        self._log = logging.getLogger(f"streamjoin.{told.about}")
+
+    def offer(self, thing: Thing) -> None:
+        """Send a thing soon, or lose it if too many wait; return at once."""
+        try:
+            self._waiting.put_nowait(thing)
+        except queue.Full:
+            self._lost("is too slow")
+
+    def close(self, seconds: float) -> None:
+        """Send what waits, for so long at most."""
+        end = time.monotonic() + seconds
+        self._closing.set()
+        try:
+            self._waiting.put(None, timeout=seconds)
+        except queue.Full:
+            return
+        self.join(max(0.0, end - time.monotonic()))
+
+    def run(self) -> None:
+        more = True
+        while more:
+            found = [self._waiting.get()]
+            self._closing.wait(self._gather_s)
+            with suppress(queue.Empty):
+                while True:
+                    found.append(self._waiting.get_nowait())
+            more = None not in found
+            for body in self._encode([thing for thing in found if thing is not None]):
+                self._try(body)
+
+    def _try(self, body: bytes) -> None:
+        try:
+            self._post(body)
+        except (OSError, HTTPException) as error:
+            self._lost(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+        except ValueError:  # its text would quote a header that has characters which none can have
+            self._lost("cannot be asked with this path or these headers")
+
+    def _post(self, body: bytes) -> None:
+        to = self._to
+        connection = self._connection()
+        try:
+            connection.request("POST", to.path, body, {"User-Agent": "streamjoin", **to.headers})
+            answer = connection.getresponse()
+            answer.read(_LARGEST)
+        finally:
+            connection.close()
+        if answer.status >= 300:
+            self._lost(f"answered {answer.status} {answer.reason}")
+        elif self._failing:
+            self._failing = False
+            self._log.warning("%s: %s takes %s again", self._told.about, to.place, self._told.things)
+
+    def _connection(self) -> HTTPConnection:
+        to = self._to
+        if to.secure:
+            return HTTPSConnection(to.host, to.port, timeout=self._timeout_s, context=self._certificates)
+        return HTTPConnection(to.host, to.port, timeout=self._timeout_s)
+
+    @cached_property
+    def _certificates(self) -> ssl.SSLContext:
+        """Which servers are trusted; reading that takes longer than a call."""
+        return ssl.create_default_context()
+
+    def _lost(self, why: str) -> None:
+        if not self._failing:
+            about, things = self._told.about, self._told.things
+            self._log.warning(
+                "%s: %s %s; %s are lost until it takes them, rows are not", about, self._to.place, why, things
+            )
+        self._failing = True

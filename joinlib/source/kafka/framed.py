@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib.errors import InputError
-from joinlib.source.avro.columns import AvroRows, Malformed
+from joinlib.source.avro.columns import AvroRows
 from joinlib.source.avro.program import compiled
 from joinlib.source.avro.schema import AvroType, parsed
+from joinlib.source.cells.arrow import Malformed
 from joinlib.source.kafka.bad import Bad
 from joinlib.source.kafka.registry import RegistryClient, Unknown, keep, kept
 from joinlib.spec.kafka import SchemaRegistry

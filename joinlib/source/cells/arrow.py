@@ -58,7 +58,7 @@ class Cells:
         kind, nulls = column.read, self.nulls(column, rows)
         if pt.is_decimal(kind):
             made = pa.Array.from_buffers(kind, rows, [nulls, self._decimals(column, rows)])
-            return _fitted(made, column.type)
+            return exact(made, column.type)
         if pt.is_string(kind) or pt.is_binary(kind) or pt.is_fixed_size_binary(kind):
             return self._texts(column, rows, nulls)
         values = self.slot(column.slot, rows)
@@ -70,7 +70,7 @@ class Cells:
         elif column.type.bit_width == 32:
             values = values.astype(np.int32)
         kind = kind if pt.is_timestamp(kind) else column.type
-        return _fitted(pa.Array.from_buffers(kind, rows, [nulls, pa.py_buffer(values)]), column.type)
+        return exact(pa.Array.from_buffers(kind, rows, [nulls, pa.py_buffer(values)]), column.type)
 
     def _texts(self, column: Flat, rows: int, nulls: pa.Buffer | None) -> pa.Array:
         lengths, begins = self.slot(column.slot, rows), self.slot(column.slot + 1, rows)
@@ -86,7 +86,7 @@ class Cells:
             return pa.array(
                 [None if v is None else str(UUID(bytes=v)) for v in made.to_pylist()], pa.string()
             )
-        return _fitted(made, column.type)
+        return exact(made, column.type)
 
     def _decimals(self, column: Flat, rows: int) -> pa.Buffer:
         out = np.zeros(16 * rows, np.uint8)
@@ -113,7 +113,7 @@ class Cells:
         return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def _fitted(array: pa.Array, type: pa.DataType) -> pa.Array:
+def exact(array: pa.Array, type: pa.DataType) -> pa.Array:
     """Return values that were checked, and cast to a column's type."""
     try:
         if pt.is_decimal(array.type):

@@ -19,7 +19,7 @@ from bench.kafka import avro
 from joinlib.source.protobuf.columns import ProtobufRows
 from joinlib.source.protobuf.program import tables
 from joinlib.source.protobuf.protoc import ProtoFile, compiled_files
-from joinlib.source.protobuf.schema import Files
+from joinlib.source.protobuf.schema import ProtoSchema
 from joinlib.source.protobuf.types import columns_of
 
 SCHEMA = """
@@ -36,7 +36,7 @@ message Order {
 """
 HEAD = b"\0\0\0\0\1\0"
 AT_ONCE = avro.AT_ONCE
-ORDER = Files(compiled_files([ProtoFile("", SCHEMA)])).named(None)
+ORDER = ProtoSchema(compiled_files([ProtoFile("", SCHEMA)])).named(None)
 MESSAGE = GetMessageClass(ORDER)
 NAMES = [f.name for f in ORDER.fields]
 

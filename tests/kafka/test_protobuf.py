@@ -17,7 +17,7 @@ from jobs.cli.commands import app
 from joinlib import registered
 from joinlib.compiled import compiled
 from joinlib.errors import InputError, NotReady, SpecError
-from joinlib.source.protobuf.schema import Files
+from joinlib.source.protobuf.schema import ProtoSchema
 from tests.kafka import test_avro
 from tests.kafka.broker import Broker
 from tests.kafka.registry import Registry
@@ -58,7 +58,9 @@ OLD, NEW = files(FIRST), files(SECOND)
 AT = datetime(2026, 1, 2, 3, tzinfo=UTC)
 
 
-def message(schema: int, of: Files, indexes: bytes = b"\0", name: str = "shop.Order", **fields: Any) -> bytes:
+def message(
+    schema: int, of: ProtoSchema, indexes: bytes = b"\0", name: str = "shop.Order", **fields: Any
+) -> bytes:
     """A message as Confluent's serializer writes it; `indexes`: which type it is."""
     return (
         b"\0"

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from joinlib.source.avro import kernel as k
 from joinlib.source.avro.program import Program
-from joinlib.source.cells.arrow import Cells, Malformed
+from joinlib.source.cells.arrow import ColumnCells, Malformed
 
 _WHY = {
     k.MALFORMED: "is not what its schema says: cut off, or longer, or written by another schema",
@@ -32,7 +32,7 @@ class AvroRows:
         ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values))) + len(program.constants)
         starts = np.concatenate(([len(program.constants)], ends[:-1])) + header
         while True:
-            made = Cells(raw, program.slots, [int(len(values) * items) + 1 for items in self._items])
+            made = ColumnCells(raw, program.slots, [int(len(values) * items) + 1 for items in self._items])
             word, _, level = k.read(
                 raw, starts, ends, program.steps, program.table,
                 made.base, made.limits, made.cells, made.reals, made.valid, made.rows,

@@ -23,7 +23,7 @@ class Malformed(Exception):
     """Messages cannot be read; the text says why, without their content."""
 
 
-class Cells:
+class ColumnCells:
     """What a kernel writes.
 
     base     where the values of each slot begin in `cells`

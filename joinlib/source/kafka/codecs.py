@@ -21,7 +21,7 @@ from joinlib.source.protobuf import program as protobuf
 from joinlib.source.protobuf import types as protobuf_types
 from joinlib.source.protobuf.columns import ProtobufRows
 from joinlib.source.protobuf.protoc import ProtoFile, compiled_files
-from joinlib.source.protobuf.schema import Files
+from joinlib.source.protobuf.schema import ProtoSchema
 from joinlib.spec.inputs import KafkaTopics
 
 ID = 5  # bytes of what both begin with
@@ -31,7 +31,7 @@ _STRANGE = (
 )
 
 
-class Rows(Protocol):
+class MessageReader(Protocol):
     """Reads messages of one schema."""
 
     def table(self, values: Sequence[bytes], header: int = 0) -> pa.Table: ...
@@ -53,7 +53,9 @@ class Codec(Protocol):
     def columns(self, texts: Sequence[str]) -> pa.Schema:
         """Return the columns of a schema; raise InputError if it has none."""
 
-    def rows(self, texts: Sequence[str], head: bytes, want: pa.Schema, reader: Sequence[str]) -> Rows:
+    def rows(
+        self, texts: Sequence[str], head: bytes, want: pa.Schema, reader: Sequence[str]
+    ) -> MessageReader:
         """Return what reads messages of a schema to columns; raise InputError if it cannot be."""
 
     def check(self, reader: Sequence[str], want: pa.Schema) -> None:
@@ -75,7 +77,9 @@ class AvroCodec:
     def columns(self, texts: Sequence[str]) -> pa.Schema:
         return avro_types.columns_of(parsed(texts))
 
-    def rows(self, texts: Sequence[str], head: bytes, want: pa.Schema, reader: Sequence[str]) -> Rows:
+    def rows(
+        self, texts: Sequence[str], head: bytes, want: pa.Schema, reader: Sequence[str]
+    ) -> MessageReader:
         known = parsed(reader) if reader else None
         return AvroRows(avro.compiled(parsed(texts), want, known), want.names)
 
@@ -98,14 +102,19 @@ class ProtobufCodec:
         return value[: _indexes(value)[1]] if len(value) >= ID else value
 
     def columns(self, texts: Sequence[str]) -> pa.Schema:
-        return protobuf_types.columns_of(Files(texts[-1]).named(self.message))
+        return protobuf_types.columns_of(ProtoSchema(texts[-1]).named(self.message))
 
-    def rows(self, texts: Sequence[str], head: bytes, want: pa.Schema, reader: Sequence[str]) -> Rows:
-        writer, known = Files(texts[-1]).at(_indexes(head)[0]), Files(reader[-1]).named(self.message)
+    def rows(
+        self, texts: Sequence[str], head: bytes, want: pa.Schema, reader: Sequence[str]
+    ) -> MessageReader:
+        writer, known = (
+            ProtoSchema(texts[-1]).at(_indexes(head)[0]),
+            ProtoSchema(reader[-1]).named(self.message),
+        )
         return ProtobufRows(protobuf.tables(writer, want, known), want.names)
 
     def check(self, reader: Sequence[str], want: pa.Schema) -> None:
-        known = Files(reader[-1]).named(self.message)
+        known = ProtoSchema(reader[-1]).named(self.message)
         protobuf.tables(known, want, known)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from joinlib.errors import InputError
 from joinlib.source.cells.arrow import Malformed
 from joinlib.source.kafka.bad import Bad
-from joinlib.source.kafka.codecs import ID, Codec, Rows
+from joinlib.source.kafka.codecs import ID, Codec, MessageReader
 from joinlib.source.kafka.registry import RegistryClient, Unknown, keep, kept
 from joinlib.spec.kafka import SchemaRegistry
 from joinlib.worker import current
@@ -60,13 +60,13 @@ class Framed:
         except Malformed as error:
             raise Bad(str(error)) from None
 
-    def _rows(self, head: bytes, want: pa.Schema) -> Rows:
+    def _rows(self, head: bytes, want: pa.Schema) -> MessageReader:
         """Return what reads messages of a schema, which a worker keeps."""
         key = self.folder, self.codec, head, want, self.reader
-        found: Rows = current().schemas.made(key, lambda: self._made(head, want))
+        found: MessageReader = current().schemas.made(key, lambda: self._made(head, want))
         return found
 
-    def _made(self, head: bytes, want: pa.Schema) -> Rows:
+    def _made(self, head: bytes, want: pa.Schema) -> MessageReader:
         id = int.from_bytes(head[1:ID], "big")
         try:
             return self.codec.rows(self._texts(id), head, want, self.reader)

@@ -13,10 +13,10 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from joinlib.arrays import I64
-from joinlib.source.cells.arrow import Cells, Malformed, exact
+from joinlib.source.cells.arrow import ColumnCells, Malformed, exact
 from joinlib.source.cells.slots import Column, Flat, Many
 from joinlib.source.protobuf import kernel as k
-from joinlib.source.protobuf.program import FieldTables, Moment, Symbols, Unsigned
+from joinlib.source.protobuf.program import FieldTables, Symbols, Timestamps, Unsigned
 from joinlib.source.protobuf.types import UNSIGNED
 
 _MALFORMED = "is not what its schema says: cut off, or damaged, or written by another schema"
@@ -79,7 +79,7 @@ class ProtobufRows:
             raise Malformed(_MALFORMED) from None
 
 
-class _ProtobufCells(Cells):
+class _ProtobufCells(ColumnCells):
     """Cells with what only Protobuf has: enums that are numbers, numbers without a sign, seconds with nanoseconds."""
 
     def leaf(self, column: Flat, rows: int) -> pa.Array:
@@ -87,7 +87,7 @@ class _ProtobufCells(Cells):
             return self._symbols(column, rows)
         if isinstance(column, Unsigned):
             return self._unsigned(column, rows)
-        if isinstance(column, Moment):
+        if isinstance(column, Timestamps):
             return self._moments(column, rows)
         return super().leaf(column, rows)
 
@@ -132,7 +132,7 @@ class _ProtobufCells(Cells):
         buffers = [self.nulls(column, rows), pa.py_buffer(wide)]
         return exact(pa.Array.from_buffers(UNSIGNED, rows, buffers), column.type)
 
-    def _moments(self, column: Moment, rows: int) -> pa.Array:
+    def _moments(self, column: Timestamps, rows: int) -> pa.Array:
         there = self._there(column, rows)
         seconds, nanos = self.slot(column.slot + 1, rows), self.slot(column.slot + 2, rows)
         strange = (seconds < _FIRST) | (seconds > _LAST) | (nanos < 0) | (nanos >= _SECOND * _MICRO)

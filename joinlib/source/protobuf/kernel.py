@@ -84,16 +84,24 @@ def _is_text(raw: U8, at: int, end: int) -> bool:
 
 
 @nb.njit(cache=True, nogil=True)
+def _sized(raw: U8, at: int, end: int) -> tuple[int, int]:
+    """Return how long something is, and where it begins, or -1."""
+    size, at = _varint(raw, at, end)
+    return (size, at) if at >= 0 and 0 <= size <= end - at else (0, -1)
+
+
+@nb.njit(cache=True, nogil=True)
 def _passed(raw: U8, at: int, end: int, wire: int) -> int:
     """Return where a value ends that is no group, or -1."""
     if wire == _VARINT:
         return _varint(raw, at, end)[1]
-    size = 8 if wire == _EIGHT else 4
     if wire == _SIZED:
-        size, at = _varint(raw, at, end)
-    elif wire != _EIGHT and wire != _FOUR:
+        size, at = _sized(raw, at, end)
+        return at + size
+    if wire != _EIGHT and wire != _FOUR:
         return -1
-    return -1 if at < 0 or size < 0 or size > end - at else at + size
+    size = 8 if wire == _EIGHT else 4
+    return -1 if size > end - at else at + size
 
 
 @nb.njit(cache=True, nogil=True)
@@ -164,17 +172,41 @@ def _value(op: int, raw: U8, at: int, end: int, place: int, cells: I64, reals: F
 
 
 @nb.njit(cache=True, nogil=True)
+def _single(op: int, raw: U8, at: int, end: int, place: int, behind: int, cells: I64, reals: F64) -> int:
+    """Read a number into a cell, or note there how long bytes are and behind it where they begin; return their end."""
+    if op < BYTES:
+        return _value(op, raw, at, end, place, cells, reals)
+    size, at = _sized(raw, at, end)
+    if at < 0 or (op == TEXT and not _is_text(raw, at, at + size)):
+        return -1
+    cells[place], cells[behind] = size, at
+    return at + size
+
+
+@nb.njit(cache=True, nogil=True)
 def _packed(
     op: int, raw: U8, at: int, end: int, slot: int, level: int,
     base: I64, room: I64, cells: I64, reals: F64, rows: I64,
 ) -> int:  # fmt: skip
     """Read numbers that stand one after the other; return where they end, -1, or -2 if there is no room."""
+    size, at = _sized(raw, at, end)
+    end = at + size
     while 0 <= at < end:
         if rows[level] >= room[level]:
             return -2
         at = _value(op, raw, at, end, base[slot] + rows[level], cells, reals)
         rows[level] += 1
     return at
+
+
+@nb.njit(cache=True, nogil=True)
+def _is_second(entry: I64, base: I64, rows: I64, cells: I64) -> bool:
+    """Return whether another member of the field's oneof came before it, and note that this one came."""
+    if entry[ONEOF] < 0:
+        return False
+    place = base[entry[ONEOF]] + rows[entry[OWN]]
+    before, cells[place] = cells[place], entry[NUMBER]
+    return before != 0 and before != entry[NUMBER]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -192,13 +224,14 @@ def _found(entries: I64, near: int, first: int, last: int, number: int) -> int:
     for guess in range(near, min(near + 2, last)):
         if entries[guess, NUMBER] == number:
             return guess
+    behind = last
     while first < last:
         middle = (first + last) >> 1
         if entries[middle, NUMBER] < number:
             first = middle + 1
         else:
             last = middle
-    return first if first < entries.shape[0] and entries[first, NUMBER] == number else -1
+    return first if first < behind and entries[first, NUMBER] == number else -1
 
 
 @nb.njit(cache=True, nogil=True)
@@ -228,62 +261,43 @@ def _read(  # noqa: C901  a branch for each sort of field
             return MALFORMED, 0
         number, wire = tag >> 3, tag & 7
         which = _found(entries, near, nodes[node, 0], nodes[node, 1], number)
-        packed = wire == _SIZED and which >= 0 and entries[which, ITEMS] != 0 and entries[which, OP] < BYTES
-        if which < 0 or (wire != entries[which, WIRE] and not packed):
+        entry = entries[max(which, 0)]
+        op, slot, level, items = entry[OP], entry[SLOT], entry[LEVEL], entry[ITEMS]
+        packed = wire == _SIZED and items != 0 and op < BYTES
+        known = which >= 0 and (packed or wire == entry[WIRE])
+        if known and _is_second(entry, base, rows, cells):
+            return AGAIN, 0
+        if not known or op == SKIP:
             at = _skipped(raw, at, end, number, wire)
-            if at < 0 or nodes[node, 4]:
+            if at < 0 or (nodes[node, 4] and not known):
                 return MALFORMED, 0
             continue
         near = which
-        entry = entries[which]
-        op, slot, level = entry[OP], entry[SLOT], entry[LEVEL]
-        if entry[ONEOF] >= 0:
-            place = base[entry[ONEOF]] + rows[entry[OWN]]
-            if cells[place] != 0 and cells[place] != number:
-                return AGAIN, 0
-            cells[place] = number
         if packed:
-            size, at = _varint(raw, at, end)
-            if at < 0 or size < 0 or size > end - at:
-                return MALFORMED, 0
-            at = _packed(op, raw, at, at + size, slot, level, base, room, cells, reals, rows)
+            at = _packed(op, raw, at, end, slot, level, base, room, cells, reals, rows)
             if at < 0:
                 return (FULL if at == -2 else MALFORMED), level
             continue
-        if op == SKIP:
-            at = _skipped(raw, at, end, number, wire)
-            if at < 0:
-                return MALFORMED, 0
-            continue
-        if entry[ITEMS] and rows[level] >= room[level]:
+        if items and rows[level] >= room[level]:
             return FULL, level
         place = base[slot] + rows[level]
-        if op < BYTES:
-            at = _value(op, raw, at, end, place, cells, reals)
-            if at < 0:
-                return MALFORMED, 0
-        else:
-            size, at = _varint(raw, at, end)
-            if at < 0 or size < 0 or size > end - at or (op == TEXT and not _is_text(raw, at, at + size)):
-                return MALFORMED, 0
-            if op == MESSAGE:
-                if not entry[ITEMS]:
-                    if cells[place] != 0:
-                        return AGAIN, 0
-                    cells[place] = 1
-                    valid[place] = 1
-                open[depth, 0], open[depth, 1], open[depth, 2] = end, node, level if entry[ITEMS] else -1
-                depth += 1
-                end, node = at + size, entry[NODE]
-                near = nodes[node, 0]
-                _begin(nodes[node], begins, base, cells, valid, rows)
-                continue
-            cells[place] = size
-            cells[base[slot + 1] + rows[level]] = at
-            at += size
+        if op == MESSAGE:
+            size, at = _sized(raw, at, end)
+            if at < 0 or (not items and cells[place] != 0):
+                return (MALFORMED if at < 0 else AGAIN), 0
+            if not items:
+                cells[place], valid[place] = 1, 1
+            open[depth, 0], open[depth, 1], open[depth, 2] = end, node, level if items else -1
+            depth += 1
+            end, node = at + size, entry[NODE]
+            near = nodes[node, 0]
+            _begin(nodes[node], begins, base, cells, valid, rows)
+            continue
+        at = _single(op, raw, at, end, place, base[slot + 1] + rows[level], cells, reals)
+        if at < 0:
+            return MALFORMED, 0
         valid[place] = 1
-        if entry[ITEMS]:
-            rows[level] += 1
+        rows[level] += 1 if items else 0
 
 
 @nb.njit(cache=True, nogil=True)

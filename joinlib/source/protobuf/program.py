@@ -51,7 +51,7 @@ class Unsigned(Flat):
 
 
 @dataclass
-class Moment(Flat):
+class Timestamps(Flat):
     """A column of google.protobuf.Timestamp: in its slot nothing, in the next seconds, in the third nanoseconds."""
 
 
@@ -99,7 +99,7 @@ def tables(writer: Descriptor, want: pa.Schema, reader: Descriptor) -> FieldTabl
 
 
 @dataclass(frozen=True)
-class _Source:
+class _Origin:
     """What a column is read from.
 
     of       the writer's field; the reader's, if the writer has none
@@ -121,10 +121,10 @@ class _Source:
         assert self.of.message_type is not None
         return self.of.message_type
 
-    def part(self, number: int) -> "_Source":
+    def part(self, number: int) -> "_Origin":
         """Return a field of the message in it."""
         known = self.known.fields_by_number.get(number) if self.known is not None else None
-        return _Source(
+        return _Origin(
             self.inner.fields_by_number[number], self.comes, known.message_type if known is not None else None
         )
 
@@ -178,7 +178,7 @@ class _Tables:
             ends.append((len(entries), len(begins)))
         nodes = [[a, b, x, y, int(n in self.pairs)] for n, ((a, x), (b, y)) in enumerate(pairwise(ends))]
         return FieldTables(
-            np.array(entries, np.int64).reshape(-1, k.OWN + 1),
+            np.array(entries or [[0] * (k.OWN + 1)], np.int64),  # the kernel looks at the first
             np.array(nodes, np.int64),
             np.array(begins, np.int64).reshape(-1, len(Begin._fields)),
             np.array(self.slots, np.int64),
@@ -214,7 +214,7 @@ class _Tables:
         return columns, begins + oneofs.complete()
 
     def _wanted(
-        self, node: int, source: _Source | None, wanted: pa.Field, level: int, place: str
+        self, node: int, source: _Origin | None, wanted: pa.Field, level: int, place: str
     ) -> tuple[Column, list[Begin]]:
         at = f"{place}{wanted.name}"
         if source is None:
@@ -231,7 +231,7 @@ class _Tables:
             raise InputError(f"{said}; {_WIDE}") from None
 
     def _column(
-        self, node: int, source: _Source, type: pa.DataType, level: int, place: str
+        self, node: int, source: _Origin, type: pa.DataType, level: int, place: str
     ) -> tuple[Column, list[Begin]]:
         if source.of.is_repeated:
             many = self._map if types.is_map(source.of) else self._list
@@ -243,7 +243,7 @@ class _Tables:
         return column, [b._replace(there=0) for b in begins]
 
     def _list(
-        self, node: int, source: _Source, type: pa.DataType, level: int, place: str
+        self, node: int, source: _Origin, type: pa.DataType, level: int, place: str
     ) -> tuple[Column, list[Begin]]:
         if not pt.is_list(type):
             raise _Unfit
@@ -252,7 +252,7 @@ class _Tables:
         return Many(slot, level, type, inner, [child]), [Begin(slot, level, inner)]
 
     def _map(
-        self, node: int, source: _Source, type: pa.DataType, level: int, place: str
+        self, node: int, source: _Origin, type: pa.DataType, level: int, place: str
     ) -> tuple[Column, list[Begin]]:
         """Compile a map, which is a list of messages with a key and a value."""
         if not pt.is_map(type):
@@ -273,7 +273,7 @@ class _Tables:
         return self.levels - 1
 
     def _one(
-        self, node: int, source: _Source, type: pa.DataType, level: int, place: str, items: bool = False
+        self, node: int, source: _Origin, type: pa.DataType, level: int, place: str, items: bool = False
     ) -> tuple[Column, list[Begin]]:
         """Compile one value of a field; what it begins with is that of a value that is there."""
         if types.is_message(source.of) and pt.is_struct(type):
@@ -286,7 +286,7 @@ class _Tables:
         return column, [Begin(column.slot, level)]
 
     def _struct(
-        self, node: int, source: _Source, type: pa.DataType, level: int, place: str, items: bool
+        self, node: int, source: _Origin, type: pa.DataType, level: int, place: str, items: bool
     ) -> tuple[Column, list[Begin]]:
         slot, inner = self.slot(level), self.node()
         if source.comes:
@@ -297,7 +297,7 @@ class _Tables:
         return Struct(slot, level, type, columns), [Begin(slot, level), *begins]
 
     def _moment(
-        self, node: int, source: _Source, type: pa.DataType, level: int, items: bool
+        self, node: int, source: _Origin, type: pa.DataType, level: int, items: bool
     ) -> tuple[Column, list[Begin]]:
         slot, inner = self.slot(level, 3), self.node()
         begins = [Begin(slot + 1, level), Begin(slot + 2, level)]
@@ -306,7 +306,7 @@ class _Tables:
             self.entry(inner, source.part(1).of, k.INT64, slot + 1, level)
             self.entry(inner, source.part(2).of, k.INT32, slot + 2, level)
             self.begins[inner] = begins
-        return Moment(slot, level, type, type), [Begin(slot, level), *begins]
+        return Timestamps(slot, level, type, type), [Begin(slot, level), *begins]
 
 
 class _Oneofs:
@@ -342,14 +342,14 @@ class _Oneofs:
         return entry
 
 
-def _source(writer: Descriptor, reader: Descriptor | None, name: str) -> _Source | None:
+def _source(writer: Descriptor, reader: Descriptor | None, name: str) -> _Origin | None:
     """Return what a column is read from; None if nobody knows of it."""
     known = reader.fields_by_name.get(name) if reader is not None else None
     own = writer.fields_by_name.get(name) if known is None else writer.fields_by_number.get(known.number)
     of = known if own is None else own
     if of is None:
         return None
-    return _Source(of, own is not None, known.message_type if known is not None else None)
+    return _Origin(of, own is not None, known.message_type if known is not None else None)
 
 
 def _nullable(column: Column) -> None:

@@ -20,6 +20,7 @@ from joinlib.errors import InputError, NotReady
 _RUN = "import sys; from grpc_tools import protoc; sys.exit(protoc.main(sys.argv))"
 _ROOT = "streamjoin-root.proto"  # the file that nobody imports
 _SECONDS = 60.0
+_NO_ERROR = re.compile(r"\bwarning:|^WARNING: All log messages|^[IWE]\d{4} ")  # a log goes the same way
 _FIX = "have it registered anew by its producer"
 
 
@@ -75,5 +76,5 @@ def _run(arguments: Sequence[str], folder: str) -> None:
 def _said(errors: bytes, folder: str) -> str:
     """Return the first thing the compiler found wrong, without the names of our folder."""
     text = errors.decode(errors="replace").replace(f"{folder}/", "").replace(f"{_ROOT}:", "")
-    lines = [line for line in text.splitlines() if line and "warning:" not in line]
-    return re.sub(r"\s+", " ", lines[0]).strip()[:200] if lines else "the compiler ended without a word"
+    lines = [line for line in text.splitlines() if line and not _NO_ERROR.search(line)]
+    return re.sub(r"\s+", " ", lines[0]).strip()[:200] if lines else "the compiler does not say why"

@@ -11,7 +11,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from joinlib.errors import InputError
 
 
-class Files:
+class ProtoSchema:
     """Compiled files, of which the last is the schema."""
 
     def __init__(self, compiled: str) -> None:

@@ -21,7 +21,7 @@ from google.protobuf.descriptor_pb2 import (
 from joinlib.source.protobuf.columns import ProtobufRows
 from joinlib.source.protobuf.program import tables
 from joinlib.source.protobuf.protoc import ProtoFile, compiled_files
-from joinlib.source.protobuf.schema import Files
+from joinlib.source.protobuf.schema import ProtoSchema
 from joinlib.source.protobuf.types import columns_of
 from joinlib.spec import ddl
 
@@ -38,10 +38,10 @@ UNSIGNED = (_F.TYPE_UINT64, _F.TYPE_FIXED64)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def files(text: str, *imported: tuple[str, str]) -> Files:
+def files(text: str, *imported: tuple[str, str]) -> ProtoSchema:
     """Compiled files of a text in proto3, in which package and version need not be said."""
     whole = text if "syntax" in text or "edition" in text else f'syntax = "proto3"; package s; {text}'
-    return Files(compiled_files([*(ProtoFile(*one) for one in imported), ProtoFile("", whole)]))
+    return ProtoSchema(compiled_files([*(ProtoFile(*one) for one in imported), ProtoFile("", whole)]))
 
 
 def shape(draw: Random) -> Descriptor:
@@ -55,7 +55,7 @@ def shape(draw: Random) -> Descriptor:
     _fill(draw, file.message_type.add(name="M"), ".r.M", 3)
     stamp = FileDescriptorProto.FromString(timestamp_pb2.DESCRIPTOR.serialized_pb)
     raw = FileDescriptorSet(file=[stamp, file]).SerializeToString()
-    return Files(base64.b64encode(raw).decode()).named(None)
+    return ProtoSchema(base64.b64encode(raw).decode()).named(None)
 
 
 def _fill(draw: Random, message: DescriptorProto, name: str, depth: int) -> None:

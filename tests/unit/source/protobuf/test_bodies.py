@@ -97,3 +97,15 @@ def test_a_member_that_nobody_wants_clears_the_other() -> None:
 def test_a_header_that_is_longer_than_the_message() -> None:
     with pytest.raises(Malformed):
         reader(ALL).table([b"ab"], 3)
+
+
+def test_a_number_is_looked_for_in_its_own_type_alone() -> None:
+    """It stands behind all those of the outer type, and is the first one of the inner."""
+    of = files("message M { In in = 1; } message In { int32 x = 14; }").named(None)
+    assert reader(of).table([b"\x0a\x00\x70\x05"]).to_pylist() == [{"in": {"x": 0}}]
+
+
+def test_what_is_in_a_message_that_is_not_there_is_null() -> None:
+    """Also to those who look at it without the message."""
+    inner = reader(ALL, ["in"]).table([b"", b"\x12\x00"]).column("in").combine_chunks()
+    assert [inner.field(at).to_pylist() for at in (0, 1)] == [[None, 0], [None, []]]

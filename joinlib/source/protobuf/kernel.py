@@ -35,6 +35,8 @@ _VARINT, _EIGHT, _SIZED, _GROUP, _END, _FOUR = range(6)  # what stands behind a 
 @nb.njit(cache=True, nogil=True)
 def _varint(raw: U8, at: int, end: int) -> tuple[int, int]:
     """Return a number of 64 bits and where it ends, or -1 if it is none."""
+    if at < end and raw[at] < 128:  # nearly all are this short
+        return int(raw[at]), at + 1
     value, shift = 0, 0
     while at < end and shift < 70:
         byte = int(raw[at])
@@ -200,19 +202,20 @@ def _packed(
 
 
 @nb.njit(cache=True, nogil=True)
-def _is_second(entry: I64, base: I64, rows: I64, cells: I64) -> bool:
+def _is_second(entry: int, entries: I64, base: I64, rows: I64, cells: I64) -> bool:
     """Return whether another member of the field's oneof came before it, and note that this one came."""
-    if entry[ONEOF] < 0:
+    oneof, number = entries[entry, ONEOF], entries[entry, NUMBER]
+    if oneof < 0:
         return False
-    place = base[entry[ONEOF]] + rows[entry[OWN]]
-    before, cells[place] = cells[place], entry[NUMBER]
-    return before != 0 and before != entry[NUMBER]
+    place = base[oneof] + rows[entries[entry, OWN]]
+    before, cells[place] = cells[place], number
+    return before != 0 and before != number
 
 
 @nb.njit(cache=True, nogil=True)
-def _begin(node: I64, begins: I64, base: I64, cells: I64, valid: U8, rows: I64) -> None:
+def _begin(node: int, nodes: I64, begins: I64, base: I64, cells: I64, valid: U8, rows: I64) -> None:
     """Let a new message be as if nothing of it had come."""
-    for i in range(node[2], node[3]):
+    for i in range(nodes[node, 2], nodes[node, 3]):
         place, items = base[begins[i, 0]] + rows[begins[i, 1]], begins[i, 2]
         cells[place] = rows[items] if items >= 0 else 0
         valid[place] = begins[i, 3]
@@ -245,7 +248,7 @@ def _read(  # noqa: C901  a branch for each sort of field
     """
     depth, node = 0, 0
     near = nodes[0, 0]
-    _begin(nodes[0], begins, base, cells, valid, rows)
+    _begin(0, nodes, begins, base, cells, valid, rows)
     while True:
         if at == end:
             if depth == 0:
@@ -261,18 +264,18 @@ def _read(  # noqa: C901  a branch for each sort of field
             return MALFORMED, 0
         number, wire = tag >> 3, tag & 7
         which = _found(entries, near, nodes[node, 0], nodes[node, 1], number)
-        entry = entries[max(which, 0)]
-        op, slot, level, items = entry[OP], entry[SLOT], entry[LEVEL], entry[ITEMS]
+        entry = max(which, 0)
+        op, items = entries[entry, OP], entries[entry, ITEMS]
         packed = wire == _SIZED and items != 0 and op < BYTES
-        known = which >= 0 and (packed or wire == entry[WIRE])
-        if known and _is_second(entry, base, rows, cells):
+        known = which >= 0 and (packed or wire == entries[entry, WIRE])
+        if known and _is_second(entry, entries, base, rows, cells):
             return AGAIN, 0
         if not known or op == SKIP:
             at = _skipped(raw, at, end, number, wire)
             if at < 0 or (nodes[node, 4] and not known):
                 return MALFORMED, 0
             continue
-        near = which
+        near, slot, level = which, entries[entry, SLOT], entries[entry, LEVEL]
         if packed:
             at = _packed(op, raw, at, end, slot, level, base, room, cells, reals, rows)
             if at < 0:
@@ -289,9 +292,9 @@ def _read(  # noqa: C901  a branch for each sort of field
                 cells[place], valid[place] = 1, 1
             open[depth, 0], open[depth, 1], open[depth, 2] = end, node, level if items else -1
             depth += 1
-            end, node = at + size, entry[NODE]
+            end, node = at + size, entries[entry, NODE]
             near = nodes[node, 0]
-            _begin(nodes[node], begins, base, cells, valid, rows)
+            _begin(node, nodes, begins, base, cells, valid, rows)
             continue
         at = _single(op, raw, at, end, place, base[slot + 1] + rows[level], cells, reals)
         if at < 0:

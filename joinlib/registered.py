@@ -17,7 +17,7 @@ from joinlib.spec.inputs import METADATA_TYPES, Input
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
-    from joinlib.source.avro.schema import AvroType
+    from joinlib.source.kafka.codecs import Codec
 
 
 def load(path: str | Path) -> StreamJoin:
@@ -44,24 +44,24 @@ def schemas(checkpoint: Path, name: str) -> Path:
 
 
 def _registered(path: str | Path, name: str, given: Input, folder: Path) -> Input:
-    from joinlib.source.avro.program import compiled
-    from joinlib.source.avro.schema import parsed
+    from joinlib.source.kafka.codecs import codec_of
     from joinlib.source.kafka.framed import with_reader
 
     place = f"{path}: spec.inputs.{name}"
-    texts = _reader(place, given, folder)
+    assert given.kafka is not None
+    codec = codec_of(given.kafka)
     try:
-        reader = parsed(texts)
-        columns = _columns(given, reader) if is_from_registry(given.arrow_schema) else given.arrow_schema
-        assert given.kafka is not None
+        texts = _reader(place, given, folder, codec)
+        own = codec.columns(texts) if is_from_registry(given.arrow_schema) else None
+        columns = given.arrow_schema if own is None else _columns(given, own)
         filled = given.kafka.metadata.columns.values()
-        compiled(reader, pa.schema([f for f in columns if f.name not in filled]), reader)
+        codec.check(texts, pa.schema([f for f in columns if f.name not in filled]))
     except InputError as error:
         raise SpecError(f"{place}.schema: the schema of subject {_subject(given)}: {error}") from None
     return given.model_copy(update={"arrow_schema": with_reader(_checked(place, given, columns), texts)})
 
 
-def _reader(place: str, given: Input, folder: Path) -> tuple[str, ...]:
+def _reader(place: str, given: Input, folder: Path, codec: "Codec") -> tuple[str, ...]:
     from joinlib.source.kafka import registry
 
     assert given.kafka is not None and given.kafka.registry is not None
@@ -69,7 +69,7 @@ def _reader(place: str, given: Input, folder: Path) -> tuple[str, ...]:
         return found
     subject = _subject(given)
     try:
-        return registry.RegistryClient(given.kafka.registry).newest(subject)
+        return codec.texts(registry.RegistryClient(given.kafka.registry, codec.kind).newest(subject))
     except registry.Unknown as error:
         said = f"subject {subject} of registry {given.kafka.registry.url} {error}"
         raise SpecError(f"{place}.kafka.registry: {said}; register a schema, or correct subject") from None
@@ -80,14 +80,12 @@ def _subject(given: Input) -> str:
     return given.kafka.registry.subject or f"{given.kafka.names[0]}-value"
 
 
-def _columns(given: Input, reader: "AvroType") -> pa.Schema:
+def _columns(given: Input, own: pa.Schema) -> pa.Schema:
     """Return the columns of the reader's schema, and those that are filled from what is about a message."""
-    from joinlib.source.avro.types import columns_of
-
     assert given.kafka is not None
     filled = {column: METADATA_TYPES[about][0] for about, column in given.kafka.metadata.columns.items()}
-    own = [f for f in columns_of(reader) if f.name not in filled]
-    return pa.schema([*own, *(pa.field(name, type) for name, type in filled.items())])
+    rest = [f for f in own if f.name not in filled]
+    return pa.schema([*rest, *(pa.field(name, type) for name, type in filled.items())])
 
 
 def _checked(place: str, given: Input, columns: pa.Schema) -> pa.Schema:

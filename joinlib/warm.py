@@ -111,8 +111,20 @@ def warm_avro() -> None:
     AvroRows(compiled(writer, want, None), want.names).table([b"\2\1\2x"])
 
 
+def warm_protobuf() -> None:
+    """Compile the kernel that reads Protobuf."""
+    from google.protobuf.timestamp_pb2 import Timestamp
+
+    from joinlib.source.protobuf.columns import ProtobufRows
+    from joinlib.source.protobuf.program import tables
+
+    want = pa.schema([("seconds", pa.int64()), ("nanos", pa.int32())])
+    ProtobufRows(tables(Timestamp.DESCRIPTOR, want, Timestamp.DESCRIPTOR), want.names).table([b"\x08\1"])
+
+
 if __name__ == "__main__":
     warm()
     warm_inequalities()
     warm_windows()
     warm_avro()
+    warm_protobuf()

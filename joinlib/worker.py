@@ -92,7 +92,7 @@ class Worker:
         self.versions: Keep[Any, Any] = Keep(32)  # of tables that were read whole, mapped
         self.row_groups: Keep[Any, Any] = Keep(2)  # of Parquet files, decoded: at most 64 MiB each
         self.consumers: Keep[Any, Any] = Keep(8)  # by Kafka cluster; each buffers up to 32 MiB
-        self.schemas: Keep[Any, Any] = Keep(256)  # programs that read Avro, by schema and columns
+        self.schemas: Keep[Any, Any] = Keep(256)  # what reads Avro and Protobuf, by schema and columns
         self.producers: Keep[Any, Any] = Keep(8)  # idle ones, by topic and partition
         self.connections: Keep[Any, Any] = Keep(8, methodcaller("close"))  # by database, closed when idle
 

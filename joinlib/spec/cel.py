@@ -22,7 +22,7 @@ from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.duration import UNITS_US
 from joinlib.spec.functions import FUNCTION
 from joinlib.spec.inputs import SIGN, SLOT, SOURCES, Debezium
-from joinlib.spec.kafka import SERVERS, TOPIC, URL, VARIABLE
+from joinlib.spec.kafka import MESSAGE, SERVERS, TOPIC, URL, VARIABLE
 from joinlib.spec.model import KEY, MAX_UNITS, MOUNT, MOUNTS_TEXT, RESERVED, SETTABLE, JoinSettings
 from joinlib.spec.pods import CPU
 
@@ -56,6 +56,7 @@ PATTERNS = {
     SLOT: "is not the name of a replication slot; write lower-case letters, digits and '_', at most 63",
     URL: "is not the address of a registry; write https://HOST:PORT, and no user or password in it",
     VARIABLE: "is not the name of an environment variable; write letters, digits and '_'",
+    MESSAGE: "is not the full name of a message type; write it as in the .proto file, such as shop.Order",
     FUNCTION: "is not a function; write MODULE:FUNCTION, such as scoring:score",
     r"^\S+$": "is not an image; write it without spaces, such as registry.example/streamjoin:1",
 }
@@ -296,9 +297,15 @@ def _registry() -> list[CelRule]:
     return [
         CelRule(
             "spec.inputs.*.kafka",
-            "has(self.registry) == (self.format == 'avro')",
-            "registry and format: avro belong together; write both or none",
+            "has(self.registry) == (self.format in ['avro', 'protobuf'])",
+            "registry and format: avro or protobuf belong together; write both or none",
             ".format",
+        ),
+        CelRule(
+            "spec.inputs.*.kafka",
+            "!has(self.registry) || !has(self.registry.message) || self.format == 'protobuf'",
+            "registry.message is for format: protobuf; remove one of them",
+            ".registry.message",
         ),
         CelRule(
             "spec.inputs.*.kafka.registry",

@@ -30,7 +30,8 @@ Order = Literal["name", "modified"]
 OnBadFile = Literal["fail", "skip"]
 Done = Literal["keep", "archive", "delete"]
 MessageFormat = Literal["json", "arrow", "csv"]
-TopicFormat = Literal["json", "arrow", "csv", "debezium", "avro"]
+TopicFormat = Literal["json", "arrow", "csv", "debezium", "avro", "protobuf"]
+REGISTERED = ("avro", "protobuf")  # formats whose schemas are in a registry
 TimeUnit = Literal["millis", "micros", "nanos"]
 CacheMode = Literal["full", "incremental", "auto"]
 Role = Literal["stream", "table"]
@@ -194,11 +195,11 @@ class KafkaTopics(KafkaConnection):
     format: TopicFormat = Field(
         default="json",
         description="Format of the values: json for an object, arrow for a stream of record batches, "
-        "csv for one line, debezium for the envelope that Debezium writes as JSON, avro for a record whose "
-        "schema is in a registry.",
+        "csv for one line, debezium for the envelope that Debezium writes as JSON, avro for a record and "
+        "protobuf for a message whose schema is in a registry.",
     )
     registry: SchemaRegistry | None = Field(
-        default=None, description="The registry of the messages' schemas. Only with format avro."
+        default=None, description="The registry of the messages' schemas. Only with format avro or protobuf."
     )
     csv: Csv = Field(
         default_factory=lambda: Csv(header=False),
@@ -259,8 +260,10 @@ class KafkaTopics(KafkaConnection):
         if self.format != "debezium" and self.debezium != Debezium():
             said = f"is for format debezium, but format is {self.format}; remove one of them"
             return [Problem(("debezium",), said)]
-        if (self.format == "avro") != (self.registry is not None):
-            return [Problem(("registry",), "belongs to format: avro; write both or none")]
+        if (self.format in REGISTERED) != (self.registry is not None):
+            return [Problem(("registry",), "belongs to format: avro or protobuf; write both or none")]
+        if self.format != "protobuf" and self.registry is not None and self.registry.message is not None:
+            return [Problem(("registry", "message"), "is for format: protobuf; remove one of them")]
         return []
 
     def _letters(self) -> list[Problem]:
@@ -350,7 +353,7 @@ class Input(Model):
     arrow_schema: ArrowSchema = Field(
         alias="schema",
         description="The columns, as a Spark DDL string; or fromRegistry, which takes those of the messages' schema "
-        "(kafka with format avro).",
+        "(kafka with format avro or protobuf).",
     )
     role: Role | None = Field(
         default=None,
@@ -406,7 +409,7 @@ class Input(Model):
         """Check what can be, as long as the columns are not known."""
         if self.kafka is not None and self.kafka.registry is not None:
             return []
-        said = f"{FROM_REGISTRY} is for kafka with format: avro and registry; write the columns"
+        said = f"{FROM_REGISTRY} is for kafka with format: avro or protobuf and registry; write the columns"
         return [Problem(("schema",), said)]
 
     def _kept(self) -> Iterator[Problem]:

@@ -18,6 +18,7 @@ SERVERS = f"^{_HOST}(, ?{_HOST})*$"
 TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
 URL = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+MESSAGE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 About = Literal["key", "timestamp", "topic", "partition", "offset", "headers"]  # a message's metadata
@@ -53,6 +54,7 @@ RegistryUrl = Annotated[str, AfterValidator(_url), WithJsonSchema({"type": "stri
 Servers = Annotated[str, AfterValidator(_servers), WithJsonSchema({"type": "string", "pattern": SERVERS})]
 Topic = Annotated[str, StringConstraints(pattern=TOPIC), AfterValidator(_no_dots)]
 Variable = Annotated[str, StringConstraints(pattern=VARIABLE)]
+MessageName = Annotated[str, StringConstraints(pattern=MESSAGE)]
 
 
 class KafkaSecurity(Model):
@@ -134,6 +136,11 @@ class SchemaRegistry(Model):
         default=None,
         min_length=1,
         description="The subject whose newest schema is the reader's. Absent: TOPIC-value, of the first topic.",
+    )
+    message: MessageName | None = Field(
+        default=None,
+        description="The full name of the messages' type, such as shop.Order. Absent: the first of the reader's "
+        "schema. Only with format protobuf.",
     )
     username_file: Folder | None = Field(default=None, description="File with the user name.")
     username_env: Variable | None = Field(default=None, description="Environment variable that holds it.")

@@ -13,6 +13,12 @@ REGISTRY = "https://registry.example:8081"
 REGISTRY_LOGIN = {"REGISTRY_USERNAME": "app", "REGISTRY_PASSWORD": "app-password"}
 KAFKA, POSTGRES = "localhost:9092", "localhost:5432"
 PASSWORD = "app-password"  # of the user `app`, whom pages log in as
+_SHIPMENT = """
+syntax = "proto3";
+package shop;
+import "google/protobuf/timestamp.proto";
+message Shipment { int64 order_id = 1; string carrier = 2; google.protobuf.Timestamp sent_at = 3; }
+"""
 _TOOLS = {
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
     "kafka-console-producer.sh": "org.apache.kafka.tools.ConsoleProducer",
@@ -37,9 +43,10 @@ def kafka_tools(broker: Broker, folder: Path) -> Mapping[str, str]:
 
 
 def registry_addresses(registry: Registry) -> Mapping[str, str]:
-    """Where it is; it has the schema of the pages' orders, and asks for no login."""
+    """Where it is; it has the schemas of the pages' orders and shipments, and asks for no login."""
     columns = [{"name": "order_id", "type": "long"}, {"name": "customer", "type": "string"}]
     registry.register("orders-value", {"type": "record", "name": "Order", "fields": columns})
+    registry.register("shipments-value", _SHIPMENT)
     return {REGISTRY: registry.url}
 
 

@@ -38,8 +38,13 @@ class Registry:
         return f"http://127.0.0.1:{self.port}/apis/ccompat/v7"
 
     def register(self, subject: str, schema: Any, references: list[dict[str, Any]] | None = None) -> int:
-        """Registers a schema; its id."""
-        body = {"schema": json.dumps(schema), "references": references or []}
+        """Registers a schema, in Avro or as the text of a .proto file; its id."""
+        proto = isinstance(schema, str)
+        body = {
+            "schemaType": "PROTOBUF" if proto else "AVRO",
+            "schema": schema if proto else json.dumps(schema),
+            "references": references or [],
+        }
         found = self.post(f"/subjects/{subject}/versions", body)
         return int(found["id"])
 

@@ -17,6 +17,7 @@ import pytest
 
 from joinlib import registered
 from joinlib.sink.kafka.topic import reached
+from tests.kafka import test_protobuf
 from tests.kafka.broker import Broker
 from tests.kafka.registry import Registry
 from tests.kafka.test_avro import message
@@ -24,6 +25,7 @@ from tests.laws.document import HEAD
 from tests.laws.harness import SMALL
 from tests.laws.product import Course, own_folder
 from tests.laws.test_small_batches import Alternating, holds, letters
+from tests.unit.source.protobuf.shapes import files
 
 SQL = "SELECT o.id, o.name, p.amount FROM orders o JOIN payments p ON o.id = p.id WHERE 12 / p.amount > 1"
 ORDERS = [(n, f"n{n}") for n in range(4)]
@@ -33,11 +35,13 @@ PAYMENT = {
     "name": "Payment",
     "fields": [{"name": "id", "type": "long"}, {"name": "amount", "type": "long"}],
 }
+PROTO_PAYMENT = 'syntax = "proto3"; message Payment { int64 id = 1; int64 amount = 2; }'
+PROTO = files(PROTO_PAYMENT)
 Row = tuple[int, int]
 Place = tuple[str, str, int, int, str]
 OLDER = {"onBadMessage": "deadLetter", "deadLetters": {"path": "bad"}}
 CASES: list[tuple[str, dict[str, Any]]] = [
-    *((format, {}) for format in ("json", "csv", "arrow", "avro")),
+    *((format, {}) for format in ("json", "csv", "arrow", "avro", "protobuf")),
     ("json", OLDER),
     ("avro", OLDER),
     ("csv", {"onBadMessage": "skip"}),
@@ -63,7 +67,14 @@ def sound(format: str, rows: Sequence[Row], schema: int) -> list[bytes]:
             return [json.dumps(row).encode() for row in named]
         case "csv":
             return [f"{id},{amount}".encode() for id, amount in rows]
-    return [message(schema, PAYMENT, row) for row in named]
+    return [_registered(format, schema, row) for row in named]
+
+
+def _registered(format: str, schema: int, row: dict[str, int]) -> bytes:
+    """A row as a message with the id of its schema."""
+    if format == "avro":
+        return message(schema, PAYMENT, row)
+    return test_protobuf.message(schema, PROTO, name="Payment", **row)
 
 
 def unsound(format: str, schema: int) -> list[bytes]:
@@ -75,7 +86,7 @@ def unsound(format: str, schema: int) -> list[bytes]:
     (whole,) = sound(format, [(1, 2)], schema)
     if format == "arrow":
         return [b"no", whole[:-40], whole.replace(b"amount", b"amoung"), b"\xff\0"]
-    other = message(99_999, PAYMENT, {"id": 1, "amount": 2})  # the registry does not know it
+    other = _registered(format, 99_999, {"id": 1, "amount": 2})  # the registry does not know it
     return [whole[5:], other, whole[:-1], whole[:3], whole + b"\0", whole[:5]]
 
 
@@ -110,9 +121,10 @@ def test_messages_among_others(
 ) -> None:
     """Each is kept once and where the spec says; the result is that of the others."""
     topic, schema, more = broker.topic(f"letters_{format}_{len(kafka)}", 2), 0, dict(kafka)
-    if format == "avro":
+    if format in ("avro", "protobuf"):
         registry: Registry = request.getfixturevalue("registry")
-        schema, more["registry"] = registry.register(f"{topic}-value", PAYMENT), {"url": registry.url}
+        given = PAYMENT if format == "avro" else PROTO_PAYMENT
+        schema, more["registry"] = registry.register(f"{topic}-value", given), {"url": registry.url}
     bad = unsound(format, schema)
     unreadable: list[Place] = []
     failing: list[Place] = []

@@ -3,12 +3,6 @@
 A writer's type is read as a column's type by Avro's rules: fields by their names, or by the aliases that the
 reader's schema gives; numbers of a wider type; text and bytes as each other; a union by its branches. A field
 that the writer lacks has the reader's default, or NULL. What is not wanted is skipped.
-
-A column is one of three, and each lies in a level, whose rows are counted together:
-
-    Flat    a slot of cells (two, of bytes and text)    the message's level, or that of the array around it
-    Struct  a slot for what is NULL, and its columns    the same level as its columns
-    Many    a slot with the first item of each array    its items have a level of their own
 """
 
 import struct
@@ -25,6 +19,7 @@ from joinlib.errors import InputError
 from joinlib.source.avro import kernel as k
 from joinlib.source.avro.schema import NONE, AvroField, AvroType
 from joinlib.source.avro.types import encoded
+from joinlib.source.cells.slots import Column, Flat, Many, Struct
 from joinlib.source.fit import fits
 from joinlib.spec.ddl import MAX_PRECISION
 
@@ -36,43 +31,6 @@ _TEXTS = {"string": k.BYTES, "bytes": k.BYTES, "enum": k.ENUM, "fixed": k.FIXED}
 _SKIPS = {"boolean": (k.SKIP_FIXED, 1), "float": (k.SKIP_FIXED, 4), "double": (k.SKIP_FIXED, 8), "null": None,
           "int": (k.SKIP_NUMBER, 0), "long": (k.SKIP_NUMBER, 0), "enum": (k.SKIP_NUMBER, 0),
           "string": (k.SKIP_BYTES, 0), "bytes": (k.SKIP_BYTES, 0)}  # fmt: skip
-
-
-@dataclass
-class Flat:
-    """A column of values. `read`: the Arrow type that they are read as, None while it is unknown."""
-
-    slot: int
-    level: int
-    type: pa.DataType
-    read: pa.DataType | None = None
-    nullable: bool = False
-
-
-@dataclass
-class Struct:
-    """A column of structs."""
-
-    slot: int
-    level: int
-    type: pa.DataType
-    children: list["Column"]
-    nullable: bool = False
-
-
-@dataclass
-class Many:
-    """A column of lists or maps; of maps, the children are key and value."""
-
-    slot: int
-    level: int
-    type: pa.DataType
-    inner: int  # the level of the items
-    children: list["Column"]
-    nullable: bool = False
-
-
-Column = Flat | Struct | Many
 
 
 class Program(NamedTuple):

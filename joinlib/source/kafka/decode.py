@@ -17,9 +17,10 @@ from joinlib.errors import InputError
 from joinlib.source.changes import RowChanges
 from joinlib.source.fit import check_types, fitted
 from joinlib.source.kafka.bad import Bad, BadMessage
+from joinlib.source.kafka.codecs import codec_of
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.debezium import Envelopes
-from joinlib.source.kafka.framed import FramedAvro, reader_of
+from joinlib.source.kafka.framed import Framed, reader_of
 from joinlib.source.kafka.keys import key_columns
 from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, json_table, reason
 from joinlib.spec.kafka import About
@@ -96,8 +97,8 @@ class Decoder:
 
     def _parse(self, values: Values) -> tuple[pa.Table, list[int] | None]:
         """Return the rows of values, and how many each has if not one."""
-        if self._avro is not None:
-            return self._avro.table(values, self._parsed), None
+        if self._framed is not None:
+            return self._framed.table(values, self._parsed), None
         return _PARSERS[self.config.spec.format](values, self._parsed, self.schema.names, self.config.csv)
 
     def _batch(self, messages: Sequence[Any], rows: pa.Table, counts: list[int] | None) -> pa.RecordBatch:
@@ -141,10 +142,12 @@ class Decoder:
         return Envelopes(self.config.spec.debezium, self.schema, self._parsed, how.key)
 
     @cached_property
-    def _avro(self) -> FramedAvro | None:
+    def _framed(self) -> Framed | None:
         """The reader of messages whose schemas are in a registry, if these are some."""
-        registry = self.config.spec.registry
-        return FramedAvro(registry, self.config.schemas, reader_of(self.schema)) if registry else None
+        spec, schemas = self.config.spec, self.config.schemas
+        if spec.registry is None:
+            return None
+        return Framed(spec.registry, codec_of(spec), schemas, reader_of(self.schema))
 
     @cached_property
     def _columns(self) -> list[str]:

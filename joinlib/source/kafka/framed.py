@@ -1,4 +1,4 @@
-"""Messages in Avro with the number of their schema in front: a zero byte, four bytes of the id, the record.
+"""Messages with the number of their schema in front, which a registry knows.
 
 Each message is read by the schema of its own id; where ids are mixed, each is read by itself, and the rows are
 put in the order of the messages.
@@ -13,24 +13,23 @@ import numpy as np
 import pyarrow as pa
 
 from joinlib.errors import InputError
-from joinlib.source.avro.columns import AvroRows, Malformed
-from joinlib.source.avro.program import compiled
-from joinlib.source.avro.schema import AvroType, parsed
+from joinlib.source.cells.arrow import Malformed
 from joinlib.source.kafka.bad import Bad
+from joinlib.source.kafka.codecs import ID, Codec, MessageReader
 from joinlib.source.kafka.registry import RegistryClient, Unknown, keep, kept
 from joinlib.spec.kafka import SchemaRegistry
 from joinlib.worker import current
 
-_HEAD = 5
 READER = b"avro.reader"  # the metadata of declared columns: the reader's schema, as a list in JSON
 _UNFRAMED = "does not begin with a zero byte and the number of a schema; is it written with a registry?"
 
 
 @dataclass(frozen=True)
-class FramedAvro:
+class Framed:
     """Reads messages of one input to some of its columns."""
 
     registry: SchemaRegistry
+    codec: Codec
     folder: Path  # where schemas are kept
     reader: tuple[str, ...]  # the reader's schema
     unknown: dict[int, str] = field(default_factory=dict)  # ids that there are no schemas of: why
@@ -42,7 +41,7 @@ class FramedAvro:
             Bad: One cannot be read.
             NotReady, SpecError: The registry does not answer, or refuses.
         """
-        heads = [value[:_HEAD] for value in values]
+        heads = [self.codec.head(value) for value in values]
         kinds = set(heads)
         if len(kinds) == 1:
             return self._of_one(heads[0], values, want)
@@ -54,22 +53,23 @@ class FramedAvro:
         return pa.concat_tables(tables).take(pa.array(np.argsort(order)))
 
     def _of_one(self, head: bytes, values: Sequence[bytes], want: pa.Schema) -> pa.Table:
-        if len(head) < _HEAD or head[0]:
+        if len(head) < ID or head[0]:
             raise Bad(_UNFRAMED)
         try:
-            return self._rows(int.from_bytes(head[1:], "big"), want).table(values, _HEAD)
+            return self._rows(head, want).table(values, len(head))
         except Malformed as error:
             raise Bad(str(error)) from None
 
-    def _rows(self, id: int, want: pa.Schema) -> AvroRows:
+    def _rows(self, head: bytes, want: pa.Schema) -> MessageReader:
         """Return what reads messages of a schema, which a worker keeps."""
-        key = self.folder, id, want, self.reader
-        found: AvroRows = current().schemas.made(key, lambda: self._made(id, want))
+        key = self.folder, self.codec, head, want, self.reader
+        found: MessageReader = current().schemas.made(key, lambda: self._made(head, want))
         return found
 
-    def _made(self, id: int, want: pa.Schema) -> AvroRows:
+    def _made(self, head: bytes, want: pa.Schema) -> MessageReader:
+        id = int.from_bytes(head[1:ID], "big")
         try:
-            return AvroRows(compiled(parsed(self._texts(id)), want, type_of(self.reader)), want.names)
+            return self.codec.rows(self._texts(id), head, want, self.reader)
         except InputError as error:
             raise Bad(f"schema {id}: {error}") from None
 
@@ -79,17 +79,12 @@ class FramedAvro:
         if id in self.unknown:
             raise Bad(self.unknown[id])
         try:
-            found = RegistryClient(self.registry).of_id(id)
-        except Unknown as error:
+            found = self.codec.texts(RegistryClient(self.registry, self.codec.kind).of_id(id))
+        except (Unknown, InputError) as error:
             self.unknown[id] = f"schema {id} of registry {self.registry.url}: {error}"
             raise Bad(self.unknown[id]) from None
         keep(self.folder, found, id)
         return found
-
-
-def type_of(texts: Sequence[str]) -> AvroType | None:
-    """Return the type of the last of several schemas; None if there are none."""
-    return parsed(texts) if texts else None
 
 
 def with_reader(schema: pa.Schema, texts: Sequence[str]) -> pa.Schema:

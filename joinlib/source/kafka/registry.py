@@ -1,4 +1,4 @@
-"""Asks a registry for schemas, and keeps them: the effects of reading Avro.
+"""Asks a registry for schemas, and keeps them: the effects of reading what has its schema there.
 
     FOLDER/ID.json      the schema of an id, after those that it refers to; ids mean the same for ever
     FOLDER/reader.json  the newest schema of the subject as the job began: the reader's
@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
@@ -32,6 +32,13 @@ _MOST_BYTES = 4 << 20  # of an answer
 _MOST_REFERENCES = 256
 _PASSING = (408, 429, 500, 502, 503, 504)
 _READER = "reader"
+
+
+class Registered(NamedTuple):
+    """A schema. `name`: by which the one that refers to it does; empty if none does."""
+
+    name: str
+    text: str
 
 
 class Unknown(Exception):
@@ -61,32 +68,33 @@ def keep(folder: Path, texts: Sequence[str], name: int | str = _READER) -> None:
 
 
 class RegistryClient:
-    """A registry. Asks when it is asked."""
+    """A registry, of which schemas of one kind are wanted: AVRO or PROTOBUF. Asks when it is asked."""
 
-    def __init__(self, registry: SchemaRegistry) -> None:
-        self._registry = registry
+    def __init__(self, registry: SchemaRegistry, kind: str) -> None:
+        self._registry, self._kind = registry, kind
 
-    def of_id(self, id: int) -> tuple[str, ...]:
+    def of_id(self, id: int) -> tuple[Registered, ...]:
         """Return the schema of an id, after those that it refers to.
 
         Raises:
-            Unknown: There is none, or it is not in Avro.
+            Unknown: There is none, or it is of another kind.
             NotReady, SpecError: The registry does not answer, or refuses.
         """
         return self._whole(self._get(f"/schemas/ids/{id}"))
 
-    def newest(self, subject: str) -> tuple[str, ...]:
+    def newest(self, subject: str) -> tuple[Registered, ...]:
         """Return the newest schema of a subject, after those that it refers to. Raises what `of_id` raises."""
         return self._whole(self._get(f"/subjects/{quote(subject, safe='')}/versions/latest"))
 
-    def _whole(self, found: Any) -> tuple[str, ...]:
+    def _whole(self, found: Any) -> tuple[Registered, ...]:
         """Return a schema after those that it refers to, each once and after its own."""
-        texts: dict[str, None] = {}
+        whole: dict[Registered, None] = {}
         asked: set[tuple[str, int]] = set()
 
-        def add(node: Any) -> None:
-            if node.get("schemaType", "AVRO") != "AVRO":
-                raise Unknown(f"is of type {node['schemaType']}; format: avro reads Avro alone")
+        def add(node: Any, name: str) -> None:
+            if (kind := node.get("schemaType", "AVRO")) != self._kind:
+                wanted = self._kind.capitalize()
+                raise Unknown(f"is of type {kind}; format: {self._kind.lower()} reads {wanted} alone")
             for one in node.get("references") or ():
                 named = str(one["subject"]), int(one["version"])
                 if named in asked:
@@ -94,14 +102,14 @@ class RegistryClient:
                 asked.add(named)
                 if len(asked) > _MOST_REFERENCES:
                     raise Unknown(f"refers to more than {_MOST_REFERENCES} others")
-                add(self._get(f"/subjects/{quote(named[0], safe='')}/versions/{named[1]}"))
-            texts.setdefault(str(node["schema"]))
+                add(self._get(f"/subjects/{quote(named[0], safe='')}/versions/{named[1]}"), str(one["name"]))
+            whole.setdefault(Registered(name, str(node["schema"])))
 
         try:
-            add(found)
+            add(found, "")
         except (KeyError, TypeError, ValueError, AttributeError):
             raise self._strange() from None
-        return tuple(texts)
+        return tuple(whole)
 
     def _get(self, path: str) -> Any:
         """Return an answer; ask again for a while if it may still come."""

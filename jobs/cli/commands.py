@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from joinlib.errors import StreamJoinError, exit_code
+from joinlib.lean import lean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,11 @@ app = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A spec file (YAML).", show_default=False)]
+
+
+@app.callback()
+def _begin() -> None:
+    lean()  # not for `--help`, which needs nothing
 
 
 Condition = Annotated[

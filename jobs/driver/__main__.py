@@ -1,5 +1,14 @@
 """`python -m jobs.driver` is the command `streamjoin-driver`."""
 
-from jobs.driver.driver import main
+from joinlib.lean import lean
 
-main()
+
+def main() -> None:
+    lean()
+    from jobs.driver.driver import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

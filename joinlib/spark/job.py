@@ -220,7 +220,7 @@ def started(
             last.enter_context(jvm_lock(own, plan.checkpoint))  # until the session has stopped
             own.dataSource.register(data_source(plan.source, plan.join))
             spreading = Spreading(plan.checkpoint, spread, plan.join.tuning.sync)
-            commit = _committer(plan, spreading, outlets, box, on_batch)
+            commit = _committer(own, plan, spreading, outlets, box, on_batch)
             job = RunningJob(plan, own, _query(plan, own, commit, until_done=until_done), spreading, outlets)
             try:
                 yield job
@@ -351,7 +351,12 @@ def _query(plan: Compiled, spark: SparkSession, commit: Commit, *, until_done: b
 
 
 def _committer(
-    plan: Compiled, spreading: Spreading, outlets: Outlets, box: Outlet, on_batch: OnBatch
+    spark: SparkSession,
+    plan: Compiled,
+    spreading: Spreading,
+    outlets: Outlets,
+    box: Outlet,
+    on_batch: OnBatch,
 ) -> Commit:
     def commit(sent: DataFrame, batch: int) -> None:
         epochs.check(plan.join.states, plan.join.epoch)
@@ -378,6 +383,7 @@ def _committer(
                     raise NotReady(f"{lost}; {GO_ON}") from None
                 log.warning("%s; batch %s is computed again", lost, batch)
         blocks = {r.unit: block for r, (_, block) in zip(told, said, strict=True) if block}
+        session.end_planners(spark)
         shown = _samples(blocks, _by_result(plan.pipeline, told), plan.join.sinks)
         on_batch(Report(batch, told, shown, tuple(phases)))
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,8 +18,17 @@ from pyspark.sql import SparkSession
 from joinlib.spark import trust
 from joinlib.spark.boot import archive, home, jar, prefork
 
-# Only the C1 compiler: rows never pass through the JVM, so fast code does not pay for the CPU that C2 takes.
-JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-Djdk.lang.Process.launchMechanism=VFORK")
+# Only the C1 compiler: rows never pass through the JVM, so fast code does not pay for the CPU that C2 takes. For the
+# same reason a small heap, which grows where it must: the parallel collector lets a young generation of 500 MB fill
+# with what batches leave behind, and marks with 70 MB more. Classes are 40 MB: until then no full collection for them.
+JAVA = (
+    "-XX:+UseSerialGC",
+    "-Xms96m",
+    "-XX:MaxHeapFreeRatio=40",
+    "-XX:MetaspaceSize=128m",
+    "-XX:TieredStopAtLevel=1",
+    "-Djdk.lang.Process.launchMechanism=VFORK",
+)
 
 _STREAMING = "spark.sql.streaming."
 _SOCKETS = "spark.python.unix.domain.socket."  # between the JVM and Python processes
@@ -168,6 +178,13 @@ def warm_workers(spark: SparkSession, cores: int) -> None:
             spark.range(0, cores, 1, cores).mapInArrow(_same, "id BIGINT").collect()
 
     threading.Thread(target=run, daemon=True).start()
+
+
+@cache
+def end_planners(spark: SparkSession) -> None:
+    """End the Python processes that a session needs until its first batch; once for each session."""
+    if jar.there():
+        jar.known(spark._jvm, "Workers").once()
 
 
 def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

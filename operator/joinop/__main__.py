@@ -3,7 +3,7 @@
 import logging
 import os
 
-from joinop.lean import lean
+from joinlib.lean import lean
 
 
 def main() -> None:

@@ -12,12 +12,15 @@ import sys
 
 from pyspark import daemon
 
+from joinlib.lean import lean
+
 _TASKS = "pyspark.worker"
 # What tasks of any stage run. Loaded by a worker, each would cost the first batch a tenth of a second.
 _LOADED = ("joinlib.engine.reading", "joinlib.engine.operators", "joinlib.engine.kinds")
 
 
 def warm_up() -> None:
+    lean()
     for module in _LOADED:
         importlib.import_module(module)
     from joinlib.warm import warm

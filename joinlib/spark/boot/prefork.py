@@ -28,6 +28,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from joinlib.lean import lean
 from joinlib.spark.boot import stub
 
 _LONGEST = 100  # bytes in the address of a Unix socket
@@ -117,7 +118,11 @@ class Prefork:
         asker.close()  # without an answer the stub runs the real Python itself
 
     def _fork(self, asker: socket.socket, files: list[int], order: dict[str, Any]) -> None:
+        room = os.dup(
+            asker.fileno()
+        )  # for `ended`: a process that is forked runs at once, so there must be some before
         process = os.fork()
+        os.close(room)
         if process == 0:
             self._become(asker, files, order)
         try:
@@ -191,6 +196,7 @@ def _run(command: list[str], environment: dict[str, str], folder: str) -> int:
 def main(folder: Path) -> None:
     try:
         prefork = Prefork(folder / "prefork")
+        lean()
         from joinlib.spark.boot.daemon import warm_up
 
         for role in _ROLES:

@@ -209,7 +209,7 @@ def test_lean(sign: str) -> None:
     """The operator plans any join without Spark, and without what only those need who touch rows."""
     code = """
 import sys
-from joinop.lean import lean
+from joinlib.lean import lean
 lean()
 from joinop import handlers
 from joinop.admission import validate

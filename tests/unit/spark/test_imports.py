@@ -59,6 +59,24 @@ def test_what_every_worker_warms_up() -> None:
     assert set(loaded(WARM, HEAVY | wanted)) == wanted != set()
 
 
+LEAN = "from joinlib.lean import lean; lean(); "
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "program", [WARM, f"{LEAN} import jobs.cli.run, joinlib.spark.job", f"{LEAN} import jobs.driver.driver"]
+)
+def test_pandas_is_in_none_of_our_processes(program: str) -> None:
+    """Pyarrow would load it at its first value."""
+    assert loaded(f"{program}; import pyarrow as pa; pa.array([None, 1])", {"pandas"}) == []
+
+
+def test_who_wants_pandas_has_it() -> None:
+    """Such as a function of a user's in a worker; afterwards pyarrow knows it, too."""
+    wants = "import pyarrow as pa; assert pa.table({'a': [1]}).to_pandas().a[0] == 1"
+    assert loaded(f"{LEAN} {wants}", {"pandas"}) == ["pandas"]
+
+
 def deferred(file: Path) -> set[str]:
     """The modules that functions of a file import."""
     functions = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)]

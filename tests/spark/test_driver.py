@@ -84,6 +84,16 @@ class Driver:
             assert time.monotonic() < end, f"no {what} in {PATIENCE_S} s:\n{self.log()[-3000:]}"
             time.sleep(0.3)
 
+    def programs(self) -> str:
+        """What runs in the driver's session."""
+        listed = subprocess.run(
+            ["ps", "-ww", "-o", "args=", "-s", str(self.process.pid)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return listed.stdout
+
     def term(self) -> int:
         """To all of the group, as the container's first process does; the exit code."""
         os.killpg(self.process.pid, signal.SIGTERM)
@@ -173,6 +183,8 @@ def _runs_stops_and_goes_on(drivers: Drivers, url: str, traces: str) -> int:
     one.until("readiness", lambda: one.get("/readyz")[0] == 200)
     one.until("rows", lambda: one.metric("streamjoin_rows_in_total").get(("a",), 0) > 0)
     one.until("a committed batch", lambda: one.status()["batch"] is not None and one.status()["lag"])
+    one.until("an end of what planned", lambda: "pyspark.sql.worker." not in one.programs())
+    assert "python_streaming_source_runner" in one.programs()
     said = one.status()
     assert (said["phase"], said["memoryLoad"]) == ("Running", None)
     assert said["rowsIn"] > 0

@@ -63,7 +63,7 @@ def without_effect(load: Load, knows: Learnt | None) -> str:
     if factor < _CLEAR or load.true_rate >= knows.tried_rate * (1 + _EFFECT * (factor - 1)):
         return ""
     return (
-        f"{knows.tried} executors read {knows.tried_rate:.0f} rows/s, {load.executors} read"
+        f"{_readers(knows.tried)} {knows.tried_rate:.0f} rows/s, {load.executors} read"
         f" {load.true_rate:.0f}: more would not help"
     )
 
@@ -106,11 +106,15 @@ def _lag_said(load: Load, policy: Policy, knows: Learnt | None) -> str:
     come = f"{found.rows} rows wait and {found.arrival:.0f}/s come"
     if not _overdue(load, policy):
         return f"{come}, an executor can read {knows.able:.0f}/s"
-    read = f"{come}, {load.executors} executors read {found.rate:.0f}/s"
+    read = f"{come}, {_readers(load.executors)} {found.rate:.0f}/s"
     limit = _time(policy.catch_up_s)
     if found.seconds is None:
         return f"{read} and will never catch up ({limit} are allowed)"
     return f"{read} and will catch up in {_time(found.seconds)} ({limit} are allowed)"
+
+
+def _readers(executors: int) -> str:
+    return "1 executor reads" if executors == 1 else f"{executors} executors read"
 
 
 def _time(seconds: float) -> str:

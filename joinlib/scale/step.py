@@ -138,7 +138,9 @@ class _Step:
         voted = replace(state, direction=direction, votes=votes, most=most)
         if votes < policy.votes:
             return self._say(
-                voted, "Voting", f"{why}; {votes} of {policy.votes} votes for {wanted} executor{'s'[: wanted != 1]}"
+                voted,
+                "Voting",
+                f"{why}; {votes} of {policy.votes} votes for {wanted} executor{'s'[: wanted != 1]}",
             )
         return self._agreed(voted, load, policy.reachable(most, k))
 

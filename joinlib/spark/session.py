@@ -19,8 +19,8 @@ from joinlib.spark import trust
 from joinlib.spark.boot import archive, home, jar, prefork
 
 # Only the C1 compiler: rows never pass through the JVM, so fast code does not pay for the CPU that C2 takes. For the
-# same reason a small heap, which grows where it must: the parallel collector lets a young generation of 500 MB fill
-# with what batches leave behind, and marks with 70 MB more. Classes are 40 MB: until then no full collection for them.
+# same reason the heap begins small, and grows where it must: by default what batches leave behind fills some 500 MB before
+# it is collected, and the parallel collector marks in 70 MB more. Nothing is collected because classes are loaded.
 JAVA = (
     "-XX:+UseSerialGC",
     "-Xms96m",

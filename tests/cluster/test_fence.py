@@ -4,6 +4,7 @@ import copy
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.cluster.jobs import Store, expected, job
@@ -79,4 +80,5 @@ def _processes(uid: str) -> list[int]:
 
 def _signal(processes: list[int], number: int) -> None:
     for pid in processes:
-        os.kill(pid, number)
+        with suppress(ProcessLookupError):  # some work for a moment only
+            os.kill(pid, number)

@@ -29,7 +29,7 @@ def options() -> list[str]:
     )
 
 
-# Where it was made for: moved, as it is by default, all of its pages are written, which makes 125 MB of memory of them.
+# At the address that it was made for. By default it is moved, which writes all of its pages: 125 MB that are no file's.
 _MAPPED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 
 

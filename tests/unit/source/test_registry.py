@@ -67,7 +67,7 @@ def test_references_come_before_what_refers_to_them(served: Served) -> None:
         "/subjects/b/versions/1": fine("B", references=[a]),
         "/subjects/x%2Fy/versions/latest": fine("new"),
     }
-    client = RegistryClient(SchemaRegistry(url=served.url))
+    client = RegistryClient(SchemaRegistry(url=served.url), "AVRO")
     assert client.of_id(7) == ("A", "B", "main")
     assert client.newest("x/y") == ("new",)
     assert all(authorization is None for _, authorization in served.asked)
@@ -85,7 +85,7 @@ def test_a_password_goes_to_the_registry_alone(
         "/schemas/ids/1": fine("s"),
         "/schemas/ids/2": (302, {"Location": served.url + "/schemas/ids/1"}, b""),
     }
-    client = RegistryClient(given)
+    client = RegistryClient(given, "AVRO")
     client.of_id(1)
     assert served.asked == [("/schemas/ids/1", "Basic " + base64.b64encode(b"alice:hunter2").decode())]
     with pytest.raises(SpecError, match=r"redirects \(302\)"):
@@ -122,7 +122,7 @@ def test_answers_that_are_no_schema(
     monkeypatch.setattr(registry, "PATIENCE_S", 0.3)
     served.answers = {"/schemas/ids/1": answer}
     with pytest.raises(kind, match=said):
-        RegistryClient(SchemaRegistry(url=served.url)).of_id(1)
+        RegistryClient(SchemaRegistry(url=served.url), "AVRO").of_id(1)
 
 
 def test_references_without_end_are_refused(served: Served) -> None:
@@ -131,13 +131,13 @@ def test_references_without_end_are_refused(served: Served) -> None:
         served.answers[f"/subjects/x/versions/{n}"] = fine("s", references=[one])
     served.answers["/schemas/ids/1"] = served.answers["/subjects/x/versions/0"]
     with pytest.raises(Unknown, match="more than 256"):
-        RegistryClient(SchemaRegistry(url=served.url)).of_id(1)
+        RegistryClient(SchemaRegistry(url=served.url), "AVRO").of_id(1)
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "PATIENCE_S", 0.3)
     with pytest.raises(NotReady, match="no answer"):
-        RegistryClient(SchemaRegistry(url="http://127.0.0.1:9")).of_id(1)
+        RegistryClient(SchemaRegistry(url="http://127.0.0.1:9"), "AVRO").of_id(1)
 
 
 def test_what_is_kept_is_there(tmp_path: Path) -> None:
@@ -173,4 +173,6 @@ def test_a_certificate_that_nobody_trusts(monkeypatch: pytest.MonkeyPatch, tmp_p
     """Verification is on, also with an authority of one's own."""
     (tmp_path / "ca.crt").write_text("no certificate")
     with pytest.raises(StreamJoinError, match=r"is not a PEM file"):
-        RegistryClient(SchemaRegistry(url="https://127.0.0.1:9", ca_file=tmp_path / "ca.crt")).of_id(1)
+        RegistryClient(SchemaRegistry(url="https://127.0.0.1:9", ca_file=tmp_path / "ca.crt"), "AVRO").of_id(
+            1
+        )

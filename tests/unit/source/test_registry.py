@@ -68,8 +68,9 @@ def test_references_come_before_what_refers_to_them(served: Served) -> None:
         "/subjects/x%2Fy/versions/latest": fine("new"),
     }
     client = RegistryClient(SchemaRegistry(url=served.url), "AVRO")
-    assert client.of_id(7) == ("A", "B", "main")
-    assert client.newest("x/y") == ("new",)
+    assert [(one.name, one.text) for one in client.of_id(7)[:2]] == [("a", "A"), ("b", "B")]
+    assert [one.text for one in client.of_id(7)] == ["A", "B", "main"]
+    assert [one.text for one in client.newest("x/y")] == ["new"]
     assert all(authorization is None for _, authorization in served.asked)
 
 

@@ -86,7 +86,9 @@ def _stored(plan: InputPlan, rows: pa.RecordBatch) -> list[pa.Array]:
 
 def _of(plan: InputPlan, rows: pa.RecordBatch) -> Callable[[str], pa.Array]:
     """Return what gives a column by its qualified name."""
-    return lambda name: rows.column(name.removeprefix(f"{plan.alias}."))
+    # A hop's alias may be the beginning of a name: of a key that was computed of an earlier stage's rows.
+    whole = frozenset(rows.schema.names if plan.upstream is not None else ())
+    return lambda name: rows.column(name if name in whole else name.removeprefix(f"{plan.alias}."))
 
 
 def _spread(plan: InputPlan, block: pa.RecordBatch, seed: int) -> npt.NDArray[np.uint64]:

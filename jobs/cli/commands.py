@@ -33,11 +33,6 @@ app = typer.Typer(
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A spec file (YAML).", show_default=False)]
 
 
-@app.callback()
-def _begin() -> None:
-    lean()  # not for `--help`, which needs nothing
-
-
 Condition = Annotated[
     str,
     typer.Argument(
@@ -58,7 +53,8 @@ class Form(StrEnum):
 
 @app.callback()
 def streamjoin() -> None:
-    """Keep every command a subcommand, however many there are."""
+    """Keep every command a subcommand, however many there are; before each, which `--help` does not wait for."""
+    lean()
 
 
 @app.command()

@@ -38,6 +38,10 @@ NUMERIC = {"numba", "pandas"}  # map tasks and units need them, the source's dri
         ("joinlib.spark.source", HEAVY | NUMERIC),
         ("joinlib.spark.operator", HEAVY | NUMERIC),
         ("joinlib.engine.splitter", HEAVY),
+        (
+            "joinlib.source.kafka",
+            {"fastavro", "google.protobuf", "grpc_tools", "numba", "joinlib.source.avro.program"},
+        ),
         ("joinlib.engine.unit", HEAVY),
     ],
 )
@@ -62,10 +66,17 @@ def test_what_every_worker_warms_up() -> None:
 LEAN = "from joinlib.lean import lean; lean(); "
 
 
+COMMAND = """
+import sys
+from jobs.cli.commands import main
+sys.argv = ["streamjoin", "validate", "nothing.yaml"]
+try: main()
+except SystemExit: pass
+import jobs.cli.run, joinlib.spark.job"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "program", [WARM, f"{LEAN} import jobs.cli.run, joinlib.spark.job", f"{LEAN} import jobs.driver.driver"]
-)
+@pytest.mark.parametrize("program", [WARM, COMMAND, f"{LEAN} import jobs.driver.driver"])
 def test_pandas_is_in_none_of_our_processes(program: str) -> None:
     """Pyarrow would load it at its first value."""
     assert loaded(f"{program}; import pyarrow as pa; pa.array([None, 1])", {"pandas"}) == []

@@ -1,5 +1,6 @@
 """Runs maps over rows. Law: order is kept; a row's weight goes with every row that it becomes."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.expr import Column, Expr
-from joinlib.model.inputs import WEIGHT
+from joinlib.model.inputs import WEIGHT, InputPlan
 from joinlib.model.maps import Expand, Map
 
 Named = dict[str, pa.Array]
@@ -26,6 +27,20 @@ def mapped(rows: pa.RecordBatch, maps: tuple[Map, ...]) -> pa.RecordBatch:
     for step in maps:
         rows = _mapped(rows, step)
     return rows
+
+
+def columns_of(plan: InputPlan, rows: pa.RecordBatch) -> Callable[[str], pa.Array]:
+    """Return what gives a column of an input's rows by its qualified name.
+
+    Names are qualified here with the input's alias, or they have come with it: what a hop reads may be called like
+    that, such as a key that was computed of an earlier stage's rows.
+    """
+
+    def column(name: str) -> pa.Array:
+        plain = name.removeprefix(f"{plan.alias}.")
+        return rows.column(plain if rows.schema.get_field_index(plain) >= 0 else name)
+
+    return column
 
 
 def _mapped(rows: pa.RecordBatch, step: Map) -> pa.RecordBatch:

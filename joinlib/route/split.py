@@ -5,7 +5,7 @@ so that two attempts make the same bytes). This splits them by unit and makes ev
 index sequential.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
 import numba as nb
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from joinlib.model.inputs import HASH, WEIGHT, InputPlan
 from joinlib.route.content import content_hash, values
 from joinlib.route.hash import key_hash, spread
-from joinlib.route.maps import flat, mapped
+from joinlib.route.maps import columns_of, flat, mapped
 
 _ORDER_BITS = 14  # more bits do not pay: a group's part of the index fits the first-level cache
 
@@ -55,7 +55,7 @@ def prepare(plan: InputPlan, rows: pa.RecordBatch, seed: int, hash_bits: int = 6
         missing = ~_has_key(keys).to_numpy(zero_copy_only=False)
         hashes[missing] = _spread(plan, block, seed)[missing]
     if plan.apart is not None:
-        hashes[_true(plan.apart.evaluate(_of(plan, rows), rows.num_rows))] = 0
+        hashes[_true(plan.apart.evaluate(columns_of(plan, rows), rows.num_rows))] = 0
     return pa.record_batch([pa.array(hashes), *block.columns], block_schema(plan))
 
 
@@ -69,7 +69,7 @@ def _passing(plan: InputPlan, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows that pass the filter, after the maps below."""
     rows = mapped(rows, plan.maps)
     if plan.filter is not None:
-        keep = plan.filter.evaluate(_of(plan, rows), rows.num_rows)
+        keep = plan.filter.evaluate(columns_of(plan, rows), rows.num_rows)
         # Rows for which the filter is NULL are dropped too, but min() skips NULL.
         if pc.min(keep).as_py() is not True or keep.null_count:
             rows = rows.filter(flat(keep))
@@ -77,18 +77,11 @@ def _passing(plan: InputPlan, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _stored(plan: InputPlan, rows: pa.RecordBatch) -> list[pa.Array]:
-    arrays = [flat(c.value.evaluate(_of(plan, rows), rows.num_rows)) for c in plan.columns]
+    arrays = [flat(c.value.evaluate(columns_of(plan, rows), rows.num_rows)) for c in plan.columns]
     if not plan.changes:
         return arrays
     append = rows.schema.names[-1:] != [WEIGHT]  # rows that only come, beside others that change
     return [*arrays, pa.array(np.ones(rows.num_rows, np.int64)) if append else flat(rows.column(WEIGHT))]
-
-
-def _of(plan: InputPlan, rows: pa.RecordBatch) -> Callable[[str], pa.Array]:
-    """Return what gives a column by its qualified name."""
-    # A hop's alias may be the beginning of a name: of a key that was computed of an earlier stage's rows.
-    whole = frozenset(rows.schema.names if plan.upstream is not None else ())
-    return lambda name: rows.column(name if name in whole else name.removeprefix(f"{plan.alias}."))
 
 
 def _spread(plan: InputPlan, block: pa.RecordBatch, seed: int) -> npt.NDArray[np.uint64]:

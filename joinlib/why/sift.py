@@ -12,7 +12,7 @@ from joinlib.errors import SpecError
 from joinlib.expr.logic import conjuncts
 from joinlib.model.inputs import WEIGHT, InputPlan
 from joinlib.model.maps import Map
-from joinlib.route.maps import mapped
+from joinlib.route.maps import columns_of, mapped
 from joinlib.why.few import Few, Origin, table, whole
 from joinlib.why.verdict import Filtered, KeyIsNull, Verdict
 
@@ -68,7 +68,7 @@ def key_mask(
     batch = _positioned(pa.Table.from_batches([rows]))
     made = mapped(batch, plan.maps)
     value = next(c.value for c in plan.columns if c.name == columns[0])
-    found = value.evaluate(lambda name: made.column(name.removeprefix(f"{plan.alias}.")), made.num_rows)
+    found = value.evaluate(columns_of(plan, made), made.num_rows)
     hits = pc.is_in(found, value_set=wanted)
     mask = np.zeros(rows.num_rows, np.bool_)
     mask[made.column(WEIGHT).filter(hits).to_numpy()] = True
@@ -79,7 +79,7 @@ def stored_value(plan: InputPlan, rows: pa.RecordBatch, column: str) -> pa.Array
     """Return a stored column of rows of a source that has no maps."""
     value = next(c.value for c in plan.columns if c.name == column)
     made = mapped(rows, plan.maps)
-    return value.evaluate(lambda name: made.column(name.removeprefix(f"{plan.alias}.")), made.num_rows)
+    return value.evaluate(columns_of(plan, made), made.num_rows)
 
 
 def _read(plan: InputPlan) -> set[str]:

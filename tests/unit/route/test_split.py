@@ -1,5 +1,7 @@
 """Every row that passes the filter is in exactly one block, that of its key's unit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,6 +12,7 @@ from joinlib.model.inputs import HASH, InputPlan
 from joinlib.plan.build import build
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
+from joinlib.route.maps import columns_of
 from joinlib.route.split import prepare, split
 
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.string()), ("v", pa.int64())])
@@ -31,6 +34,28 @@ rows = st.lists(
 
 def source(values: list[tuple[object, ...]]) -> pa.RecordBatch:
     return pa.record_batch([pa.array([r[i] for r in values], f.type) for i, f in enumerate(SCHEMA)], SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("alias", "asked", "names", "found"),
+    [
+        ("a", "a.k", ["k", "v"], "k"),
+        ("a", "a.k", ["a.k", "k"], "k"),  # the other column is a.a.k
+        ("a", "a.a.k", ["a.k", "k"], "a.k"),
+        ("$0", "$0.k", ["k"], "k"),
+        (
+            "$0",
+            "$0.$key0",
+            ["$0.$key0", "a.k"],
+            "$0.$key0",
+        ),  # a hop that is called like its rows' first stage
+        ("$0", "a.k", ["$0.$key0", "a.k"], "a.k"),
+    ],
+)
+def test_columns_by_their_qualified_names(alias: str, asked: str, names: list[str], found: str) -> None:
+    """Rows have them with the alias of the input, or as they have come."""
+    of = columns_of(replace(INNER[0], alias=alias), pa.record_batch([[name] for name in names], names))
+    assert of(asked).to_pylist() == [found]
 
 
 @given(rows, st.integers(0, 5))

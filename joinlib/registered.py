@@ -45,7 +45,7 @@ def schemas(checkpoint: Path, name: str) -> Path:
 
 def _registered(path: str | Path, name: str, given: Input, folder: Path) -> Input:
     from joinlib.source.kafka.codecs import codec_of
-    from joinlib.source.kafka.framed import with_reader
+    from joinlib.source.kafka.registry import with_reader
 
     place = f"{path}: spec.inputs.{name}"
     assert given.kafka is not None

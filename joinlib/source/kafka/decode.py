@@ -8,7 +8,7 @@ messages would parse too. If something does not parse, halving finds the bad mes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,15 @@ from joinlib.errors import InputError
 from joinlib.source.changes import RowChanges
 from joinlib.source.fit import check_types, fitted
 from joinlib.source.kafka.bad import Bad, BadMessage
-from joinlib.source.kafka.codecs import codec_of
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.debezium import Envelopes
-from joinlib.source.kafka.framed import Framed, reader_of
 from joinlib.source.kafka.keys import key_columns
+from joinlib.source.kafka.registry import reader_of
 from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, json_table, reason
 from joinlib.spec.kafka import About
+
+if TYPE_CHECKING:
+    from joinlib.source.kafka.framed import Framed
 
 PLACE = "value"
 Values = Sequence[bytes]
@@ -142,11 +144,15 @@ class Decoder:
         return Envelopes(self.config.spec.debezium, self.schema, self._parsed, how.key)
 
     @cached_property
-    def _framed(self) -> Framed | None:
+    def _framed(self) -> "Framed | None":
         """The reader of messages whose schemas are in a registry, if these are some."""
         spec, schemas = self.config.spec, self.config.schemas
         if spec.registry is None:
             return None
+        # Not needed by other formats, and half a second of imports.
+        from joinlib.source.kafka.codecs import codec_of
+        from joinlib.source.kafka.framed import Framed
+
         return Framed(spec.registry, codec_of(spec), schemas, reader_of(self.schema))
 
     @cached_property

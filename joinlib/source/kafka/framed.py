@@ -4,7 +4,6 @@ Each message is read by the schema of its own id; where ids are mixed, each is r
 put in the order of the messages.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,6 @@ from joinlib.source.kafka.registry import RegistryClient, Unknown, keep, kept
 from joinlib.spec.kafka import SchemaRegistry
 from joinlib.worker import current
 
-READER = b"avro.reader"  # the metadata of declared columns: the reader's schema, as a list in JSON
 _UNFRAMED = "does not begin with a zero byte and the number of a schema; is it written with a registry?"
 
 
@@ -85,13 +83,3 @@ class Framed:
             raise Bad(self.unknown[id]) from None
         keep(self.folder, found, id)
         return found
-
-
-def with_reader(schema: pa.Schema, texts: Sequence[str]) -> pa.Schema:
-    """Return columns with the reader's schema, which goes wherever they go."""
-    return schema.with_metadata({READER: json.dumps(list(texts))})
-
-
-def reader_of(schema: pa.Schema) -> tuple[str, ...]:
-    """Return the reader's schema that columns have with them."""
-    return tuple(json.loads((schema.metadata or {}).get(READER, b"[]")))

@@ -15,7 +15,6 @@ from joinlib.errors import InputError
 from joinlib.source.kafka import registry
 from joinlib.source.kafka.brokers import Brokers
 from joinlib.source.kafka.config import KafkaConfig
-from joinlib.source.kafka.framed import reader_of
 from joinlib.source.kafka.ranges import OffsetRanges, Partition, advance
 from joinlib.source.kafka.reader import KafkaReader
 from joinlib.source.log import Log
@@ -65,7 +64,7 @@ class KafkaInput:
 
     def _keep_reader(self) -> None:
         """Keep the reader's schema before anything is read with it, for when the job goes on."""
-        if (texts := reader_of(self.reader.schema)) and registry.kept(self._config.schemas) is None:
+        if (texts := registry.reader_of(self.reader.schema)) and registry.kept(self._config.schemas) is None:
             registry.keep(self._config.schemas, texts)
 
     def slices(self, start: int, stop: int) -> list[Slice]:

@@ -20,6 +20,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
+import pyarrow as pa
+
 from joinlib import secret
 from joinlib.errors import NotReady, SpecError
 from joinlib.files import whole
@@ -32,6 +34,7 @@ _MOST_BYTES = 4 << 20  # of an answer
 _MOST_REFERENCES = 256
 _PASSING = (408, 429, 500, 502, 503, 504)
 _READER = "reader"
+_METADATA = b"avro.reader"  # of declared columns: the reader's schema, as a list in JSON
 
 
 class Registered(NamedTuple):
@@ -65,6 +68,16 @@ def keep(folder: Path, texts: Sequence[str], name: int | str = _READER) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with whole(folder / f"{name}.json", hidden=True, synced=True) as aside:
         aside.write_text(json.dumps(list(texts)))
+
+
+def with_reader(schema: pa.Schema, texts: Sequence[str]) -> pa.Schema:
+    """Return columns with the reader's schema, which goes wherever they go."""
+    return schema.with_metadata({_METADATA: json.dumps(list(texts))})
+
+
+def reader_of(schema: pa.Schema) -> tuple[str, ...]:
+    """Return the reader's schema that columns have with them."""
+    return tuple(json.loads((schema.metadata or {}).get(_METADATA, b"[]")))
 
 
 class RegistryClient:

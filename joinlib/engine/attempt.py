@@ -76,11 +76,12 @@ class Attempt(ABC, Generic[W, R]):
     @property
     def keeps_late(self) -> KeepLate | None:
         """What takes the late rows of inputs that keep them; None: there are none."""
-        names: dict[int, str] = {}
-        for plan in self.task.stage.inputs if self.task.letters is not None else ():
-            sources = self.task.pipeline.late_of(plan)
-            if self.task.letters is not None and self.task.letters.late.issuperset(sources) and sources:
-                names[plan.number] = ", ".join(sources)
+        box, pipeline, names = self.task.letters, self.task.pipeline, dict[int, str]()
+        if box is None or not box.late:
+            return None
+        for plan in self.task.stage.inputs:
+            if (name := box.called_late(pipeline.late_of(plan))) is not None:
+                names[plan.number] = name
 
         def take(plan: InputPlan, rows: pa.RecordBatch, by_us: I64) -> None:
             if plan.number in names and plan.again is None and rows.num_rows:

@@ -4,7 +4,7 @@ A letter is made where its row is left out: in a map task, or in a unit. It goes
 blocks of these columns, and is written there (`sink.letters`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -57,6 +57,10 @@ class LetterBox:
     def called(self, stage: int) -> LetterName | None:
         """Return by what rows are called that fail in a stage; None: they stop the job."""
         return self.failed.get(stage)
+
+    def called_late(self, sources: Collection[str]) -> str | None:
+        """Return by what late rows of sources that were united are called; None: they are only counted."""
+        return ", ".join(sources) if sources and self.late.issuperset(sources) else None
 
     def called_between(self, stage: int, reader: int) -> LetterName | None:
         """Return by what rows of a stage are called that fail on their way to another one; None: they stop the job.

@@ -54,22 +54,23 @@ def _outputs(plan: Pipeline) -> list[list[str]]:
 
 def _check_late(plan: Pipeline, late: frozenset[str]) -> None:
     """Check that late rows are rows of one input each, or of several that all keep theirs."""
-    for stage in plan.stages:
-        grouped = isinstance(stage, GroupStage) and stage.timed
-        for one in stage.inputs if late else ():
+    for stage in plan.stages if late else ():
+        for one in stage.inputs:
             sources = plan.late_of(one)
-            for name in [source for source in sources if source in late]:
-                others = [source for source in sources if source not in late]
-                if grouped:
-                    raise SpecError(
-                        f"inputs.{name}.onLate: is deadLetter, but rows of {name} go straight into groups, which drop"
-                        " late ones as sums of many rows; remove it, and late rows are counted"
-                    )
-                if others and one.time is not None:
-                    raise SpecError(
-                        f"inputs.{name}.onLate: is deadLetter, but rows of {name} are united with those of"
-                        f" {others[0]} before late ones are dropped; write it for {others[0]}, too, or remove it"
-                    )
+            name = next((source for source in sources if source in late), None)
+            if name is None:
+                continue
+            if isinstance(stage, GroupStage) and stage.timed:
+                raise SpecError(
+                    f"inputs.{name}.onLate: is deadLetter, but rows of {name} go straight into groups, which drop late"
+                    " ones as sums of many rows; remove it, and late rows are counted"
+                )
+            other = next((source for source in sources if source not in late), None)
+            if other is not None and one.time is not None:
+                raise SpecError(
+                    f"inputs.{name}.onLate: is deadLetter, but rows of {name} are united with those of {other}"
+                    f" before late ones are dropped; write it for {other}, too, or remove it"
+                )
 
 
 def _check_results(plan: Pipeline, spec: Spec, kept: Collection[int]) -> None:

@@ -30,7 +30,7 @@ class Dead:
     def of_late(self, plan: InputPlan) -> str | None:
         """Return the folder of the late rows of an input; None: they are only counted."""
         box, sources = self.plan.join.letters, self.plan.pipeline.late_of(plan)
-        return self._folder if box is not None and box.late.intersection(sources) else None
+        return self._folder if box is not None and box.called_late(sources) is not None else None
 
     @property
     def _folder(self) -> str | None:

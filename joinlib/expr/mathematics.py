@@ -38,7 +38,7 @@ def _cbrt(x: F64) -> F64:
     return np.where(np.isfinite(better), better, root)
 
 
-_COS, _LN, _SIN, _TAN = map(_of_c, ("cos", "ln", "sin", "tan"))
+_COS, _LN, _POWER, _SIN, _TAN = map(_of_c, ("cos", "ln", "power", "sin", "tan"))
 _ONE: dict[str, Callable[..., Any]] = {
     **{name: _of_c(name) for name in (
         "acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "exp", "expm1", "log10", "log1p", "log2", "sinh", "tanh",
@@ -48,8 +48,8 @@ _ONE: dict[str, Callable[..., Any]] = {
     "sin": _SIN, "sqrt": np.sqrt, "tan": _TAN,
 }  # fmt: skip
 _TWO: dict[str, Callable[..., Any]] = {
-    "atan2": _of_c("atan2"), "hypot": np.hypot, "log": lambda base, x: _LN(x) / _LN(base), "pow": _of_c("power"),
-    "power": _of_c("power"),
+    "atan2": _of_c("atan2"), "hypot": np.hypot, "log": lambda base, x: _LN(x) / _LN(base), "pow": _POWER,
+    "power": _POWER,
 }  # fmt: skip
 _ABOVE = {
     "ln": 0.0,

@@ -51,7 +51,7 @@ def analyse(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> Q
     Raises:
         SqlError: if the text is not such a query.
     """
-    asked = with_room(lambda: _parsed(sql, parse(sql), tables, changelog, set()))
+    asked = with_room(lambda: _parsed(sql, parse(sql), tables, changelog, set(), {}))
     if isinstance(asked.tree, Scan) and not asked.lookups:
         raise SqlError(f"{asked.tree.alias} alone is not a join", 1, 1)
     return _whole(asked, link(asked.tree, []) if isinstance(asked.tree, Joined) else [])
@@ -123,7 +123,7 @@ def _parsed(
     tables: Mapping[str, Table],
     changelog: bool,
     taken: set[str],
-    stored: StoredGroups = MappingProxyType({}),
+    stored: StoredGroups,
 ) -> _Parsed:
     check_depth(sql, select)
     check(sql, select)

@@ -91,15 +91,21 @@ def unsound(format: str, schema: int) -> list[bytes]:
 
 
 def spec(folder: Path, broker: Broker, topic: str, format: str, **kafka: Any) -> Path:
-    """The file of the job."""
+    """The file of the job; with format debezium its rows change, and so do those of the result."""
+    by_key = {"upsert": {"key": ["id"]}} if format == "debezium" else {}
     of = {"bootstrapServers": broker.servers, "topic": topic, "format": format, **kafka}
     given = {
         "inputs": {
             "orders": {"schema": "id BIGINT, name STRING", "files": {"path": "orders", "format": "csv"}},
-            "payments": {"schema": "id BIGINT, amount BIGINT", "onError": "deadLetter", "kafka": of},
+            "payments": {
+                "schema": "id BIGINT, amount BIGINT",
+                "onError": "deadLetter",
+                "kafka": of,
+                **by_key,
+            },
         },
         "sql": SQL,
-        "output": {"files": {"path": "out"}},
+        "output": {"files": {"path": "out"}, "mode": "changelog" if by_key else "append"},
         "checkpoint": {"path": "checkpoint", "sync": False},
         "deadLetters": {"path": "dead"},
         "join": {"units": 4},

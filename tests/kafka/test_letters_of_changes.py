@@ -7,24 +7,20 @@ taken from those of rows that came, are the others.
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import pytest
 
 from joinlib import registered
 from tests.kafka.broker import Broker
-from tests.kafka.test_letters import ORDERS
+from tests.kafka.test_letters import expected, spec
 from tests.laws.changelog import Changelog
-from tests.laws.document import HEAD
 from tests.laws.harness import SMALL
 from tests.laws.product import Course, own_folder
 from tests.laws.test_letters import net
 from tests.laws.test_small_batches import Alternating, letters
 
-SQL = "SELECT o.id, o.name, p.amount FROM orders o JOIN payments p ON o.id = p.id WHERE 12 / p.amount > 1"
 BATCHES = 5
 UNREADABLE = (
     b"no",
@@ -75,42 +71,8 @@ class Table:
 
     def answer(self) -> Counter[Any]:
         """The result over the rows that do not fail."""
-        db = duckdb.connect()
-        for name, columns in (
-            ("orders", "id BIGINT, name VARCHAR"),
-            ("payments", "id BIGINT, amount BIGINT"),
-        ):
-            db.execute(f"CREATE TABLE {name} ({columns})")
-        db.executemany("INSERT INTO orders VALUES (?, ?)", ORDERS)
         sound = [row for row in self.amounts.items() if row[1]]
-        if sound:
-            db.executemany("INSERT INTO payments VALUES (?, ?)", sound)
-        return Counter(db.sql(SQL.replace("12 / ", "12.0 / ")).fetchall())
-
-
-def job(folder: Path, broker: Broker, topic: str) -> Path:
-    """The file of the job."""
-    given = {
-        "inputs": {
-            "orders": {"schema": "id BIGINT, name STRING", "files": {"path": "orders", "format": "csv"}},
-            "payments": {
-                "schema": "id BIGINT, amount BIGINT",
-                "upsert": {"key": ["id"]},
-                "onError": "deadLetter",
-                "kafka": {"bootstrapServers": broker.servers, "topic": topic, "format": "debezium"},
-            },
-        },
-        "sql": SQL,
-        "output": {"files": {"path": "out"}, "mode": "changelog"},
-        "checkpoint": {"path": "checkpoint", "sync": False},
-        "deadLetters": {"path": "dead"},
-        "join": {"units": 4},
-    }
-    (folder / "orders").mkdir()
-    (folder / "orders/1.csv").write_text("\n".join(["id,name", *(f"{n},{name}" for n, name in ORDERS), ""]))
-    file = folder / "job.yaml"
-    file.write_text(json.dumps({**HEAD, "spec": given}))
-    return file
+        return expected(sound) if sound else Counter()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -120,7 +82,7 @@ def test_changes_among_what_cannot_be_read(broker: Broker, seed: int) -> None:
     some = [frozenset(draw.sample(range(BATCHES), 2)) for _ in range(2)]
     with own_folder() as folder:
         course = Course((2,), twice=some[0], restart=some[1], seed=seed)
-        run = Alternating(registered.load(job(folder, broker, topic)), SMALL, course)
+        run = Alternating(registered.load(spec(folder, broker, topic, "debezium")), SMALL, course)
         table, out = Table(broker, topic, draw), Changelog(folder / "out")
         for number in range(BATCHES):
             table.batch()

@@ -6,7 +6,8 @@ LocalFiles     Hadoop's local file system, durable and without forks. Hadoop nev
 Located        partitions are computed on the executors that have their units' indexes
 NotReadyYet    an error that Spark logs at every start on Kubernetes is left out of the driver's log
 WarmExecutor   an executor takes tasks once it is warm
-Workers        of the Python workers that wait, the last one to end a task takes the next
+Workers        of the Python workers that wait, the last one to end a task takes the next; those that did what is
+               done once end
 """
 
 import os

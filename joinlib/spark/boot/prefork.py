@@ -118,9 +118,7 @@ class Prefork:
         asker.close()  # without an answer the stub runs the real Python itself
 
     def _fork(self, asker: socket.socket, files: list[int], order: dict[str, Any]) -> None:
-        room = os.dup(
-            asker.fileno()
-        )  # for `ended`: a process that is forked runs at once, so there must be some before
+        room = os.dup(asker.fileno())  # for `ended`: a forked process runs at once, so it is taken before
         process = os.fork()
         os.close(room)
         if process == 0:

@@ -24,6 +24,8 @@ point costs one comparison.
     copied                          task that writes to PostgreSQL: its rows are staged, the state is not
     applied                         driver: a batch is in its table, but not committed
     gathered, released              driver: waiting batches are one folder; it is visible, but they wait still
+    divided, replacing, replaced    driver: a unit of the divided state is written (number: the unit); the old manifests are
+                                    gone; the new ones count
     collected, staged, published    driver: tasks are done; files gathered; batch visible but not committed
     taken                           driver: the first of several outputs has the batch, the others do not
 """

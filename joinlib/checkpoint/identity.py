@@ -18,7 +18,7 @@ from typing import Any
 from joinlib import formats
 from joinlib.errors import SpecError, StateError
 from joinlib.files import sync, whole
-from joinlib.model.fingerprint import as_json, compare, fingerprint
+from joinlib.model.fingerprint import as_json, compare, fingerprint, in_units
 from joinlib.model.order import Shape, kept_of
 from joinlib.model.pathorder import PathOrder
 from joinlib.model.stage import Pipeline
@@ -79,6 +79,27 @@ def identity_of(checkpoint: Path) -> str:
         StateError: It cannot be read.
     """
     return str(_known(checkpoint / _FILE)["id"])
+
+
+def units_of(checkpoint: Path) -> int:
+    """Return in how many units the state of each stage is.
+
+    Raises:
+        StateError: It cannot be read.
+    """
+    return int(_known(checkpoint / _FILE)["plan"]["units"])
+
+
+def set_units(checkpoint: Path, units: int, synced: bool) -> None:
+    """Note that the state is the same in so many units.
+
+    Raises:
+        StateError: The file cannot be read.
+    """
+    file = checkpoint / _FILE
+    known = _known(file)
+    with whole(file, hidden=True, synced=synced) as aside:
+        aside.write_text(json.dumps({**known, "plan": in_units(known["plan"], units)}, indent=1))
 
 
 def inherit(checkpoint: Path, name: str, pipeline: Pipeline, origin: Raw, synced: bool) -> None:

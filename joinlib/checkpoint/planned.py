@@ -1,11 +1,14 @@
 """The plan that a job runs with: as its checkpoint was begun, or else by what is known of its inputs now."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from joinlib.checkpoint import batches
 from joinlib.checkpoint.identity import orders_of, plan_in
 from joinlib.errors import InputError
-from joinlib.model.fingerprint import as_json
+from joinlib.model.fingerprint import as_json, compare
 from joinlib.model.stage import Pipeline
 from joinlib.plan import pipeline_of
 from joinlib.plan.follow import following
@@ -18,17 +21,50 @@ from joinlib.spec.model import StreamJoin
 def plan_of(document: StreamJoin, of: Path | None = None, after: Pipeline | None = None) -> Pipeline:
     """Plan a job. `of`: the checkpoint that it would go on from; by default its own.
 
-    `after`: where no checkpoint has begun, the plan whose state this one would go on from.
+    `after`: where no checkpoint has begun, the plan whose state this one would go on from. A batch that was cut off runs
+    again with the units that it began with, and the state is divided among others when it is done.
 
     Raises:
         SpecError, SqlError: The query or an option cannot be run.
     """
-    inputs = document.spec.inputs.items()
-    found = {name: said for name, given in inputs if (said := _found(given)) is not None}
     checkpoint = of or document.spec.checkpoint.folder
     known = plan_in(checkpoint) or (as_json(after) if after else None)
+    pipeline = _planned(document, checkpoint, known)
+    if (
+        of is not None
+        or known is None
+        or known.get("units") == pipeline.units
+        or compare(known, as_json(pipeline))
+    ):
+        return pipeline
+    return _of_other_units(document, checkpoint, known, pipeline)
+
+
+def _planned(document: StreamJoin, checkpoint: Path, known: dict[str, Any] | None) -> Pipeline:
+    inputs = document.spec.inputs.items()
+    found = {name: said for name, given in inputs if (said := _found(given)) is not None}
     pipeline, _ = following(known, partial(pipeline_of, document, orders_of(checkpoint), found))
     return pipeline
+
+
+def _of_other_units(
+    document: StreamJoin, checkpoint: Path, known: dict[str, Any], pipeline: Pipeline
+) -> Pipeline:
+    """Return the plan of a job whose state is in another number of units than its spec says."""
+    was, now = known["units"], pipeline.units
+    if (batch := batches.cut_off(checkpoint / "spark")) is not None:
+        pipeline = _planned(_in_units(document, was), checkpoint, known)
+        note = (
+            f"join.units stays {was} in this run, as batch {batch} has begun; the next one divides the state"
+        )
+    else:
+        note = f"the state is divided when the job starts: join.units was {was} and is {now}"
+    return replace(pipeline, notes=(*pipeline.notes, note))
+
+
+def _in_units(document: StreamJoin, units: int) -> StreamJoin:
+    join = document.spec.join.model_copy(update={"units": units})
+    return document.model_copy(update={"spec": document.spec.model_copy(update={"join": join})})
 
 
 def _found(given: Input) -> InputStatistics | None:

@@ -4,8 +4,8 @@ Law: with equal fingerprints, stored state has the same meaning.
 
 The select list of a result is not part of it, but the stored columns that it reads are; nor is HAVING of groups that
 come out once, when they are final. Of a stage that others read both are. Delays are not, since they only affect later
-batches. Tables are part of it only where rows joined with them are grouped: lookups come last,
-and otherwise nothing after them is stored.
+batches. The number of units is, but where the state can be divided anew it is no difference. Tables are part of it
+only where rows joined with them are grouped: lookups come last, and otherwise nothing after them is stored.
 """
 
 import re
@@ -231,6 +231,12 @@ def _sql(value: Expr | None) -> str | None:
     return None if value is None else value.sql
 
 
+def in_units(known: dict[str, Any], units: int) -> dict[str, Any]:
+    """Return the fingerprint of the same state in another number of units."""
+    stages = {"stages": [in_units(stage, units) for stage in known["stages"]]} if "stages" in known else {}
+    return {**known, "units": units, **stages}
+
+
 _OWN = "groups", "over", "paths", "tables", "select", "results"  # fields that some stages have
 
 
@@ -294,7 +300,7 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any], *, read: bool) 
     yield from _select_differences(old.get("select", {}), new.get("select", {}))
     if old.get("eager") != new.get("eager"):
         yield f"whether outer joins wait for partners was different (output.mode); {_NEW}"
-    if old["units"] != new["units"]:
+    if old["units"] != new["units"] and not (_by_hash(old) and _by_hash(new)):
         yield f"join.units was {old['units']} and is {new['units']}; set it back, or start a new checkpoint"
     if _rerouted(old, new):
         yield (
@@ -323,6 +329,16 @@ def _select_differences(old: dict[str, str], new: dict[str, str]) -> Iterator[st
         was = old.get(column, now)  # earlier versions wrote nothing of it
         if was != now:
             yield f"{column}, which another stage reads, was {was} and would be {now}; {_NEW}"
+
+
+def _by_hash(stage: dict[str, Any]) -> bool:
+    """Return whether the hash of a row's key alone says in which unit the row is stored.
+
+    Then the state can be divided among more or fewer units (`checkpoint.units`). Rows without a key may be copied to
+    every unit, or be stored at random.
+    """
+    joins = isinstance(stage.get("tree"), dict)
+    return stage.get("route") is None and not (joins and any(not plan["keys"] for plan in stage["inputs"]))
 
 
 def _rerouted(old: dict[str, Any], new: dict[str, Any]) -> bool:

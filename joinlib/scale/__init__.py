@@ -7,7 +7,7 @@ BiStream, pure and independent of Kubernetes.
     scaling      wanted is written down ─► pods come or go ─► settled, or rolled back to what has come
 
 The paper's 2PS adds and removes processing units of a subgroup; ours adds and removes executors, which host
-units: the number of units is fixed for the life of a checkpoint, and units move to where there is room.
+units: while a job runs it has the same number of units, and they move to where there is room.
 
 Laws: the answer is between min and max; more load never means fewer executors; a missing metric is never
 zero, and without all of them nothing is decided; in a steady state the decision is to stay; all that must be

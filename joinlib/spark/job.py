@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from joinlib import fault
-from joinlib.checkpoint import batches
+from joinlib.checkpoint import batches, units
 from joinlib.checkpoint.history import History
 from joinlib.checkpoint.identity import identify
 from joinlib.checkpoint.lock import Lock
@@ -209,13 +209,12 @@ def started(
     with contextlib.ExitStack() as last:
         last.callback(lock.release)
         plan, outlets, box = _taken(plan, before_commit, until_done=until_done)
-        units = plan.pipeline.units
         own = spark or session.start(cores, conf, synced=plan.join.tuning.sync)
         try:
             if spread is None and session.on_one_machine(own):
                 plan = replace(plan, source=replace(plan.source, small_rows=plan.source.tuning.small_rows))
-            spread = spread or Spread(session.default_partitions(units, cores))
-            check_partitions(units, spread.partitions)
+            spread = spread or Spread(session.default_partitions(plan.pipeline.units, cores))
+            check_partitions(plan.pipeline.units, spread.partitions)
             session.warm_workers(own, cores)
             last.enter_context(jvm_lock(own, plan.checkpoint))  # until the session has stopped
             own.dataSource.register(data_source(plan.source, plan.join))
@@ -245,6 +244,7 @@ def _taken(
         StreamJoinError: The checkpoint or the output belongs to another job, or is damaged.
     """
     checkpoint, synced = plan.checkpoint, plan.join.tuning.sync
+    units.follow(checkpoint, plan.pipeline, plan.join.tuning)
     identity = identify(checkpoint, plan.document.metadata.name, plan.pipeline, synced)
     History(checkpoint, len(plan.pipeline.stages)).check()
     batches.make(checkpoint / "spark", synced=synced)
@@ -373,8 +373,8 @@ def _committer(
             try:
                 if files := [name for r in told for name in r.letters]:
                     box.take(batch, files)
-                for result, units in _by_result(plan.pipeline, told):
-                    outlets[result.name].take(batch, [name for r in units for name in r.files])
+                for result, made_by in _by_result(plan.pipeline, told):
+                    outlets[result.name].take(batch, [name for r in made_by for name in r.files])
                     fault.point("taken", batch)
                 phases.append(BatchPhase("publish", published, time.time()))
                 break

@@ -510,16 +510,8 @@ def _paths() -> list[CelRule]:
 
 
 def _pinned() -> list[CelRule]:
-    units = UNITS.replace("self", "self.spec")
-    before = UNITS.replace("self", "oldSelf.spec")
     same = " && ".join(f"has(self.spec.inputs[n].{s}) == has(oldSelf.spec.inputs[n].{s})" for s in SOURCES)
     return [
-        CelRule(
-            "",
-            f"{FREE} || {units} == {before}",
-            f"join.units is fixed for the life of a checkpoint; {AFRESH}",
-            ".spec.join",
-        ),
         CelRule(
             "",
             f"{FREE} || {_same_route()}",

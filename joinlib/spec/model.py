@@ -127,8 +127,8 @@ class JoinSettings(Model):
     )
     units: Annotated[int, Field(ge=1, le=MAX_UNITS), AfterValidator(_power_of_two)] = Field(
         default=8,
-        description="Number of slices of the state, a power of two. It is fixed for the life of a "
-        "checkpoint.",
+        description="Number of slices of the state, a power of two. If it is changed, the next start divides the "
+        "state anew; of a biclique it is fixed for the life of a checkpoint.",
     )
     retention_us: Duration | None = Field(
         default=None,

@@ -7,9 +7,9 @@ Rows come in any order; batches run twice, in new processes, over other partitio
 
 import os
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,11 +18,14 @@ import orjson
 from hypothesis import strategies as st
 
 from jobs.figures import Figures, beginning
-from joinlib.compiled import compiled
+from joinlib.checkpoint.identity import identify
+from joinlib.checkpoint.units import divide, finish
+from joinlib.compiled import compiled, with_tables
+from joinlib.engine.checks import tables
 from joinlib.engine.composer import Offset
 from joinlib.engine.receipt import Receipt
 from joinlib.inprocess import InProcess
-from joinlib.model.fingerprint import compare, fingerprint
+from joinlib.model.fingerprint import as_json, compare, fingerprint
 from joinlib.model.stage import NamedResult
 from joinlib.model.tuning import Tuning
 from joinlib.plan import pipeline_of
@@ -49,6 +52,8 @@ class Course:
     seed: int = 0  # of the order in which rows arrive
     # The first of several outputs has the batch when all processes die; it runs again, for all.
     torn: frozenset[int] = frozenset()
+    # Before the batch the state is divided among so many units, where it can be.
+    units: Mapping[int, int] = field(default_factory=dict)
 
 
 class Product(InProcess):
@@ -56,12 +61,15 @@ class Product(InProcess):
 
     def __init__(self, document: StreamJoin, tuning: Tuning, course: Course) -> None:
         self.course, draw = course, random.Random(course.seed)
+        self.tuning = tuning
         super().__init__(compiled(document, 2, tuning), lambda rows: draw.sample(rows, len(rows)))
         self.figures: Figures = beginning(len(self.plan.pipeline.inputs), 0.0)
 
     def batches(self) -> Iterator[int]:
         """Runs one batch after the other; gives the number of each once its rows can be seen."""
         while (end := self.next()) is not None:
+            if self.batch in self.course.units:
+                self.divide(self.course.units[self.batch])
             if self.batch in self.course.restart:
                 self._restart()
             if self.batch in self.course.torn:
@@ -105,9 +113,26 @@ class Product(InProcess):
         self.plan.join.forget_local()
         self.renew()
 
+    def divide(self, units: int) -> None:
+        """Go on with another number of units, as a job does whose spec has changed."""
+        spec, checkpoint, tuning = self.plan.document.spec, self.plan.checkpoint, self.plan.join.tuning
+        join = spec.join.model_copy(update={"units": units})
+        spec = spec.model_copy(update={"join": join})
+        plan = compiled(self.plan.document.model_copy(update={"spec": spec}), 2, self.tuning)
+        was = self.plan.pipeline
+        if compare(as_json(was), as_json(plan.pipeline)) or not self.batch:
+            return  # it cannot
+        identify(checkpoint, "law", was)
+        current().close()
+        divide(checkpoint, self.batch - 1, plan.pipeline, was.units, tuning)
+        finish(checkpoint, synced=False)
+        self.plan = with_tables(plan, tables(plan.source.tables))
+        self.renew()
+
     @property
     def _partitions(self) -> int:
-        return self.course.partitions[min(self.batch, len(self.course.partitions) - 1)]
+        most = self.course.partitions[min(self.batch, len(self.course.partitions) - 1)]
+        return min(most, self.plan.pipeline.units)
 
     def _run(self, end: Offset) -> tuple[Receipt, ...]:
         return tuple(told.receipt for told in self.join(end, self._partitions))
@@ -145,7 +170,8 @@ def courses(draw: st.DrawFn, units: int) -> Course:
     some = st.frozensets(st.integers(0, 4), max_size=2)
     counts = [n for n in (1, 2, 4, 8) if n <= units]
     partitions = draw(st.lists(st.sampled_from(counts), min_size=1, max_size=3))
-    return Course(tuple(partitions), draw(some), draw(some), draw(st.integers(0, 999)))
+    divided = draw(st.dictionaries(st.integers(1, 5), st.sampled_from([1, 2, 4, 8]), max_size=2))
+    return Course(tuple(partitions), draw(some), draw(some), draw(st.integers(0, 999)), units=divided)
 
 
 def tells(document: StreamJoin) -> None:

@@ -87,7 +87,6 @@ def files(folder: Path) -> dict[str, int]:
 CHANGES: list[tuple[str, dict[str, Any], list[str]]] = [
     (SQL.replace("o.k = p.k", "o.v = p.v"), {}, ["key of o", "o.k", "o.v"]),
     (SQL.replace("payments p", "orders p"), {}, ["the inputs were", "payments p", "orders p"]),
-    (SQL, {"join": {"units": 8}}, ["join.units was 4 and is 8"]),
     (SQL.replace(" JOIN", " LEFT JOIN"), {}, ["inner(0, 1)", "left(0, 1)"]),
     (SQL.replace("p.v AS pv", "p.s AS ps"), {}, ["p.s is not among the stored columns"]),
     (SQL + " WHERE o.v > 3", {}, ["filter of o", "o.v > 3"]),
@@ -98,7 +97,7 @@ CHANGES: list[tuple[str, dict[str, Any], list[str]]] = [
 def test_a_change_that_the_checkpoint_cannot_follow(
     done: Trial, sql: str, more: dict[str, Any], said: list[str]
 ) -> None:
-    """Keys, inputs, units, kinds, columns, filters: what changed, and what would be needed."""
+    """Keys, inputs, kinds, columns, filters: what changed, and what would be needed."""
     text = refused(done, done.compiled(sql, **more))
     for part in [*said, "new", str(done.folder / "checkpoint")]:
         assert part in text

@@ -100,27 +100,20 @@ def test_examples_are_taken(space: Kube, path: Path) -> None:
 def test_what_a_checkpoint_pins_stays(space: Kube, live: str) -> None:
     """Free until a driver has started; then only together with a new checkpoint."""
     generator = {"orders": {"files": None, "generator": {}}}
-    assert "patched" in patched(space, live, {"join": {"units": 16}})
     assert "patched" in patched(space, live, {"inputs": generator})
 
     started(space, live)
 
-    said = patched(space, live, {"join": {"units": 16}})
-    assert "spec.join" in said
-    assert (
-        "units is fixed for the life of a checkpoint; set it back, or begin a new checkpoint with another checkpoint.path"
-        in said
-    )
     assert "spec.inputs" in (said := patched(space, live, {"inputs": generator}))
     assert "begin a new checkpoint" in said
     assert "patched" in patched(
         space, live, {"executors": {"max": 2, "memory": "3Gi"}, "batch": {"maxRows": 5}}
     )
-    assert "patched" in patched(space, live, {"join": {"units": 16}, "checkpoint": {"reset": "two"}})
+    assert "patched" in patched(space, live, {"join": {"units": 16}})  # the state is divided anew
     assert "patched" in patched(space, live, {"inputs": generator, "checkpoint": {"path": "/data/other"}})
 
-    space.patch("sj", live, {"spec": {"join": {"units": 16}, "checkpoint": {"reset": "two"}}})
-    assert "patched" in patched(space, live, {"join": {"units": 32}})  # no driver has begun that one yet
+    space.patch("sj", live, {"spec": {"checkpoint": {"reset": "two"}}})
+    assert "patched" in patched(space, live, {"inputs": generator})  # no driver has begun that one yet
 
 
 def test_a_checkpoint_pins_where_rows_lie(space: Kube, live: str) -> None:

@@ -69,7 +69,6 @@ def test_every_field_has_one_class() -> None:
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        ("join__units", 16),
         ("sql", "SELECT o.id, s.carrier FROM orders o LEFT JOIN shipments s ON o.id = s.id"),
         ("sql", "SELECT o.id, o.note, s.carrier FROM orders o JOIN shipments s ON o.id = s.id"),
     ],

@@ -268,17 +268,29 @@ def test_restart() -> None:
     )
 
 
+def test_other_units() -> None:
+    """The driver that comes divides the state."""
+    decision = decide(changed(started(), join__units=16), CONFIG)
+
+    assert applied(decision) == ["ConfigMap/late-spec", "StatefulSet/late-driver"]
+    assert (
+        decision.events[0].message
+        == "spec.join.units: the default -> 16: the driver restarts, its state is kept"
+    )
+
+
 def test_new_checkpoint_needed() -> None:
     """A change that state cannot follow is refused with the reason and the way out; `reset` lets it
     through.
     """
     before = started()
-    refused = decide(changed(before, join__units=16), CONFIG)
-    afresh = decide(changed(before, join__units=16, checkpoint__reset="2"), CONFIG)
+    other = "SELECT o.id, s.carrier FROM orders o LEFT JOIN shipments s ON o.id = s.id"
+    refused = decide(changed(before, sql=other), CONFIG)
+    afresh = decide(changed(before, sql=other, checkpoint__reset="2"), CONFIG)
 
     assert refused.apply == ()
     assert said(refused, "Degraded") == ("True", "NewCheckpointNeeded")
-    assert "join.units was 8 and is 16" in refused.status["message"]
+    assert "are left(0, 1)" in refused.status["message"]
     assert "spec.checkpoint.reset" in refused.status["message"]
     assert applied(afresh) == ["ConfigMap/late-spec", "StatefulSet/late-driver"]
     assert refused.status["checkpoint"] == before.stream_join["status"]["checkpoint"]

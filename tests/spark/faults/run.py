@@ -20,7 +20,7 @@ from joinlib.spark.job import Report, started
 from joinlib.spark.spread import Spread
 from joinlib.spec import load
 from joinlib.state.location import local_folder
-from joinlib.state.manifests import Manifests
+from joinlib.state.manifests import Manifests, kept_batches
 from tests.spark.faults import processes
 
 CORES = 2
@@ -35,6 +35,7 @@ class Order:
     conf: dict[str, str] = field(default_factory=dict)
     idle_kills: Sequence[int] = ()  # batches after which every idle worker is killed
     partitions: int | None = CORES  # that units are spread over; None: a small batch is one task
+    last: int | None = None  # stop once this batch is done; None: when the inputs are
 
 
 class Teller:
@@ -42,9 +43,11 @@ class Teller:
 
     def __init__(self, order: Order, plan: Compiled) -> None:
         self.order, self.indexes = order, local_folder(plan.join.state)
+        self.batch = -1  # that was reported last
         self._open: list[int] = []  # indexes stay open, so that no new file gets an old one's inode
 
     def __call__(self, report: Report) -> None:
+        self.batch = report.batch
         killed = processes.end_workers(os.getsid(0)) if report.batch in self.order.idle_kills else 0
         tell(
             batch=report.batch,
@@ -72,7 +75,8 @@ def main(order: Order) -> None:
         with started(plan, teller, until_done=True, cores=CORES, conf=order.conf, spread=spread) as job:
             tell(flowing=True, application=job.spark.sparkContext.applicationId)
             while not job.wait(0.1):
-                pass
+                if order.last is not None and teller.batch >= order.last:
+                    return
             tell(done=True, manifests={b: manifests(plan, job.partitions, b) for b in last_batches(plan)})
     except StreamJoinError as error:
         tell(error=str(error), kind=type(error).__name__)
@@ -80,9 +84,8 @@ def main(order: Order) -> None:
 
 
 def last_batches(plan: Compiled) -> list[int]:
-    """The last batch, and the one before it, when nothing was closed yet."""
-    last = max(int(f.name) for f in (plan.checkpoint / "spark" / "commits").iterdir() if f.name.isdigit())
-    return [last - 1, last]
+    """The last batch, and the one before it, when nothing was closed yet; that is gone if the state was divided since."""
+    return kept_batches(plan.join.states)[-2:]
 
 
 def manifests(plan: Compiled, partitions: int, batch: int) -> list[str]:

@@ -267,6 +267,16 @@ class Scenario:
         self.runs.append(Run(command, environment, self.folder / "stderr.txt"))
         return self.runs[-1]
 
+    def divide(self, units: int) -> None:
+        """Changes the number of units in the spec."""
+        spec = self._spec()
+        spec["spec"]["join"]["units"] = units
+        (self.folder / "spec.yaml").write_text(json.dumps(spec))
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint"
+
     def leave_behind(self, batch: int) -> None:
         """What attempts leave that die while they write: half a file, and a whole one that no manifest names."""
         for folder in (self.folder / "checkpoint" / "state" / "0").iterdir():
@@ -283,7 +293,7 @@ class Scenario:
     def check(self, like: "Scenario") -> None:
         """Every law of exactly once. `like`: the same job, never disturbed."""
         assert not list((self.folder / "faults").iterdir()), "a fault was never reached"
-        self._check_output(like)
+        self.check_output(like)
         self._check_state(like)
         self._check_inputs()
         for run in self.runs:
@@ -304,7 +314,7 @@ class Scenario:
 
     # --- laws --------------------------------------------------------------------------------------------------------
 
-    def _check_output(self, like: "Scenario") -> None:
+    def check_output(self, like: "Scenario") -> None:
         """DuckDB's answer, in the same batches unless they are compacted, and nothing staged or waiting is left."""
         sql = QUERIES[self.kind]
         tables = {name: table.rows for name, table in self.tables.items()}

@@ -42,7 +42,7 @@ class Changing(Scenario):
         there = {name: _there(rows, upserted=name == "payments") for name, rows in self.rows.items()}
         return self.trial.expected(QUERIES[self.kind], **there)
 
-    def _check_output(self, like: Scenario) -> None:
+    def check_output(self, like: Scenario) -> None:
         seen, calm = (_read(s.folder / "out", self.kind) for s in (self, like))
         assert seen == calm, "each batch says what it says undisturbed"
         total: Counter[tuple[Any, ...]] = Counter()

@@ -46,4 +46,4 @@ def test_its_envelope_says_that_it_is_small(tmp_path: Path) -> None:
         job.finish()
         assert {len(list(job.trial.out.glob(f"batch={n}/*"))) for n in (0, 1, 2, 4, 5)} == {1}
         assert len(list(job.trial.out.glob("batch=3/*"))) == 2
-        job._check_output(job)
+        job.check_output(job)

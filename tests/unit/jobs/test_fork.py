@@ -15,10 +15,11 @@ import pytest
 from jobs.cli.compare import compared
 from jobs.cli.diff import differ
 from jobs.cli.fork import fork
-from joinlib.checkpoint import batches
+from joinlib.checkpoint import batches, units
 from joinlib.checkpoint import fork as forks
 from joinlib.checkpoint.history import History
-from joinlib.checkpoint.identity import identify
+from joinlib.checkpoint.identity import identify, units_of
+from joinlib.checkpoint.planned import plan_of
 from joinlib.compiled import compiled
 from joinlib.errors import SpecError, StateError
 from joinlib.inprocess import InProcess
@@ -89,6 +90,7 @@ def run(document: StreamJoin, most: int = 100, cut_off: bool = False) -> int:
     spark, output = plan.checkpoint / "spark", document.spec.output.files
     assert output is not None
     plan.checkpoint.mkdir(parents=True, exist_ok=True)
+    units.follow(plan.checkpoint, plan.pipeline, TUNING)
     identity = identify(plan.checkpoint, document.metadata.name, plan.pipeline)
     History(plan.checkpoint, len(plan.pipeline.stages)).check()
     batches.make(spark, synced=False)
@@ -215,7 +217,6 @@ REFUSED: dict[str, Callable[[Path], StreamJoin]] = {
         f, **input_of(f, done="delete")
     ),
     "the condition of the inner join": lambda f: other(f, sql=f"{SQL} AND a.v < b.v"),
-    "join.units was 2 and is 4": lambda f: other(f, join={"units": 4}),
 }
 
 
@@ -233,6 +234,24 @@ def test_what_cannot_be_forked(message: str, folder: Path) -> None:
         fork(job(folder), REFUSED[message](folder))
     assert message.format(f=folder) in str(error.value)
     assert sorted(folder.rglob("*")) == before
+
+
+def test_a_fork_in_more_units(folder: Path) -> None:
+    """It begins with the units of the first job, which share its segments; its first run divides them."""
+    run(job(folder))
+    before = results(folder, "first")
+    new = other(folder, join={"units": 8})
+    fork(job(folder), new)
+    assert units_of(new.spec.checkpoint.folder) == 2
+    assert "the state is divided when the job starts: join.units was 2 and is 8" in plan_of(new).notes
+    more(folder)
+    ours = segments(folder, "first")
+    run(new)
+    assert units_of(new.spec.checkpoint.folder) == 8
+    assert segments(folder, "first") == ours
+    run(job(folder))
+    assert results(folder, "first") == expected(folder)
+    assert results(folder, "first") - results(folder, "fork") == before
 
 
 def test_nothing_to_fork(folder: Path) -> None:
@@ -283,7 +302,7 @@ def test_the_difference_of_specs_is_what_a_run_decides(folder: Path) -> None:
     change = differ(old, new)
     assert [(f.text.split(":")[0], bool(f.reasons)) for f in change.fields] == [
         ("spec.batch.maxRows", False),
-        ("spec.join.units", True),
+        ("spec.join.units", False),
         ("spec.sql changed", True),
     ]
     with pytest.raises(SpecError) as refused:

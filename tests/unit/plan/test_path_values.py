@@ -130,7 +130,6 @@ STORED: dict[str, Callable[[PathStage], PathStage]] = {
     "inputs": lambda s: replace(s, inputs=s.inputs[:3]),
     "classes": lambda s: replace(s, graph=replace(s.graph, classes=s.graph.classes[:1])),
     "bounds": lambda s: replace(s, tree=replace(s.tree, bounds=(Bound("o.t", "l.t", 0, 9),))),
-    "units": lambda s: replace(s, units=8),
 }
 
 

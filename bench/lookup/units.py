@@ -35,10 +35,10 @@ from remote import far  # noqa: E402
 from joinlib.join.rows import Picked, Tuples  # noqa: E402
 from joinlib.lookup.enrich import DatabaseLookup, Finder, enriched, finder  # noqa: E402
 from joinlib.lookup.incremental import LookupCache  # noqa: E402
-from joinlib.lookup.load import load  # noqa: E402
+from joinlib.lookup.load import loaded  # noqa: E402
 from joinlib.lookup.postgres import PostgresTable  # noqa: E402
 from joinlib.lookup.task import TableTask  # noqa: E402
-from joinlib.lookup.version import write  # noqa: E402
+from joinlib.lookup.version import write_parts  # noqa: E402
 from joinlib.model.stage import Stage  # noqa: E402
 from joinlib.plan import JoinOptions, SourceInput, build  # noqa: E402
 from joinlib.postgres import PostgresConfig  # noqa: E402
@@ -176,7 +176,8 @@ def table_of(rows: int) -> Iterator[PostgresConfig]:
 def whole(config: PostgresConfig, folder: Path) -> float:
     """Loads the table as version 1; the seconds that took."""
     task, start = task_of(config, folder, 1, "full"), time.perf_counter()
-    write(task.version(1), load(task))
+    with loaded(task, task.folder / ".aside") as found:
+        write_parts(task.version(1), found.parts)
     return time.perf_counter() - start
 
 

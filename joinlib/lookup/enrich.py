@@ -60,14 +60,11 @@ class VersionLookup:
 
     def find(self, keys: list[pa.Array], points: Points | None) -> Iterator[tuple[Positions, Rows]]:
         self._hits += len(next(c for c in (*keys, *(points or ())) if c is not None))
-        for positions, rows in self.version.probe(keys, points):
-            yield positions, Picked(self.version.rows, rows)
+        yield from self.version.find(keys, points)
 
     def used(self) -> Used:
         kept = self.version
-        return Used(
-            self._hits, rows=kept.rows.num_rows, bytes=kept.bytes, budget=self.budget, version=self.number
-        )
+        return Used(self._hits, rows=kept.count, bytes=kept.bytes, budget=self.budget, version=self.number)
 
 
 class DatabaseLookup:

@@ -11,6 +11,7 @@ or finds the table empty, changes nothing, and is logged.
 import logging
 import shutil
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -20,10 +21,10 @@ from typing import Any
 from joinlib import fault
 from joinlib.errors import StreamJoinError
 from joinlib.lookup.digests import damage
-from joinlib.lookup.load import load
+from joinlib.lookup.load import loaded
 from joinlib.lookup.postgres import PostgresTable
 from joinlib.lookup.task import TableTask
-from joinlib.lookup.version import write
+from joinlib.lookup.version import write_parts
 from joinlib.postgres.connection import patient
 
 log = logging.getLogger("joinlib.lookup")
@@ -148,18 +149,18 @@ class Versions:
 
         def attempt() -> int:
             began = time.monotonic()
-            rows = load(task, self._hash_bits)
-            before = self._now.get(task.alias)
-            if not rows.num_rows:
-                name = f"inputs.{task.lookup.table.source}"
-                log.warning(
-                    "%s: the table is empty%s", name, "; the previous version is kept" if before else ""
-                )
-                if before is not None:
-                    self._keeps(task.alias)
-                    return before
-            fault.point("loaded", number)
-            write(task.version(number), rows, task.lookup.range, self._synced)
+            before, aside = self._now.get(task.alias), task.folder / f".{number}.{uuid.uuid4().hex[:8]}"
+            with loaded(task, aside, self._hash_bits) as found:
+                if not found.rows:
+                    name = f"inputs.{task.lookup.table.source}"
+                    log.warning(
+                        "%s: the table is empty%s", name, "; the previous version is kept" if before else ""
+                    )
+                    if before is not None:
+                        self._keeps(task.alias)
+                        return before
+                fault.point("loaded", number)
+                write_parts(task.version(number), found.parts, task.lookup.range, self._synced)
             self._sound.add(task.version(number))
             kept = self._loads[task.alias].kept
             self._loads[task.alias] = Loads(number, time.monotonic() - began, time.time(), kept)

@@ -111,7 +111,12 @@ class Files(Model):
         alias="refresh",
         description="For a table: how often it is reloaded. Absent: it is loaded once.",
     )
-    budget_bytes: Memory = quantity("256Mi", "budget", "For a table: the memory that it may take.")
+    budget_bytes: Memory = quantity(
+        "256Mi",
+        "budget",
+        "For a table: what of it is in memory at once while it is read; more is "
+        "set aside on the disk. A table that is joined by ranges alone must fit.",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -316,7 +321,12 @@ class Postgres(PostgresConnection):
         description="With cache full: how often the table is reloaded. With incremental: how long an "
         "answer is valid. Absent: no limit.",
     )
-    budget_bytes: Memory = quantity("256Mi", "budget", "Memory that the cache may take, over all units.")
+    budget_bytes: Memory = quantity(
+        "256Mi",
+        "budget",
+        "Memory that an incremental cache may take, over all units. Of a "
+        "full one: what is in memory at once while it is read; a table that is joined by ranges alone must fit.",
+    )
 
     def _own(self) -> list[Problem]:
         if (self.table is None) == (self.query is None):

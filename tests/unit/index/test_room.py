@@ -36,6 +36,14 @@ for number in range(32):
     hashes = np.arange(number << 10, number + 1 << 10, dtype=np.uint64) << np.uint64(40)
     entries.append(number, hashes, np.zeros(1024, np.int64), np.ones(1024, np.int64), 1024, 9)
 """
+TABLE = """
+import pyarrow as pa
+from joinlib.lookup.spill import Spill
+rows = pa.record_batch([pa.array(np.arange(1 << 15, dtype=np.uint64) << np.uint64(49))], ["$hash"])
+spill = Spill(place / "spill", rows.schema)
+for number in range(32):
+    spill.add([rows])
+"""
 MAPS = """
 import mmap
 import pyarrow as pa
@@ -90,6 +98,7 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
         pytest.param("size=1m", MARKS, "KiB", id="marks"),
         pytest.param("size=1m", SEALED, "KiB", id="sealed"),
         pytest.param("size=1m", CACHE, "KiB", id="cache"),
+        pytest.param("size=1m", TABLE, "KiB", id="table"),
         pytest.param("size=1m,nr_inodes=30", FILES, " 0 inodes left", id="inodes"),
     ],
 )
@@ -97,7 +106,7 @@ def test_a_full_disk_is_a_word(disk: Callable[[str], Path], options: str, code: 
     """The process lives, and says which folder it is and what to do."""
     place = disk(options)
     said = last_words(place, code)
-    assert f"NotReady: the disk is full: {place} has " in said
+    assert f"NotReady: the disk is full: {place}" in said
     assert left in said and "run again" in said
 
 

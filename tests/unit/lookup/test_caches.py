@@ -3,6 +3,7 @@
 from collections import Counter
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,8 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from joinlib import files
 from joinlib.errors import NotReady
 from joinlib.lookup.incremental import Answer, LookupCache, LookupFigures
-from joinlib.lookup.version import Version, write
+from joinlib.lookup.version import Version, write, write_parts
 from joinlib.route.hash import key_hash
+from joinlib.route.split import split
 
 _DAY = datetime(2026, 1, 1)  # noqa: DTZ001
 VALUES: dict[pa.DataType, list[Any]] = {
@@ -79,14 +81,18 @@ some_kinds = st.lists(st.sampled_from(KINDS), min_size=1, max_size=2)
 some_bits = st.sampled_from([2, 64])
 
 
-@given(st.data(), some_kinds, some_bits)
-def test_a_version_is_a_nested_loop(data: st.DataObject, kinds: list[pa.DataType], bits: int) -> None:
-    """Duplicates, keys that are not there, collisions, every type of a key, one and two columns."""
+@given(st.data(), some_kinds, some_bits, st.sampled_from([1, 4]))
+def test_a_version_is_a_nested_loop(
+    data: st.DataObject, kinds: list[pa.DataType], bits: int, parts: int
+) -> None:
+    """Duplicates, keys that are not there, collisions, every type of a key, one and two columns; whole, and in parts."""
     table = data.draw(st.lists(st.tuples(some_key(kinds), st.sampled_from("pqr")), max_size=12))
     keys = data.draw(st.lists(some_key(kinds), max_size=12))
     with TemporaryDirectory() as folder:
         path = Path(folder) / "00000001"
-        write(path, block(kinds, table, bits))
+        whole = block(kinds, table, bits)
+        shares = dict(split(whole, parts))
+        write_parts(path, [partial(shares.get, n, whole.slice(0, 0)) for n in range(parts)])
         version = Version(path, [f"t.k{i}" for i in range(len(kinds))], bits)
         values = version.rows.column("t.v").to_pylist()
         found = Counter(

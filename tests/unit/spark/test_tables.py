@@ -16,6 +16,7 @@ from joinlib.engine.reading import read
 from joinlib.engine.receipt import decode
 from joinlib.engine.unit import UnitTask
 from joinlib.errors import NotReady, SpecError
+from joinlib.lookup.spill import PARTS
 from joinlib.lookup.used import Used, total
 from joinlib.lookup.version import Version
 from joinlib.route.hotspot import skew
@@ -50,10 +51,13 @@ QUERIES = [
 ]
 
 
+TABLES = ("customers", "prices")
+
+
 class Bench:
     """A spec that is run by hand."""
 
-    def __init__(self, folder: Path, sql: str) -> None:
+    def __init__(self, folder: Path, sql: str, budget: str = "256Mi") -> None:
         self.folder, self.db = folder, duckdb.connect()
         for name, made in MADE.items():
             (folder / name).mkdir()
@@ -61,8 +65,8 @@ class Bench:
         given: dict[str, Any] = {
             n: {
                 "schema": s,
-                "files": {"path": n},
-                **({"role": "table"} if n in ("customers", "prices") else {}),
+                "files": {"path": n, **({"budget": budget} if n in TABLES else {})},
+                **({"role": "table"} if n in TABLES else {}),
             }
             for n, s in SCHEMAS.items()
             if f" {n} " in sql
@@ -143,11 +147,19 @@ def _local(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("STREAMJOIN_LOCAL_DIR", str(tmp_path_factory.mktemp("indexes")))
 
 
+@pytest.mark.parametrize("budget", ["256Mi", "200"])
 @pytest.mark.parametrize("sql", QUERIES)
-def test_a_stream_meets_tables(tmp_path: Path, sql: str) -> None:
-    """One and several tables, by keys and ranges, alone and after a join of streams, in two batches."""
-    bench = Bench(tmp_path, sql)
+def test_a_stream_meets_tables(tmp_path: Path, sql: str, budget: str) -> None:
+    """One and several tables, by keys and ranges, alone and after a join of streams, in two batches.
+
+    They fit the budget, or are in parts, but for one that is searched by ranges alone.
+    """
+    in_parts = budget == "200" and sql != QUERIES[2]
+    bench = Bench(tmp_path, sql, budget if in_parts else "256Mi")
     bench.run()
+    for task in bench.plan.source.tables:
+        assert len(list(task.version(1).glob("*rows.arrow"))) == (PARTS if in_parts else 1)
+        assert [f.name for f in task.folder.iterdir()] == ["00000001"], "nothing is left aside"
     bench.write("orders", MADE["orders"].replace("range(200)", "range(200, 260)"), "b")
     bench.run(close=True)
     assert bench.batch >= 2
@@ -238,9 +250,9 @@ def test_hot_keys_are_spread(tmp_path: Path) -> None:
     assert blocks[0] == blocks[1], "a batch that is run again goes the same ways"
 
 
-def test_a_table_larger_than_its_budget_is_refused(tmp_path: Path) -> None:
+def test_a_table_that_is_searched_by_ranges_alone_must_fit_its_budget(tmp_path: Path) -> None:
     """Before it is read."""
-    bench = Bench(tmp_path, QUERIES[0])
-    bench.spec["inputs"]["customers"]["files"]["budget"] = "10"
-    with pytest.raises(SpecError, match=r"inputs\.customers: the table has .* more than its budget"):
+    bench = Bench(tmp_path, QUERIES[2])
+    bench.spec["inputs"]["prices"]["files"]["budget"] = "10"
+    with pytest.raises(SpecError, match=r"inputs\.prices: the table has .* more than its budget"):
         bench._compiled()

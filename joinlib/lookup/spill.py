@@ -1,0 +1,62 @@
+"""Rows of a table that exceed its budget while it is loaded, aside on the disk: a file for each range of hashes.
+
+    blocks ─► as many as fit ─► by the top bits of their hashes ─► 64 files ─► a part of the version each
+
+So a table of any size is loaded in bounded memory: each file is sorted by itself (`version.write_parts`).
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from joinlib.files import room
+from joinlib.lookup.version import Part
+from joinlib.route.split import split
+
+PARTS = 64
+
+
+class Spill:
+    """The files in a folder, while they are written. Whoever made it deletes the folder."""
+
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        self._open = ExitStack()
+        self._writers = []
+        for path in self._paths:
+            file = self._open.enter_context(pa.OSFile(str(path), "wb"))
+            self._writers.append(self._open.enter_context(pa.ipc.new_stream(file, schema)))
+
+    def add(self, blocks: Sequence[pa.RecordBatch]) -> None:
+        """Write rows, "$hash" first.
+
+        Raises:
+            NotReady: The disk is full.
+        """
+        with room(self.folder):
+            for number, rows in split(pa.concat_batches(blocks), PARTS):
+                self._writers[number].write_batch(rows)
+
+    def complete(self) -> list[Part]:
+        """Close the files; return what reads them, in the order of their hashes.
+
+        Raises:
+            NotReady: The disk is full.
+        """
+        with room(self.folder):
+            self._open.close()
+        return [partial(_read, path) for path in self._paths]
+
+    @property
+    def _paths(self) -> list[Path]:
+        return [self.folder / f"{number:02d}.arrow" for number in range(PARTS)]
+
+
+def _read(path: Path) -> pa.RecordBatch:
+    with pa.ipc.open_stream(pa.memory_map(str(path)).read_buffer()) as reader:
+        batches = [pa.RecordBatch.from_pylist([], reader.schema), *reader]
+    return pa.concat_batches(batches)

@@ -12,6 +12,7 @@ Everything is made by what makes it in a batch, and from files alone: old units 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +63,22 @@ class Division:
         return found
 
 
+class _Piece(NamedTuple):
+    """A unit, and what it is made of."""
+
+    unit: int
+    division: Division
+    sources: Mapping[int, Manifest]
+    begun: Manifest  # of the unit, without rows
+    state: Path
+    indexes: Path
+    tuning: Tuning
+
+    @property
+    def folder(self) -> Path:
+        return unit_folder(self.state, self.unit)
+
+
 def divided(
     stage: AnyStage,
     old: Mapping[int, Manifest],
@@ -85,19 +102,18 @@ def divided(
     Raises:
         StateError: A segment is missing or damaged.
     """
-    own = {at: old[at] for at in division.sources(unit) if at in old}
-    begun = _begun(old, own, counts=division.first(unit))
+    sources = {at: old[at] for at in division.sources(unit) if at in old}
+    begun = _begun(old, sources, counts=division.first(unit))
+    piece = _Piece(unit, division, sources, begun, state, indexes, tuning)
     if isinstance(stage, GroupStage | OverStage):
-        return _grouped(stage, own, division, unit, state, begun, tuning)
-    if isinstance(stage, Stage | PathStage) and stage.sides:
-        return _joined(stage, own, division, unit, state, indexes, begun, tuning)
-    return begun
+        return _grouped(stage, piece)
+    return _joined(stage, piece) if isinstance(stage, Stage | PathStage) and stage.sides else begun
 
 
-def _begun(old: Mapping[int, Manifest], own: Mapping[int, Manifest], *, counts: bool) -> Manifest:
+def _begun(old: Mapping[int, Manifest], sources: Mapping[int, Manifest], *, counts: bool) -> Manifest:
     """Return a manifest without rows. counts: whether it says what its sources have counted so far."""
     some = next(iter(old.values()))  # all units are told the same of time
-    told = [*own.values()] if counts else []
+    told = [*sources.values()] if counts else []
 
     def added(field: str) -> tuple[int, ...]:
         none = (0,) * len(some.highest)
@@ -110,30 +126,24 @@ def _begun(old: Mapping[int, Manifest], own: Mapping[int, Manifest], *, counts: 
 # --- groups, and rows of window functions -------------------------------------------------------------
 
 
-def _grouped(
-    stage: GroupStage | OverStage,
-    own: Mapping[int, Manifest],
-    division: Division,
-    unit: int,
-    state: Path,
-    begun: Manifest,
-    tuning: Tuning,
-) -> Manifest:
-    folder, stores = unit_folder(state, unit), []
-    folder.mkdir(parents=True, exist_ok=True)
+def _grouped(stage: GroupStage | OverStage, piece: _Piece) -> Manifest:
+    batch, stores = piece.begun.batch, []
+    piece.folder.mkdir(parents=True, exist_ok=True)
     for number, (family, keys) in enumerate(_families(stage)):
-        parts = []
-        for at, manifest in own.items():
-            there = dict(enumerate(manifest.sides)).get(number, SideManifest())
-            was = Groups(unit_folder(state, at), family, there.segments)
-            for rows in was.parts():
-                hashed = rows.column(0) if keys is None else hashes(rows.select(keys).columns, rows.num_rows)
-                parts.append(rows.filter(pa.array(division.holds(unit, hashed.to_numpy()))))
-        groups = Groups(folder, family, ())
-        groups.add(family.merge(parts))
-        groups.write(begun.batch, tuning.file_bytes)
+        groups = Groups(piece.folder, family, ())
+        groups.add(family.merge([*_rows(piece, number, family, keys)]))
+        groups.write(batch, piece.tuning.file_bytes)
         stores.append(groups)
-    return committed(stores, begun, begun.batch, tuning)
+    return committed(stores, piece.begun, batch, piece.tuning)
+
+
+def _rows(piece: _Piece, number: int, family: Family, keys: list[str] | None) -> Iterator[pa.RecordBatch]:
+    """Yield what is kept for the unit, with the columns by which it is that of the unit; None: by the stored hash."""
+    for at, manifest in piece.sources.items():
+        there = manifest.sides[number].segments if number < len(manifest.sides) else ()
+        for rows in Groups(unit_folder(piece.state, at), family, there).parts():
+            hashed = rows.column(0) if keys is None else hashes(rows.select(keys).columns, rows.num_rows)
+            yield rows.filter(pa.array(piece.division.holds(piece.unit, hashed.to_numpy())))
 
 
 def _families(stage: GroupStage | OverStage) -> Iterator[tuple[Family, list[str] | None]]:
@@ -150,44 +160,31 @@ def _families(stage: GroupStage | OverStage) -> Iterator[tuple[Family, list[str]
 # --- rows of joins ------------------------------------------------------------------------------------
 
 
-def _joined(
-    stage: Stage | PathStage,
-    own: Mapping[int, Manifest],
-    division: Division,
-    unit: int,
-    state: Path,
-    indexes: Path,
-    begun: Manifest,
-    tuning: Tuning,
-) -> Manifest:
-    made = Unit(unit_folder(state, unit), indexes / f"{unit:05d}", stage.skip_bits, stage.sides, tuning)
-    sides = []
+def _joined(stage: Stage | PathStage, piece: _Piece) -> Manifest:
+    indexes = piece.indexes / f"{piece.unit:05d}"
+    made, sides = Unit(piece.folder, indexes, stage.skip_bits, stage.sides, piece.tuning), []
     for side in made.sides:
         number = side.config.number
         # An index that an executor still has may be of a run of the same number and content, but of another unit.
-        saved = SideManifest(next_run=max((m.sides[number].next_run for m in own.values()), default=0))
-        parts = _shares(side.config, own, division, unit, state)
-        for rows, marks in _gathered(parts, side.config):
-            saved = _inserted(side, saved, begun.batch, rows, marks)
+        used = (manifest.sides[number].next_run for manifest in piece.sources.values())
+        saved = SideManifest(next_run=max(used, default=0))
+        for rows, marks in _gathered(_shares(side.config, piece)):
+            saved = _inserted(side, saved, piece.begun.batch, rows, marks)
         sides.append(saved)
-    return replace(begun, sides=tuple(sides))
+    return replace(piece.begun, sides=tuple(sides))
 
 
-def _shares(
-    config: SideConfig, own: Mapping[int, Manifest], division: Division, unit: int, state: Path
-) -> Iterator[tuple[pa.RecordBatch, Mask]]:
+def _shares(config: SideConfig, piece: _Piece) -> Iterator[tuple[pa.RecordBatch, Mask]]:
     """Yield the rows of a side that belong to the unit, with whether each was matched."""
-    for at, manifest in own.items():
-        for rows, flags in stored(unit_folder(state, at), manifest.sides[config.number], config):
-            wanted = division.holds(unit, rows.column(0).to_numpy())
+    for at, manifest in piece.sources.items():
+        for rows, flags in stored(unit_folder(piece.state, at), manifest.sides[config.number], config):
+            wanted = piece.division.holds(piece.unit, rows.column(0).to_numpy())
             wanted &= needed(rows, flags, config, manifest.watermark)
             if wanted.any():
                 yield rows.filter(pa.array(wanted)), matched(flags)[wanted]
 
 
-def _gathered(
-    parts: Iterator[tuple[pa.RecordBatch, Mask]], config: SideConfig
-) -> Iterator[tuple[pa.RecordBatch, Mask]]:
+def _gathered(parts: Iterator[tuple[pa.RecordBatch, Mask]]) -> Iterator[tuple[pa.RecordBatch, Mask]]:
     """Join small parts."""
     some: list[tuple[pa.RecordBatch, Mask]] = []
     for part in parts:

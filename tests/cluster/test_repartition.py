@@ -1,4 +1,6 @@
-"""An executor comes: batches get a partition for its core, while driver, query and output go on."""
+"""The state is divided among more units by a new driver; then an executor comes, and batches get a partition for its core,
+while driver, query and output go on.
+"""
 
 from tests.cluster.jobs import STREAMS, Store, expected, job
 from tests.cluster.kube import Kube
@@ -17,7 +19,7 @@ def _driver(space: Kube) -> tuple[str, int]:
 
 
 def test_there_is_a_partition_for_each_executor(space: Kube, store: Store) -> None:
-    """A third executor comes, two partitions become four, in both stages; the answer is DuckDB's."""
+    """Eight units become sixteen; a third executor comes, two partitions become four, in both stages; the answer is DuckDB's."""
     document = job(
         NAME,
         rows=8000,
@@ -31,6 +33,10 @@ def test_there_is_a_partition_for_each_executor(space: Kube, store: Store) -> No
     running(space, NAME, 2)
     space.until("two partitions", lambda: space.get("sj", NAME)["status"]["executors"]["partitions"] == 2, 90)
     space.until("there are results", lambda: store.output(NAME), 90)
+    space.patch("sj", NAME, {"spec": {"join": {"units": 16}}})
+    identity = f"/data/checkpoints/{NAME}/streamjoin.json"
+    space.until("the state is divided", lambda: '"units": 16' in store("cat", identity), 120)
+    running(space, NAME, 2)
     driver = _driver(space)
     space.run("scale", "sj", NAME, "--replicas=3")
     space.until("four", lambda: space.get("sj", NAME)["status"]["executors"]["partitions"] == 4, 240)

@@ -3,6 +3,7 @@ in CI it tries the same ones every time. `--quick` skips what takes long. At its
 """
 
 import os
+import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,9 +37,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before the tests are collected: `@settings` takes what it does not say from the profile of the moment."""
+    """Before the tests are collected: `@settings` takes what it does not say from the profile of the moment.
+
+    And before there are workers, which inherit the seed of faults.
+    """
+    os.environ.setdefault("STREAMJOIN_FAULT_SEED", str(random.randrange(10**6)))
     if config.option.quick:
         settings.load_profile("brief")
+
+
+def pytest_report_header() -> str:
+    return f"faults: STREAMJOIN_FAULT_SEED={os.environ['STREAMJOIN_FAULT_SEED']}"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:

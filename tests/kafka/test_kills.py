@@ -3,7 +3,7 @@
     files appear ─► streamjoin run ─► topic          every kill: SIGKILL, at a random moment
                         ▲  restarted when it ends
 
-STREAMJOIN_FAULT_ROUNDS: how many kills (20 unless told); STREAMJOIN_FAULT_SEED: which, and when.
+STREAMJOIN_FAULT_ROUNDS: how many kills (10 unless told, each of the victims once); STREAMJOIN_FAULT_SEED: which, and when.
 """
 
 import json
@@ -21,13 +21,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.kafka.broker import Broker
+from tests.spark.faults.drawn import SEED
 from tests.spark.faults.flowing import Flowing, suffer
 from tests.spark.faults.scenario import Run
 from tests.spark.trial import Rows, Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-ROUNDS = int(os.environ.get("STREAMJOIN_FAULT_ROUNDS", "20"))
-SEED = int(os.environ.get("STREAMJOIN_FAULT_SEED", random.randrange(10**6)))
+ROUNDS = int(os.environ.get("STREAMJOIN_FAULT_ROUNDS", "10"))
 VICTIMS = ("worker", "worker", "broker", "worker", "worker", "broker", "worker", "driver", "worker", "jvm")
 SQL = "SELECT o.k AS k, o.v AS ov, p.v AS pv FROM orders o JOIN payments p ON o.k = p.k"
 SCHEMA = "k BIGINT, v BIGINT"

@@ -13,10 +13,10 @@ import pytest
 from tests.kafka.broker import Broker
 from tests.kafka.test_kills import SQL, Feed, sink
 from tests.spark.faults.disk import disk
+from tests.spark.faults.drawn import SEED
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 CUTS = int(os.environ.get("STREAMJOIN_POWER_CUTS", "1"))
-SEED = int(os.environ.get("STREAMJOIN_FAULT_SEED", random.randrange(10**6)))
 FILES = 40  # of each input, a file a batch: more than a run reads before its power fails
 
 

@@ -22,13 +22,13 @@ import pytest
 from joinlib.sink.postgres.outlet import TableOutlet
 from tests.postgres.database import Database
 from tests.spark.conftest import spark, trial  # noqa: F401 - fixtures
+from tests.spark.faults.drawn import SEED
 from tests.spark.faults.flowing import RETRYING, Flowing, suffer
 from tests.spark.faults.scenario import Run
 from tests.spark.trial import Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 ROUNDS = int(os.environ.get("STREAMJOIN_FAULT_ROUNDS", "6"))
-SEED = int(os.environ.get("STREAMJOIN_FAULT_SEED", random.randrange(10**6)))
 VICTIMS = ("worker", "worker", "database", "worker", "database", "driver", "worker", "database", "jvm")
 SQL = "SELECT o.id AS id, o.v AS v, c.name AS name FROM orders o LEFT JOIN customers c ON o.c = c.id"
 INNER = "SELECT o.id AS id, o.v AS v, c.name AS name FROM orders o JOIN customers c ON o.c = c.id"

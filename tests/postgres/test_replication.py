@@ -17,12 +17,12 @@ import pytest
 
 from tests.postgres.database import PASSWORD, USER, Database
 from tests.postgres.test_log_kills import TABLES, Writers
+from tests.spark.faults.drawn import SEED
 from tests.spark.faults.flowing import Flowing, suffer
 from tests.spark.faults.scenario import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 ROUNDS = int(os.environ.get("STREAMJOIN_FAULT_ROUNDS", "6"))
-SEED = int(os.environ.get("STREAMJOIN_FAULT_SEED", random.randrange(10**6)))
 VICTIMS = ("worker", "database", "driver", "jvm", "worker", "database", "worker", "worker")
 SLOT, ROWS = "replication", 300
 SQL = """SELECT a.id AS id, COALESCE(n.id, 0) AS n_id, a.n AS amount, b.v AS branch, n.v AS note, m.n AS moved

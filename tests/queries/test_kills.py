@@ -1,10 +1,9 @@
 """Queries of the whole corpus on Spark, killed at random moments: what each batch leaves is DuckDB's answer.
 
 STREAMJOIN_KILLED: how many queries (two unless told), or their titles; STREAMJOIN_FAULT_SEED: which queries, victims and
-moments, others every day unless told. A failure shows the seed.
+moments, others in every run unless told. A failure shows the seed.
 """
 
-import datetime as dt
 import os
 import random
 import time
@@ -20,10 +19,10 @@ from tests.queries.corpus import BENCHMARKS, Query, queries, query
 from tests.queries.data import TENTHS, Data, data
 from tests.queries.oracle import expected
 from tests.queries.spec import SIDE, content, write
+from tests.spark.faults.drawn import SEED
 from tests.spark.faults.flowing import Flowing
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
-SEED = int(os.environ.get("STREAMJOIN_FAULT_SEED", dt.datetime.now(dt.UTC).date().toordinal()))
 KILLED = os.environ.get("STREAMJOIN_KILLED", "2")
 KILLS = 2
 VICTIMS = ("worker", "driver", "jvm")

@@ -3,7 +3,6 @@
 `orders` sends changes, `payments` is upserted by v. STREAMJOIN_FAULT_SEED: which moments.
 """
 
-import os
 import random
 import time
 from collections import Counter
@@ -13,10 +12,10 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.laws.changelog import Changelog
+from tests.spark.faults.drawn import SEED
 from tests.spark.faults.scenario import FILES, QUERIES, ROWS, START, Scenario, scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-SEED = int(os.environ.get("STREAMJOIN_FAULT_SEED", random.randrange(10**6)))
 
 
 class Changing(Scenario):

@@ -1,68 +1,52 @@
 """The power of the machine fails at any moment: what was done is there afterwards, and the job goes on to the answer.
 
-STREAMJOIN_POWER_CUTS: how many cuts each kind of query takes (one unless told); STREAMJOIN_FAULT_SEED: when.
+Three kinds of jobs in each run (`drawn`). STREAMJOIN_POWER_CUTS: how many cuts each takes (one unless told).
 """
 
 import os
 import random
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.faults.disk import Disk, disk
+from tests.spark.faults.drawn import SEED, drawn
 from tests.spark.faults.scenario import FEATURES, FILES, Run, Scenario, scenario
 from tests.spark.faults.test_changes import Changing
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 CUTS = int(os.environ.get("STREAMJOIN_POWER_CUTS", "1"))
-SEED = int(os.environ.get("STREAMJOIN_FAULT_SEED", random.randrange(10**6)))
 
 
-def test_power_fails_in_small_batches(tmp_path: Path) -> None:
-    """A task that runs all levels of a path join."""
-    print(f"STREAMJOIN_FAULT_SEED={SEED}")
-    draw = random.Random(f"{SEED} small")
-    with (
-        disk(tmp_path) as drive,
-        scenario(tmp_path / "calm", "paths", partitions=None) as calm,
-        scenario(drive.folder / "job", "paths", partitions=None) as job,
-    ):
-        drive.sync()
-        _cut(drive, job, draw)
-        calm.finish()
-        job.finish()
-        job.check(like=calm)
+KINDS = ("full", "stages", "groups", "sealing", "paths", "nested", "small")
 
 
-@pytest.mark.parametrize("kind", ["full", "stages", "groups", "sealing", "paths"])
+@pytest.mark.parametrize("kind", drawn("power", KINDS, 3))
 def test_power_fails_at_any_moment(kind: str, tmp_path: Path, undisturbed: Callable[[str], Scenario]) -> None:
-    """Inputs, checkpoint and results are on the disk that fails; what a reader saw of batches that are done stays."""
+    """Inputs, checkpoint and results are on the disk that fails; what a reader saw of batches that are done stays.
+
+    `nested`: several stages, of groups, a join and a top-n, over rows that change. `small`: a task that runs all levels of a
+    path join.
+    """
     print(f"STREAMJOIN_FAULT_SEED={SEED}")
-    draw = random.Random(f"{SEED}{kind}")
-    with disk(tmp_path) as drive, scenario(drive.folder / "job", kind, **FEATURES.get(kind, {})) as job:
+    draw, own = random.Random(f"{SEED}{kind}"), {"nested": ("nested", Changing), "small": ("paths", Scenario)}
+    query, made_as = own.get(kind, (kind, Scenario))
+    more: dict[str, Any] = {"partitions": None} if kind == "small" else FEATURES.get(kind, {})
+    with ExitStack() as stack:
+        drive = stack.enter_context(disk(tmp_path))
+        job = stack.enter_context(scenario(drive.folder / "job", query, made_as, **more))
         drive.sync()
         _cut(drive, job, draw)
         job.finish()
-        job.check(like=undisturbed(kind))
-
-
-def test_power_fails_below_a_nested_query(tmp_path: Path) -> None:
-    """Several stages, of groups, a join and a top-n, over rows that change."""
-    print(f"STREAMJOIN_FAULT_SEED={SEED}")
-    draw = random.Random(f"{SEED} nested")
-    with (
-        disk(tmp_path) as drive,
-        scenario(tmp_path / "calm", "nested", Changing) as calm,
-        scenario(drive.folder / "job", "nested", Changing) as job,
-    ):
-        drive.sync()
-        _cut(drive, job, draw)
-        calm.finish()
-        job.finish()
-        job.check(like=calm)
+        if kind in own:
+            calm = stack.enter_context(scenario(tmp_path / "calm", query, made_as, **more))
+            calm.finish()
+        job.check(like=calm if kind in own else undisturbed(kind))
 
 
 def _cut(drive: Disk, job: Scenario, draw: random.Random) -> None:

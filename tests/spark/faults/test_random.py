@@ -1,6 +1,6 @@
 """Kill anything at any moment, again and again: what comes out at last is the answer. A death that did not happen is a failure.
 
-STREAMJOIN_FAULT_ROUNDS: how many deaths of each kind of job (two unless told, four at most); STREAMJOIN_FAULT_SEED: which.
+Two kinds of jobs in each run (`drawn`). STREAMJOIN_FAULT_ROUNDS: how many deaths of each (two unless told, four at most).
 """
 
 import os
@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.faults.drawn import SEED, drawn
 from tests.spark.faults.processes import Kind
 from tests.spark.faults.scenario import FEATURES, FILES, Run, Scenario, scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 KINDS = ("full", "stages", "groups", "sealing")  # topics as inputs: tests/kafka/test_kills.py
 ROUNDS = int(os.environ.get("STREAMJOIN_FAULT_ROUNDS", "2"))
-SEED = int(os.environ.get("STREAMJOIN_FAULT_SEED", random.randrange(10**6)))
 VICTIMS: tuple[Kind | None, ...] = ("worker", "driver", "jvm", "daemon", None)  # None: all of them at once
 assert 2 * ROUNDS < FILES, "a round takes two batches at most, and something must be left for the last"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", drawn("random", KINDS, 2))
 def test_any_process_at_any_moment(kind: str, tmp_path: Path, undisturbed: Callable[[str], Scenario]) -> None:
     """Each kind of job is killed at random moments of random batches, by all victims in turn over the kinds."""
     print(f"STREAMJOIN_FAULT_SEED={SEED}")

@@ -1,5 +1,5 @@
 """The number of units is changed, and the driver or the power dies while the state is divided: all of it is there, in one way
-or in the other, and the output is the answer.
+or in the other, and the output is the answer. One kind of jobs in each run (`drawn`).
 """
 
 from collections.abc import Callable, Iterator
@@ -10,6 +10,7 @@ import pytest
 
 from joinlib.checkpoint.identity import units_of
 from tests.spark.faults.disk import disk
+from tests.spark.faults.drawn import drawn
 from tests.spark.faults.scenario import Run, Scenario, scenario
 from tests.spark.faults.test_changes import Changing
 
@@ -39,7 +40,7 @@ CASES: dict[str, tuple[World, type[Scenario]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize("kind", drawn("units", [*CASES], 1))
 def test_a_division_that_dies(kind: str, tmp_path: Path, undisturbed: Callable[[str], Scenario]) -> None:
     """In each of its steps, by a kill or without power; and a batch dies, which is run again as it was begun."""
     world, made_as = CASES[kind]

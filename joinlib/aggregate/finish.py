@@ -21,6 +21,7 @@ from joinlib.expr import types as t
 from joinlib.index import order
 from joinlib.model.grouping import AggregateCall, Grouping
 from joinlib.model.inputs import WEIGHT
+from joinlib.route.content import consolidated
 
 _NOTHING: MappingProxyType[str, pa.Array] = MappingProxyType({})
 _CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP)
@@ -85,7 +86,14 @@ def changes(before: Then, after: Then, grouping: Grouping) -> pa.RecordBatch:
     gone = old.take(pa.array(np.setdiff1d(np.arange(len(was)), left[same])))
     come = new.take(pa.array(np.setdiff1d(np.arange(len(now)), right[same])))
     weights = pa.array([-1] * gone.num_rows + [1] * come.num_rows, pa.int64())
-    return pa.concat_batches([gone, come]).append_column(pa.field(WEIGHT, pa.int64()), weights)
+    found = pa.concat_batches([gone, come]).append_column(pa.field(WEIGHT, pa.int64()), weights)
+    return found if _told_apart(grouping) else consolidated(found)
+
+
+def _told_apart(grouping: Grouping) -> bool:
+    """Return whether rows of different groups differ, so that none takes back what another adds."""
+    shown = {value.column for _, value in grouping.select}
+    return all(key.name in shown for key in grouping.keys)
 
 
 def _visible(then: Then, grouping: Grouping) -> tuple[pa.RecordBatch, I64]:

@@ -115,12 +115,14 @@ class Product(InProcess):
 
     def divide(self, units: int) -> None:
         """Go on with another number of units, as a job does whose spec has changed."""
+        if units == self.plan.pipeline.units or not self.batch:
+            return  # it is not asked to
         spec, checkpoint, tuning = self.plan.document.spec, self.plan.checkpoint, self.plan.join.tuning
         join = spec.join.model_copy(update={"units": units})
         spec = spec.model_copy(update={"join": join})
         plan = compiled(self.plan.document.model_copy(update={"spec": spec}), 2, self.tuning)
         was = self.plan.pipeline
-        if compare(as_json(was), as_json(plan.pipeline)) or not self.batch:
+        if compare(as_json(was), as_json(plan.pipeline)):
             return  # it cannot
         identify(checkpoint, "law", was)
         current().close()

@@ -173,26 +173,21 @@ class Version:
         x, y = (None, None) if points is None else points
         length = next(len(c) for c in (*keys, x, y) if c is not None)
         hashes = key_hash(keys, self.hash_bits) if keys else np.zeros(length, np.uint64)
-        for number, at in self._shares(hashes):
-            if at is None:
-                yield from ((number, *found) for found in self._candidates(number, keys, hashes, points))
-                continue
-            of = pa.array(at)
-            own = None if points is None else (_taken(points[0], of), _taken(points[1], of))
-            found = self._candidates(number, [key.take(of) for key in keys], hashes[at], own)
-            yield from ((number, at[positions], rows) for positions, rows in found)
-
-    def _shares(self, hashes: U64) -> Iterator[tuple[int, I64 | None]]:
-        """Yield the parts that may hold these hashes, with the positions of those; None: all are."""
         if len(self._parts) == 1:
-            yield 0, None
+            yield from ((0, *found) for found in self._candidates(0, keys, hashes, points))
             return
-        homes = (hashes >> np.uint64(64 - (len(self._parts) - 1).bit_length())).astype(np.int64)
+        homes = (hashes >> np.uint64(64 - (len(self._parts) - 1).bit_length())).astype(np.uint8)
         order = np.argsort(homes, kind="stable")
-        ends = np.searchsorted(homes[order], np.arange(len(self._parts)), side="right")
-        for number, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
+        hashes, by = hashes[order], pa.array(order)
+        keys = [key.take(by) for key in keys]
+        x, y = _taken(x, by), _taken(y, by)
+        ends = np.cumsum(np.bincount(homes, minlength=len(self._parts))).tolist()
+        for number, (start, end) in enumerate(pairwise([0, *ends])):
             if end > start:
-                yield number, order[start:end]
+                own, count = [key.slice(start, end - start) for key in keys], end - start
+                at = None if points is None else (_cut(x, start, count), _cut(y, start, count))
+                for positions, rows in self._candidates(number, own, hashes[start:end], at):
+                    yield number, order[start:end][positions], rows
 
     def _candidates(
         self, number: int, keys: Keys, hashes: U64, points: Points | None
@@ -220,6 +215,10 @@ class Version:
 
 def _taken(values: pa.Array | None, at: pa.Array) -> pa.Array | None:
     return None if values is None else values.take(at)
+
+
+def _cut(values: pa.Array | None, start: int, count: int) -> pa.Array | None:
+    return None if values is None else values.slice(start, count)
 
 
 def _mapped(path: Path) -> U64:

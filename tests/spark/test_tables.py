@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow.dataset as pad
 import pytest
 
 from joinlib.errors import NotReady, SpecError
+from joinlib.lookup.spill import PARTS
 from joinlib.spark.job import Report, RunningJob
 from tests.postgres.database import PASSWORD, Database
 from tests.spark.trial import Trial, plain, table_of, until
@@ -286,10 +288,19 @@ def test_slow_queries(trial: Trial, database: Database) -> None:
     assert 2 <= asked[0] <= 16, "two workers, each with one query at a time, 0.3 s and a growing pause"
 
 
+def test_a_whole_table_larger_than_its_budget(trial: Trial, database: Database) -> None:
+    """It is read from the database aside, and searched in parts."""
+    streamed(trial)
+    tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, cache="full", budget="10")
+    trial.run(LEFT)
+    assert trial.output(LEFT) == trial.expected(LEFT, customers=CUSTOMER_ROWS) != Counter()
+    (version,) = (trial.folder / "checkpoint" / "tables").glob("*/*")
+    assert len(list(version.glob("*.rows.arrow"))) == PARTS
+
+
 REFUSED = [
     ({"table": "nope"}, CUSTOMERS, 'relation "nope" does not exist'),
     ({}, CUSTOMERS + ", zip STRING", "has no column 'zip'"),
-    ({"cache": "full", "budget": "10"}, CUSTOMERS, "has about 26 rows, 0 MiB, more than its budget"),
     ({"passwordEnv": "NOBODY"}, CUSTOMERS, "passwordEnv: the variable NOBODY is not set"),
 ]
 

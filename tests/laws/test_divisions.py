@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from joinlib.model.stage import PathStage
 from joinlib.state.manifest import Manifest, decode
 from joinlib.state.manifests import everything
 from tests.laws.harness import SMALL
@@ -45,9 +46,10 @@ WAITING = {  # rows come out when they are final; so for DuckDB
 COURSES = ((1, {2: 4, 4: 2}), (8, {2: 2, 4: 1}), (2, {1: 8, 3: 4}))
 
 
-def product(folder: Path, sql: str, mode: str, deleted: bool, course: int) -> Product:
+def product(folder: Path, sql: str, mode: str, deleted: bool, course: int, strategy: str = "auto") -> Product:
     made, (units, divided) = document(folder, sql, mode, deleted), COURSES[course]
-    spec = made.spec.model_copy(update={"join": made.spec.join.model_copy(update={"units": units})})
+    join = made.spec.join.model_copy(update={"units": units, "strategy": strategy})
+    spec = made.spec.model_copy(update={"join": join})
     return Product(
         made.model_copy(update={"spec": spec}),
         SMALL,
@@ -104,6 +106,21 @@ def test_figures_time_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         for manifests in (before, many):
             assert summed(manifests) == summed([one])
             assert {(m.watermark, m.highest) for m in manifests} == {(one.watermark, one.highest)}
+        for side in one.sides:
+            assert len(side.runs) > 1 and all(run.sealed for run in side.runs[:-1])
+
+
+def test_runs_of_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sides that tell what was there before a batch seal and merge their runs when the next one begins."""
+    monkeypatch.setattr("joinlib.checkpoint.divided._ROWS", 3)
+    with own_folder() as folder:
+        World(folder, Random(7), "ab", deleted=False)
+        run = product(folder, AT_ONCE["by two keys"], "append", False, 0, "paths")
+        assert isinstance(run.plan.pipeline.stages[0], PathStage)
+        for _ in zip(run.batches(), range(4), strict=False):
+            pass
+        run.divide(1)
+        [one] = known(run)
         for side in one.sides:
             assert len(side.runs) > 1 and all(run.sealed for run in side.runs[:-1])
 

@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +35,7 @@ from joinlib.lookup.ranges import RangeIndex, order
 from joinlib.model.joins import Range
 from joinlib.model.keys import hash_is_key
 from joinlib.route.hash import key_hash
+from joinlib.route.split import split
 
 Points = tuple[pa.Array | None, pa.Array | None]
 Part = Callable[[], pa.RecordBatch]  # reads the rows of one range of hashes
@@ -176,18 +177,17 @@ class Version:
         if len(self._parts) == 1:
             yield from ((0, *found) for found in self._candidates(0, keys, hashes, points))
             return
-        homes = (hashes >> np.uint64(64 - (len(self._parts) - 1).bit_length())).astype(np.uint8)
-        order = np.argsort(homes, kind="stable")
-        hashes, by = hashes[order], pa.array(order)
-        keys = [key.take(by) for key in keys]
-        x, y = _taken(x, by), _taken(y, by)
-        ends = np.cumsum(np.bincount(homes, minlength=len(self._parts))).tolist()
-        for number, (start, end) in enumerate(pairwise([0, *ends])):
-            if end > start:
-                own, count = [key.slice(start, end - start) for key in keys], end - start
-                at = None if points is None else (_cut(x, start, count), _cut(y, start, count))
-                for positions, rows in self._candidates(number, own, hashes[start:end], at):
-                    yield number, order[start:end][positions], rows
+        at = pa.array(np.arange(length))
+        asked = [c for c in (*keys, x, y) if c is not None]
+        rows = pa.record_batch([pa.array(hashes), at, *asked], [*map(str, range(2 + len(asked)))])
+        for number, own in split(rows, len(self._parts)):
+            mine, (places, *values) = own.column(0).to_numpy(), own.columns[1:]
+            ends = iter(values[len(keys) :])
+            wanted = None
+            if points is not None:
+                wanted = None if x is None else next(ends), None if y is None else next(ends)
+            for positions, found in self._candidates(number, values[: len(keys)], mine, wanted):
+                yield number, places.to_numpy()[positions], found
 
     def _candidates(
         self, number: int, keys: Keys, hashes: U64, points: Points | None
@@ -211,14 +211,6 @@ class Version:
     def bytes(self) -> int:
         """The size on disk, and in memory if all of it is used."""
         return sum(f.stat().st_size for f in self.folder.iterdir())
-
-
-def _taken(values: pa.Array | None, at: pa.Array) -> pa.Array | None:
-    return None if values is None else values.take(at)
-
-
-def _cut(values: pa.Array | None, start: int, count: int) -> pa.Array | None:
-    return None if values is None else values.slice(start, count)
 
 
 def _mapped(path: Path) -> U64:

@@ -18,7 +18,7 @@ from jobs.cli.shell.catalog import Catalog, of_inputs
 from jobs.cli.shell.contents import Contents
 from jobs.cli.shell.order import order_of
 from joinlib.checkpoint import batches
-from joinlib.checkpoint.planned import plan_of
+from joinlib.checkpoint.planned import in_units, plan_of
 from joinlib.compiled import compiled
 from joinlib.errors import SpecError, StateError
 from joinlib.expr.types import name as type_name
@@ -62,7 +62,8 @@ def state(document: StreamJoin, sql: str | None, console: "Console") -> None:
     with tempfile.TemporaryDirectory(prefix="streamjoin-state-") as name:
         folder = Path(name)
         inputs, batch = _steady(checkpoint, lambda batch: _copied(asked, checkpoint / "state", batch, folder))
-        contents = _run(Catalog(_small(of_inputs(inputs)), folder / "query").to_run(sql))
+        one_unit = in_units(of_inputs(inputs), 1)  # it runs in one process
+        contents = _run(Catalog(one_unit, folder / "query").to_run(sql))
     if contents.rows is not None and contents.count:
         console.print(table("", contents.first(ROWS, order_of(sql))))
     console.print(f"{words.shown(contents.count, ROWS)}, after batch {batch}", style="dim", highlight=False)
@@ -137,12 +138,6 @@ def _copied(asked: Sequence[StateTable], states: Path, batch: int, folder: Path)
             "files": {"path": str(own), "format": "parquet"},
         }
     return inputs
-
-
-def _small(job: StreamJoin) -> StreamJoin:
-    """Return the job with one unit: it runs in one process."""
-    join = job.spec.join.model_copy(update={"units": 1})
-    return job.model_copy(update={"spec": job.spec.model_copy(update={"join": join})})
 
 
 def _run(job: StreamJoin) -> Contents:

@@ -53,7 +53,7 @@ def _of_other_units(
     """Return the plan of a job whose state is in another number of units than its spec says."""
     was, now = known["units"], pipeline.units
     if (batch := batches.cut_off(checkpoint / "spark")) is not None:
-        pipeline = _planned(_in_units(document, was), checkpoint, known)
+        pipeline = _planned(in_units(document, was), checkpoint, known)
         note = (
             f"join.units stays {was} in this run, as batch {batch} has begun; the next one divides the state"
         )
@@ -62,7 +62,8 @@ def _of_other_units(
     return replace(pipeline, notes=(*pipeline.notes, note))
 
 
-def _in_units(document: StreamJoin, units: int) -> StreamJoin:
+def in_units(document: StreamJoin, units: int) -> StreamJoin:
+    """Return the same job in another number of units."""
     join = document.spec.join.model_copy(update={"units": units})
     return document.model_copy(update={"spec": document.spec.model_copy(update={"join": join})})
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from jobs.figures import Figures, beginning
 from joinlib.checkpoint.identity import identify
+from joinlib.checkpoint.planned import in_units
 from joinlib.checkpoint.units import divide, finish
 from joinlib.compiled import compiled, with_tables
 from joinlib.engine.checks import tables
@@ -62,6 +63,7 @@ class Product(InProcess):
     def __init__(self, document: StreamJoin, tuning: Tuning, course: Course) -> None:
         self.course, draw = course, random.Random(course.seed)
         self.tuning = tuning
+        self.units_apart = False  # whether each file of the last batch is of one unit
         super().__init__(compiled(document, 2, tuning), lambda rows: draw.sample(rows, len(rows)))
         self.figures: Figures = beginning(len(self.plan.pipeline.inputs), 0.0)
 
@@ -82,7 +84,7 @@ class Product(InProcess):
                 assert before[1] == self._states(), "two attempts of one batch leave other states"
             self._publish(told, self.plan.pipeline.results)
             self.figures = self.figures.after(Report(self.batch, told), float(self.batch))
-            number = self.batch
+            number, self.units_apart = self.batch, self._partitions == self.plan.pipeline.units
             self.done(end)
             yield number
 
@@ -117,11 +119,8 @@ class Product(InProcess):
         """Go on with another number of units, as a job does whose spec has changed."""
         if units == self.plan.pipeline.units or not self.batch:
             return  # it is not asked to
-        spec, checkpoint, tuning = self.plan.document.spec, self.plan.checkpoint, self.plan.join.tuning
-        join = spec.join.model_copy(update={"units": units})
-        spec = spec.model_copy(update={"join": join})
-        plan = compiled(self.plan.document.model_copy(update={"spec": spec}), 2, self.tuning)
-        was = self.plan.pipeline
+        was, checkpoint, tuning = self.plan.pipeline, self.plan.checkpoint, self.plan.join.tuning
+        plan = compiled(in_units(self.plan.document, units), 2, self.tuning)
         if compare(as_json(was), as_json(plan.pipeline)):
             return  # it cannot
         identify(checkpoint, "law", was)

@@ -155,9 +155,7 @@ def holds(case: Case) -> None:
             folder / "out", tuple(names.index(k) for k in case.output_key), case.mode == "upsert"
         )
         for batch in run.batches():
-            seen.batch(
-                batch, case.units == case.course.partitions[min(batch, len(case.course.partitions) - 1)]
-            )
+            seen.batch(batch, run.units_apart)
             read = {name: run.read(name) for name in case.histories}
             assert differences(case.expected(read), seen.answer) == {}, f"after batch {batch}"
     if run.batch:

@@ -181,7 +181,7 @@ def holds(case: Crossing) -> None:
             if case.mode == "append":
                 final.batch(batch)
             else:
-                seen.batch(batch, case.join["units"] == run._partitions)
+                seen.batch(batch, run.units_apart)
                 assert differences(case.expected(read), seen.answer) == {}, f"after batch {batch}"
     if run.batch:
         if case.mode == "append" and case.timeless and any(run.figures.late):

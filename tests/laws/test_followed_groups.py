@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from joinlib.checkpoint.identity import identify
+from joinlib.checkpoint.planned import in_units
 from joinlib.spec import StreamJoin
 from tests.laws.changelog import WEIGHTS, Changelog, bare
 from tests.laws.document import written
@@ -298,10 +299,9 @@ def test_nothing_comes_and_goes_in_one_batch(sql: str) -> None:
     """Where the result does not tell groups apart, a row that one of them takes back may be what another adds."""
     with own_folder() as folder:
         world = World(folder, Random(5), "a", deleted=False)
-        made = document(folder, sql, "changelog", False)
-        one = made.spec.model_copy(update={"join": made.spec.join.model_copy(update={"units": 1})})
+        made = in_units(document(folder, sql, "changelog", False), 1)
         seen = Changelog(folder / "out")
-        for batch in Product(made.model_copy(update={"spec": one}), SMALL, Course()).batches():
+        for batch in Product(made, SMALL, Course()).batches():
             seen.batch(batch, units_apart=True)
             answer = world.answer(sql, min(batch, FILES - 1))
             assert Counter(tuple(map(value, row)) for row in seen.answer.elements()) == answer

@@ -2,7 +2,7 @@
 
     blocks ─► as many as fit ─► by the top bits of their hashes ─► 64 files ─► a part of the version each
 
-So a table of any size is loaded in bounded memory: each file is sorted by itself (`version.write_parts`).
+Each file is sorted by itself (`version.write_parts`), so a 64th of the table is in memory for each core.
 """
 
 from collections.abc import Sequence

@@ -114,8 +114,8 @@ class Files(Model):
     budget_bytes: Memory = quantity(
         "256Mi",
         "budget",
-        "For a table: what of it is in memory at once while it is read; more is "
-        "set aside on the disk. A table that is joined by ranges alone must fit.",
+        "For a table: one that exceeds it while it is read is set aside on the disk "
+        "and sorted in 64 parts. A table that is joined by ranges alone must fit.",
     )
 
     @model_validator(mode="after")
@@ -324,8 +324,9 @@ class Postgres(PostgresConnection):
     budget_bytes: Memory = quantity(
         "256Mi",
         "budget",
-        "Memory that an incremental cache may take, over all units. Of a "
-        "full one: what is in memory at once while it is read; a table that is joined by ranges alone must fit.",
+        "Memory that an incremental cache may take, over all units. With cache full: a "
+        "table that exceeds it while it is read is set aside on the disk and sorted in 64 parts; one that is joined by "
+        "ranges alone must fit.",
     )
 
     def _own(self) -> list[Problem]:

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from joinlib.spark.job import Report, RunningJob
+    from joinlib.direct.report import Report
+    from joinlib.spark.job import RunningJob
 
 SPEC = """
 apiVersion: streamjoin.dev/v1alpha1
@@ -94,7 +95,7 @@ class Run:
             self._wait()
         self.seen = len(self.reports)
         batch = self.reports[-1].batch
-        while (done := self.job.query.lastProgress) is None or done["batchId"] < batch:
+        while (done := self.job.last()) is None or done["batchId"] < batch:
             self._wait()
         self.chosen = placed(self.job.partitions, self._warm(), self.chosen)
         self.job.spread(self.job.partitions, self.chosen)

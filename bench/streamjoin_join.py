@@ -13,7 +13,7 @@ import yaml
 from task import Task
 from timed import Timed, run_to_end
 
-from joinlib.spark.job import Report
+from joinlib.direct.report import Report
 
 
 def spec(args: argparse.Namespace, given: Task) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from jobs.flow import default_cores
 from joinlib.compiled import compiled
-from joinlib.spark.job import Report, started
+from joinlib.direct.report import Report
+from joinlib.spark.job import started
 from joinlib.spec import load
 
 

@@ -9,8 +9,8 @@ from jobs.pace import Lap
 from joinlib.lookup.used import Used, later, total
 
 if TYPE_CHECKING:
+    from joinlib.direct.report import Report
     from joinlib.engine.receipt import Receipt
-    from joinlib.spark.job import Report
 
 _WINDOW_S = 10.0
 

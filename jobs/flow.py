@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from jobs.traces.told import TracedRun
     from joinlib.checkpoint.lock import Lock
     from joinlib.compiled import Compiled
-    from joinlib.spark.job import Report, RunningJob
+    from joinlib.direct.report import Report
+    from joinlib.spark.job import RunningJob
 
 _POLL_S = 0.3
 
@@ -138,8 +139,8 @@ class Flow(threading.Thread):
         from joinlib.spark.job import envelope
 
         with contextlib.suppress(Exception):
-            self.busy = job.query.status["isDataAvailable"]
-            if progress := job.query.lastProgress:
+            self.busy = job.busy
+            if progress := job.last():
                 if said := envelope(progress):
                     self.lag, self.loads = said.get("lag", {}), said.get("loads", {})
                     self.route_skew, self.hot = said.get("skew") or {}, said.get("hot", {})

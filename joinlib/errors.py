@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 NOTE = "StreamJoin was in "  # begins the line that a task adds to an error: where it was
+GO_ON = "run again, the job goes on where it was"
 # What to do about a checkpoint whose newest batches are damaged.
 WAY_BACK = (
     "go back to an earlier batch (`streamjoin restore FILE`), restore the checkpoint together with its"

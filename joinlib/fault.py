@@ -27,6 +27,7 @@ point costs one comparison.
     divided, replacing, replaced    driver: a unit of the divided state is written (number: the unit); the old manifests are
                                     gone; the new ones count
     collected, staged, published    driver: tasks are done; files gathered; batch visible but not committed
+    published_directly              driver: a batch without Spark is visible but not committed
     taken                           driver: the first of several outputs has the batch, the others do not
 """
 

@@ -17,6 +17,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ from confluent_kafka import Consumer, Producer
 
 from bench.kafka.peers import peers
 from joinlib.compiled import compiled
-from joinlib.spark.job import started
+from joinlib.spark.job import RunningJob, started
 from joinlib.spec import load
 from tests.kafka.broker import Broker, running
 
@@ -101,13 +102,28 @@ def read(servers: str, ended: Event, file: Path) -> None:
 def streamjoin(broker: Broker, folder: Path, told: Told) -> Iterator[None]:
     """Ours; told what the steps of a batch take."""
     plan = compiled(load(spec(broker, folder)), CORES)
-    conf = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
-    with started(plan, lambda _: None, until_done=False, cores=CORES, conf=conf) as job:
+    ended = threading.Event()
+    took: list[dict[str, float]] = []
+
+    def wait(job: RunningJob) -> None:
+        batch = -1
+        while not ended.is_set():
+            job.wait(0.3)
+            for said in job.progress(batch):
+                batch = said["batchId"]
+                took.append(said["durationMs"])
+
+    with started(plan, lambda _: None, until_done=False, cores=CORES) as job:
+        waiting = threading.Thread(target=wait, args=(job,))
+        waiting.start()
         yield
-        took = [p["durationMs"] for p in job.query.recentProgress if p["numInputRows"]]
+        ended.set()
+        waiting.join()
         warm = took[len(took) // 3 :]
         told["batches"] = len(took)
-        told["median of a batch, ms"] = {name: median(p.get(name, 0) for p in warm) for name in warm[-1]}
+        told["median of a batch, ms"] = {
+            name: round(median(p.get(name, 0) for p in warm), 1) for name in warm[-1]
+        }
 
 
 def peer(command: Callable[[str, Path], list[str]]) -> Callable[[Broker, Path, Told], Any]:

@@ -32,9 +32,10 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]
 
 from joinlib.compiled import compiled  # noqa: E402
+from joinlib.direct.report import Report  # noqa: E402
 from joinlib.lookup.used import Used, total  # noqa: E402
 from joinlib.source.zipf import zipf  # noqa: E402
-from joinlib.spark.job import Report, started  # noqa: E402
+from joinlib.spark.job import started  # noqa: E402
 from joinlib.spec import parse  # noqa: E402
 from tests.postgres.database import PASSWORD, Database  # noqa: E402
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from joinlib.spark.job import Report
+    from joinlib.direct.report import Report
 
 _LONGEST = 200  # characters of a value
 

@@ -25,8 +25,8 @@ from joinlib.metric.table import STEPS
 from joinlib.model.stage import Pipeline
 
 if TYPE_CHECKING:
+    from joinlib.direct.report import BatchPhase, Report
     from joinlib.engine.receipt import Receipt
-    from joinlib.spark.job import BatchPhase, Report
 
 Value = str | int | float | Sequence[int] | Sequence[float]
 _JOIN = STEPS.index("addBatch")

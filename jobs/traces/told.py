@@ -27,7 +27,7 @@ from joinlib.model.stage import Pipeline
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
-    from joinlib.spark.job import Report
+    from joinlib.direct.report import Report
 
 _GATHER_S = 5.0
 _LAST_S = 5.0  # how long the end of a run waits for the endpoint

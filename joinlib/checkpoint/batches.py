@@ -28,9 +28,10 @@ from typing import Any
 import xxhash
 
 from joinlib.errors import WAY_BACK, StateError
-from joinlib.files import sync
+from joinlib.files import sync, whole
 
 PARTITIONS = "partitions"
+KEPT = 8  # batches before the current one whose logs are kept
 _OFFSETS, _COMMITS, _METADATA = "offsets", "commits", "metadata"
 _CHECKED = b"crc\0" + (512).to_bytes(4, "big")  # header of Hadoop's checksums: one per 512 bytes follows
 
@@ -125,13 +126,51 @@ def check_done(spark: Path, batch: int) -> None:
     _lines(spark / _COMMITS / str(batch), 2)
 
 
+def envelope(spark: Path, batch: int) -> str:
+    """Return the text of how far a batch reads, as it was logged."""
+    return (spark / _OFFSETS / str(batch)).read_text().splitlines()[-1]
+
+
+def begin(spark: Path, batch: int, envelope: str, *, synced: bool) -> None:
+    """Log that a batch begins, as Spark does, and drop what is logged of old ones: Spark's settings are those before.
+
+    Raises:
+        StateError: It has begun already, so another run uses the checkpoint.
+    """
+    version, settings, _ = (spark / _OFFSETS / str(batch - 1)).read_text().splitlines()
+    known = {**json.loads(settings), "batchTimestampMs": int(time.time() * 1000)}
+    _log(spark / _OFFSETS / str(batch), "\n".join([version, json.dumps(known), envelope]), synced)
+    for log in (spark / _OFFSETS, spark / _COMMITS):
+        _drop(log, batch - KEPT - 1)
+
+
+def finish(spark: Path, batch: int, *, synced: bool) -> None:
+    """Log that a batch is done, as Spark does.
+
+    Raises:
+        StateError: It is done already, so another run uses the checkpoint.
+    """
+    _log(spark / _COMMITS / str(batch), (spark / _COMMITS / str(batch - 1)).read_text(), synced)
+
+
+def _log(file: Path, content: str, synced: bool) -> None:
+    if file.exists():
+        raise StateError(f"{file} is there already; two runs must not share a checkpoint")
+    with whole(file, hidden=True, synced=synced) as aside:
+        aside.write_text(content)
+
+
+def _drop(log: Path, batch: int) -> None:
+    (log / str(batch)).unlink(missing_ok=True)
+    (log / f".{batch}.crc").unlink(missing_ok=True)
+
+
 def forget(spark: Path, after: int) -> None:
     """Drop the batches after batch `after`, newest first."""
     for log in (spark / _COMMITS, spark / _OFFSETS):
         for batch in sorted(_logged(log), reverse=True):
             if batch > after:
-                (log / str(batch)).unlink()
-                (log / f".{batch}.crc").unlink(missing_ok=True)
+                _drop(log, batch)
         sync([log])
 
 

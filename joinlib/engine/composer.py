@@ -72,8 +72,10 @@ class Composer:
         self._discover()
         self.bounded = True
 
-    def after(self, start: Offset) -> Offset:
+    def after(self, start: Offset, max_rows: int | None = None) -> Offset:
         """Return the offset at which the next batch ends. Equal to `start` means that there is nothing to do.
+
+        `max_rows`: the most rows of this batch, where that is less than of any.
 
         Raises:
             SpecError: The inputs were closed for good by an earlier run, and there is new data.
@@ -91,7 +93,8 @@ class Composer:
             )
         files = {s.name: s.max_files for s in self.task.sources}
         sizes = {s.name: s.max_bytes for s in self.task.sources}
-        inputs = admit(self.known, start["inputs"], self._slices, self.task.max_rows, files, sizes)
+        most = self.task.max_rows if max_rows is None else min(max_rows, self.task.max_rows)
+        inputs = admit(self.known, start["inputs"], self._slices, most, files, sizes)
         done = inputs == start["inputs"] == self.known
         closed = start["closed"] or (done and self.bounded and self.task.pipeline.final_close)
         steer = {"inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
@@ -101,11 +104,15 @@ class Composer:
         tables = self._tables()
         steer |= {"tables": tables.current() if tables else {}, **self._route(start)}
         todo = self._between(start["inputs"], inputs)
-        steer["small"] = not closed and sum(slice.weight for _, slice in todo) <= self.task.small_rows
+        steer["small"] = not closed and _rows(todo) <= self.task.small_rows
         steer["read"] = _digest(todo)
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
         loads = tables.loads() if tables else {}
         return {**start, **steer, "v": OFFSET.writes, "lag": lag, "loads": loads}
+
+    def rows_between(self, start: Offset, end: Offset) -> int:
+        """Return how many rows a batch has."""
+        return _rows(self._between(start["inputs"], end["inputs"]))
 
     def parts(self, start: Offset, end: Offset) -> list[MapInput]:
         """Cut the batch's slices, in order, into parts of similar weight: at most one per map task."""
@@ -259,12 +266,16 @@ class Composer:
 
 def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:
     """Cut slices into consecutive groups of similar weight, at least one: the first carries the ticks."""
-    total, seen = sum(s.weight for _, s in todo), 0
+    total, seen = _rows(todo), 0
     groups: list[list[tuple[str, Slice]]] = [[] for _ in range(parts)]
     for name, s in todo:
         groups[min(parts - 1, seen * parts // max(total, 1))].append((name, s))
         seen += s.weight
     return [g for g in groups if g] or [[]]
+
+
+def _rows(todo: list[tuple[str, Slice]]) -> int:
+    return sum(slice.weight for _, slice in todo)
 
 
 def _by_source(group: list[tuple[str, Slice]]) -> tuple[tuple[str, tuple[Slice, ...]], ...]:

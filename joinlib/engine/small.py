@@ -13,17 +13,15 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from joinlib.engine import receipt
-from joinlib.engine.exchange import exchange_batch
 from joinlib.engine.operators import forwarded, receipts
 from joinlib.engine.reading import read
 from joinlib.engine.sources import MapInput, SourceTask
 from joinlib.engine.task import JoinTask
 from joinlib.engine.turn import Turn
-from joinlib.engine.wire import RECEIPT, ExchangeRow
 
 
-def run(source: SourceTask, join: JoinTask, part: MapInput, batch: int, attempt: int) -> pa.RecordBatch:
-    """Run the batch; return what it says of all units, as an exchange row.
+def run(source: SourceTask, join: JoinTask, part: MapInput, batch: int, attempt: int) -> bytes:
+    """Run the batch; return what it says of all units (`receipt.told`).
 
     `part` is all that the batch reads; `attempt` is Spark's number of this attempt at the task.
     """
@@ -31,8 +29,7 @@ def run(source: SourceTask, join: JoinTask, part: MapInput, batch: int, attempt:
     *links, last = join.levels()
     for link in links:
         rows = list(forwarded(_turns(link, batch), iter(rows)))
-    told = receipts(_turns(last, batch), attempt, iter(rows))
-    return exchange_batch([ExchangeRow(0, 0, RECEIPT, block=receipt.told(told))])
+    return receipt.told(receipts(_turns(last, batch), attempt, iter(rows)))
 
 
 def _turns(tasks: tuple[JoinTask, ...], batch: int) -> list[Turn]:

@@ -23,6 +23,7 @@ class Tuning:
     retain_batches: int = 8  # batches to which one can go back: manifests and retired segments are kept
     spool_bytes: int = 1 << 16  # a block of this size goes to its unit as a file, not through Spark's shuffle
     small_rows: int = 1 << 15  # a batch of at most so many rows is one task, where indexes are on one machine
+    direct_after: int = 3  # small batches in a row, behind which the next ones are run without Spark
     frame_rows: int = 100_000  # approximate rows of one output frame
     frame_bytes: int = 1 << 25  # or its approximate size, where rows are wide
     path_rows: int = (

@@ -8,9 +8,8 @@ last line of the traceback: as NotReady if it may pass, otherwise as Unforeseen.
 import re
 
 from joinlib import errors
-from joinlib.errors import NOTE, WAY_BACK, NotReady, SqlError, StateError, StreamJoinError, Unforeseen
+from joinlib.errors import GO_ON, NOTE, WAY_BACK, NotReady, SqlError, StateError, StreamJoinError, Unforeseen
 
-GO_ON = "run again, the job goes on where it was"
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
 _AT = re.compile(r"(?:(?:view )?(\S+), )?line (\d+), column (\d+): (.+)")  # how SqlError says where
 _WRAPPED = ("pyspark.", "py4j.")  # errors that only wrap another one

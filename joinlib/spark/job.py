@@ -1,6 +1,6 @@
 """Runs a spec once, from the lock to the last batch.
 
-    compiled ─► lock ─► identity ─► session ─► query ─► (batch ─► receipts ─► publish ─► report)* ─► stop
+    compiled ─► lock ─► identity ─► session ─► batching: (batch ─► receipts ─► publish ─► report)* ─► stop
 
 With file output, the driver publishes a batch after all its units have joined and before Spark writes its
 commit log. If it is killed in between, the batch runs again and the rename finds that it is there already:
@@ -10,99 +10,33 @@ is committed after all of them have it; what runs again is there already in thos
 
 import contextlib
 import json
-import logging
-import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import pyarrow as pa
-from py4j.protocol import Py4JNetworkError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from joinlib import fault
 from joinlib.checkpoint import batches, units
 from joinlib.checkpoint.history import History
 from joinlib.checkpoint.identity import identify
 from joinlib.checkpoint.lock import Lock
 from joinlib.compiled import Compiled, with_tables
-from joinlib.engine import receipt
+from joinlib.direct.commit import Commit, OnBatch, Outlets
 from joinlib.engine.checks import check, tables
-from joinlib.engine.receipt import Receipt
-from joinlib.errors import NotReady
-from joinlib.model.stage import NamedResult, Pipeline
+from joinlib.model.stage import NamedResult
 from joinlib.route.slots import check as check_partitions
 from joinlib.sink.config import SinkConfig
-from joinlib.sink.outlet import BatchPublisher, BeforeCommit, Outlet, StagedLost
+from joinlib.sink.outlet import BatchPublisher, BeforeCommit, Outlet
 from joinlib.sink.publish import claim
 from joinlib.spark import session
-from joinlib.spark.failure import GO_ON, translate
-from joinlib.spark.gather import last_column
+from joinlib.spark.batching import JVM_GONE, Batching
 from joinlib.spark.jvm_lock import jvm_lock
-from joinlib.spark.operator import receipts
-from joinlib.spark.source import NAME, data_source
+from joinlib.spark.source import data_source
 from joinlib.spark.spread import Spread, Spreading
 from joinlib.state import epochs
-
-
-class Sample(NamedTuple):
-    """The first rows of a batch's result."""
-
-    rows: pa.Table
-    of: int  # so many there are
-
-
-class BatchPhase(NamedTuple):
-    """What a part of a batch took, in seconds since 1970."""
-
-    name: str
-    began: float
-    ended: float
-
-
-@dataclass(frozen=True)
-class Report:
-    """The outcome of one batch."""
-
-    batch: int
-    receipts: tuple[Receipt, ...]
-    samples: Mapping[str, Sample] = field(default_factory=dict)  # by output: for the console and the page
-    phases: tuple[BatchPhase, ...] = ()  # tasks, publish; more than once if they had to run again
-
-    @property
-    def rows_in(self) -> int:
-        return sum(sum(r.rows_in) for r in self.receipts)
-
-    @property
-    def rows_out(self) -> int:
-        return sum(r.rows_out for r in self.receipts)
-
-    @property
-    def watermark(self) -> int:
-        """The watermark (µs) of the unit that is furthest behind."""
-        return min(r.watermark for r in self.receipts)
-
-    @property
-    def bad(self) -> tuple[int, ...]:
-        """Messages left out in this batch, by input."""
-        return receipt.bad_messages(self.receipts)
-
-    def late(self) -> tuple[int, ...]:
-        """Return the rows left out since the checkpoint began, by input."""
-        return tuple(sum(column) for column in zip(*(r.late_total for r in self.receipts), strict=True))
-
-
-log = logging.getLogger("joinlib.spark")
-_TRIES = 3  # of a batch whose staged results were lost
-_JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into a dead JVM raises
-
-Outlets = Mapping[str, Outlet]  # by output
-OnBatch = Callable[[Report], None]
-Commit = Callable[[DataFrame, int], None]
 
 
 class RunningJob:
@@ -112,40 +46,52 @@ class RunningJob:
         self,
         plan: Compiled,
         spark: SparkSession,
-        query: StreamingQuery,
+        batching: Batching,
         spreading: Spreading,
         outlets: Outlets,
     ) -> None:
-        self.plan, self.spark, self.query = plan, spark, query
+        self.plan, self.spark, self._batching = plan, spark, batching
         self._spreading, self._outlets = spreading, outlets
         self.patience_s = 60.0  # how long a batch that runs may go on once the job is to stop
 
     def wait(self, seconds: float) -> bool:
-        """Wait up to `seconds`; return whether the query has ended. Publishes waiting results that are due.
+        """Wait up to `seconds`; return whether the job has ended. Does meanwhile what is due between batches.
 
         Raises:
-            StreamJoinError: The query has failed.
+            StreamJoinError: The job has failed.
         """
-        ended = _ended(self.query, seconds, self.plan.checkpoint / "spark")
+        ended = self._batching.wait(seconds, self.patience_s)
         for outlet in self._outlets.values():
             outlet.look()
         return ended
 
+    @property
+    def query(self) -> StreamingQuery:
+        """Spark's query, the latest one."""
+        return self._batching.query
+
+    @property
+    def busy(self) -> bool:
+        """Whether a batch is running."""
+        return self._batching.busy
+
+    @property
+    def direct(self) -> bool:
+        """Whether batches are run without Spark at the moment (`joinlib.direct`)."""
+        return self._batching.direct
+
+    def last(self) -> dict[str, Any] | None:
+        """Return what the last batch took, in Spark's words."""
+        return self._batching.last()
+
     def lag(self) -> Mapping[str, Mapping[str, int]]:
         """Return, for each source, what is known but not yet read, as of the last batch."""
-        progress = self.query.lastProgress
+        progress = self.last()
         return envelope(progress).get("lag", {}) if progress else {}
 
     def progress(self, after: int) -> list[dict[str, Any]]:
-        """Return what Spark says of each batch behind batch `after`, of the last hundred, oldest first."""
-        kept: Any = self.query._jsq.recentProgress()
-        found: list[dict[str, Any]] = []
-        for at in reversed(range(len(kept))):
-            said = json.loads(kept[at].json())
-            if said["batchId"] <= after:
-                break
-            found.append(said)
-        return found[::-1]
+        """Return what each batch behind batch `after` took, of the last hundred, oldest first."""
+        return self._batching.progress(after)
 
     @property
     def partitions(self) -> int:
@@ -170,8 +116,8 @@ class RunningJob:
         self._spreading.wanted = Spread(partitions, tuple(executors))
 
     def stop(self) -> None:
-        """Stop the query between two batches."""
-        _stop(self.query, self.plan.source.stop, self.patience_s)
+        """Stop between two batches."""
+        self._batching.stop(self.patience_s)
 
 
 @contextlib.contextmanager
@@ -219,18 +165,19 @@ def started(
             last.enter_context(jvm_lock(own, plan.checkpoint))  # until the session has stopped
             own.dataSource.register(data_source(plan.source, plan.join))
             spreading = Spreading(plan.checkpoint, spread, plan.join.tuning.sync)
-            commit = _committer(own, plan, spreading, outlets, box, on_batch)
-            job = RunningJob(plan, own, _query(plan, own, commit, until_done=until_done), spreading, outlets)
+            commit = Commit(plan, outlets, box, on_batch)
+            batching = Batching(plan, own, spreading, commit, until_done=until_done)
+            job = RunningJob(plan, own, batching, spreading, outlets)
             try:
                 yield job
             finally:
-                with contextlib.suppress(*_JVM_GONE):
+                with contextlib.suppress(*JVM_GONE):
                     job.stop()
             for outlet in outlets.values():
                 outlet.close()
         finally:
             if spark is None:
-                with contextlib.suppress(*_JVM_GONE):
+                with contextlib.suppress(*JVM_GONE):
                     own.stop()
             plan.join.forget_local()
 
@@ -311,104 +258,6 @@ def _addressed(
 
         return replace(sink, kafka=reached(sink.kafka, owner, interrupted))
     return sink
-
-
-def _ended(query: StreamingQuery, seconds: float, spark: Path) -> bool:
-    """Wait up to `seconds`; return whether the query has ended, or raise what ended it.
-
-    `spark` is the folder of Spark's logs.
-    """
-    try:
-        return bool(query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions
-    except _JVM_GONE as error:
-        raise NotReady(f"Spark's JVM died (killed, or out of memory); {GO_ON}") from error
-    except Exception as error:
-        raise translate(str(error), batches.cut_off(spark)) from error
-
-
-def _stop(query: StreamingQuery, stop: Path, patience_s: float) -> None:
-    """Stop the query between two batches: one that is cut off runs again, which is slow and noisy."""
-    stop.touch()
-    end = time.monotonic() + patience_s
-    while query.isActive and "Waiting" not in query.status["message"] and time.monotonic() < end:
-        time.sleep(0.05)
-    query.stop()
-    stop.unlink(missing_ok=True)
-
-
-def _query(plan: Compiled, spark: SparkSession, commit: Commit, *, until_done: bool) -> StreamingQuery:
-    """Start the query; it resumes where it was."""
-    plan.source.stop.unlink(missing_ok=True)
-    rows = spark.readStream.format(NAME).load()
-    writer = (
-        rows.writeStream.queryName(plan.document.metadata.name)
-        .option("checkpointLocation", str(plan.checkpoint / "spark"))
-        .foreachBatch(commit)
-    )
-    interval = f"{plan.document.spec.pace_us // 1000} milliseconds"
-    timed = writer.trigger(availableNow=True) if until_done else writer.trigger(processingTime=interval)
-    return timed.start()
-
-
-def _committer(
-    spark: SparkSession,
-    plan: Compiled,
-    spreading: Spreading,
-    outlets: Outlets,
-    box: Outlet,
-    on_batch: OnBatch,
-) -> Commit:
-    def commit(sent: DataFrame, batch: int) -> None:
-        epochs.check(plan.join.states, plan.join.epoch)
-        small = bool(batches.offset(plan.checkpoint / "spark", batch).get("small"))
-        spread = spreading.of(batch, small)
-        phases: list[BatchPhase] = []
-        for again in reversed(range(_TRIES)):
-            began = time.time()
-            made = sent if small else receipts(sent, plan.join, spread.partitions, spread.place)
-            said = [unit for task in last_column(made) for unit in receipt.heard(task)]
-            told = tuple(receipt.decode(text) for text, _ in said)
-            phases.append(BatchPhase("tasks", began, published := time.time()))
-            fault.point("collected", batch)
-            try:
-                if files := [name for r in told for name in r.letters]:
-                    box.take(batch, files)
-                for result, made_by in _by_result(plan.pipeline, told):
-                    outlets[result.name].take(batch, [name for r in made_by for name in r.files])
-                    fault.point("taken", batch)
-                phases.append(BatchPhase("publish", published, time.time()))
-                break
-            except StagedLost as lost:
-                if not again:
-                    raise NotReady(f"{lost}; {GO_ON}") from None
-                log.warning("%s; batch %s is computed again", lost, batch)
-        blocks = {r.unit: block for r, (_, block) in zip(told, said, strict=True) if block}
-        session.end_planners(spark)
-        shown = _samples(blocks, _by_result(plan.pipeline, told), plan.join.sinks)
-        on_batch(Report(batch, told, shown, tuple(phases)))
-
-    return commit
-
-
-def _by_result(plan: Pipeline, told: Sequence[Receipt]) -> Iterator[tuple[NamedResult, list[Receipt]]]:
-    """Yield each result with the receipts of its stage's units."""
-    for result in plan.results:
-        yield result, [r for r in told if r.unit // plan.units == result.stage]
-
-
-def _samples(
-    blocks: Mapping[int, bytes],
-    made: Iterable[tuple[NamedResult, Sequence[Receipt]]],
-    sinks: Sequence[SinkConfig],
-) -> dict[str, Sample]:
-    """Return the rows to show of each result. `blocks`: by unit."""
-    found = {}
-    for (result, told), sink in zip(made, sinks, strict=True):
-        parts = [pa.ipc.open_stream(blocks[r.unit]).read_all() for r in told if r.unit in blocks]
-        if parts:
-            rows = pa.concat_tables(parts).slice(0, sink.show)
-            found[result.name] = Sample(rows, sum(r.rows_out for r in told))
-    return found
 
 
 def envelope(progress: Any, which: str = "endOffset") -> Mapping[str, Any]:

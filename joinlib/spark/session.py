@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from joinlib.checkpoint import batches
 from joinlib.spark import trust
 from joinlib.spark.boot import archive, home, jar, prefork
 
@@ -41,7 +42,7 @@ def settings() -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         # Units belong to partitions: Spark must neither merge partitions nor replan them while a batch runs.
         "spark.sql.adaptive.enabled": "false",
-        _STREAMING + "minBatchesToRetain": "8",
+        _STREAMING + "minBatchesToRetain": str(batches.KEPT),
         # Unlike the default, it forks no process to make a link. It checks for the target and then renames,
         # which `LocalFiles` makes exclusive.
         _STREAMING + "checkpointFileManagerClass": (

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from joinlib.engine.composer import Composer, Offset
 from joinlib.engine.sources import SourceTask
 from joinlib.engine.task import JoinTask
-from joinlib.engine.wire import DDL
+from joinlib.engine.wire import DDL, RECEIPT, ExchangeRow
 from joinlib.spark.context import context
 
 NAME = "streamjoin"
@@ -73,10 +73,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from joinlib.engine import reading, small  # slow to load, and only tasks need them
+        from joinlib.engine.exchange import exchange_batch
 
         part, place = partition.value, context()
         if not part.small:
             return reading.read(self._task, part, place.batch)
         assert self._join is not None
         assert place.batch is not None
-        return iter([small.run(self._task, self._join, part, place.batch, place.attempt)])
+        told = small.run(self._task, self._join, part, place.batch, place.attempt)
+        return iter([exchange_batch([ExchangeRow(0, 0, RECEIPT, block=told)])])

@@ -7,8 +7,9 @@ from typing import Any
 import duckdb
 import pytest
 
+from joinlib.direct.report import Report
 from joinlib.errors import InputError
-from joinlib.spark.job import Report, RunningJob
+from joinlib.spark.job import RunningJob
 from tests.kafka.broker import Broker
 from tests.kafka.topics import as_json, read_from, spread
 from tests.spark.trial import Trial, plain, until

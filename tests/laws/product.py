@@ -22,6 +22,7 @@ from joinlib.checkpoint.identity import identify
 from joinlib.checkpoint.planned import in_units
 from joinlib.checkpoint.units import divide, finish
 from joinlib.compiled import compiled, with_tables
+from joinlib.direct.report import Report
 from joinlib.engine.checks import tables
 from joinlib.engine.composer import Offset
 from joinlib.engine.receipt import Receipt
@@ -34,7 +35,6 @@ from joinlib.plan.explain import cautions, explain
 from joinlib.plan.explain.formats import render
 from joinlib.sink.publish import publish
 from joinlib.source.files import FileInput
-from joinlib.spark.job import Report
 from joinlib.spec.model import StreamJoin
 from joinlib.state.manifests import Manifests
 from joinlib.worker import current

@@ -106,7 +106,7 @@ class Alternating(Product):
             return super().join(end, partitions)
         (part,) = self.composer.parts(self.offset, end)
         assert part.small
-        (told,) = small.run(self.plan.source, self.plan.join, part, self.batch, 0).column("block").to_pylist()
+        told = small.run(self.plan.source, self.plan.join, part, self.batch, 0)
         return [Told(receipt.decode(text), block) for text, block in receipt.heard(told)]
 
     @property

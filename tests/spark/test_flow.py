@@ -11,9 +11,10 @@ import duckdb
 import pytest
 from pyspark import TaskContext
 
+from joinlib.direct.report import Report
 from joinlib.engine.task import JoinTask
 from joinlib.errors import SpecError
-from joinlib.spark.job import Report, RunningJob
+from joinlib.spark.job import RunningJob
 from tests.spark.trial import Trial, plain, rows_of, until
 
 pytestmark = pytest.mark.spark

@@ -12,8 +12,9 @@ import yaml
 from jobs.cli.compare import compared
 from jobs.cli.fork import fork
 from joinlib.compiled import compiled
+from joinlib.direct.report import Report
 from joinlib.model.tuning import Tuning
-from joinlib.spark.job import Report, RunningJob
+from joinlib.spark.job import RunningJob
 from joinlib.spec import StreamJoin
 from tests.spark.trial import CORES, Rows, Trial, rows_of, until
 

@@ -12,9 +12,10 @@ import pytest
 
 from joinlib.checkpoint import batches
 from joinlib.compiled import Compiled
+from joinlib.direct.report import Report
 from joinlib.errors import SpecError
 from joinlib.model.tuning import Tuning
-from joinlib.spark.job import Report, RunningJob
+from joinlib.spark.job import RunningJob
 from tests.spark.faults.scenario import QUERIES, Scenario, scenario
 from tests.spark.trial import Trial, until
 

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow.dataset as pad
 import pytest
 
+from joinlib.direct.report import Report
 from joinlib.errors import NotReady, SpecError
 from joinlib.lookup.spill import PARTS
-from joinlib.spark.job import Report, RunningJob
+from joinlib.spark.job import RunningJob
 from tests.postgres.database import PASSWORD, Database
 from tests.spark.trial import Trial, plain, table_of, until
 

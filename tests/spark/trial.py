@@ -21,9 +21,10 @@ import sqlglot
 from pyspark.sql import SparkSession
 
 from joinlib.compiled import Compiled, compiled
+from joinlib.direct.report import Report
 from joinlib.errors import NotReady
 from joinlib.model.tuning import Tuning
-from joinlib.spark.job import Report, RunningJob, started
+from joinlib.spark.job import RunningJob, started
 from joinlib.spark.spread import Spread
 from joinlib.spec import StreamJoin, parse
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["driver", "jvm", "executor", "daemon", "worker", "other"]
+Kind = Literal["driver", "jvm", "executor", "daemon", "worker", "server", "other"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ def of_kind(session: int, kind: Kind) -> list[int]:
         ],
         "daemon": sorted(daemons),
         "worker": [p.pid for p in tasks if p.pid not in daemons],
+        "server": [p.pid for p in found if p.name == "ib.direct.serve"],  # of small batches without Spark
     }
     return kinds[kind]
 

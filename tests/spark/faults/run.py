@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from joinlib.compiled import Compiled, compiled
+from joinlib.direct.report import Report
 from joinlib.errors import StreamJoinError
 from joinlib.model.tuning import Tuning
-from joinlib.spark.job import Report, started
+from joinlib.spark.job import started
 from joinlib.spark.spread import Spread
 from joinlib.spec import load
 from joinlib.state.location import local_folder
@@ -36,6 +37,7 @@ class Order:
     idle_kills: Sequence[int] = ()  # batches after which every idle worker is killed
     partitions: int | None = CORES  # that units are spread over; None: a small batch is one task
     last: int | None = None  # stop once this batch is done; None: when the inputs are
+    direct: bool = False  # small batches are run without Spark as soon as one was; there is no end but `last`
 
 
 class Teller:
@@ -44,6 +46,7 @@ class Teller:
     def __init__(self, order: Order, plan: Compiled) -> None:
         self.order, self.indexes = order, local_folder(plan.join.state)
         self.batch = -1  # that was reported last
+        self.direct = False  # whether the batches are run without Spark
         self._open: list[int] = []  # indexes stay open, so that no new file gets an old one's inode
 
     def __call__(self, report: Report) -> None:
@@ -54,6 +57,7 @@ class Teller:
             receipts=[asdict(r) for r in report.receipts],
             indexes=self._inodes(),
             killed=killed,
+            direct=self.direct,
         )
 
     def _inodes(self) -> dict[str, int]:
@@ -69,12 +73,16 @@ def tell(**line: Any) -> None:
 
 
 def main(order: Order) -> None:
-    plan = compiled(load(Path(order.spec)), CORES, Tuning(**order.tuning))
+    tuning = {**order.tuning, **({"direct_after": 1} if order.direct else {})}
+    plan = compiled(load(Path(order.spec)), CORES, Tuning(**tuning))
     try:
         teller, spread = Teller(order, plan), Spread(order.partitions) if order.partitions else None
-        with started(plan, teller, until_done=True, cores=CORES, conf=order.conf, spread=spread) as job:
+        with started(
+            plan, teller, until_done=not order.direct, cores=CORES, conf=order.conf, spread=spread
+        ) as job:
             tell(flowing=True, application=job.spark.sparkContext.applicationId)
-            while not job.wait(0.1):
+            while not job.wait(0.01 if order.direct else 0.1):
+                teller.direct = job.direct
                 if order.last is not None and teller.batch >= order.last:
                     return
             tell(done=True, manifests={b: manifests(plan, job.partitions, b) for b in last_batches(plan)})

@@ -235,6 +235,7 @@ class Scenario:
     files: dict[str, Any] = field(default_factory=dict)  # further fields of output.files
     done: str = "keep"  # what becomes of input files that were read
     partitions: int | None = CORES  # of its runs, unless one is told others
+    direct: bool = False  # whether its runs do without Spark where they can, but for the one that finishes
 
     def __post_init__(self) -> None:
         self.trial = Trial(self.folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
@@ -255,7 +256,7 @@ class Scenario:
         for fault in faults:
             (self.folder / "faults" / fault).touch()
         spec, spread = str(self.folder / "spec.yaml"), {"partitions": self.partitions}
-        told = {"spec": spec, "tuning": self.tuning, **spread, **order}
+        told = {"spec": spec, "tuning": self.tuning, "direct": self.direct, **spread, **order}
         environment = {
             **os.environ,
             "PYTHONPATH": str(_ROOT),
@@ -285,7 +286,7 @@ class Scenario:
 
     def finish(self, **order: Any) -> Line:
         """Runs to the end, undisturbed from here on."""
-        run = self.begin(**order)
+        run = self.begin(**{"direct": False, **order})
         done = run.until(done=True)
         assert run.end() == 0, run._last_words()
         return done

@@ -11,20 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from joinlib.state import manifests
 from joinlib.state.manifest import decode
 from tests.spark.faults.durable import Disk, Event, events, strace
-from tests.spark.faults.scenario import TUNING, scenario
+from tests.spark.faults.scenario import FILES, TUNING, scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 _APT = Path(__file__).parents[3] / "tools" / "apt"
 _OURS = re.compile(r"(checkpoint|out)\b")
 # Caches, hints and files of this boot, on which no batch depends (see `joinlib.checkpoint.batches`), and files without their final name.
 _EXPENDABLE = re.compile(
-    r"checkpoint/(lock|lock\.jvm|logs.*|sources/census|(.*/)?\.[^/]*)|out/(\.staging|\.swept-|\._).*"
+    r"checkpoint/(lock|lock\.jvm|stop|logs.*|sources/census|(.*/)?\.[^/]*)|out/(\.staging|\.swept-|\._).*"
 )
 _SEGMENT = re.compile(r"checkpoint/state/\d+/\d+/(.+\.arrow)")  # matters once a manifest names it
 _FOR_TASKS = re.compile(r"checkpoint/(streamjoin\.json|partitions|sources|tables|state/epochs|spark)\b")
@@ -61,7 +62,7 @@ class Recording:
         disk, idle = Disk(self.folder), True
         for event in replayed:
             name = self._name(event)
-            commit = _COMMIT.fullmatch(name) if event.kind == "link" else None
+            commit = _COMMIT.fullmatch(name) if event.kind in ("link", "rename") else None
             if idle and event.kind == "open" and _TASKS.match(name):
                 idle = False
                 yield from (f"tasks before {w}" for w in self._lost(disk) if _FOR_TASKS.match(w))
@@ -115,16 +116,18 @@ def _require_strace() -> None:
         pytest.skip(f"strace may not trace here: {tried.stderr.strip()}")
 
 
-@pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    """A full join whose results are compacted."""
+@pytest.fixture(scope="module", params=["spark", "direct"])
+def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """A full join whose results are compacted, by Spark's batches and by batches without Spark."""
     _require_strace()
-    folder = tmp_path_factory.mktemp("order")
+    folder, direct = tmp_path_factory.mktemp("order"), request.param == "direct"
     compact = {"compact": {"every": "1h", "size": "20Ki"}}
     tuning = {**TUNING, "retain_batches": 100}
-    with scenario(folder / "job", "full", files=compact, tuning=tuning) as job:
-        run = job.begin(under=strace(folder / "trace"))
+    more: dict[str, Any] = {"partitions": None, "direct": True} if direct else {}
+    with scenario(folder / "job", "full", files=compact, tuning=tuning, **more) as job:
+        run = job.begin(under=strace(folder / "trace"), last=FILES - 1 if direct else None)
         assert run.end() == 0, run._last_words()
+        assert direct == any(line.get("direct") for line in run.lines)
     return Recording(folder / "job", events(folder / "trace", folder / "job"))
 
 

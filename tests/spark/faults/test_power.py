@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 CUTS = int(os.environ.get("STREAMJOIN_POWER_CUTS", "1"))
 
 
-KINDS = ("full", "stages", "groups", "sealing", "paths", "nested", "small")
+KINDS = ("full", "stages", "groups", "sealing", "paths", "nested", "small", "direct")
 
 
 @pytest.mark.parametrize("kind", drawn("power", KINDS, 3))
@@ -31,12 +31,14 @@ def test_power_fails_at_any_moment(kind: str, tmp_path: Path, undisturbed: Calla
     """Inputs, checkpoint and results are on the disk that fails; what a reader saw of batches that are done stays.
 
     `nested`: several stages, of groups, a join and a top-n, over rows that change. `small`: a task that runs all levels of a
-    path join.
+    path join. `direct`: the same without Spark.
     """
     print(f"STREAMJOIN_FAULT_SEED={SEED}")
-    draw, own = random.Random(f"{SEED}{kind}"), {"nested": ("nested", Changing), "small": ("paths", Scenario)}
+    draw = random.Random(f"{SEED}{kind}")
+    own = {"nested": ("nested", Changing), "small": ("paths", Scenario), "direct": ("paths", Scenario)}
     query, made_as = own.get(kind, (kind, Scenario))
-    more: dict[str, Any] = {"partitions": None} if kind == "small" else FEATURES.get(kind, {})
+    small: dict[str, Any] = {"partitions": None}
+    more = {"small": small, "direct": {**small, "direct": True}}.get(kind, FEATURES.get(kind, {}))
     with ExitStack() as stack:
         drive = stack.enter_context(disk(tmp_path))
         job = stack.enter_context(scenario(drive.folder / "job", query, made_as, **more))

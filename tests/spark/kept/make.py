@@ -13,8 +13,9 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+from joinlib.direct.report import Report
 from joinlib.spark import session
-from joinlib.spark.job import Report, RunningJob
+from joinlib.spark.job import RunningJob
 from tests.spark.kept import job
 from tests.spark.trial import CORES, Trial, until
 

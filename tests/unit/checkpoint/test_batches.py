@@ -1,5 +1,6 @@
 """What Spark's logs of a checkpoint say, read without Spark."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from joinlib.checkpoint import batches
+from joinlib.errors import StateError
 
 
 def log(spark: Path, begun: list[int], done: list[int]) -> None:
@@ -76,3 +78,59 @@ def test_the_batch_that_was_interrupted(tmp_path: Path) -> None:
     os.utime(begun, (long_ago, long_ago))
     batch, age_s = batches.interrupted(tmp_path) or (-1, 0.0)
     assert batch == 3 and age_s == pytest.approx(3600, abs=60)
+
+
+SPARKS = (
+    'v1\n{"batchWatermarkMs":0,"batchTimestampMs":7,"conf":{"spark.sql.shuffle.partitions":"200"}}\n{"v": 3}'
+)
+DONE = 'v1\n{"nextBatchWatermarkMs":0}'
+
+
+def as_spark(spark: Path, batch: int) -> None:
+    """The logs of a batch that Spark has run."""
+    for name, content in (("offsets", SPARKS), ("commits", DONE)):
+        (spark / name).mkdir(parents=True)
+        (spark / name / str(batch)).write_text(content)
+        (spark / name / f".{batch}.crc").touch()
+
+
+def test_a_batch_is_logged_as_by_spark(tmp_path: Path) -> None:
+    """With the settings of the one before, its own time and its own envelope; then it is done."""
+    as_spark(tmp_path, 0)
+    before = time.time()
+    batches.begin(tmp_path, 1, '{"v": 3, "inputs": {"a": 1}}', synced=True)
+    assert batches.cut_off(tmp_path) == 1
+    version, settings, envelope = (tmp_path / "offsets" / "1").read_text().splitlines()
+    known = json.loads(settings)
+    assert before - 1 <= known.pop("batchTimestampMs") / 1000 <= time.time()
+    assert version == "v1"
+    assert known == {"batchWatermarkMs": 0, "conf": {"spark.sql.shuffle.partitions": "200"}}
+    assert batches.envelope(tmp_path, 1) == envelope == '{"v": 3, "inputs": {"a": 1}}'
+    assert batches.offset(tmp_path, 1) == {"v": 3, "inputs": {"a": 1}}
+    batches.finish(tmp_path, 1, synced=True)
+    assert (tmp_path / "commits" / "1").read_text() == DONE
+    assert batches.cut_off(tmp_path) is None
+    assert sorted(f.name for f in (tmp_path / "offsets").iterdir()) == [".0.crc", "0", "1"]
+
+
+def test_as_many_batches_are_kept_as_by_spark(tmp_path: Path) -> None:
+    """The current one and those before, with their checksums."""
+    as_spark(tmp_path, 0)
+    for batch in range(1, batches.KEPT + 4):
+        batches.begin(tmp_path, batch, "{}", synced=False)
+        batches.finish(tmp_path, batch, synced=False)
+    last = batches.KEPT + 3
+    for log in ("offsets", "commits"):
+        there = {f.name for f in (tmp_path / log).iterdir()}
+        assert there == {str(batch) for batch in range(last - batches.KEPT, last + 1)}
+
+
+def test_a_batch_of_another_run_is_not_replaced(tmp_path: Path) -> None:
+    """Neither its beginning nor its end."""
+    as_spark(tmp_path, 0)
+    batches.begin(tmp_path, 1, "{}", synced=False)
+    with pytest.raises(StateError, match=r"offsets/1 is there already"):
+        batches.begin(tmp_path, 1, "{}", synced=False)
+    batches.finish(tmp_path, 1, synced=False)
+    with pytest.raises(StateError, match=r"commits/1 is there already"):
+        batches.finish(tmp_path, 1, synced=False)

@@ -61,5 +61,5 @@ def composer(job: InProcess, rows: int) -> Composer:
 
 def in_one_task(job: InProcess, end: Offset) -> list[receipt.Receipt]:
     (part,) = job.composer.parts(job.offset, end)
-    row = small.run(job.plan.source, job.plan.join, part, job.batch, 0)
-    return [receipt.decode(text) for text, _ in receipt.heard(row.column("block")[0].as_py())]
+    told = small.run(job.plan.source, job.plan.join, part, job.batch, 0)
+    return [receipt.decode(text) for text, _ in receipt.heard(told)]

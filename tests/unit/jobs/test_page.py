@@ -23,8 +23,8 @@ from jobs.page.rows import LastRows, latest
 from jobs.page.serve import html
 from jobs.server import HttpServer
 from joinlib.checkpoint.planned import plan_of
+from joinlib.direct.report import Report, Sample
 from joinlib.errors import SpecError
-from joinlib.spark.job import Report, Sample
 from joinlib.spec import load
 from tests.deploy.dashboards.drawing import needed
 from tests.unit.jobs.test_commands import MANIFESTS

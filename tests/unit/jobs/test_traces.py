@@ -25,10 +25,10 @@ from jobs.traces.encode import encode
 from jobs.traces.settings import VERSION, settings
 from jobs.traces.span import BatchTrace, Span, TraceSubject, committed, failed
 from jobs.traces.told import TracedRun, trace_sender, traced_run
+from joinlib.direct.report import BatchPhase
+from joinlib.direct.report import Report as Done
 from joinlib.errors import InputError, SpecError
 from joinlib.model.letters import DeadRows
-from joinlib.spark.job import BatchPhase
-from joinlib.spark.job import Report as Done
 from joinlib.spec import StreamJoin, parse
 from tests.unit.jobs.test_figures import RECEIPT
 from tests.unit.jobs.test_lineage import Catalogue, serving

@@ -1,0 +1,186 @@
+"""Runs small batches without Spark, in a process of their own, as long as they are small.
+
+    compose ─► offsets/N ─► run ─► publish, report ─► commits/N          each as Spark does it, N + 1 after N
+
+Spark places tasks, exchanges rows between them and tries them again. A batch of one task needs none of that, and
+Spark's part of it is more than half of its time. The logs are Spark's own, and a batch depends on nothing else: so
+whichever of the two has begun a batch, either of them can run it again and go on behind it.
+
+Law: one of them runs at a time. What is not small, and whatever fails, ends the loop; then Spark goes on, tries again
+and says what is wrong.
+"""
+
+import logging
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection
+from pathlib import Path
+from socket import socketpair
+from typing import Any
+
+import orjson
+
+from joinlib import fault
+from joinlib.checkpoint import batches
+from joinlib.direct.commit import Tasks
+from joinlib.engine.sources import SourceTask
+from joinlib.engine.task import JoinTask
+from joinlib.errors import StreamJoinError
+
+_SERVE = "joinlib.direct.serve"  # not imported: it loads what only its process needs
+_POLL_S = 0.01  # between two looks for new rows, as in Spark
+_LAST_S = 10.0  # for the process to end
+_KEPT = 100  # batches of which it is known what they took
+log = logging.getLogger("joinlib.direct")
+
+
+class ServerGone(StreamJoinError):
+    """The process has ended, or has told of an error."""
+
+
+class ServerProcess:
+    """A process of `direct.serve`. `python`: the command that starts Python."""
+
+    def __init__(self, python: Sequence[str], source: SourceTask, join: JoinTask) -> None:
+        ours, theirs = socketpair()
+        with theirs:
+            # Its own process group: Ctrl-C is for the driver, which ends the loop between two batches.
+            command = [*python, "-m", _SERVE]
+            self._process = subprocess.Popen(command, stdin=theirs.fileno(), process_group=0)
+        self._connection = Connection(ours.detach())
+        self._connection.send(("", (source, join)))
+
+    def ask(self, name: str, *arguments: object) -> Any:
+        """Call a method of the `Server`.
+
+        Raises:
+            ServerGone: It has raised, or the process has ended.
+        """
+        try:
+            self._connection.send((name, arguments))
+            done, answer = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise ServerGone("the process of small batches has ended") from error
+        if not done:
+            raise ServerGone(answer)
+        return answer
+
+    def close(self, patience_s: float = _LAST_S) -> None:
+        """End the process: after what it does now, or after so long."""
+        with suppress(OSError):
+            self._connection.close()
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class DirectLoop(threading.Thread):
+    """Runs batches behind the last one that is done, until one is not small, something fails, or `stop` is called.
+
+    Args:
+        server: The process, which ends with the loop.
+        spark: The folder of Spark's logs.
+        commit: Runs the tasks of a batch and publishes it.
+        pace_s: Seconds between the beginnings of two batches, at least.
+        synced: Whether the logs survive a power cut.
+    """
+
+    def __init__(
+        self,
+        server: ServerProcess,
+        spark: Path,
+        commit: Callable[[int, Tasks], None],
+        *,
+        pace_s: float,
+        synced: bool,
+    ) -> None:
+        super().__init__(name="direct", daemon=True)
+        self._server, self._spark, self._commit = server, spark, commit
+        self._pace_s, self._synced = pace_s, synced
+        self._stopping = threading.Event()
+        self.busy = False  # whether a batch is running
+        self.count = 0  # of batches that are done
+        self.failed = False
+        self.took: deque[dict[str, Any]] = deque(maxlen=_KEPT)  # what batches took, in Spark's words
+
+    def stop(self, patience_s: float) -> None:
+        """End the loop after its batch, or after so long."""
+        self._stopping.set()
+        self.join(patience_s)
+        if self.is_alive():
+            self._server.close(0.0)
+            self.join()
+
+    def run(self) -> None:
+        try:
+            last = batches.done(self._spark)
+            assert last is not None
+            end: str | None = batches.envelope(self._spark, last)
+            while end is not None and not self._stopping.is_set():
+                last, end = last + 1, self._next(last + 1, end)
+        except Exception as error:  # noqa: BLE001 - Spark runs the batch again, and reports what it meets
+            self.failed = True
+            log.warning("a small batch is left to Spark: %s", error)
+        finally:
+            self.busy = False
+            self._server.close()
+
+    def _next(self, batch: int, start: str) -> str | None:
+        """Run the next batch; return where it ends, None if there is none for this loop."""
+        while (found := self._composed(start)) is None:
+            if self._stopping.wait(_POLL_S):
+                return None
+        began, end = found
+        if not orjson.loads(end)["small"]:
+            return None
+        self.busy = True
+        composed = time.time()
+        batches.begin(self._spark, batch, end, synced=self._synced)
+        logged = time.time()
+        self._commit(batch, lambda: [self._server.ask("run", start, end, batch)])
+        joined = time.time()
+        fault.point("published_directly", batch)
+        batches.finish(self._spark, batch, synced=self._synced)
+        self._note(batch, start, end, (began, composed, logged, joined, time.time()))
+        self.count += 1
+        self.busy = False
+        self._stopping.wait(self._pause())
+        return end
+
+    def _composed(self, start: str) -> tuple[float, str] | None:
+        """Return where the next batch ends, and when it was asked."""
+        began = time.time()
+        end = self._server.ask("next", start)
+        return None if end is None else (began, end)
+
+    def _pause(self) -> float:
+        """Return the seconds until the next batch may begin: as with Spark, at a multiple of its pace."""
+        return self._pace_s - time.time() % self._pace_s if self._pace_s else 0.0
+
+    def _note(
+        self, batch: int, start: str, end: str, times: tuple[float, float, float, float, float]
+    ) -> None:
+        """Note what a batch took, as Spark tells of its own."""
+        began, composed, logged, joined, done = times
+        steps = {
+            "latestOffset": composed - began,
+            "walCommit": logged - composed,
+            "addBatch": joined - logged,
+            "commitOffsets": done - joined,
+            "triggerExecution": done - began,
+        }
+        self.took.append(
+            {
+                "batchId": batch,
+                "timestamp": datetime.fromtimestamp(began, UTC).isoformat(),
+                "durationMs": {name: seconds * 1000 for name, seconds in steps.items()},
+                "sources": [{"startOffset": orjson.loads(start), "endOffset": orjson.loads(end)}],
+            }
+        )

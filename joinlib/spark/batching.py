@@ -1,0 +1,204 @@
+"""Runs the batches of a job: Spark does, and small ones that follow each other are run without it.
+
+    query ──some small batches in a row──► direct.loop ──one that is not small, or an error──► query
+
+Both go on behind the last batch that is done, by the same logs, and one of them runs at a time. Only where all tasks
+run on this machine, and without an end: otherwise the query has all batches. Cost: to change takes some tenths of a
+second, in which no batch runs, so it is done less often the sooner it was undone.
+"""
+
+import json
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JNetworkError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from joinlib.checkpoint import batches
+from joinlib.compiled import Compiled
+from joinlib.direct.commit import Commit, Tasks
+from joinlib.direct.loop import DirectLoop, ServerProcess
+from joinlib.errors import GO_ON, NotReady
+from joinlib.spark import session
+from joinlib.spark.boot import prefork
+from joinlib.spark.failure import translate
+from joinlib.spark.gather import last_column
+from joinlib.spark.operator import receipts
+from joinlib.spark.source import NAME
+from joinlib.spark.spread import Spreading
+
+_MOST = 1024  # small batches in a row that are waited for, after changes that were not worth it
+_WORTH = 100  # batches without Spark, after which a change was worth it
+_KEPT = 100  # batches of which it is known what they took
+_SOON_S = 1.0  # for a query that has been stopped to end
+JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into a dead JVM raises
+Progress = dict[str, Any]
+
+
+class Batching:
+    """The batches of a running job. `query` is Spark's, the latest one."""
+
+    def __init__(
+        self, plan: Compiled, spark: SparkSession, spreading: Spreading, commit: Commit, *, until_done: bool
+    ) -> None:
+        self._plan, self._spark, self._spreading, self._commit = plan, spark, spreading, commit
+        self._logs = plan.checkpoint / "spark"
+        self._may_leave = plan.source.small_rows >= 0 and not until_done
+        self._in_a_row, self._needed = 0, plan.source.tuning.direct_after  # small batches of the query
+        self._direct: DirectLoop | None = None
+        self._took: deque[Progress] = deque(maxlen=_KEPT)  # of queries and loops that have ended
+        self._writer = self._written(until_done=until_done)
+        plan.source.stop.unlink(missing_ok=True)
+        self.query: StreamingQuery = self._writer.start()
+
+    @property
+    def direct(self) -> bool:
+        """Whether batches are run without Spark at the moment."""
+        return self._direct is not None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a batch is running."""
+        loop = self._direct
+        return loop.busy if loop else bool(self.query.status["isDataAvailable"])
+
+    def wait(self, seconds: float, patience_s: float) -> bool:
+        """Wait up to `seconds`; return whether the query has ended. Changes between Spark and none where it is due.
+
+        `patience_s`: how long a batch that runs may go on then.
+
+        Raises:
+            StreamJoinError: The query has failed.
+        """
+        if self._direct is not None:
+            self._direct.join(seconds)
+            if not self._direct.is_alive():
+                self._return(self._direct)
+            return False
+        ended = _ended(self.query, seconds, self._logs)
+        if not ended and self._may_leave and self._in_a_row >= self._needed:
+            self._leave(patience_s)
+        return ended
+
+    def last(self) -> Progress | None:
+        """Return what is known of the last batch."""
+        if (loop := self._direct) is None:
+            return self.query.lastProgress or (self._took[-1] if self._took else None)
+        took = loop.took or self._took
+        return took[-1] if took else None
+
+    def progress(self, after: int) -> list[Progress]:
+        """Return what each batch behind batch `after` took, of the last hundred, oldest first."""
+        loop = self._direct
+        now = list(loop.took) if loop else _recent(self.query, after)
+        return [one for one in [*self._took, *now] if one["batchId"] > after][-_KEPT:]
+
+    def stop(self, patience_s: float) -> None:
+        """End between two batches: one that is cut off runs again, which is slow and noisy."""
+        if self._direct is not None:
+            self._direct.stop(patience_s)
+        _stop(self.query, self._plan.source.stop, patience_s)
+
+    def _leave(self, patience_s: float) -> None:
+        """Go on without Spark."""
+        _stop(self.query, self._plan.source.stop, patience_s)
+        _ended(self.query, _SOON_S, self._logs)  # raises what has ended it otherwise
+        self._took.extend(_recent(self.query, -1))
+        if batches.cut_off(self._logs) is not None:  # a batch took too long
+            self._begin()
+            return
+        plan = self._plan
+        self._direct = DirectLoop(
+            ServerProcess([prefork.begin()], plan.source, plan.join),
+            self._logs,
+            self._small,
+            pace_s=plan.document.spec.pace_us / 1e6,
+            synced=plan.join.tuning.sync,
+        )
+        self._direct.start()
+
+    def _return(self, loop: DirectLoop) -> None:
+        """Go on with Spark."""
+        least = self._plan.source.tuning.direct_after
+        self._needed = least if loop.count >= _WORTH else min(2 * self._needed, _MOST)
+        self._took.extend(loop.took)
+        self._begin()
+        self._direct = None
+
+    def _begin(self) -> None:
+        self._in_a_row = 0
+        try:
+            self.query = self._writer.start()
+        except JVM_GONE as error:
+            raise jvm_died() from error
+
+    def _written(self, *, until_done: bool) -> Any:
+        """Return what starts a query; it resumes where the one before was."""
+        document = self._plan.document
+        writer = (
+            self._spark.readStream.format(NAME)
+            .load()
+            .writeStream.queryName(document.metadata.name)
+            .option("checkpointLocation", str(self._logs))
+            .foreachBatch(self._by_spark)
+        )
+        if until_done:
+            return writer.trigger(availableNow=True)
+        return writer.trigger(processingTime=f"{document.spec.pace_us // 1000} milliseconds")
+
+    def _by_spark(self, sent: DataFrame, batch: int) -> None:
+        """Commit a batch that Spark has begun."""
+        small = bool(batches.offset(self._logs, batch).get("small"))
+        spread, join = self._spreading.of(batch, small), self._plan.join
+        made = sent if small else receipts(sent, join, spread.partitions, spread.place)
+        self._commit(batch, lambda: last_column(made))
+        session.end_planners(self._spark)
+        self._in_a_row = self._in_a_row + 1 if small else 0
+
+    def _small(self, batch: int, tasks: Tasks) -> None:
+        """Commit a batch that was begun without Spark."""
+        self._spreading.of(batch, small=True)
+        self._commit(batch, tasks)
+
+
+def jvm_died() -> NotReady:
+    """Return the error of a run whose JVM is gone."""
+    return NotReady(f"Spark's JVM died (killed, or out of memory); {GO_ON}")
+
+
+def _recent(query: StreamingQuery, after: int) -> list[Progress]:
+    """Return what Spark says of each batch behind batch `after`, oldest first."""
+    kept: Any = query._jsq.recentProgress()
+    found: list[Progress] = []
+    for at in reversed(range(len(kept))):
+        said = json.loads(kept[at].json())
+        if said["batchId"] <= after:
+            break
+        found.append(said)
+    return found[::-1]
+
+
+def _ended(query: StreamingQuery, seconds: float, spark: Path) -> bool:
+    """Wait up to `seconds`; return whether the query has ended, or raise what ended it.
+
+    `spark` is the folder of Spark's logs.
+    """
+    try:
+        return bool(query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions
+    except JVM_GONE as error:
+        raise jvm_died() from error
+    except Exception as error:
+        raise translate(str(error), batches.cut_off(spark)) from error
+
+
+def _stop(query: StreamingQuery, stop: Path, patience_s: float) -> None:
+    """Stop the query between two batches."""
+    stop.touch()
+    end = time.monotonic() + patience_s
+    while query.isActive and "Waiting" not in query.status["message"] and time.monotonic() < end:
+        time.sleep(0.05)
+    query.stop()
+    stop.unlink(missing_ok=True)

@@ -1,0 +1,97 @@
+"""Small batches without Spark: killed at named points, run again by Spark or by the next run, and killed at any moment."""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.faults import processes
+from tests.spark.faults.drawn import SEED, drawn
+from tests.spark.faults.processes import Kind
+from tests.spark.faults.scenario import FILES, Run, Scenario, scenario
+from tests.spark.faults.test_points import RETRYING
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+DIRECT: dict[str, Any] = {"partitions": None, "direct": True}
+POINTS = {  # where the process dies that runs the batches
+    "paths": ("arranged:3", "hopped:7"),
+    "groups": ("handed:3", "grouped:7"),
+    "full": ("joined:3", "written:7"),
+}
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Scenario]]:
+    """By kind: the same job in small batches of Spark, never disturbed."""
+    with ExitStack() as stack:
+
+        @cache
+        def made(kind: str) -> Scenario:
+            folder = tmp_path_factory.mktemp("calm") / kind
+            job = stack.enter_context(scenario(folder, kind, partitions=None))
+            job.finish()
+            return job
+
+        yield made
+
+
+@pytest.mark.parametrize("kind", drawn("direct", tuple(POINTS), 1))
+def test_whatever_fails_spark_runs_it_again(
+    kind: str, tmp_path: Path, calm: Callable[[str], Scenario]
+) -> None:
+    """The process dies in two batches, and the run goes on; behind the first death also without Spark again."""
+    with scenario(tmp_path / "job", kind, **DIRECT) as job:
+        run = job.begin(*POINTS[kind], last=FILES - 1, conf=RETRYING)
+        assert run.end() == 0
+        assert not run.errors
+        assert _left_to_spark(job) == 2
+        job.finish()
+        job.check(like=calm(kind))
+
+
+def test_the_driver_dies(tmp_path: Path, calm: Callable[[str], Scenario]) -> None:
+    """When its tasks are done, and when a batch is visible: the next run, of Spark, runs the batch again."""
+    with scenario(tmp_path / "job", "groups", **DIRECT) as job:
+        for point in ("collected:3", "published_directly:7"):
+            run = job.begin(point)
+            assert run.end() == -9
+            assert any(line.get("direct") for line in run.lines)
+        job.finish()
+        job.check(like=calm("groups"))
+
+
+@pytest.mark.parametrize("victim", drawn("direct victims", ("server", "driver", "everything"), 1))
+def test_any_process_at_any_moment(victim: str, tmp_path: Path, calm: Callable[[str], Scenario]) -> None:
+    """The process that runs the batches, the driver, or all at once."""
+    print(f"STREAMJOIN_FAULT_SEED={SEED}")
+    draw, kinds = random.Random(f"{SEED} {victim}"), dict[str, Kind](server="server", driver="driver")
+    with scenario(tmp_path / "job", "stages", **DIRECT) as job:
+        run = job.begin()
+        _until_direct(run)
+        time.sleep(0.2 * draw.random())
+        assert run.kill(kinds[victim]) if victim in kinds else run.kill_all()
+        if victim == "server":
+            run.until(batch=FILES - 1)
+            assert run.alive
+            assert not run.errors
+        run.close()
+        job.finish()
+        job.check(like=calm("stages"))
+
+
+def _left_to_spark(job: Scenario) -> int:
+    """How many batches were left to Spark because something failed."""
+    return (job.folder / "stderr.txt").read_text().count("a small batch is left to Spark")
+
+
+def _until_direct(run: Run, patience_s: float = 120.0) -> None:
+    end = time.monotonic() + patience_s
+    while not processes.of_kind(run.session, "server"):
+        assert run.alive
+        assert time.monotonic() < end
+        time.sleep(0.01)

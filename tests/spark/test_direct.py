@@ -1,0 +1,137 @@
+"""Small batches that follow each other do without Spark, others and whatever fails do not; the answer is the same."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from joinlib.checkpoint import batches
+from joinlib.compiled import Compiled
+from joinlib.direct.report import Report
+from joinlib.errors import InputError
+from joinlib.model.tuning import Tuning
+from joinlib.spark.job import RunningJob, started
+from tests.spark.faults import processes
+from tests.spark.trial import CORES, Trial, until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+SQL = "SELECT a.k AS k, a.v AS v, b.v AS w FROM a JOIN b ON a.k = b.k"
+OUTER = "SELECT a.k AS k, a.v AS v, b.v AS w FROM a LEFT JOIN b ON a.k = b.k"
+SMALL, EACH = 60, 10  # rows of a small batch at most, of a file
+
+
+class Pouring:
+    """Files of the two inputs, one after the other; each is read in slices of a few rows."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial, self.count, self.rows = trial, 0, 0
+        for name in ("a", "b"):
+            trial.input(name, "k BIGINT, v BIGINT", orderBy="name")
+
+    def pour(self, slices: int = 1) -> None:
+        """One more of each, with so many slices."""
+        rows = range(self.rows, self.rows + slices * EACH)
+        table = pa.table({"k": pa.array(rows, pa.int64()), "v": pa.array(rows, pa.int64())})
+        for name in ("a", "b"):
+            aside = self.trial.folder / f"{name}.aside"
+            pq.write_table(table, aside, row_group_size=EACH)
+            aside.rename(self.trial.folder / name / f"{self.count:05d}.parquet")
+        self.count, self.rows = self.count + 1, self.rows + len(rows)
+
+    def until_read(self, job: RunningJob) -> None:
+        """All rows are joined."""
+        until(job, lambda: sum(self.trial.output(SQL).values()) == self.rows)
+
+
+@contextmanager
+def running(trial: Trial, plan: Compiled) -> Iterator[tuple[RunningJob, list[Report]]]:
+    """A run without an end, in which small batches are one task."""
+    reports: list[Report] = []
+    with started(plan, reports.append, until_done=False, cores=CORES, spark=trial.session()) as job:
+        yield job, reports
+
+
+def tuned(trial: Trial, sql: str = SQL) -> Compiled:
+    return trial.compiled(sql, tuning=Tuning(small_rows=SMALL, direct_after=2))
+
+
+def until_direct(job: RunningJob, pouring: Pouring) -> None:
+    """So many small batches come that Spark is left."""
+    while not job.direct:
+        pouring.pour()
+        pouring.until_read(job)
+
+
+def test_small_batches_do_without_spark_and_others_do_not(trial: Trial) -> None:
+    """To and fro; a backlog of a few small batches is read in small ones. Numbers and figures go on throughout."""
+    pouring, plan = Pouring(trial), tuned(trial)
+    with running(trial, plan) as (job, reports):
+        pouring.pour()
+        pouring.until_read(job)
+        assert not job.direct
+        until_direct(job, pouring)
+        first = len(reports)
+        pouring.pour(10)  # 100 rows of each: four small batches
+        pouring.until_read(job)
+        assert job.direct
+        assert len(reports) >= first + 3
+        assert max(r.rows_in for r in reports[first:]) <= SMALL
+        assert job.lag()["a"]["rows"] == 0
+        before = len(reports)
+        pouring.pour(40)  # 400 rows of each are more than a few small batches
+        pouring.until_read(job)
+        assert not job.direct
+        assert max(r.rows_in for r in reports[before:]) > SMALL
+        until_direct(job, pouring)
+        told = job.progress(-1)
+        last = reports[-1].batch
+    assert [r.batch for r in reports] == list(range(last + 1))
+    assert [p["batchId"] for p in told] == list(range(last + 1))[-len(told) :]
+    steps = {"latestOffset", "walCommit", "addBatch", "commitOffsets", "triggerExecution"}
+    assert all(steps <= p["durationMs"].keys() for p in told)
+    assert batches.done(trial.folder / "checkpoint" / "spark") == last
+    assert trial.output(SQL) == trial.expected(SQL)
+
+
+def test_a_run_that_ends_while_it_does_without_spark(trial: Trial) -> None:
+    """It ends between two batches; the next run goes on, and closes an outer join."""
+    pouring, plan = Pouring(trial), tuned(trial, OUTER)
+    with running(trial, plan) as (job, _):
+        until_direct(job, pouring)
+    assert batches.cut_off(trial.folder / "checkpoint" / "spark") is None
+    trial.write("a", "99999", [(-1, -1)])
+    trial.run_plan(plan)
+    assert trial.output(OUTER) == trial.expected(OUTER)
+
+
+def test_an_error_is_told_as_by_spark(trial: Trial) -> None:
+    """A file that cannot be read ends the run, whoever has met it first."""
+    pouring, plan = Pouring(trial), tuned(trial)
+    with running(trial, plan) as (job, _):
+        until_direct(job, pouring)
+        aside = trial.folder / "aside"
+        aside.write_bytes(b"PAR1 this is no file of rows PAR1")
+        aside.rename(trial.folder / "a" / "99999.parquet")
+        with pytest.raises(InputError, match=r"99999\.parquet"):
+            until(job, lambda: False)
+
+
+def test_the_process_ends_with_the_run(trial: Trial) -> None:
+    """Nothing of it is left."""
+    pouring, plan = Pouring(trial), tuned(trial)
+    with running(trial, plan) as (job, _):
+        until_direct(job, pouring)
+        pouring.pour()
+        pouring.until_read(job)
+        assert servers()
+    assert not servers()
+
+
+def servers() -> list[int]:
+    """The processes of small batches that were forked for this process."""
+    found = processes.of_session(os.getsid(0))
+    ours = {p.pid for p in found if p.parent == os.getpid()}
+    return [p.pid for p in found if p.parent in ours and p.name == "ib.direct.serve"]

@@ -53,7 +53,8 @@ class ServerProcess:
             command = [*python, "-m", _SERVE]
             self._process = subprocess.Popen(command, stdin=theirs.fileno(), process_group=0)
         self._connection = Connection(ours.detach())
-        self._connection.send(("", (source, join)))
+        with suppress(OSError):  # it has ended, which `ask` tells
+            self._connection.send(("", (source, join)))
 
     def ask(self, name: str, *arguments: object) -> Any:
         """Call a method of the `Server`.

@@ -1,4 +1,4 @@
-"""What a flow takes from Spark's progress of a batch."""
+"""What a flow takes from the progress of a batch."""
 
 import json
 from types import SimpleNamespace
@@ -30,8 +30,8 @@ BEFORE = {"inputs": {"orders": 2}, "lag": {"orders": {"slices": 2, "rows": 900, 
 def test_a_batch_is_told_by_its_offsets(start: Any, rows: int | None) -> None:
     """How many rows it read, and how many wait; of the first batch only the latter is known."""
     flow = Flow(cast("Any", None), until_done=False, conf={})
-    query = SimpleNamespace(status={"isDataAvailable": True}, lastProgress=progress(start, 350, 650))
-    flow._look(cast("Any", SimpleNamespace(query=query, heap_bytes=lambda: (3, 8))))
+    last = progress(start, 350, 650)
+    flow._look(cast("Any", SimpleNamespace(busy=True, last=lambda: last, heap_bytes=lambda: (3, 8))))
     took = flow.took
     assert (took.batch, took.seconds, took.steps) == (4, 1.5, {"addBatch": 1.0})
     assert took.lap is not None

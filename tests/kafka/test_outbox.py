@@ -60,7 +60,7 @@ def test_nothing_is_there_before_the_commit(broker: Broker) -> None:
     to = target(broker, broker.topic("died"))
     send(to, 0, 1)
     dies = KafkaSink(to, 0, 1)
-    dies.write(rows(2, 3))
+    dies.write(rows(*range(2, 5000)))
     assert dies._channel is not None
     dies._channel.flush()
     send(to, 1, 2, 3)
@@ -120,7 +120,7 @@ def test_an_old_copy_of_a_checkpoint_is_refused(broker: Broker) -> None:
     with pytest.raises(
         StateError, match="holds batch 7 of this checkpoint, which is at batch 3: it is an old copy"
     ):
-        KafkaSink(to, 0, 3).write(rows(1))
+        send(to, 3, 1)
     assert values(broker, to.topic) == [1]
 
 
@@ -136,7 +136,7 @@ def test_what_kafka_may_have_forgotten_is_refused(broker: Broker) -> None:
     assert doubtful.doubtful == 3
 
     with pytest.raises(StateError, match=r"Kafka has forgotten whether its results are in topic forgotten"):
-        KafkaSink(doubtful, 0, 3).write(rows(1))
+        send(doubtful, 3, 1)
     send(to, 2, 1)
     current().close()
     send(doubtful, 3, 2)
@@ -172,10 +172,11 @@ def test_a_row_too_large_for_a_message(broker: Broker, format: Any) -> None:
     to = reached(target(broker, small, format=format), small, None)
     box = KafkaSink(to, 0, 0)
     box.write(row)
+    box.write(pa.record_batch({"s": ["x" * 24_000]}))
     with pytest.raises(
         SpecError, match=rf"takes 2\d{{4}} bytes, a message of topic {small} at most 19488; raise"
     ):
-        box.write(pa.record_batch({"s": ["x" * 24_000]}))
+        box.close()
     send(to, 1, 5)
     assert len(broker.read(small)) == 1
     to = reached(target(broker, large, format=format), large, None)

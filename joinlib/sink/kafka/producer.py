@@ -115,7 +115,7 @@ class TransactionalProducer:
 
     def flush(self) -> None:
         """Wait until all produced messages are at the brokers."""
-        left = self._producer.flush(self._patience_s)
+        left = self._hearing(lambda: self._producer.flush(self._patience_s))
         if left and self._failed is None:
             raise self.error("writing", None)
         self._check()
@@ -148,7 +148,7 @@ class TransactionalProducer:
         while messages:
             self._check()
             if not self._room():
-                self._producer.poll(_AGAIN_S)
+                self._hearing(lambda: self._producer.poll(_AGAIN_S))
             elif self._producer.produce_batch(self.target.topic, messages) == len(messages):
                 return
             else:
@@ -164,11 +164,24 @@ class TransactionalProducer:
             try:
                 return self._producer.produce(self.target.topic, **message)
             except BufferError:  # the queue is full
-                self._producer.poll(_AGAIN_S)
+                self._hearing(lambda: self._producer.poll(_AGAIN_S))
             except KafkaException as failed:
                 self._rejected({**message, "_error": failed.args[0]})
             if time.monotonic() > end:
                 raise self.error("writing", None)
+
+    def _hearing(self, call: Callable[[], T]) -> T:
+        """Make a call in which the client tells what has become of messages.
+
+        Once it is fenced it raises KafkaException; where messages fail by that, SystemError (confluent-kafka 2.16).
+        """
+        try:
+            return call()
+        except (KafkaException, SystemError) as failed:
+            cause = failed if isinstance(failed, KafkaException) else failed.__cause__
+            if not isinstance(cause, KafkaException):
+                raise
+            raise self.error("writing", cause.args[0]) from None
 
     def _room(self) -> bool:
         return len(self._producer) <= _QUEUE - _CHUNK
@@ -233,19 +246,24 @@ class TransactionalProducer:
 
 def _bounded(call: Callable[[float], T], seconds: float) -> T:
     """Return the result of a client call within our own time limit: the client may ignore its time-out."""
+    try:
+        return beside(lambda: call(seconds)).result(seconds + _GRACE_S)
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+
+
+def beside(call: Callable[[], T]) -> Future[T]:
+    """Return what a call will return or raise, which is made by a thread of its own."""
     answer: Future[T] = Future()
 
     def run() -> None:
         try:
-            answer.set_result(call(seconds))
-        except Exception as error:  # noqa: BLE001 - raised in the waiting thread
+            answer.set_result(call())
+        except Exception as error:  # noqa: BLE001 - raised by who asks for the result
             answer.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    try:
-        return answer.result(seconds + _GRACE_S)
-    except TimeoutError:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+    return answer
 
 
 def _too_long(target: KafkaSinkConfig) -> SpecError:

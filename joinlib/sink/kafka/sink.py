@@ -1,12 +1,18 @@
 """Writes the results of one task (a partition) and batch as one Kafka transaction.
 
     first row   producer: kept or new ─► marker: is the batch there already? ─► begin, move it to batch + 1
+    some rows   messages ─► queue
     last row    flush ─► commit; only then are the manifests of the task's units written
+
+The first step waits for the brokers, so it is done by a thread while the task goes on; and rows become messages some
+thousand at a time, because a call for the few of a unit costs as much.
 
 Law: each batch is in the topic once. A batch that runs again has the same rows, so it is skipped if it is
 there already. If the task is killed before the commit, the transaction is aborted by the producer that is
 opened next; if after it, the marker shows it.
 """
+
+from concurrent.futures import Future
 
 import pyarrow as pa
 
@@ -14,8 +20,10 @@ from joinlib import fault
 from joinlib.errors import StateError, StreamJoinError
 from joinlib.sink.config import KafkaSinkConfig
 from joinlib.sink.kafka.messages import messages
-from joinlib.sink.kafka.producer import TransactionalProducer
+from joinlib.sink.kafka.producer import TransactionalProducer, beside
 from joinlib.worker import Keep, current
+
+_ROWS, _BYTES = 4096, 1 << 20  # that wait at most until they are queued
 
 
 class KafkaSink:
@@ -25,19 +33,24 @@ class KafkaSink:
         self.target, self.partition, self.batch = target, partition, batch
         self._channel: TransactionalProducer | None = None
         self._there = False  # the batch is in the topic already
+        self._beginning: Future[None] | None = None  # since the first row
+        self._waiting: list[pa.RecordBatch] = []
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Queue the rows."""
-        if self._channel is None and not self._there:
-            self._begin()
-        if self._channel is not None:
-            self._channel.produce(messages(rows, self.target))
+        """Take rows, and queue those that wait once there are enough."""
+        if self._beginning is None:
+            self._beginning = beside(self._begin)
+        self._waiting.append(rows)
+        if sum(r.num_rows for r in self._waiting) >= _ROWS or sum(r.nbytes for r in self._waiting) >= _BYTES:
+            self._queue(self._beginning)
 
     def next_unit(self) -> tuple[tuple[str, ...], bytes | None]:
         return (), None
 
     def close(self) -> None:
         """Commit the transaction, once all rows of the task are sent."""
+        if self._beginning is not None:
+            self._queue(self._beginning)
         if self._channel is None:
             return
         self._channel.flush()
@@ -45,6 +58,13 @@ class KafkaSink:
         self._channel.commit()
         fault.point("sent", self.batch)
         self._keep(self._channel, self.batch + 1)
+
+    def _queue(self, begun: Future[None]) -> None:
+        """Queue the rows that wait."""
+        begun.result()
+        if self._channel is not None and self._waiting:
+            self._channel.produce(messages(pa.concat_batches(self._waiting), self.target))
+        self._waiting = []
 
     def _begin(self) -> None:
         kept = _idle().take(self._key)

@@ -22,7 +22,7 @@ from joinlib.route import biclique, hotspot
 from joinlib.route.census import Census
 from joinlib.route.routers import BicliqueRouter, Router, RuleRouter, default_router
 from joinlib.route.slots import slots
-from joinlib.source import reader
+from joinlib.source import fetch_ahead, reader
 
 
 def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.RecordBatch]:
@@ -30,6 +30,8 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
     way, first, pipeline = _way(task, part), dict(part.first), task.pipeline
     to = senders(pipeline, task.states, task.tuning, batch, {0: way})
     plans = {s.name: s for s in task.sources}
+    if part.small:
+        fetch_ahead((plans[name].config, slices) for name, slices in part.reads)
     for name, slices in part.reads:
         plan, columns = plans[name], read_columns(p for _, p in pipeline.numbered_inputs if p.source == name)
         bits = task.tuning.hash_bits

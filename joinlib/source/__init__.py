@@ -108,6 +108,15 @@ def reader(config: Config, schema: pa.Schema, refused: list[Refused] | None = No
     return FileReader(config, schema, refused)
 
 
+def fetch_ahead(reads: Iterable[tuple[Config, Sequence[Slice]]]) -> None:
+    """Begin to fetch slices of several inputs that will be read next: few rows, and only where they wait for a server."""
+    topics = [(config, slices) for config, slices in reads if isinstance(config, KafkaConfig)]
+    if topics:
+        from joinlib.source.kafka.reader import fetch_ahead as fetch
+
+        fetch(topics)
+
+
 class Plan(Protocol):
     """What an input is made from."""
 

@@ -79,7 +79,7 @@ def test_a_task_that_takes_too_long_is_told_so(broker: Broker) -> None:
     """The broker aborts its transaction as if another had taken over: the error says what it was, and what to change."""
     to = target(broker, broker.topic("slow-task"), transaction_timeout_us="1s")
     slow = KafkaSink(to, 0, 0)
-    slow.write(rows(1))
+    slow.write(rows(*range(5000)))  # so many that some are sent at once
     time.sleep(4)  # the broker looks once a second
     with pytest.raises(SpecError, match=r"longer than output\.kafka\.transactionTimeout, 1s, .* raise that"):
         slow.close()

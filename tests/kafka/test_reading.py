@@ -2,6 +2,7 @@
 
 import random
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from joinlib.errors import InputError
-from joinlib.source import RowChanges, Slice, StreamInput, make
+from joinlib.source import RowChanges, Slice, StreamInput, fetch_ahead, make
 from joinlib.spec import ddl
 from tests import configs
 from tests.kafka.broker import Broker
@@ -192,6 +193,50 @@ def test_ranges_in_any_order(broker: Broker, tmp_path: Path) -> None:
         stop = min(start + draw.randrange(1, 3_000), 30_000)
         found = read(one, [Slice(0, None, 1, path=topic, group=partition, start=start, stop=stop)])
         assert found == list(range(partition * 100_000 + start, partition * 100_000 + stop))
+
+
+def test_ranges_that_were_fetched_ahead(broker: Broker, tmp_path: Path) -> None:
+    """Several partitions at once, then read in any order: some not at all, some twice, some from elsewhere."""
+    names = [broker.topic(f"ahead{n}", 2) for n in range(2)]
+    places = [(name, partition) for name in names for partition in range(2)]
+    for number, (name, partition) in enumerate(places):
+        broker.send(name, objects(*range(number * 100_000, number * 100_000 + 5_000)), partition)
+    one = opened(tmp_path, broker.servers, *names)
+    draw = random.Random(5)
+    for _ in range(40):
+        ranges = []
+        for name, partition in draw.sample(places, draw.randint(1, 4)):
+            start = draw.randrange(4_999)
+            stop = min(start + draw.randrange(1, 900), 5_000)
+            ranges.append(Slice(0, None, 1, path=name, group=partition, start=start, stop=stop))
+        fetch_ahead([(one.reader.config, ranges)])  # type: ignore[attr-defined]
+        asked = [*ranges[draw.randrange(2) :], draw.choice(ranges)]
+        draw.shuffle(asked)
+        for s in asked:
+            begun = s.start if draw.random() < 0.9 else s.stop - 1
+            first = places.index((s.path, s.group)) * 100_000
+            found = read(one, [replace(s, start=begun)])
+            assert found == list(range(first + begun, first + s.stop))
+
+
+def test_what_expired_is_noticed_in_its_turn(broker: Broker, tmp_path: Path) -> None:
+    """Fetched ahead with others, which come all the same; and then by itself."""
+    topic = broker.topic("expired-ahead", 3)
+    for partition in range(3):
+        broker.send(topic, objects(*range(10 * partition, 10 * partition + 5)), partition)
+    kept, lenient = (
+        opened(tmp_path / mode, broker.servers, topic, on_missing_offsets=mode) for mode in ("fail", "reset")
+    )
+    ranges = [Slice(0, None, 1, path=topic, group=partition, start=0, stop=5) for partition in range(3)]
+    broker.forget(topic, 1, 2)
+    for _ in range(2):
+        fetch_ahead([(lenient.reader.config, ranges)])  # type: ignore[attr-defined]
+        assert [read(lenient, [s]) for s in ranges] == [[0, 1, 2, 3, 4], [12, 13, 14], [20, 21, 22, 23, 24]]
+        fetch_ahead([(kept.reader.config, ranges)])  # type: ignore[attr-defined]
+        assert read(kept, ranges[:1]) == [0, 1, 2, 3, 4]
+        with pytest.raises(InputError, match=r"partition 1: messages from offset 0 on are gone"):
+            read(kept, ranges[1:2])
+        assert read(kept, ranges[2:]) == [20, 21, 22, 23, 24]
 
 
 def test_several_topics(broker: Broker, tmp_path: Path) -> None:

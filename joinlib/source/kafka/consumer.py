@@ -6,7 +6,7 @@ a range is over when a message at or after its end arrives, or when the partitio
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -22,6 +22,7 @@ _FINAL = codes(
     "TOPIC_AUTHORIZATION_FAILED", "_SSL", "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_BAD_MSG"
 )
 _END = codes("_PARTITION_EOF")
+Place = tuple[str, int]  # topic and partition
 
 
 def consumer_settings(connection: KafkaConnection) -> Settings:
@@ -52,6 +53,16 @@ class SharedConsumer:
         self.connection = connection
         self.trouble = Trouble(connection)
         self.consumer = Consumer({**consumer_settings(connection), "error_cb": self.trouble.heard})
+        self._ahead: dict[Place, list[Message]] = {}  # what has come of partitions that are read next
+        self._starts: Mapping[Place, int] = {}
+
+    def fetch_ahead(self, starts: Mapping[Place, int]) -> None:
+        """Fetch from several partitions at once what will be asked for next, each in its turn: few messages.
+
+        `starts`: first offsets. One after the other, each partition costs some milliseconds.
+        """
+        self._starts, self._ahead = starts, {place: [] for place in starts}
+        self.consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
 
     def messages(
         self, topic: str, partition: int, start: int, stop: int, reset: bool
@@ -63,20 +74,31 @@ class SharedConsumer:
         Raises:
             InputError: Messages have expired and `reset` is False, or the brokers fail.
         """
-        self.consumer.assign([TopicPartition(topic, partition, start)])
+        place = topic, partition
+        come = self._ahead.pop(place, None)
+        if come is None or self._starts[place] != start:
+            come = []
+            self._assign(place, start)
         try:
-            yield from self._until(topic, partition, start, stop, reset)
+            yield from self._until(place, come, start, stop, reset)
         finally:
-            with contextlib.suppress(KafkaException):
-                self.consumer.unassign()
+            if not self._ahead:
+                with contextlib.suppress(KafkaException):
+                    self.consumer.unassign()
+
+    def _assign(self, place: Place, start: int) -> None:
+        """Fetch from one partition, and nothing ahead."""
+        self._ahead = {}
+        self.consumer.assign([TopicPartition(*place, start)])
 
     def _until(
-        self, topic: str, partition: int, start: int, stop: int, reset: bool
+        self, place: Place, come: list[Message], start: int, stop: int, reset: bool
     ) -> Iterator[list[Message]]:
-        place = f"topic {topic}, partition {partition}, offset"
+        topic, partition = place
+        where = f"topic {topic}, partition {partition}, offset"
         at, heard, last = start, time.monotonic(), None
         while at < stop:
-            found = self.consumer.consume(min(_AT_ONCE, stop - at), _WAIT_S)
+            found, come = come or self._own(place, min(_AT_ONCE, stop - at)), []
             events = [(e, m.offset() or 0) for m in found if (e := m.error()) is not None]
             if events:
                 found = [m for m in found if m.error() is None]
@@ -91,11 +113,22 @@ class SharedConsumer:
                 elif error.code() in _GONE:
                     at = self._passed_over(topic, partition, at, stop, reset)
                 elif error.code() in _FINAL:
-                    raise self._broken(f"{place} {at}", error)
+                    raise self._broken(f"{where} {at}", error)
                 else:
                     last = error
             if time.monotonic() - heard > RETRY_S or self.trouble.hopeless:
-                raise self._broken(f"{place} {at}: nothing came for {RETRY_S:.0f} s", last)
+                raise self._broken(f"{where} {at}: nothing came for {RETRY_S:.0f} s", last)
+
+    def _own(self, place: Place, most: int) -> list[Message]:
+        """Return what comes of a partition; keep what comes of those that are next, and drop what nobody asks for."""
+        own = []
+        for message in self.consumer.consume(most, _WAIT_S):
+            of = message.topic(), message.partition()
+            if of == place or of[0] is None:  # an error of the client itself has no topic
+                own.append(message)
+            elif of in self._ahead:
+                self._ahead[of].append(message)
+        return own
 
     def _broken(self, doing: str, error: KafkaError | None) -> StreamJoinError:
         """Drop this consumer and return the error. The next one reads the secrets again."""
@@ -112,7 +145,7 @@ class SharedConsumer:
             )
         if not at < low < stop:
             return stop
-        self.consumer.assign([TopicPartition(topic, partition, low)])
+        self._assign((topic, partition), low)
         return int(low)
 
 

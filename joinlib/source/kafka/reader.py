@@ -8,7 +8,7 @@ key's column, nothing else.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from typing import Any
@@ -23,6 +23,7 @@ from joinlib.source.kafka.bad import BadMessage
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.decode import Decoder
 from joinlib.source.slices import BATCH_ROWS, Refused, Slice, SliceReader
+from joinlib.spec.kafka import KafkaConnection
 
 _CHUNK_ROWS = 8_192  # messages decoded at once: few enough to stay in the processor's cache
 _CHUNK_BYTES = 8 << 20  # bytes of values decoded at once
@@ -105,6 +106,17 @@ class KafkaReader(SliceReader):
         yield from _bounded(block)
         if refused and self.config.dead_letters is not None:
             letters.write(self.config.dead_letters, self.config.name, slice, refused)
+
+
+def fetch_ahead(reads: Iterable[tuple[KafkaConfig, Sequence[Slice]]]) -> None:
+    """Fetch from all partitions at once; each is read in its turn."""
+    starts: dict[KafkaConnection, dict[tuple[str, int], int]] = {}
+    for config, slices in reads:
+        known = starts.setdefault(config.spec.connection, {})
+        for s in slices:
+            known[s.path, s.group] = min(s.start, known.get((s.path, s.group), s.start))
+    for connection, places in starts.items():
+        consumer.source(connection).fetch_ahead(places)
 
 
 def _runs(slices: Sequence[Slice]) -> Iterator[list[Slice]]:

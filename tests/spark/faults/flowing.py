@@ -79,7 +79,8 @@ def suffer(
         time.sleep(draw.uniform(0.05, 1.2))
         victim = victims[died.total() % len(victims)]
         if victim in ("worker", "driver", "jvm"):
-            killed = run.kill(victim)  # type: ignore[arg-type]
+            # What runs small batches without Spark stands for a worker.
+            killed = (victim == "worker" and run.kill("server")) or run.kill(victim)  # type: ignore[arg-type]
             died[victim] += killed
             # None is killed where a batch of the run before, whose JVM lives on a little, was taken for one of this run.
             if killed and victim != "worker":

@@ -73,6 +73,12 @@ class Batching:
         Raises:
             StreamJoinError: The query has failed.
         """
+        try:
+            return self._waited(seconds, patience_s)
+        except JVM_GONE as error:
+            raise NotReady(f"Spark's JVM died (killed, or out of memory); {GO_ON}") from error
+
+    def _waited(self, seconds: float, patience_s: float) -> bool:
         if self._direct is not None:
             self._direct.join(seconds)
             if not self._direct.is_alive():
@@ -130,10 +136,7 @@ class Batching:
 
     def _begin(self) -> None:
         self._in_a_row = 0
-        try:
-            self.query = self._writer.start()
-        except JVM_GONE as error:
-            raise jvm_died() from error
+        self.query = self._writer.start()
 
     def _written(self, *, until_done: bool) -> Any:
         """Return what starts a query; it resumes where the one before was."""
@@ -164,11 +167,6 @@ class Batching:
         self._commit(batch, tasks)
 
 
-def jvm_died() -> NotReady:
-    """Return the error of a run whose JVM is gone."""
-    return NotReady(f"Spark's JVM died (killed, or out of memory); {GO_ON}")
-
-
 def _recent(query: StreamingQuery, after: int) -> list[Progress]:
     """Return what Spark says of each batch behind batch `after`, oldest first."""
     kept: Any = query._jsq.recentProgress()
@@ -188,8 +186,8 @@ def _ended(query: StreamingQuery, seconds: float, spark: Path) -> bool:
     """
     try:
         return bool(query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions
-    except JVM_GONE as error:
-        raise jvm_died() from error
+    except JVM_GONE:
+        raise
     except Exception as error:
         raise translate(str(error), batches.cut_off(spark)) from error
 

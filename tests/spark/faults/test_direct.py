@@ -65,17 +65,18 @@ def test_the_driver_dies(tmp_path: Path, calm: Callable[[str], Scenario]) -> Non
         job.check(like=calm("groups"))
 
 
-@pytest.mark.parametrize("victim", drawn("direct victims", ("server", "driver", "everything"), 1))
+@pytest.mark.parametrize("victim", drawn("direct victims", ("server", "jvm", "driver", "everything"), 1))
 def test_any_process_at_any_moment(victim: str, tmp_path: Path, calm: Callable[[str], Scenario]) -> None:
-    """The process that runs the batches, the driver, or all at once."""
+    """The process that runs the batches; Spark's, which they do without; the driver; or all at once."""
     print(f"STREAMJOIN_FAULT_SEED={SEED}")
-    draw, kinds = random.Random(f"{SEED} {victim}"), dict[str, Kind](server="server", driver="driver")
+    draw = random.Random(f"{SEED} {victim}")
+    kinds: dict[str, Kind] = {"server": "server", "jvm": "jvm", "driver": "driver"}
     with scenario(tmp_path / "job", "stages", **DIRECT) as job:
         run = job.begin()
         _until_direct(run)
         time.sleep(0.2 * draw.random())
         assert run.kill(kinds[victim]) if victim in kinds else run.kill_all()
-        if victim == "server":
+        if victim in ("server", "jvm"):
             run.until(batch=FILES - 1)
             assert run.alive
             assert not run.errors

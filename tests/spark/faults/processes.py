@@ -42,7 +42,7 @@ def of_kind(session: int, kind: Kind) -> list[int]:
         ],
         "daemon": sorted(daemons),
         "worker": [p.pid for p in tasks if p.pid not in daemons],
-        "server": [p.pid for p in found if p.name == "ib.direct.serve"],  # of small batches without Spark
+        "server": [p.pid for p in found if _runs_small(p)],
     }
     return kinds[kind]
 
@@ -82,6 +82,11 @@ def _runs_tasks(p: Process) -> bool:
     if "joinlib.spark.boot.prefork" in p.command:
         return p.name == "pyspark.worker"
     return p.command[1:] == ("-m", "joinlib.spark.boot.daemon", "pyspark.worker")
+
+
+def _runs_small(p: Process) -> bool:
+    """Whether it runs small batches without Spark; where no prefork can run, it is a program of its own."""
+    return p.name == "ib.direct.serve" or p.command[1:] == ("-m", "joinlib.direct.serve")
 
 
 def _java(p: Process) -> bool:

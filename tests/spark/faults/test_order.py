@@ -121,7 +121,7 @@ def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     """A full join whose results are compacted, by Spark's batches and by batches without Spark."""
     _require_strace()
     folder, direct = tmp_path_factory.mktemp("order"), request.param == "direct"
-    compact = {"compact": {"every": "1h", "size": "20Ki"}}
+    compact = {"compact": {"every": "1h", "size": "200Ki" if direct else "20Ki"}}  # of several files each
     tuning = {**TUNING, "retain_batches": 100}
     more: dict[str, Any] = {"partitions": None, "direct": True} if direct else {}
     with scenario(folder / "job", "full", files=compact, tuning=tuning, **more) as job:

@@ -8,6 +8,7 @@ from joinlib.errors import SpecError
 from joinlib.expr.types import name as type_name
 from joinlib.model.changelog import BATCH, CHANGE_TYPE
 from joinlib.model.stage import Pipeline
+from joinlib.spec.avro import record_name, schema_of
 from joinlib.spec.duration import text as duration
 from joinlib.spec.model import Spec
 from joinlib.spec.nearest import hint
@@ -22,14 +23,16 @@ def check(plan: Pipeline, output: Output) -> None:
     """Check that the result fits its output.
 
     Raises:
-        SpecError: A column has a name that readers would not see, or that the output adds itself, or a key
-            names a column that the result does not have.
+        SpecError: A column has a name that readers would not see, or that the output adds itself, a key names a
+            column that the result does not have, or Avro has no such name or type.
     """
     if output.files is not None:
         _check_folder(plan)
     check_columns(plan, output.mode if output.adds_columns else "append", output.key)
     if output.kafka is not None:
         _check_key("output.kafka.key", output.kafka.key, plan)
+        if output.kafka.format == "avro":
+            schema_of(plan.schema, record_name(output.kafka.topic))
 
 
 def _check_folder(plan: Pipeline) -> None:

@@ -76,6 +76,11 @@ def shown(frames: Iterable[pa.RecordBatch], config: "SinkConfig") -> Iterator[pa
         yield changelog.rows(pa.concat_batches(held), config.key)
 
 
+def written(config: "SinkConfig", schema: pa.Schema) -> pa.Schema:
+    """Return the columns of what is written, for results of this schema without weights."""
+    return schema if config.mode == "append" or by_key(config) else changelog.described(schema)
+
+
 def by_key(config: "SinkConfig") -> bool:
     """Return whether the sink itself replaces the row of a key; others show what happened instead."""
     return config.mode == "upsert" and config.kind in ("kafka", "postgres")

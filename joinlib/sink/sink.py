@@ -5,8 +5,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from joinlib.model.tuning import Tuning
-from joinlib.sink import changelog
-from joinlib.sink.changing import by_key, changing
+from joinlib.sink.changing import changing, written
 from joinlib.sink.config import SinkConfig, staged
 from joinlib.sink.console import ConsoleSink
 from joinlib.sink.files import FileSink
@@ -39,9 +38,7 @@ def open_sink(
         batch: The batch's number.
         attempt: Spark's number of this attempt at the task.
     """
-    if config.mode != "append" and not by_key(config):
-        schema = changelog.described(schema)
-    sink = _plain(config, schema, tuning, partition, batch, attempt)
+    sink = _plain(config, written(config, schema), tuning, partition, batch, attempt)
     if config.show and not isinstance(sink, ConsoleSink):
         sink = SampledSink(sink, config.show)
     return changing(sink, config, batch)

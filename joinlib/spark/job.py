@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -28,6 +29,7 @@ from joinlib.direct.commit import Commit, OnBatch, Outlets
 from joinlib.engine.checks import check, tables
 from joinlib.model.stage import NamedResult
 from joinlib.route.slots import check as check_partitions
+from joinlib.sink.changing import written
 from joinlib.sink.config import SinkConfig
 from joinlib.sink.outlet import BatchPublisher, BeforeCommit, Outlet
 from joinlib.sink.publish import claim
@@ -212,7 +214,10 @@ def _taken(
     check(plan.source, until_done=until_done)
     interrupted = batches.interrupted(checkpoint / "spark")
     pairs = zip(plan.join.sinks, outlets.items(), strict=True)
-    sinks = tuple(_addressed(sink, owners[name], outlet, interrupted) for sink, (name, outlet) in pairs)
+    of = {r.name: plan.pipeline.stages[r.stage].schema for r in plan.pipeline.results}
+    sinks = tuple(
+        _addressed(sink, of[name], owners[name], outlet, interrupted) for sink, (name, outlet) in pairs
+    )
     known = with_tables(plan, tables(plan.source.tables))
     known = replace(known, join=replace(known.join, sinks=sinks, run=uuid.uuid4().hex, epoch=epoch))
     return known, outlets, box
@@ -248,15 +253,18 @@ def _outlet(plan: Compiled, result: NamedResult, sink: SinkConfig, before_commit
 
 
 def _addressed(
-    sink: SinkConfig, owner: str, outlet: Outlet, interrupted: tuple[int, float] | None
+    sink: SinkConfig, schema: pa.Schema, owner: str, outlet: Outlet, interrupted: tuple[int, float] | None
 ) -> SinkConfig:
-    """Return the sink with what is known of its topic or table; raise if a topic cannot be written."""
+    """Return the sink with what is known of its topic or table; raise if a topic cannot be written.
+
+    `schema`: of the results, without weights.
+    """
     if sink.postgres is not None:
         return replace(sink, postgres=outlet.target)  # type: ignore[attr-defined]
     if sink.kafka is not None:
         from joinlib.sink.kafka.topic import reached
 
-        return replace(sink, kafka=reached(sink.kafka, owner, interrupted))
+        return replace(sink, kafka=reached(sink.kafka, owner, interrupted, written(sink, schema)))
     return sink
 
 

@@ -308,7 +308,29 @@ def _registry() -> list[CelRule]:
             ".registry.message",
         ),
         CelRule(
-            "spec.inputs.*.kafka.registry",
+            "spec.output.kafka",
+            "has(self.registry) == (self.format == 'avro')",
+            "registry and format: avro belong together; write both or none",
+            ".format",
+        ),
+        CelRule(
+            "spec.output.kafka",
+            "!has(self.registry) || !has(self.registry.message)",
+            "registry.message is for messages in Protobuf that are read; remove it",
+            ".registry.message",
+        ),
+        *(
+            rule
+            for place in ("spec.inputs.*.kafka.registry", "spec.output.kafka.registry")
+            for rule in _registry_login(place)
+        ),
+    ]
+
+
+def _registry_login(place: str) -> list[CelRule]:
+    return [
+        CelRule(
+            place,
             "[has(self.usernameFile), has(self.usernameEnv)].exists_one(is, is) =="
             " [has(self.passwordFile), has(self.passwordEnv)].exists_one(is, is)"
             " && !(has(self.usernameFile) && has(self.usernameEnv))"
@@ -318,7 +340,7 @@ def _registry() -> list[CelRule]:
             ".url",
         ),
         CelRule(
-            "spec.inputs.*.kafka.registry",
+            place,
             "!has(self.caFile) || self.url.startsWith('https:')",
             "caFile is for https; correct url, or remove it",
             ".url",

@@ -135,7 +135,8 @@ class SchemaRegistry(Model):
     subject: str | None = Field(
         default=None,
         min_length=1,
-        description="The subject whose newest schema is the reader's. Absent: TOPIC-value, of the first topic.",
+        description="The subject: of an input, that whose newest schema is the reader's; of an output, that under which "
+        "its schema is registered. Absent: TOPIC-value, of the first topic.",
     )
     message: MessageName | None = Field(
         default=None,

@@ -7,12 +7,12 @@ from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.inputs import Format, Positive
-from joinlib.spec.kafka import KafkaConnection, Topic
+from joinlib.spec.kafka import KafkaConnection, SchemaRegistry, Topic
 from joinlib.spec.postgres import PostgresConnection
 
 SINKS = ("files", "kafka", "postgres", "console", "noop")
 Mode = Literal["append", "changelog", "upsert"]
-ResultFormat = Literal["json", "csv", "arrow", "debezium"]
+ResultFormat = Literal["json", "csv", "arrow", "debezium", "avro"]
 
 
 class Compact(Model):
@@ -43,7 +43,11 @@ class KafkaOutput(KafkaConnection):
     format: ResultFormat = Field(
         default="json",
         description="With json and csv a message is a row, with arrow an IPC stream of many rows. debezium "
-        "is Debezium's JSON envelope, for results that change.",
+        "is Debezium's JSON envelope, for results that change. avro is a record whose schema is in a registry.",
+    )
+    registry: SchemaRegistry | None = Field(
+        default=None,
+        description="The registry that gets the messages' schema. Only with format avro.",
     )
     key: tuple[str, ...] = Field(
         default=(),
@@ -75,6 +79,19 @@ class KafkaOutput(KafkaConnection):
         if len(set(self.key)) < len(self.key):
             refuse([Problem(("key",), "names a column twice; remove one")])
         return self
+
+    @model_validator(mode="after")
+    def _registered(self) -> Self:
+        if (self.format == "avro") != (self.registry is not None):
+            refuse([Problem(("registry",), "belongs to format: avro; write both or none")])
+        if self.registry is not None and self.registry.message is not None:
+            refuse([Problem(("registry", "message"), "is for messages in Protobuf that are read; remove it")])
+        return self
+
+    @property
+    def subject(self) -> str:
+        """The subject under which the schema is registered."""
+        return (self.registry.subject if self.registry is not None else None) or f"{self.topic}-value"
 
 
 class PostgresOutput(PostgresConnection):

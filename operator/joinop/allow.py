@@ -127,6 +127,8 @@ def _dialled(spec: Spec) -> Iterator[tuple[str, str | None]]:
                 yield f"inputs.{name}.kafka.registry.url", given.kafka.registry.host
     if spec.output.kafka is not None:
         yield from _brokers("output.kafka", spec.output.kafka)
+        if spec.output.kafka.registry is not None:
+            yield "output.kafka.registry.url", spec.output.kafka.registry.host
     if spec.output.postgres is not None:
         yield from _databases("output.postgres", spec.output.postgres)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from joinlib.spec.inputs import Input, KafkaTopics
-from joinlib.spec.kafka import KafkaConnection
+from joinlib.spec.kafka import KafkaConnection, SchemaRegistry
 from joinlib.spec.model import Spec, Volume
 from joinlib.spec.postgres import PostgresConnection
 
@@ -74,6 +74,7 @@ def _paths(spec: Spec) -> Iterator[tuple[str, PurePosixPath, bool]]:
         yield from _input(f"inputs.{name}", source)
     if spec.output.kafka is not None:
         yield from _kafka("output.kafka", spec.output.kafka)
+        yield from _registry("output.kafka", spec.output.kafka.registry)
     if spec.output.postgres is not None:
         yield from _postgres("output.postgres", spec.output.postgres)
     if spec.output.files is not None:
@@ -96,9 +97,7 @@ def _input(place: str, source: Input) -> Iterator[tuple[str, PurePosixPath, bool
 
 def _topics(place: str, kafka: KafkaTopics) -> Iterator[tuple[str, PurePosixPath, bool]]:
     yield from _kafka(place, kafka)
-    if kafka.registry is not None:
-        for field, path in kafka.registry.files.items():
-            yield f"{place}.registry.{field}", PurePosixPath(path), False
+    yield from _registry(place, kafka.registry)
     if kafka.dead_letters is not None:
         yield f"{place}.deadLetters.path", PurePosixPath(kafka.dead_letters.path), True
 
@@ -107,6 +106,12 @@ def _kafka(place: str, connection: KafkaConnection) -> Iterator[tuple[str, PureP
     """Yield the files of credentials."""
     for field, path in connection.security.files.items():
         yield f"{place}.security.{field}", PurePosixPath(path), False
+
+
+def _registry(place: str, registry: SchemaRegistry | None) -> Iterator[tuple[str, PurePosixPath, bool]]:
+    """Yield the files of credentials."""
+    for field, path in registry.files.items() if registry is not None else ():
+        yield f"{place}.registry.{field}", PurePosixPath(path), False
 
 
 def _postgres(place: str, connection: PostgresConnection) -> Iterator[tuple[str, PurePosixPath, bool]]:

@@ -48,9 +48,13 @@ class Registry:
         found = self.post(f"/subjects/{subject}/versions", body)
         return int(found["id"])
 
-    def post(self, path: str, body: Any) -> Any:
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(self.url + path, timeout=20) as answer:
+            return json.load(answer)
+
+    def post(self, path: str, body: Any, method: str = "POST") -> Any:
         kind = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), kind)
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), kind, method=method)
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
 

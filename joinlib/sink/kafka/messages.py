@@ -1,6 +1,7 @@
 """Result rows as messages: (key, value) pairs of bytes.
 
     json, csv    a message is a row: texts.json_objects, texts.csv_lines
+    avro         a message is a row: avro.rows, behind a zero and the id of its schema in a registry
     arrow        a message is a frame: an Arrow IPC stream, cut until it fits
     debezium     a message is what happened to a row: {"before", "after", "op", "ts_ms", "source"}
 
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from joinlib.errors import SpecError
 from joinlib.model.changelog import BATCH, CHANGE_TYPE, DELETE, INSERT, POSTIMAGE, PREIMAGE
-from joinlib.sink import changelog, texts
+from joinlib.sink import avro, changelog, texts
 from joinlib.sink.config import KafkaSinkConfig
 
 Message = tuple[bytes | None, bytes | None]
@@ -90,6 +91,8 @@ def _envelopes(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Messa
 
 
 def _lines(batch: pa.RecordBatch, target: KafkaSinkConfig) -> pa.Array:
+    if target.spec.format == "avro":
+        return avro.rows(batch, b"\0" + target.schema_id.to_bytes(4, "big"))
     return texts.json_objects(batch) if target.spec.format == "json" else texts.csv_lines(batch)
 
 

@@ -3,14 +3,19 @@
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
 from joinlib.broker import PATIENCE_S
-from joinlib.errors import SpecError
+from joinlib.errors import InputError, SpecError
 from joinlib.sink.config import KafkaSinkConfig
 from joinlib.sink.kafka.producer import TransactionalProducer
+from joinlib.source.avro.schema import parsed
+from joinlib.source.kafka.registry import Refusal, RegistryClient, Unknown
+from joinlib.spec.avro import record_name, schema_of
 
+_NOTHING = pa.schema([])
 _FIRST_S = 30.0  # for the first transaction of a cluster, for which its brokers make two topics
 _ANSWER_S = 2.0
 _FRAME = 512  # bytes of a batch around a message
@@ -18,19 +23,24 @@ _KEPT_S = 24 * 3600  # assumed offset retention if brokers hide it; their defaul
 _NEEDED = {AclOperation.WRITE: "WRITE", AclOperation.READ: "READ, for the offsets in its transactions,"}
 
 
-def reached(target: KafkaSinkConfig, job: str, interrupted: tuple[int, float] | None) -> KafkaSinkConfig:
-    """Return the target with the limits that its cluster reports. Writes nothing that stays.
+def reached(
+    target: KafkaSinkConfig, job: str, interrupted: tuple[int, float] | None, schema: pa.Schema = _NOTHING
+) -> KafkaSinkConfig:
+    """Return the target with the limits that its cluster reports, and the id of its schema in a registry.
+
+    Writes nothing that stays, but the schema where the registry does not have it.
 
     Args:
         target: The topic.
         job: The checkpoint's id.
+        schema: The columns of the messages.
         interrupted: The batch that was begun and not finished, and how many seconds ago it began.
 
     Raises:
-        NotReady: The brokers cannot be reached.
-        SpecError: The topic cannot be written with these settings.
+        NotReady: The brokers or the registry cannot be reached.
+        SpecError: The topic cannot be written with these settings, or the registry refuses the schema.
     """
-    target = replace(target, job=job)
+    target = registered(replace(target, job=job), schema)
     probe = TransactionalProducer(target, "probe", _FIRST_S)
     admin = AdminClient(probe.settings)
     _permitted(probe, admin)
@@ -47,6 +57,33 @@ def reached(target: KafkaSinkConfig, job: str, interrupted: tuple[int, float] | 
         max_bytes=max(size - _FRAME, 1000) if size else target.max_bytes,
         doubtful=batch if age_s > kept_s and not repeat else -1,
     )
+
+
+def registered(target: KafkaSinkConfig, schema: pa.Schema) -> KafkaSinkConfig:
+    """Return the target with the id of its schema, if its messages have one: registered, unless it was before.
+
+    Its record is called as in the schema that the subject has already, since readers know it by that name.
+
+    Raises:
+        NotReady: The registry cannot be reached.
+        SpecError: It refuses, or a column has no type in Avro.
+    """
+    if target.spec.registry is None:
+        return target
+    client, subject = RegistryClient(target.spec.registry, "AVRO"), target.spec.subject
+    try:
+        known = parsed([one.text for one in client.newest(subject)]).name
+    except (Unknown, InputError):  # none yet, or it is no schema of Avro, which the registry says next
+        known = ""
+    try:
+        id = client.register(subject, schema_of(schema, known or record_name(target.topic)))
+    except Refusal as refused:
+        raise SpecError(
+            f"output.kafka: {refused}; have the result's columns follow subject {subject}, or name another subject"
+        ) from None
+    except Unknown as unknown:
+        raise SpecError(f"output.kafka: {target.spec.registry.url} {unknown}; correct url") from None
+    return replace(target, schema_id=id)
 
 
 def _permitted(probe: TransactionalProducer, admin: AdminClient) -> None:

@@ -32,6 +32,7 @@ PATIENCE_S = 7.0
 _ASK_S = 5.0
 _MOST_BYTES = 4 << 20  # of an answer
 _MOST_REFERENCES = 256
+_MOST_REASON, _LONGEST_REASON = 1 << 16, 400  # bytes that are read of it, characters that are told
 _PASSING = (408, 429, 500, 502, 503, 504)
 _READER = "reader"
 _METADATA = b"avro.reader"  # of declared columns: the reader's schema, as a list in JSON
@@ -46,6 +47,10 @@ class Registered(NamedTuple):
 
 class Unknown(Exception):
     """The registry has no such schema; the text says which."""
+
+
+class Refusal(SpecError):
+    """The registry refuses a schema that is to be registered."""
 
 
 class _Stay(HTTPRedirectHandler):
@@ -93,11 +98,25 @@ class RegistryClient:
             Unknown: There is none, or it is of another kind.
             NotReady, SpecError: The registry does not answer, or refuses.
         """
-        return self._whole(self._get(f"/schemas/ids/{id}"))
+        return self._whole(self._ask(f"/schemas/ids/{id}"))
 
     def newest(self, subject: str) -> tuple[Registered, ...]:
         """Return the newest schema of a subject, after those that it refers to. Raises what `of_id` raises."""
-        return self._whole(self._get(f"/subjects/{quote(subject, safe='')}/versions/latest"))
+        return self._whole(self._ask(f"/subjects/{quote(subject, safe='')}/versions/latest"))
+
+    def register(self, subject: str, schema: str) -> int:
+        """Register a schema, unless it is there; return its id.
+
+        Raises:
+            Refusal: Readers of the subject could not follow it.
+            NotReady, SpecError: The registry does not answer, or refuses this user.
+        """
+        body = json.dumps({"schemaType": self._kind, "schema": schema}).encode()
+        found = self._ask(f"/subjects/{quote(subject, safe='')}/versions", body)
+        try:
+            return int(found["id"])
+        except (KeyError, TypeError, ValueError):
+            raise self._strange() from None
 
     def _whole(self, found: Any) -> tuple[Registered, ...]:
         """Return a schema after those that it refers to, each once and after its own."""
@@ -115,7 +134,7 @@ class RegistryClient:
                 asked.add(named)
                 if len(asked) > _MOST_REFERENCES:
                     raise Unknown(f"refers to more than {_MOST_REFERENCES} others")
-                add(self._get(f"/subjects/{quote(named[0], safe='')}/versions/{named[1]}"), str(one["name"]))
+                add(self._ask(f"/subjects/{quote(named[0], safe='')}/versions/{named[1]}"), str(one["name"]))
             whole.setdefault(Registered(name, str(node["schema"])))
 
         try:
@@ -124,18 +143,18 @@ class RegistryClient:
             raise self._strange() from None
         return tuple(whole)
 
-    def _get(self, path: str) -> Any:
-        """Return an answer; ask again for a while if it may still come."""
+    def _ask(self, path: str, body: bytes | None = None) -> Any:
+        """Return an answer, to what is posted if there is a body; ask again for a while if it may still come."""
         url = self._registry.url
         try:
             return patiently(
-                lambda left: self._once(path, max(min(left, _ASK_S), 0.5)),
+                lambda left: self._once(path, body, max(min(left, _ASK_S), 0.5)),
                 _passing,
                 PATIENCE_S,
                 backoff(0.1, 1),
             )
         except HTTPError as error:
-            raise self._refused(error.code) from None
+            raise self._refused(error.code, error.msg) from None
         except (OSError, HTTPException) as error:
             cause = error.reason if isinstance(error, URLError) else error
             if isinstance(cause, ssl.SSLError):
@@ -144,13 +163,14 @@ class RegistryClient:
             said = getattr(cause, "strerror", None) or type(cause).__name__
             raise NotReady(f"registry {url}: no answer ({said}); is it up, and is url right?") from None
 
-    def _once(self, path: str, seconds: float) -> Any:
-        request = Request(self._registry.url + path, headers=self._headers)  # noqa: S310  the URL is checked
+    def _once(self, path: str, posted: bytes | None, seconds: float) -> Any:
+        request = Request(self._registry.url + path, posted, self._headers)  # noqa: S310  the URL is checked
         try:
             with self._opener.open(request, timeout=seconds) as answer:
                 body = answer.read(_MOST_BYTES + 1)
         except HTTPError as error:
-            error.close()  # it is an answer, too
+            with error:  # it is an answer, too
+                error.msg = _said(error)
             raise
         if len(body) > _MOST_BYTES:
             raise SpecError(
@@ -164,13 +184,15 @@ class RegistryClient:
     def _strange(self) -> SpecError:
         return SpecError(f"registry {self._registry.url}: does not answer as a registry does; correct url")
 
-    def _refused(self, code: int) -> Exception:
+    def _refused(self, code: int, said: str) -> Exception:
         place = f"registry {self._registry.url}"
+        if code in (409, 422):
+            return Refusal(f"{place}: refuses the schema ({code}): {said}")
         if code == 404:
             return Unknown("is not known")
         if code in (401, 403):
             return SpecError(
-                f"{place}: refuses this user ({code}); correct user or password, or grant it to read"
+                f"{place}: refuses this user ({code}); correct user or password, or grant it what it asks for"
             )
         if code in _PASSING:
             return NotReady(f"{place}: cannot answer ({code}); is it well?")
@@ -182,7 +204,8 @@ class RegistryClient:
 
     @property
     def _headers(self) -> dict[str, str]:
-        found = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        kind = "application/vnd.schemaregistry.v1+json"
+        found = {"Accept": f"{kind}, application/json", "Content-Type": kind}
         given = self._registry
         if given.username_file is not None or given.username_env is not None:
             user = _secret("username", given.username_file, given.username_env)
@@ -198,6 +221,15 @@ class RegistryClient:
         except (OSError, ssl.SSLError):
             raise SpecError(f"{file}: is not a PEM file that can be read; correct registry.caFile") from None
         return build_opener(HTTPSHandler(context=context), _Stay())
+
+
+def _said(error: HTTPError) -> str:
+    """Return the reason that a registry gives, in one line."""
+    try:
+        found = str(json.loads(error.read(_MOST_REASON))["message"])
+    except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError):
+        found = str(error.reason)
+    return " ".join(found.split())[:_LONGEST_REASON]
 
 
 def _passing(error: BaseException) -> bool:

@@ -17,6 +17,7 @@ TABLE = {
     "postgres": {"user": "u", "database": "d", "table": "t", "host": "db.shop.svc"},
 }
 HIDDEN = {"schema": "id BIGINT", "postgres": {"uriEnv": "SHOP_URI", "table": "t"}}
+AVRO = {"bootstrapServers": "kafka-1:9092", "topic": "t", "format": "avro"}
 SHARED = Allow(secrets=("shop-*",), hosts=("*.shop.svc", "kafka-?"))
 HOST = [{"mountPath": "/data", "hostPath": "/srv"}]
 
@@ -38,6 +39,7 @@ def problems(allow: Allow, **places: Any) -> list[str]:
         (SHARED, {"inputs__t": HIDDEN}, "spec.inputs.t.postgres.uriEnv: only listed hosts are allowed here, and this one is hidden"),
         (SHARED, {"inputs__orders": topic(bootstrapServers="kafka-1:9092, mine:9092")}, "spec.inputs.orders.kafka.bootstrapServers: host mine is not"),
         (SHARED, {"output": {"kafka": {"bootstrapServers": "mine:1", "topic": "t"}}}, "spec.output.kafka.bootstrapServers: host mine is not"),
+        (SHARED, {"output": {"kafka": {**AVRO, "registry": {"url": "https://mine:8081"}}}}, "spec.output.kafka.registry.url: host mine is not"),
         (SHARED, {"output": {"postgres": TABLE["postgres"] | {"host": "mine"}}}, "spec.output.postgres.host: host mine is not"),  # type: ignore[operator]
         (SHARED, {"output": {"postgres": HIDDEN["postgres"]}}, "spec.output.postgres.uriEnv: only listed hosts are"),
         *(

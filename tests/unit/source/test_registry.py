@@ -107,7 +107,9 @@ def test_a_password_goes_to_the_registry_alone(
     [
         ((404, {}, b"{}"), Unknown, "is not known"),
         ((403, {}, b""), SpecError, "refuses this user"),
-        ((422, {}, b""), SpecError, r"refuses \(422\)"),
+        ((422, {}, b""), SpecError, r"refuses the schema \(422\)"),
+        ((409, {}, b'{"message": "no\\n default"}'), SpecError, r"refuses the schema \(409\): no default$"),
+        ((400, {}, b""), SpecError, r"refuses \(400\); correct url"),
         ((503, {}, b""), NotReady, r"cannot answer \(503\)"),
         ((200, {}, b"<html>"), SpecError, "does not answer as a registry does"),
         ((200, {}, b"[]"), SpecError, "does not answer as a registry does"),

@@ -12,6 +12,7 @@ from joinlib.spec import parse
 from joinlib.spec.output import KafkaOutput
 
 SERVERS = {"bootstrapServers": "kafka:9092", "topic": "t"}
+REGISTRY = {"url": "http://registry:8081"}
 SPEC = """
 apiVersion: streamjoin.dev/v1alpha1
 kind: StreamJoin
@@ -31,7 +32,13 @@ spec:
     [
         ({"format": "arrow", "key": ["a"]}, "a message of format arrow holds many rows; remove key"),
         ({"key": ["a", "a"]}, "names a column twice"),
-        ({"format": "avro"}, "'json', 'csv', 'arrow' or 'debezium'"),
+        ({"format": "protobuf"}, "'json', 'csv', 'arrow', 'debezium' or 'avro'"),
+        ({"format": "avro"}, "registry: belongs to format: avro; write both or none"),
+        ({"registry": REGISTRY}, "registry: belongs to format: avro; write both or none"),
+        (
+            {"format": "avro", "registry": {**REGISTRY, "message": "shop.Row"}},
+            "registry.message: is for messages in Protobuf",
+        ),
     ],
 )
 def test_mistakes_are_named(more: dict[str, Any], problem: str) -> None:

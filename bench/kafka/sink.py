@@ -15,6 +15,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -49,6 +50,7 @@ def main() -> None:
             "json": lambda: ours(broker, frames, "json"),
             "json, keyed": lambda: ours(broker, frames, "json", key=("k",)),
             "csv": lambda: ours(broker, frames, "csv"),
+            "avro": lambda: ours(broker, frames, "avro", registry={"url": "http://nobody.asks"}),
             "arrow": lambda: ours(broker, frames, "arrow"),
         }
         rates: dict[str, list[float]] = {name: [] for name in runs}
@@ -176,7 +178,8 @@ def _produced(producer: Producer, values: list[bytes | None], *, flush: bool = T
 
 
 def _target(broker: Broker, format: Any, **more: Any) -> KafkaSinkConfig:
-    return results(broker.servers, "bench", job=uuid.uuid4().hex, format=format, **more)
+    target = results(broker.servers, "bench", job=uuid.uuid4().hex, format=format, **more)
+    return replace(target, schema_id=1)
 
 
 def _warm(broker: Broker) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,11 +89,17 @@ def test_a_task_that_takes_too_long_is_told_so(broker: Broker) -> None:
     assert values(broker, to.topic) == [1]
 
 
-def test_a_frozen_attempt_does_no_harm(broker: Broker) -> None:
-    """It finds that another has taken over; also one that wakes before it has begun."""
-    to = target(broker, broker.topic("frozen"))
+@pytest.mark.parametrize("turn", range(4))
+def test_a_frozen_attempt_does_no_harm(broker: Broker, turn: int) -> None:
+    """It finds that another has taken over; also one that wakes before it has begun.
+
+    Several times: how the client fails then, varies.
+    """
+    to = target(broker, broker.topic(f"frozen-{uuid.uuid4()}"))
     frozen, asleep = KafkaSink(to, 0, 0), KafkaSink(to, 0, 0)
-    frozen.write(rows(1))
+    frozen.write(rows(*range(1 + 5000 * (turn % 2))))
+    assert frozen._beginning is not None
+    frozen._beginning.result()
     send(to, 0, 1)
     with pytest.raises(NotReady, match="another run of this checkpoint has taken over"):
         frozen.close()

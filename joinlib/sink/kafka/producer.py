@@ -173,15 +173,15 @@ class TransactionalProducer:
     def _hearing(self, call: Callable[[], T]) -> T:
         """Make a call in which the client tells what has become of messages.
 
-        Once it is fenced it raises KafkaException; where messages fail by that, SystemError (confluent-kafka 2.16).
+        Once it is fenced the call fails, at times without saying why (confluent-kafka 2.16: SystemError). Aborting says it.
         """
         try:
             return call()
-        except (KafkaException, SystemError) as failed:
-            cause = failed if isinstance(failed, KafkaException) else failed.__cause__
-            if not isinstance(cause, KafkaException):
-                raise
-            raise self.error("writing", cause.args[0]) from None
+        except KafkaException as failed:
+            raise self.error("writing", failed.args[0]) from None
+        except SystemError:
+            self.abort()
+            raise self.error("writing", self._failed) from None
 
     def _room(self) -> bool:
         return len(self._producer) <= _QUEUE - _CHUNK

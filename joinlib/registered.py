@@ -77,7 +77,7 @@ def _reader(place: str, given: Input, folder: Path, codec: "Codec") -> tuple[str
 
 def _subject(given: Input) -> str:
     assert given.kafka is not None and given.kafka.registry is not None
-    return given.kafka.registry.subject or f"{given.kafka.names[0]}-value"
+    return given.kafka.registry.subject_of(given.kafka.names[0])
 
 
 def _columns(given: Input, own: pa.Schema) -> pa.Schema:

@@ -35,7 +35,7 @@ from joinlib.errors import StreamJoinError
 _SERVE = "joinlib.direct.serve"  # not imported: it loads what only its process needs
 _POLL_S = 0.01  # between two looks for new rows, as in Spark
 _LAST_S = 10.0  # for the process to end
-_KEPT = 100  # batches of which it is known what they took
+KEPT = 100  # batches of which it is known what they took
 log = logging.getLogger("joinlib.direct")
 
 
@@ -109,7 +109,7 @@ class DirectLoop(threading.Thread):
         self.busy = False  # whether a batch is running
         self.count = 0  # of batches that are done
         self.failed = False
-        self.took: deque[dict[str, Any]] = deque(maxlen=_KEPT)  # what batches took, in Spark's words
+        self.took: deque[dict[str, Any]] = deque(maxlen=KEPT)  # what batches took, in Spark's words
 
     def stop(self, patience_s: float) -> None:
         """End the loop after its batch, or after so long."""

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from joinlib.checkpoint import batches
 from joinlib.compiled import Compiled
 from joinlib.direct.commit import Commit, Tasks
-from joinlib.direct.loop import DirectLoop, ServerProcess
+from joinlib.direct.loop import KEPT, DirectLoop, ServerProcess
 from joinlib.errors import GO_ON, NotReady
 from joinlib.spark import session
 from joinlib.spark.boot import prefork
@@ -32,7 +32,6 @@ from joinlib.spark.spread import Spreading
 
 _MOST = 1024  # small batches in a row that are waited for, after changes that were not worth it
 _WORTH = 100  # batches without Spark, after which a change was worth it
-_KEPT = 100  # batches of which it is known what they took
 _SOON_S = 1.0  # for a query that has been stopped to end
 JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into a dead JVM raises
 Progress = dict[str, Any]
@@ -49,7 +48,7 @@ class Batching:
         self._may_leave = plan.source.small_rows >= 0 and not until_done
         self._in_a_row, self._needed = 0, plan.source.tuning.direct_after  # small batches of the query
         self._direct: DirectLoop | None = None
-        self._took: deque[Progress] = deque(maxlen=_KEPT)  # of queries and loops that have ended
+        self._took: deque[Progress] = deque(maxlen=KEPT)  # of queries and loops that have ended
         self._writer = self._written(until_done=until_done)
         plan.source.stop.unlink(missing_ok=True)
         self.query: StreamingQuery = self._writer.start()
@@ -100,7 +99,7 @@ class Batching:
         """Return what each batch behind batch `after` took, of the last hundred, oldest first."""
         loop = self._direct
         now = list(loop.took) if loop else _recent(self.query, after)
-        return [one for one in [*self._took, *now] if one["batchId"] > after][-_KEPT:]
+        return [one for one in [*self._took, *now] if one["batchId"] > after][-KEPT:]
 
     def stop(self, patience_s: float) -> None:
         """End between two batches: one that is cut off runs again, which is slow and noisy."""

@@ -213,11 +213,9 @@ def _taken(
     box.open(identity, batches.begun(checkpoint / "spark"))
     check(plan.source, until_done=until_done)
     interrupted = batches.interrupted(checkpoint / "spark")
-    pairs = zip(plan.join.sinks, outlets.items(), strict=True)
-    of = {r.name: plan.pipeline.stages[r.stage].schema for r in plan.pipeline.results}
-    sinks = tuple(
-        _addressed(sink, of[name], owners[name], outlet, interrupted) for sink, (name, outlet) in pairs
-    )
+    schemas = [plan.pipeline.stages[result.stage].schema for result in plan.pipeline.results]
+    each = zip(plan.join.sinks, schemas, owners.values(), outlets.values(), strict=True)  # in one order
+    sinks = tuple(_addressed(*one, interrupted) for one in each)
     known = with_tables(plan, tables(plan.source.tables))
     known = replace(known, join=replace(known.join, sinks=sinks, run=uuid.uuid4().hex, epoch=epoch))
     return known, outlets, box

@@ -158,6 +158,10 @@ class SchemaRegistry(Model):
         """The named files, by field."""
         return named_files(self, "username_file", "password_file", "ca_file")
 
+    def subject_of(self, topic: str) -> str:
+        """Return the subject of the schemas of a topic's values."""
+        return self.subject or f"{topic}-value"
+
     @property
     def host(self) -> str:
         """The host of the URL."""

@@ -88,11 +88,6 @@ class KafkaOutput(KafkaConnection):
             refuse([Problem(("registry", "message"), "is for messages in Protobuf that are read; remove it")])
         return self
 
-    @property
-    def subject(self) -> str:
-        """The subject under which the schema is registered."""
-        return (self.registry.subject if self.registry is not None else None) or f"{self.topic}-value"
-
 
 class PostgresOutput(PostgresConnection):
     """A table of a PostgreSQL database, which gets each result exactly once."""

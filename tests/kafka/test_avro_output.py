@@ -3,7 +3,6 @@
 import io
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +77,6 @@ def test_results_of_a_job(broker: Broker, registry: Registry, trial: Trial, mode
         trial.fill(
             name, [(k, k * (1 if name == "a" else 10)) for k in range(0, 40, 1 if name == "a" else 3)], 4
         )
-    document = trial.spec(SQL)
     kafka = {
         "bootstrapServers": broker.servers,
         "topic": topic,
@@ -86,12 +84,7 @@ def test_results_of_a_job(broker: Broker, registry: Registry, trial: Trial, mode
         "registry": {"url": registry.url},
     }
     key = {"key": ["k"]} if mode == "upsert" else {}
-    output = {"mode": mode, **key, "kafka": kafka}
-    given = document.model_dump(by_alias=True, exclude_unset=True, mode="json")
-    given["spec"]["output"] = output
-    job = parse(json.dumps(given), "avro.yaml", trial.folder)
-    plan = compiled(job, 2)
-    trial.run_plan(replace(plan))
+    trial.run(SQL, output={"mode": mode, **key, "kafka": kafka})
 
     schema = fastavro.parse_schema(json.loads(newest(registry, f"{topic}-value")["schema"]))
     rows = Counter[tuple[Any, ...]]()

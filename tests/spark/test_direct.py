@@ -134,4 +134,4 @@ def servers() -> list[int]:
     """The processes of small batches that were forked for this process."""
     found = processes.of_session(os.getsid(0))
     ours = {p.pid for p in found if p.parent == os.getpid()}
-    return [p.pid for p in found if p.parent in ours and p.name == "ib.direct.serve"]
+    return [p.pid for p in found if (p.parent in ours or p.parent == os.getpid()) and processes.runs_small(p)]

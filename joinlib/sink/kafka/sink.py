@@ -35,13 +35,16 @@ class KafkaSink:
         self._there = False  # the batch is in the topic already
         self._beginning: Future[None] | None = None  # since the first row
         self._waiting: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0  # that wait
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Take rows, and queue those that wait once there are enough."""
         if self._beginning is None:
             self._beginning = beside(self._begin)
         self._waiting.append(rows)
-        if sum(r.num_rows for r in self._waiting) >= _ROWS or sum(r.nbytes for r in self._waiting) >= _BYTES:
+        self._rows += rows.num_rows
+        self._bytes += rows.nbytes
+        if self._rows >= _ROWS or self._bytes >= _BYTES:
             self._queue(self._beginning)
 
     def next_unit(self) -> tuple[tuple[str, ...], bytes | None]:
@@ -64,7 +67,7 @@ class KafkaSink:
         begun.result()
         if self._channel is not None and self._waiting:
             self._channel.produce(messages(pa.concat_batches(self._waiting), self.target))
-        self._waiting = []
+        self._waiting, self._rows, self._bytes = [], 0, 0
 
     def _begin(self) -> None:
         kept = _idle().take(self._key)

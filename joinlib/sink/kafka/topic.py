@@ -70,7 +70,10 @@ def registered(target: KafkaSinkConfig, schema: pa.Schema) -> KafkaSinkConfig:
     """
     if target.spec.registry is None:
         return target
-    client, subject = RegistryClient(target.spec.registry, "AVRO"), target.spec.subject
+    client, subject = (
+        RegistryClient(target.spec.registry, "AVRO"),
+        target.spec.registry.subject_of(target.topic),
+    )
     try:
         known = parsed([one.text for one in client.newest(subject)]).name
     except (Unknown, InputError):  # none yet, or it is no schema of Avro, which the registry says next

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from joinlib.broker import RETRY_S, Settings, Trouble, codes, settings
 from joinlib.errors import InputError, StreamJoinError
+from joinlib.source.kafka.ranges import Partition
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.worker import Keep, current
 
@@ -22,7 +23,6 @@ _FINAL = codes(
     "TOPIC_AUTHORIZATION_FAILED", "_SSL", "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_BAD_MSG"
 )
 _END = codes("_PARTITION_EOF")
-Place = tuple[str, int]  # topic and partition
 
 
 def consumer_settings(connection: KafkaConnection) -> Settings:
@@ -53,10 +53,10 @@ class SharedConsumer:
         self.connection = connection
         self.trouble = Trouble(connection)
         self.consumer = Consumer({**consumer_settings(connection), "error_cb": self.trouble.heard})
-        self._ahead: dict[Place, list[Message]] = {}  # what has come of partitions that are read next
-        self._starts: Mapping[Place, int] = {}
+        self._ahead: dict[Partition, list[Message]] = {}  # what has come of partitions that are read next
+        self._starts: Mapping[Partition, int] = {}
 
-    def fetch_ahead(self, starts: Mapping[Place, int]) -> None:
+    def fetch_ahead(self, starts: Mapping[Partition, int]) -> None:
         """Fetch from several partitions at once what will be asked for next, each in its turn: few messages.
 
         `starts`: first offsets. One after the other, each partition costs some milliseconds.
@@ -86,13 +86,13 @@ class SharedConsumer:
                 with contextlib.suppress(KafkaException):
                     self.consumer.unassign()
 
-    def _assign(self, place: Place, start: int) -> None:
+    def _assign(self, place: Partition, start: int) -> None:
         """Fetch from one partition, and nothing ahead."""
         self._ahead = {}
         self.consumer.assign([TopicPartition(*place, start)])
 
     def _until(
-        self, place: Place, come: list[Message], start: int, stop: int, reset: bool
+        self, place: Partition, come: list[Message], start: int, stop: int, reset: bool
     ) -> Iterator[list[Message]]:
         topic, partition = place
         where = f"topic {topic}, partition {partition}, offset"
@@ -119,7 +119,7 @@ class SharedConsumer:
             if time.monotonic() - heard > RETRY_S or self.trouble.hopeless:
                 raise self._broken(f"{where} {at}: nothing came for {RETRY_S:.0f} s", last)
 
-    def _own(self, place: Place, most: int) -> list[Message]:
+    def _own(self, place: Partition, most: int) -> list[Message]:
         """Return what comes of a partition; keep what comes of those that are next, and drop what nobody asks for."""
         own = []
         for message in self.consumer.consume(most, _WAIT_S):

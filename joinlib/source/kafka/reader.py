@@ -22,6 +22,7 @@ from joinlib.source.kafka import consumer, letters
 from joinlib.source.kafka.bad import BadMessage
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.decode import Decoder
+from joinlib.source.kafka.ranges import Partition
 from joinlib.source.slices import BATCH_ROWS, Refused, Slice, SliceReader
 from joinlib.spec.kafka import KafkaConnection
 
@@ -110,7 +111,7 @@ class KafkaReader(SliceReader):
 
 def fetch_ahead(reads: Iterable[tuple[KafkaConfig, Sequence[Slice]]]) -> None:
     """Fetch from all partitions at once; each is read in its turn."""
-    starts: dict[KafkaConnection, dict[tuple[str, int], int]] = {}
+    starts: dict[KafkaConnection, dict[Partition, int]] = {}
     for config, slices in reads:
         known = starts.setdefault(config.spec.connection, {})
         for s in slices:

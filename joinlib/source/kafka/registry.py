@@ -102,7 +102,7 @@ class RegistryClient:
 
     def newest(self, subject: str) -> tuple[Registered, ...]:
         """Return the newest schema of a subject, after those that it refers to. Raises what `of_id` raises."""
-        return self._whole(self._ask(f"/subjects/{quote(subject, safe='')}/versions/latest"))
+        return self._whole(self._ask(f"{_versions(subject)}/latest"))
 
     def register(self, subject: str, schema: str) -> int:
         """Register a schema, unless it is there; return its id.
@@ -112,7 +112,7 @@ class RegistryClient:
             NotReady, SpecError: The registry does not answer, or refuses this user.
         """
         body = json.dumps({"schemaType": self._kind, "schema": schema}).encode()
-        found = self._ask(f"/subjects/{quote(subject, safe='')}/versions", body)
+        found = self._ask(_versions(subject), body)
         try:
             return int(found["id"])
         except (KeyError, TypeError, ValueError):
@@ -134,7 +134,7 @@ class RegistryClient:
                 asked.add(named)
                 if len(asked) > _MOST_REFERENCES:
                     raise Unknown(f"refers to more than {_MOST_REFERENCES} others")
-                add(self._ask(f"/subjects/{quote(named[0], safe='')}/versions/{named[1]}"), str(one["name"]))
+                add(self._ask(f"{_versions(named[0])}/{named[1]}"), str(one["name"]))
             whole.setdefault(Registered(name, str(node["schema"])))
 
         try:
@@ -221,6 +221,11 @@ class RegistryClient:
         except (OSError, ssl.SSLError):
             raise SpecError(f"{file}: is not a PEM file that can be read; correct registry.caFile") from None
         return build_opener(HTTPSHandler(context=context), _Stay())
+
+
+def _versions(subject: str) -> str:
+    """Return the path of a subject's schemas."""
+    return f"/subjects/{quote(subject, safe='')}/versions"
 
 
 def _said(error: HTTPError) -> str:

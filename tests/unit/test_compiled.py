@@ -131,7 +131,8 @@ def holding(part: Model) -> list[StreamJoin]:
         case Generator() | KafkaTopics():
             return [document(s=given(part))]
         case KafkaOutput():
-            return [document(output=Output(kafka=part))]
+            least = Output(kafka=DEFAULTS[KafkaOutput])  # type: ignore[arg-type]
+            return [document(output=least.model_copy(update={"kafka": part}))]
         case OutputFiles():
             return [document(output=Output(files=part))]
     raise AssertionError(part)

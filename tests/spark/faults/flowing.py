@@ -84,7 +84,7 @@ def suffer(
             died[victim] += killed
             # None is killed where a batch of the run before, whose JVM lives on a little, was taken for one of this run.
             if killed and victim != "worker":
-                run.end()
+                _until_it_ends(run)
         else:
             crash()
             time.sleep(draw.uniform(0, 0.5))
@@ -96,3 +96,15 @@ def suffer(
     run.kill_all()
     run.end()
     return died
+
+
+def _until_it_ends(run: Run, patience_s: float = 60.0) -> None:
+    """The end of a run whose driver or JVM is dead.
+
+    Small batches do without the JVM, and go on: whoever runs them is killed too, so that Spark is needed again.
+    """
+    end = time.monotonic() + patience_s
+    while run.alive and time.monotonic() < end:
+        run.kill("server")
+        time.sleep(0.1)
+    run.end()

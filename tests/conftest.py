@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +16,11 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from joinlib.worker import Worker, using
 from tests.schedule import Scheduling, by_length
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.spark.trial import Trial
 
 settings.register_profile(
     "quick", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -92,3 +98,35 @@ def _a_worker() -> Iterator[None]:
     with using(Worker()) as worker:
         yield
     worker.close()
+
+
+_QUICK = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.level=error"}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """One for all tests of a process, since starting one costs longer than most tests.
+
+    Local, two cores, two state partitions; its workers find the tests' own classes. Its JVM knows what was in the
+    environment when it began, so there is no second session for which that would be something else.
+    """
+    from joinlib.spark import session  # imported here: most tests do without Spark
+    from tests.postgres.database import PASSWORD
+    from tests.spark.trial import CORES
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPASSWORD", PASSWORD)
+        patch.setenv("STREAMJOIN_LOCAL_DIR", str(tmp_path_factory.mktemp("indexes")))
+        python = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        patch.setenv("PYTHONPATH", os.pathsep.join(python))
+        running = session.start(CORES, _QUICK)
+        yield running
+        running.stop()
+
+
+@pytest.fixture
+def trial(spark: "SparkSession", tmp_path: Path) -> "Trial":
+    """An empty folder to run a spec in."""
+    from tests.spark.trial import Trial
+
+    return Trial(tmp_path, spark)

@@ -2,6 +2,5 @@
 
 from tests.kafka.conftest import broker, registry
 from tests.postgres.conftest import database
-from tests.spark.conftest import spark
 
-__all__ = ["broker", "database", "registry", "spark"]
+__all__ = ["broker", "database", "registry"]

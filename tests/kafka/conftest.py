@@ -14,9 +14,6 @@ from tests.kafka import broker as brokers
 from tests.kafka import registry as registries
 from tests.kafka.broker import Broker
 from tests.kafka.registry import Registry
-from tests.spark.conftest import spark, trial
-
-__all__ = ["spark", "trial"]  # fixtures
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,6 @@ import pytest
 
 from joinlib.sink.postgres.outlet import TableOutlet
 from tests.postgres.database import Database
-from tests.spark.conftest import spark, trial  # noqa: F401 - fixtures
 from tests.spark.faults.drawn import SEED
 from tests.spark.faults.flowing import RETRYING, Flowing, suffer
 from tests.spark.faults.scenario import Run
@@ -191,7 +190,7 @@ def test_the_table_is_right_after_kills(tmp_path: Path) -> None:
 
 def test_a_batch_is_computed_again(
     database: Database,
-    trial: Trial,  # noqa: F811
+    trial: Trial,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The database has lost what tasks had staged, in the middle of a run: the run goes on by itself."""

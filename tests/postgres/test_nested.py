@@ -5,14 +5,13 @@ from collections import Counter
 import pytest
 
 from tests.postgres.database import Database
-from tests.spark.conftest import spark, trial  # noqa: F401 - fixtures
 from tests.spark.nested import ANSWER, SQL, fill
 from tests.spark.trial import Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
-def test_the_table_is_the_answer(database: Database, trial: Trial) -> None:  # noqa: F811
+def test_the_table_is_the_answer(database: Database, trial: Trial) -> None:
     database.execute("CREATE TABLE nested (s text PRIMARY KEY, n bigint, v bigint)")
     fill(trial)
     trial.run(

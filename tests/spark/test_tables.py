@@ -13,6 +13,7 @@ import pytest
 from joinlib.direct.report import Report
 from joinlib.errors import NotReady, SpecError
 from joinlib.lookup.spill import PARTS
+from joinlib.model.tuning import Tuning
 from joinlib.spark.job import RunningJob
 from tests.postgres.database import PASSWORD, Database
 from tests.spark.trial import Trial, plain, table_of, until
@@ -151,15 +152,20 @@ def test_files_as_a_table(trial: Trial) -> None:
     assert trial.output(sql) == trial.expected(sql)
 
 
-def test_one_query_a_batch_and_none_when_warm(trial: Trial, database: Database) -> None:
-    """Four batches over the same keys on one unit: the first asks once, for every key once, also those that are not there."""
+@pytest.mark.parametrize("direct", [False, True])
+def test_one_query_a_batch_and_none_when_warm(trial: Trial, database: Database, direct: bool) -> None:
+    """Four batches over the same keys on one unit: the first asks once, for every key once, also those that are not there.
+
+    The process that runs small batches without Spark finds what Spark's has kept.
+    """
     streamed(trial, 1)
     tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, cache="incremental")
-    plan = trial.compiled(LEFT, join={"units": 1})
+    tuning = Tuning(direct_after=1 if direct else 100)
+    plan = trial.compiled(LEFT, tuning=tuning, join={"units": 1})
     before = database.log.count("ANY($1)")
 
     def more(job: RunningJob, reports: list[Report]) -> None:
-        until(job, lambda: len(reports) == 1)
+        until(job, lambda: len(reports) == 1 and job.direct == direct)
         for n in range(3):
             trial.write("orders", f"9{n}", orders(0, 300))
             until(job, lambda n=n: len(reports) == 2 + n)

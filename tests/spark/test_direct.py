@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +21,20 @@ from tests.spark.trial import CORES, Trial, until
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 SQL = "SELECT a.k AS k, a.v AS v, b.v AS w FROM a JOIN b ON a.k = b.k"
 OUTER = "SELECT a.k AS k, a.v AS v, b.v AS w FROM a LEFT JOIN b ON a.k = b.k"
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "paths": (
+        "SELECT a.k AS k, b.v AS v, c.v AS w FROM a JOIN b ON a.k = b.k JOIN a c ON c.v = b.v",
+        {"join": {"units": 4, "strategy": "paths"}},
+    ),
+    "biclique": ("SELECT a.k AS k, b.v AS w FROM a JOIN b ON a.k % 3 = b.k", {"join": {"units": 4, "strategy": "biclique"}}),
+    "band": ("SELECT a.k AS k, b.v AS w FROM a JOIN b ON a.k BETWEEN b.k - 1 AND b.k + 1", {}),
+    "groups over a table": (
+        "SELECT t.name AS name, count(*) AS n, sum(b.v) AS v FROM a JOIN b ON a.k = b.k LEFT JOIN t ON a.v % 7 = t.id GROUP BY t.name",
+        {},
+    ),
+    "full, and conditions": ("SELECT a.k AS k, b.v AS w FROM a FULL JOIN b ON a.k = b.k + 7 AND a.v > 20", {}),
+    "not in": ("SELECT a.k AS k, a.v AS v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k + 7)", {}),
+}  # fmt: skip
 SMALL, EACH = 60, 10  # rows of a small batch at most, of a file
 
 
@@ -94,6 +109,24 @@ def test_small_batches_do_without_spark_and_others_do_not(trial: Trial) -> None:
     assert all(steps <= p["durationMs"].keys() for p in told)
     assert batches.done(trial.folder / "checkpoint" / "spark") == last
     assert trial.output(SQL) == trial.expected(SQL)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_the_query(trial: Trial, kind: str) -> None:
+    """Some batches of Spark, some without it, and those of a run that closes the inputs."""
+    pouring = Pouring(trial)
+    trial.input("t", "id BIGINT, name STRING", role="table")
+    trial.write("t", "t", [(n, f"n{n % 3}") for n in range(5)])
+    sql, more = KINDS[kind]
+    plan = trial.compiled(sql, tuning=Tuning(small_rows=SMALL, direct_after=2), **more)
+    with running(trial, plan) as (job, reports):
+        while not job.direct or len(reports) < 8:
+            pouring.pour()
+            before = len(reports)
+            until(job, lambda before=before: len(reports) > before and not job.busy)
+    pouring.pour()
+    trial.run_plan(plan)
+    assert trial.output(sql) == trial.expected(sql)
 
 
 def test_a_run_that_ends_while_it_does_without_spark(trial: Trial) -> None:

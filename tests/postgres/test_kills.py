@@ -21,7 +21,7 @@ import pytest
 
 from joinlib.sink.postgres.outlet import TableOutlet
 from tests.postgres.database import Database
-from tests.spark.faults.drawn import SEED
+from tests.spark.faults.drawn import SEED, drawn
 from tests.spark.faults.flowing import RETRYING, Flowing, suffer
 from tests.spark.faults.scenario import Run
 from tests.spark.trial import Trial
@@ -142,7 +142,7 @@ def job(folder: Path, database: Database, mode: str) -> Iterator[Job]:
         made.close()
 
 
-@pytest.mark.parametrize("mode", ["upsert", "append"])
+@pytest.mark.parametrize("mode", drawn("tables", ["upsert", "append"], 1))
 def test_named_points(database: Database, tmp_path: Path, mode: str) -> None:
     """Killed after the copy, before, within and after the transaction, and with the database in between."""
     with job(tmp_path / "job", database, mode) as made:

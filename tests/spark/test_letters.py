@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from tests.spark.command import run
+from tests.spark.faults.drawn import drawn
 
 SPEC = """\
 apiVersion: streamjoin.dev/v1alpha1
@@ -27,7 +28,7 @@ LINES = ['{"id":1,"q":"1"}', '{"id":2,"q":"two"}', '{"id":3,"q":', '{"id":4,"q":
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("point", ["lettered", "published"])
+@pytest.mark.parametrize("point", drawn("letters", ["lettered", "published"], 1))
 def test_killed_around_dead_letters(tmp_path: Path, point: str) -> None:
     """lettered: a task, before its state is saved. published: the driver, when letters can be seen and results cannot."""
     (tmp_path / "kept.yaml").write_text(SPEC)

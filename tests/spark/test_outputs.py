@@ -6,6 +6,7 @@ import duckdb
 import pytest
 
 from tests.spark.command import run
+from tests.spark.faults.drawn import drawn
 
 SPEC = """\
 apiVersion: streamjoin.dev/v1alpha1
@@ -66,7 +67,7 @@ def test_one_that_fails_stops_all_and_the_next_run_goes_on(tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("point", ["written", "taken"])
+@pytest.mark.parametrize("point", drawn("outputs", ["written", "taken"], 1))
 def test_killed_between_two_outputs(tmp_path: Path, point: str) -> None:
     """The first has the batch, the second does not, the commit was not made: it is repeated, and is in each once.
 

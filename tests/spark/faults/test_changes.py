@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.laws.changelog import Changelog
-from tests.spark.faults.drawn import SEED
+from tests.spark.faults.drawn import SEED, drawn
 from tests.spark.faults.scenario import FILES, QUERIES, ROWS, START, Scenario, scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -105,7 +105,7 @@ def _there(events: list[tuple[Any, ...]], upserted: bool) -> list[tuple[Any, ...
     return [(*row, "") for row in bag.elements()]
 
 
-@pytest.mark.parametrize("kind", ["changing", "totals"])
+@pytest.mark.parametrize("kind", drawn("changes", ["changing", "totals"], 1))
 def test_any_process_at_any_moment(kind: str, tmp_path: Path) -> None:
     """Two deaths of everything or of one process, at random moments; then the end."""
     print(f"STREAMJOIN_FAULT_SEED={SEED}")

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from joinlib.checkpoint import batches
+from tests.spark.faults.drawn import drawn
 from tests.spark.faults.scenario import scenario
 from tests.spark.faults.test_points import RETRYING
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("kind", ["paths", "groups"])
+@pytest.mark.parametrize("kind", drawn("small", ["paths", "groups"], 1))
 def test_every_point(kind: str, tmp_path: Path) -> None:
     """The task and the driver die between levels, before and after manifests and results."""
     with (

@@ -32,6 +32,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "quick")
 
 
 _LONG = ("slow", "spark", "cluster")
+_QUICK_JAVA = {
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.level=error"
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -100,9 +103,6 @@ def _a_worker() -> Iterator[None]:
     worker.close()
 
 
-_QUICK = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.level=error"}
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """One for all tests of a process, since starting one costs longer than most tests.
@@ -119,7 +119,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
         patch.setenv("STREAMJOIN_LOCAL_DIR", str(tmp_path_factory.mktemp("indexes")))
         python = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         patch.setenv("PYTHONPATH", os.pathsep.join(python))
-        running = session.start(CORES, _QUICK)
+        running = session.start(CORES, _QUICK_JAVA)
         yield running
         running.stop()
 

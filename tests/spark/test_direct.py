@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
         {},
     ),
     "full, and conditions": ("SELECT a.k AS k, b.v AS w FROM a FULL JOIN b ON a.k = b.k + 7 AND a.v > 20", {}),
-    "not in": ("SELECT a.k AS k, a.v AS v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k + 7)", {}),
+    "not exists": ("SELECT a.k AS k, a.v AS v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k + 7)", {}),
 }  # fmt: skip
 SMALL, EACH = 60, 10  # rows of a small batch at most, of a file
 
@@ -69,8 +69,8 @@ def running(trial: Trial, plan: Compiled) -> Iterator[tuple[RunningJob, list[Rep
         yield job, reports
 
 
-def tuned(trial: Trial, sql: str = SQL) -> Compiled:
-    return trial.compiled(sql, tuning=Tuning(small_rows=SMALL, direct_after=2))
+def tuned(trial: Trial, sql: str = SQL, **more: Any) -> Compiled:
+    return trial.compiled(sql, tuning=Tuning(small_rows=SMALL, direct_after=2), **more)
 
 
 def until_direct(job: RunningJob, pouring: Pouring) -> None:
@@ -118,7 +118,7 @@ def test_whatever_the_query(trial: Trial, kind: str) -> None:
     trial.input("t", "id BIGINT, name STRING", role="table")
     trial.write("t", "t", [(n, f"n{n % 3}") for n in range(5)])
     sql, more = KINDS[kind]
-    plan = trial.compiled(sql, tuning=Tuning(small_rows=SMALL, direct_after=2), **more)
+    plan = tuned(trial, sql, **more)
     with running(trial, plan) as (job, reports):
         while not job.direct or len(reports) < 8:
             pouring.pour()

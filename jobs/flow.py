@@ -69,7 +69,7 @@ class Flow(threading.Thread):
         self.route_skew: Mapping[str, float] = {}  # degree of skew of the last batch: by hashes, by the rule
         self.hot: Mapping[str, float] = {}  # hot keys' share of the last batch, by source that spreads them
         self.took = Took()  # the last batch that was committed
-        self.heap: Heap | None = None  # of this process's JVM
+        self.heap: Heap | None = None  # of this process's JVM, while there is one
         self.busy = False  # whether a batch is running
         self.error: Exception | None = None
 
@@ -149,7 +149,8 @@ class Flow(threading.Thread):
                 begun = datetime.fromisoformat(progress["timestamp"]).timestamp()
                 before = envelope(progress, "startOffset").get("lag", {})
                 self.took = Took(progress["batchId"], seconds, took, lap(begun, seconds, before, self.lag))
-            self.heap = Heap(*job.heap_bytes())
+            found = job.heap_bytes()
+            self.heap = Heap(*found) if found else None
         if self._traced is not None:
             with contextlib.suppress(Exception):
                 self._traced.look(job.progress)

@@ -235,6 +235,9 @@ def run(
     ] = None,
 ) -> None:
     """Run a spec on this machine; run it again to go on where it was. Ctrl-C stops it."""
+    from joinlib.spark.boot import archive, prefork
+
+    prefork.begin()  # while it loads what tasks run, this process loads the planner
     from jobs.cli.logs import aside
     from joinlib.registered import load
     from joinlib.spec import telling_of
@@ -242,12 +245,12 @@ def run(
     document, settings = load(file), dict(map(_setting, conf or []))
     log = document.spec.checkpoint.folder / "logs" / "spark.log"
     with aside(log) as terminal, telling_of(file):
-        from joinlib.spark.boot import archive
-        from joinlib.spark.session import launch
+        from jobs.cli.ahead import much_waits
 
-        # While Java starts, everything else is loaded: the planner alone takes 0.6 s. If the SQL is refused,
-        # Java was started for nothing.
-        launch(settings)
+        if much_waits(document):
+            from joinlib.spark.session import launch
+
+            launch(settings)  # while Java starts, everything else is loaded: the planner alone takes 0.6 s
         from jobs.cli.run import Options, run
 
         run(document, Options(until_done, cores, settings, plain, page), terminal, log)

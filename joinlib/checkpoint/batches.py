@@ -33,6 +33,9 @@ from joinlib.files import sync, whole
 PARTITIONS = "partitions"
 KEPT = 8  # batches before the current one whose logs are kept
 _OFFSETS, _COMMITS, _METADATA = "offsets", "commits", "metadata"
+# What Spark would log of the first batch, without its settings: it goes on with those of the session.
+_FIRST_OFFSET = ("v1", '{"batchWatermarkMs":0,"conf":{}}')
+_FIRST_COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 _CHECKED = b"crc\0" + (512).to_bytes(4, "big")  # header of Hadoop's checksums: one per 512 bytes follows
 
 
@@ -44,9 +47,12 @@ def make(spark: Path, *, synced: bool) -> None:
         sync([spark, spark.parent])
 
 
-def identify(spark: Path) -> None:
-    """Write the identity of a query that no run has begun yet: without one, Spark refuses logs that hold batches."""
-    (spark / _METADATA).write_text(json.dumps({"id": str(uuid.uuid4())}))
+def identify(spark: Path, *, synced: bool) -> None:
+    """Write the identity of a query, if it has none yet: without one, Spark refuses logs that hold batches."""
+    file = spark / _METADATA
+    if not file.exists():
+        with whole(file, hidden=True, synced=synced) as aside:
+            aside.write_text(json.dumps({"id": str(uuid.uuid4())}))
 
 
 def logged(spark: Path, batch: int) -> list[Path]:
@@ -137,7 +143,11 @@ def begin(spark: Path, batch: int, envelope: str, *, synced: bool) -> None:
     Raises:
         StateError: It has begun already, so another run uses the checkpoint.
     """
-    version, settings, _ = (spark / _OFFSETS / str(batch - 1)).read_text().splitlines()
+    if batch:
+        version, settings, _ = (spark / _OFFSETS / str(batch - 1)).read_text().splitlines()
+    else:
+        identify(spark, synced=synced)
+        version, settings = _FIRST_OFFSET
     known = {**json.loads(settings), "batchTimestampMs": int(time.time() * 1000)}
     _log(spark / _OFFSETS / str(batch), "\n".join([version, json.dumps(known), envelope]), synced)
     for log in (spark / _OFFSETS, spark / _COMMITS):
@@ -150,7 +160,8 @@ def finish(spark: Path, batch: int, *, synced: bool) -> None:
     Raises:
         StateError: It is done already, so another run uses the checkpoint.
     """
-    _log(spark / _COMMITS / str(batch), (spark / _COMMITS / str(batch - 1)).read_text(), synced)
+    content = (spark / _COMMITS / str(batch - 1)).read_text() if batch else _FIRST_COMMIT
+    _log(spark / _COMMITS / str(batch), content, synced)
 
 
 def _log(file: Path, content: str, synced: bool) -> None:

@@ -76,7 +76,7 @@ def _forked(history: History, batch: int, target: Path, name: str, pipeline: Pip
             _link(source, aside / source.relative_to(history.checkpoint))
         for source in _copied(history, batch):
             _copy(source, aside / source.relative_to(history.checkpoint))
-        batches.identify(aside / "spark")
+        batches.identify(aside / "spark", synced=False)  # all is synced below
         read = batches.offset(aside / "spark", batch)["inputs"]
         origin = {"id": identity_of(history.checkpoint), "batch": batch, "inputs": read}
         inherit(aside, name, pipeline, origin, synced)

@@ -7,7 +7,7 @@ Spark's part of it is more than half of its time. The logs are Spark's own, and 
 whichever of the two has begun a batch, either of them can run it again and go on behind it.
 
 Law: one of them runs at a time. What is not small, and whatever fails, ends the loop; then Spark goes on, tries again
-and says what is wrong.
+and says what is wrong. A run that has an end is done where the loop finds nothing more.
 """
 
 import logging
@@ -46,7 +46,9 @@ class ServerGone(StreamJoinError):
 class ServerProcess:
     """A process of `direct.serve`. `python`: the command that starts Python."""
 
-    def __init__(self, python: Sequence[str], source: SourceTask, join: JoinTask) -> None:
+    def __init__(
+        self, python: Sequence[str], source: SourceTask, join: JoinTask, *, until_done: bool = False
+    ) -> None:
         ours, theirs = socketpair()
         with theirs:
             # Its own process group: Ctrl-C is for the driver, which ends the loop between two batches.
@@ -54,7 +56,7 @@ class ServerProcess:
             self._process = subprocess.Popen(command, stdin=theirs.fileno(), process_group=0)
         self._connection = Connection(ours.detach())
         with suppress(OSError):  # it has ended, which `ask` tells
-            self._connection.send(("", (source, join)))
+            self._connection.send(("", {"source": source, "join": join, "until_done": until_done}))
 
     def ask(self, name: str, *arguments: object) -> Any:
         """Call a method of the `Server`.
@@ -85,12 +87,16 @@ class ServerProcess:
 class DirectLoop(threading.Thread):
     """Runs batches behind the last one that is done, until one is not small, something fails, or `stop` is called.
 
+    It begins with the batch that was cut off, if there is one.
+
     Args:
         server: The process, which ends with the loop.
         spark: The folder of Spark's logs.
         commit: Runs the tasks of a batch and publishes it.
+        spark_waits: Whether Spark is there for batches that are not small.
         pace_s: Seconds between the beginnings of two batches, at least.
         synced: Whether the logs survive a power cut.
+        until_done: Whether it ends where there is nothing more to do.
     """
 
     def __init__(
@@ -99,13 +105,16 @@ class DirectLoop(threading.Thread):
         spark: Path,
         commit: Callable[[int, Tasks], None],
         *,
+        spark_waits: Callable[[], bool],
         pace_s: float,
         synced: bool,
+        until_done: bool = False,
     ) -> None:
         super().__init__(name="direct", daemon=True)
-        self._server, self._spark, self._commit = server, spark, commit
-        self._pace_s, self._synced = pace_s, synced
+        self._server, self._spark, self._commit, self._spark_waits = server, spark, commit, spark_waits
+        self._pace_s, self._synced, self._until_done = pace_s, synced, until_done
         self._stopping = threading.Event()
+        self.done = False  # all that there is has been read
         self.busy = False  # whether a batch is running
         self.count = 0  # of batches that are done
         self.failed = False
@@ -121,9 +130,11 @@ class DirectLoop(threading.Thread):
 
     def run(self) -> None:
         try:
-            last = batches.done(self._spark)
-            assert last is not None
-            end: str | None = batches.envelope(self._spark, last)
+            done = batches.done(self._spark)
+            last = -1 if done is None else done
+            end = self._server.ask("initial") if done is None else batches.envelope(self._spark, last)
+            if batches.cut_off(self._spark) is not None:
+                last, end = last + 1, self._again(last + 1, end)
             while end is not None and not self._stopping.is_set():
                 last, end = last + 1, self._next(last + 1, end)
         except Exception as error:  # noqa: BLE001 - Spark runs the batch again, and reports what it meets
@@ -133,10 +144,20 @@ class DirectLoop(threading.Thread):
             self.busy = False
             self._server.close()
 
+    def _again(self, batch: int, start: str) -> str | None:
+        """Run the batch that was cut off; return where it ends, None if it is not for this loop."""
+        end = batches.envelope(self._spark, batch)
+        if not orjson.loads(end).get("small"):
+            return None
+        self.busy = True
+        now = time.time()
+        return self._ran(batch, start, end, (now, now, now))
+
     def _next(self, batch: int, start: str) -> str | None:
         """Run the next batch; return where it ends, None if there is none for this loop."""
         while (found := self._composed(start)) is None:
-            if self._stopping.wait(_POLL_S):
+            self.done = self._until_done
+            if self.done or self._stopping.wait(_POLL_S):
                 return None
         began, end = found
         if not orjson.loads(end)["small"]:
@@ -144,12 +165,15 @@ class DirectLoop(threading.Thread):
         self.busy = True
         composed = time.time()
         batches.begin(self._spark, batch, end, synced=self._synced)
-        logged = time.time()
+        return self._ran(batch, start, end, (began, composed, time.time()))
+
+    def _ran(self, batch: int, start: str, end: str, times: tuple[float, float, float]) -> str:
+        """Run a batch that has begun; return where it ends. `times`: when it was asked for, composed and logged."""
         self._commit(batch, lambda: [self._server.ask("run", start, end, batch)])
         joined = time.time()
         fault.point("published_directly", batch)
         batches.finish(self._spark, batch, synced=self._synced)
-        self._note(batch, start, end, (began, composed, logged, joined, time.time()))
+        self._note(batch, start, end, (*times, joined, time.time()))
         self.count += 1
         self.busy = False
         self._stopping.wait(self._pause())
@@ -158,7 +182,7 @@ class DirectLoop(threading.Thread):
     def _composed(self, start: str) -> tuple[float, str] | None:
         """Return where the next batch ends, and when it was asked."""
         began = time.time()
-        end = self._server.ask("next", start)
+        end = self._server.ask("next", start, self._spark_waits())
         return None if end is None else (began, end)
 
     def _pause(self) -> float:

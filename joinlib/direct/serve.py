@@ -1,5 +1,6 @@
 """A process that runs small batches: it composes each, and runs it from the slices to the receipts.
 
+    ("initial")                            ─►   where the first one begins  `engine.composer`
     ("next", where the last batch ended)   ─►   where the next one ends     `engine.composer`
     ("run", from where to where, number)   ─►   what its units say          `engine.small`
 
@@ -9,12 +10,14 @@ It is what the source's driver part and a task are to Spark, in one process. Not
 
 import json
 import os
+import time
 import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
+from joinlib.direct.allowance import Allowance
 from joinlib.engine import small
-from joinlib.engine.composer import Composer
+from joinlib.engine.composer import Composer, Offset
 from joinlib.engine.sources import SourceTask
 from joinlib.engine.task import JoinTask
 
@@ -22,29 +25,56 @@ _MOST = 8  # small batches in which rows that wait are read; where more do, Spar
 
 
 class Server:
-    """Answers what a run asks of its small batches. Offsets are text, as they are logged."""
+    """Answers what a run asks of its small batches. Offsets are text, as they are logged.
 
-    def __init__(self, source: SourceTask, join: JoinTask) -> None:
+    `until_done`: what is there is read, and the inputs are closed behind it.
+    """
+
+    def __init__(self, source: SourceTask, join: JoinTask, *, until_done: bool = False) -> None:
         self._source, self._join = source, join
         self._composer = Composer(source)
-        self._released = ""  # the offset up to which inputs have let go what they kept
+        self._allowed = Allowance.first(source.small_rows)
+        self._released = self.initial()  # the offset up to which inputs have let go what they kept
+        if until_done:
+            self._composer.bound()
 
-    def next(self, start: str) -> str | None:
-        """Return where the batch ends that follows; None if there is nothing to do. It need not be small."""
+    def initial(self) -> str:
+        """Return where the first of all batches begins."""
+        return json.dumps(self._composer.initial())
+
+    def next(self, start: str, waits: bool) -> str | None:
+        """Return where the batch ends that follows; None if there is nothing to do. It need not be small.
+
+        `waits`: whether Spark waits for one that is not, so that it need not be started.
+        """
         before = json.loads(start)
         if start != self._released:
             self._composer.commit(before)
             self._released = start
-        end = self._composer.after(before)
-        waiting = 0 if end["small"] else self._composer.rows_between(before, end)
-        if 0 < waiting <= _MOST * self._source.small_rows:
-            end = self._composer.after(before, self._source.small_rows)
+        least, allowed = self._source.small_rows, self._allowed
+        rows, most, waiting = (
+            (least, least, _MOST * least) if waits else (allowed.rows, allowed.most, allowed.waiting)
+        )
+        end = self._composer.after(before, rows, most)
+        if end != before:
+            here = self._composer.rows_between(before, end)
+            if not end["small"] or here + _left(end) > waiting:
+                end = self._composer.after(before)
         return None if end == before else json.dumps(end)
 
     def run(self, start: str, end: str, batch: int) -> bytes:
         """Run a small batch; return what it says of all units (`receipt.told`)."""
-        (part,) = self._composer.parts(json.loads(start), json.loads(end))
-        return small.run(self._source, self._join, part, batch, attempt=0)
+        before, after, began = json.loads(start), json.loads(end), time.monotonic()
+        (part,) = self._composer.parts(before, after)
+        told = small.run(self._source, self._join, part, batch, attempt=0)
+        rows = self._composer.rows_between(before, after)
+        self._allowed = self._allowed.after(rows, time.monotonic() - began, left=_left(after) > 0)
+        return told
+
+
+def _left(end: Offset) -> int:
+    """Return how many rows a batch leaves waiting."""
+    return sum(lag["rows"] for lag in end["lag"].values())
 
 
 def serve(asked: Connection) -> None:
@@ -57,7 +87,7 @@ def serve(asked: Connection) -> None:
             return
         try:
             if server is None:
-                server = Server(*arguments)
+                server = Server(**arguments)
                 continue
             answer: tuple[bool, Any] = True, getattr(server, name)(*arguments)
         except Exception:  # noqa: BLE001 - told to the run, which decides what to do about it

@@ -13,6 +13,7 @@ only report progress.
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -72,10 +73,13 @@ class Composer:
         self._discover()
         self.bounded = True
 
-    def after(self, start: Offset, max_rows: int | None = None) -> Offset:
+    def after(self, start: Offset, max_rows: int | None = None, small_rows: int | None = None) -> Offset:
         """Return the offset at which the next batch ends. Equal to `start` means that there is nothing to do.
 
-        `max_rows`: the most rows of this batch, where that is less than of any.
+        Args:
+            start: Where it begins.
+            max_rows: The most rows of this batch, where that is less than of any.
+            small_rows: The most rows with which it is small; None means the task's.
 
         Raises:
             SpecError: The inputs were closed for good by an earlier run, and there is new data.
@@ -104,7 +108,8 @@ class Composer:
         tables = self._tables()
         steer |= {"tables": tables.current() if tables else {}, **self._route(start)}
         todo = self._between(start["inputs"], inputs)
-        steer["small"] = not closed and _rows(todo) <= self.task.small_rows
+        few = _rows(todo) <= (self.task.small_rows if small_rows is None else small_rows)
+        steer["small"] = few and not (closed and self._much_is_stored())
         steer["read"] = _digest(todo)
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
         loads = tables.loads() if tables else {}
@@ -151,6 +156,19 @@ class Composer:
         stages = self.task.pipeline.stages
         return not start["read"] and any(isinstance(s, GroupStage) and not s.grouping.keys for s in stages)
 
+    def _much_is_stored(self) -> bool:
+        """Whether the last batch, which closes the inputs, may have more to do than small ones: all that is stored.
+
+        It has not where the log still knows all batches, and all of them were small.
+        """
+        spark = self._spark
+        return batches.all_begun(spark)[:1] != [0] or not all(end.get("small") for end in batches.ends(spark))
+
+    @property
+    def _spark(self) -> Path:
+        """The folder of the logs of batches."""
+        return self.task.logs.parent / "spark"
+
     def _check(self, offset: Offset) -> None:
         """Refuse an offset with an unknown version or field, since every field steers a batch."""
         place = "an offset of the checkpoint (spark/offsets)"
@@ -184,7 +202,7 @@ class Composer:
 
     def _earlier(self, end: dict[str, int]) -> list[dict[str, int]]:
         """Return where earlier batches ended, as far as the checkpoint knows: a run may have few batches."""
-        ends = [offset["inputs"] for offset in batches.ends(self.task.logs.parent / "spark")]
+        ends = [offset["inputs"] for offset in batches.ends(self._spark)]
         return ends[: ends.index(end)] if end in ends else []
 
     def _open(self, whole: bool = False) -> None:

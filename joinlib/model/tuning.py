@@ -23,7 +23,11 @@ class Tuning:
     retain_batches: int = 8  # batches to which one can go back: manifests and retired segments are kept
     spool_bytes: int = 1 << 16  # a block of this size goes to its unit as a file, not through Spark's shuffle
     small_rows: int = 1 << 15  # a batch of at most so many rows is one task, where indexes are on one machine
-    direct_after: int = 3  # small batches in a row, behind which the next ones are run without Spark
+    direct_first: bool = (
+        True  # a run begins without Spark, which starts with the first batch that is not small
+    )
+    jvm_kept_s: float = 60.0  # for which Spark's JVM is kept that no batch needs
+    direct_after: int = 3  # small batches in a row by Spark, behind which the next ones are run without it
     frame_rows: int = 100_000  # approximate rows of one output frame
     frame_bytes: int = 1 << 25  # or its approximate size, where rows are wide
     path_rows: int = (

@@ -1,10 +1,11 @@
-"""Runs the batches of a job: Spark does, and small ones that follow each other are run without it.
+"""Runs the batches of a job: small ones that follow each other are run without Spark, all others by a query of Spark.
 
-    query ──some small batches in a row──► direct.loop ──one that is not small, or an error──► query
+    direct.loop ──one that is not small, or an error──► query ──some small ones in a row──► direct.loop
 
-Both go on behind the last batch that is done, by the same logs, and one of them runs at a time. Only where all tasks
-run on this machine, and without an end: otherwise the query has all batches. Cost: to change takes some tenths of a
-second, in which no batch runs, so it is done less often the sooner it was undone.
+Both go on behind the last batch that is done, by the same logs, and one of them runs at a time. Small are batches only
+where all tasks run on this machine: otherwise the query has all of them. A run begins with the loop, where Spark would
+have to start first. Cost: to change takes some tenths of a second, in which no batch runs, so it is done less often the
+sooner it was undone; and some seconds where Spark starts. A run that has an end does not change back.
 """
 
 import json
@@ -26,6 +27,7 @@ from joinlib.spark import session
 from joinlib.spark.boot import prefork
 from joinlib.spark.failure import translate
 from joinlib.spark.gather import last_column
+from joinlib.spark.on_demand import OnDemand
 from joinlib.spark.operator import receipts
 from joinlib.spark.source import NAME
 from joinlib.spark.spread import Spreading
@@ -38,20 +40,23 @@ Progress = dict[str, Any]
 
 
 class Batching:
-    """The batches of a running job. `query` is Spark's, the latest one."""
+    """The batches of a running job. `query` is Spark's, the latest one; None if there was none yet."""
 
     def __init__(
-        self, plan: Compiled, spark: SparkSession, spreading: Spreading, commit: Commit, *, until_done: bool
+        self, plan: Compiled, spark: OnDemand, spreading: Spreading, commit: Commit, *, until_done: bool
     ) -> None:
         self._plan, self._spark, self._spreading, self._commit = plan, spark, spreading, commit
-        self._logs = plan.checkpoint / "spark"
-        self._may_leave = plan.source.small_rows >= 0 and not until_done
+        self._logs, self._until_done = plan.checkpoint / "spark", until_done
+        self._any_small = plan.source.small_rows >= 0
         self._in_a_row, self._needed = 0, plan.source.tuning.direct_after  # small batches of the query
         self._direct: DirectLoop | None = None
         self._took: deque[Progress] = deque(maxlen=KEPT)  # of queries and loops that have ended
-        self._writer = self._written(until_done=until_done)
+        self.query: StreamingQuery | None = None
         plan.source.stop.unlink(missing_ok=True)
-        self.query: StreamingQuery = self._writer.start()
+        if self._any_small and plan.source.tuning.direct_first and not spark.there:
+            self._do_without()
+        else:
+            self._begin()
 
     @property
     def direct(self) -> bool:
@@ -61,8 +66,9 @@ class Batching:
     @property
     def busy(self) -> bool:
         """Whether a batch is running."""
-        loop = self._direct
-        return loop.busy if loop else bool(self.query.status["isDataAvailable"])
+        if self._direct is not None:
+            return self._direct.busy
+        return self.query is not None and bool(self.query.status["isDataAvailable"])
 
     def wait(self, seconds: float, patience_s: float) -> bool:
         """Wait up to `seconds`; return whether the query has ended. Changes between Spark and none where it is due.
@@ -80,48 +86,64 @@ class Batching:
     def _waited(self, seconds: float, patience_s: float) -> bool:
         if self._direct is not None:
             self._direct.join(seconds)
-            if not self._direct.is_alive():
+            if self._direct.is_alive():
+                self._spark.look()
+            elif not self._direct.done:
                 self._return(self._direct)
-            return False
+            return self._direct is not None and self._direct.done
+        assert self.query is not None
         ended = _ended(self.query, seconds, self._logs)
-        if not ended and self._may_leave and self._in_a_row >= self._needed:
-            self._leave(patience_s)
+        if not ended and self._any_small and not self._until_done and self._in_a_row >= self._needed:
+            self._leave(self.query, patience_s)
         return ended
 
     def last(self) -> Progress | None:
         """Return what is known of the last batch."""
-        if (loop := self._direct) is None:
-            return self.query.lastProgress or (self._took[-1] if self._took else None)
-        took = loop.took or self._took
-        return took[-1] if took else None
+        if self._direct is None and self.query is not None and self.query.lastProgress:
+            return self.query.lastProgress
+        if self._direct is not None and self._direct.took:
+            return self._direct.took[-1]
+        return self._took[-1] if self._took else None
 
     def progress(self, after: int) -> list[Progress]:
         """Return what each batch behind batch `after` took, of the last hundred, oldest first."""
-        loop = self._direct
-        now = list(loop.took) if loop else _recent(self.query, after)
+        now: list[Progress] = []
+        if self._direct is not None:
+            now = list(self._direct.took)
+        elif self.query is not None:
+            now = _recent(self.query, after)
         return [one for one in [*self._took, *now] if one["batchId"] > after][-KEPT:]
 
     def stop(self, patience_s: float) -> None:
         """End between two batches: one that is cut off runs again, which is slow and noisy."""
         if self._direct is not None:
             self._direct.stop(patience_s)
-        _stop(self.query, self._plan.source.stop, patience_s)
+        if self.query is not None and self._spark.running is not None:
+            _stop(self.query, self._plan.source.stop, patience_s)
 
-    def _leave(self, patience_s: float) -> None:
-        """Go on without Spark."""
-        _stop(self.query, self._plan.source.stop, patience_s)
-        _ended(self.query, _SOON_S, self._logs)  # raises what has ended it otherwise
-        self._took.extend(_recent(self.query, -1))
+    def _leave(self, query: StreamingQuery, patience_s: float) -> None:
+        """Go on without the query."""
+        _stop(query, self._plan.source.stop, patience_s)
+        _ended(query, _SOON_S, self._logs)  # raises what has ended it otherwise
+        self._took.extend(_recent(query, -1))
         if batches.cut_off(self._logs) is not None:  # a batch took too long
             self._begin()
-            return
-        plan = self._plan
+        else:
+            self._do_without()
+
+    def _do_without(self) -> None:
+        """Begin the loop."""
+        plan, until_done = self._plan, self._until_done
+        server = ServerProcess([prefork.begin()], plan.source, plan.join, until_done=until_done)
+        self._spark.do_without()
         self._direct = DirectLoop(
-            ServerProcess([prefork.begin()], plan.source, plan.join),
+            server,
             self._logs,
             self._small,
-            pace_s=plan.document.spec.pace_us / 1e6,
+            spark_waits=lambda: self._spark.there,
+            pace_s=0.0 if until_done else plan.document.spec.pace_us / 1e6,
             synced=plan.join.tuning.sync,
+            until_done=until_done,
         )
         self._direct.start()
 
@@ -134,20 +156,21 @@ class Batching:
         self._direct = None
 
     def _begin(self) -> None:
+        """Begin a query, which resumes where the one before was."""
         self._in_a_row = 0
-        self.query = self._writer.start()
+        self.query = self._written(self._spark.get()).start()
 
-    def _written(self, *, until_done: bool) -> Any:
-        """Return what starts a query; it resumes where the one before was."""
+    def _written(self, spark: SparkSession) -> Any:
+        """Return what starts a query."""
         document = self._plan.document
         writer = (
-            self._spark.readStream.format(NAME)
+            spark.readStream.format(NAME)
             .load()
             .writeStream.queryName(document.metadata.name)
             .option("checkpointLocation", str(self._logs))
             .foreachBatch(self._by_spark)
         )
-        if until_done:
+        if self._until_done:
             return writer.trigger(availableNow=True)
         return writer.trigger(processingTime=f"{document.spec.pace_us // 1000} milliseconds")
 
@@ -157,7 +180,7 @@ class Batching:
         spread, join = self._spreading.of(batch, small), self._plan.join
         made = sent if small else receipts(sent, join, spread.partitions, spread.place)
         self._commit(batch, lambda: last_column(made))
-        session.end_planners(self._spark)
+        session.end_planners(sent.sparkSession)
         self._in_a_row = self._in_a_row + 1 if small else 0
 
     def _small(self, batch: int, tasks: Tasks) -> None:

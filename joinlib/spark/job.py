@@ -13,7 +13,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -33,10 +33,9 @@ from joinlib.sink.changing import written
 from joinlib.sink.config import SinkConfig
 from joinlib.sink.outlet import BatchPublisher, BeforeCommit, Outlet
 from joinlib.sink.publish import claim
-from joinlib.spark import session
 from joinlib.spark.batching import JVM_GONE, Batching
-from joinlib.spark.jvm_lock import jvm_lock
-from joinlib.spark.source import data_source
+from joinlib.spark.on_demand import OnDemand
+from joinlib.spark.session import default_partitions, on_one_machine
 from joinlib.spark.spread import Spread, Spreading
 from joinlib.state import epochs
 
@@ -47,12 +46,12 @@ class RunningJob:
     def __init__(
         self,
         plan: Compiled,
-        spark: SparkSession,
+        spark: OnDemand,
         batching: Batching,
         spreading: Spreading,
         outlets: Outlets,
     ) -> None:
-        self.plan, self.spark, self._batching = plan, spark, batching
+        self.plan, self._spark, self._batching = plan, spark, batching
         self._spreading, self._outlets = spreading, outlets
         self.patience_s = 60.0  # how long a batch that runs may go on once the job is to stop
 
@@ -68,8 +67,13 @@ class RunningJob:
         return ended
 
     @property
-    def query(self) -> StreamingQuery:
-        """Spark's query, the latest one."""
+    def spark(self) -> SparkSession:
+        """The session, which is started if there is none."""
+        return self._spark.get()
+
+    @property
+    def query(self) -> StreamingQuery | None:
+        """Spark's query, the latest one; None if there was none yet."""
         return self._batching.query
 
     @property
@@ -100,14 +104,16 @@ class RunningJob:
         """The number of partitions of the state: tasks that join at the same time."""
         return self._spreading.wanted.partitions
 
-    def heap_bytes(self) -> tuple[int, int]:
-        """Return how much of the JVM's heap is in use, garbage included, and the most that it may be."""
-        return self._runtime.totalMemory() - self._runtime.freeMemory(), self._runtime.maxMemory()
+    def heap_bytes(self) -> tuple[int, int] | None:
+        """Return how much of the JVM's heap is in use, garbage included, and the most that it may be.
 
-    @cached_property
-    def _runtime(self) -> Any:
-        assert self.spark._jvm is not None
-        return self.spark._jvm.java.lang.Runtime.getRuntime()
+        None where no JVM is running.
+        """
+        spark = self._spark.running
+        if spark is None or spark._jvm is None:
+            return None
+        runtime = spark._jvm.java.lang.Runtime.getRuntime()
+        return runtime.totalMemory() - runtime.freeMemory(), runtime.maxMemory()
 
     def spread(self, partitions: int, executors: Sequence[str]) -> None:
         """Set the number of partitions and their placement, from the next batch on that is not small.
@@ -143,7 +149,7 @@ def started(
         until_done: Whether the query ends once all that is there has been read.
         cores: The cores of a local session.
         conf: Spark settings that override the job's.
-        spark: A session to use and leave running; by default the job starts its own and stops it.
+        spark: A session to use and leave running; by default the job has its own, while it needs one.
         lock: The checkpoint's lock, if the caller holds it already; it is released with the job.
         before_commit: Called right before each batch is published; it raises if the run may no longer
             publish.
@@ -157,19 +163,16 @@ def started(
     with contextlib.ExitStack() as last:
         last.callback(lock.release)
         plan, outlets, box = _taken(plan, before_commit, until_done=until_done)
-        own = spark or session.start(cores, conf, synced=plan.join.tuning.sync)
+        if spread is None and on_one_machine(spark, conf or {}):
+            plan = replace(plan, source=replace(plan.source, small_rows=plan.source.tuning.small_rows))
+        spread = spread or Spread(default_partitions(plan.pipeline.units, cores))
+        check_partitions(plan.pipeline.units, spread.partitions)
+        session = OnDemand(plan, cores, conf, spark)
         try:
-            if spread is None and session.on_one_machine(own):
-                plan = replace(plan, source=replace(plan.source, small_rows=plan.source.tuning.small_rows))
-            spread = spread or Spread(session.default_partitions(plan.pipeline.units, cores))
-            check_partitions(plan.pipeline.units, spread.partitions)
-            session.warm_workers(own, cores)
-            last.enter_context(jvm_lock(own, plan.checkpoint))  # until the session has stopped
-            own.dataSource.register(data_source(plan.source, plan.join))
             spreading = Spreading(plan.checkpoint, spread, plan.join.tuning.sync)
             commit = Commit(plan, outlets, box, on_batch)
-            batching = Batching(plan, own, spreading, commit, until_done=until_done)
-            job = RunningJob(plan, own, batching, spreading, outlets)
+            batching = Batching(plan, session, spreading, commit, until_done=until_done)
+            job = RunningJob(plan, session, batching, spreading, outlets)
             try:
                 yield job
             finally:
@@ -178,9 +181,8 @@ def started(
             for outlet in outlets.values():
                 outlet.close()
         finally:
-            if spark is None:
-                with contextlib.suppress(*JVM_GONE):
-                    own.stop()
+            with contextlib.suppress(*JVM_GONE):
+                session.close()
             plan.join.forget_local()
 
 

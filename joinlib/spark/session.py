@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 import threading
@@ -34,6 +35,7 @@ JAVA = (
 _STREAMING = "spark.sql.streaming."
 _SOCKETS = "spark.python.unix.domain.socket."  # between the JVM and Python processes
 _LONGEST = 60  # bytes of a folder in which Spark makes sockets
+_LAST_S = 10.0  # for a JVM to end
 
 
 def settings() -> dict[str, str]:
@@ -102,6 +104,11 @@ def launch(conf: Mapping[str, str]) -> None:
 _launching: list[threading.Thread] = []
 
 
+def launched() -> bool:
+    """Return whether a JVM was launched that no session has yet."""
+    return bool(_launching)
+
+
 def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = False) -> SparkSession:
     """Return a session on this machine, unless `conf` says otherwise, as on Kubernetes.
 
@@ -110,8 +117,8 @@ def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = F
         conf: Spark settings that override the defaults.
         synced: Whether what Spark logs of a stream survives a power cut.
     """
-    for thread in _launching:
-        thread.join()
+    while _launching:
+        _launching.pop().join()
     chosen = {
         **_machine(),  # first: the other settings depend on Spark's home
         **settings(),
@@ -143,9 +150,32 @@ def _machine() -> dict[str, str]:
     }
 
 
-def on_one_machine(spark: SparkSession) -> bool:
-    """Return whether all tasks run in one executor, on this machine, and so share the indexes of units."""
-    return bool(_LOCAL.match(spark.sparkContext.master or ""))
+def end(spark: SparkSession) -> None:
+    """End a session and its JVM; `start` may begin another."""
+    spark.stop()
+    gateway = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = None
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # by which the JVM knows that it is to end
+        try:
+            gateway.proc.wait(_LAST_S)
+        except subprocess.TimeoutExpired:
+            gateway.proc.kill()
+            gateway.proc.wait()
+
+
+def on_one_machine(spark: SparkSession | None, conf: Mapping[str, str]) -> bool:
+    """Return whether all tasks run in one executor, on this machine, and so share the indexes of units.
+
+    In this session, or in one that is started with these settings.
+    """
+    master = spark.sparkContext.master if spark else conf.get("spark.master", "local")
+    return _is_local(master or "")
+
+
+def _is_local(master: str) -> bool:
+    return bool(_LOCAL.match(master))
 
 
 _LOCAL = re.compile(r"local(\[.*)?$")
@@ -153,7 +183,7 @@ _LOCAL = re.compile(r"local(\[.*)?$")
 
 def _python(conf: Mapping[str, str]) -> str:
     """Return the program that Spark starts as Python: workers must find this process's packages."""
-    return prefork.begin() if _LOCAL.match(conf["spark.master"]) else sys.executable
+    return prefork.begin() if _is_local(conf["spark.master"]) else sys.executable
 
 
 def _sockets(python: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.spark.faults import processes
 from tests.spark.faults.scenario import Run
 
 RETRYING = "spark.master=local[2,8]"  # a task may fail seven times, as on a cluster
@@ -79,6 +80,8 @@ def suffer(
         time.sleep(draw.uniform(0.05, 1.2))
         victim = victims[died.total() % len(victims)]
         if victim in ("worker", "driver", "jvm"):
+            if victim == "jvm":
+                _until_spark(run)
             # What runs small batches without Spark stands for a worker.
             killed = (victim == "worker" and run.kill("server")) or run.kill(victim)  # type: ignore[arg-type]
             died[victim] += killed
@@ -96,6 +99,14 @@ def suffer(
     run.kill_all()
     run.end()
     return died
+
+
+def _until_spark(run: Run, patience_s: float = 60.0) -> None:
+    """There is a JVM: whoever runs small batches without one is killed, so that Spark is needed."""
+    end = time.monotonic() + patience_s
+    while run.alive and not processes.of_kind(run.session, "jvm") and time.monotonic() < end:
+        run.kill("server")
+        time.sleep(0.1)
 
 
 def _until_it_ends(run: Run, patience_s: float = 60.0) -> None:

@@ -38,6 +38,7 @@ class Order:
     partitions: int | None = CORES  # that units are spread over; None: a small batch is one task
     last: int | None = None  # stop once this batch is done; None: when the inputs are
     direct: bool = False  # small batches are run without Spark as soon as one was; there is no end but `last`
+    first: bool = False  # the first one, too: Spark does not start
 
 
 class Teller:
@@ -73,14 +74,15 @@ def tell(**line: Any) -> None:
 
 
 def main(order: Order) -> None:
-    tuning = {**order.tuning, **({"direct_after": 1} if order.direct else {})}
+    tuning = {**order.tuning, "direct_first": order.first, **({"direct_after": 1} if order.direct else {})}
     plan = compiled(load(Path(order.spec)), CORES, Tuning(**tuning))
     try:
         teller, spread = Teller(order, plan), Spread(order.partitions) if order.partitions else None
         with started(
             plan, teller, until_done=not order.direct, cores=CORES, conf=order.conf, spread=spread
         ) as job:
-            tell(flowing=True, application=job.spark.sparkContext.applicationId)
+            teller.direct = job.direct
+            tell(flowing=True, application=None if job.direct else job.spark.sparkContext.applicationId)
             while not job.wait(0.01 if order.direct else 0.1):
                 teller.direct = job.direct
                 if order.last is not None and teller.batch >= order.last:

@@ -256,7 +256,9 @@ class Scenario:
         for fault in faults:
             (self.folder / "faults" / fault).touch()
         spec, spread = str(self.folder / "spec.yaml"), {"partitions": self.partitions}
-        told = {"spec": spec, "tuning": self.tuning, "direct": self.direct, **spread, **order}
+        # Of runs that do without Spark, every second one does from its first batch on.
+        how = {"direct": self.direct, "first": self.direct and len(self.runs) % 2 == 0}
+        told = {"spec": spec, "tuning": self.tuning, **how, **spread, **order}
         environment = {
             **os.environ,
             "PYTHONPATH": str(_ROOT),
@@ -286,7 +288,7 @@ class Scenario:
 
     def finish(self, **order: Any) -> Line:
         """Runs to the end, undisturbed from here on."""
-        run = self.begin(**{"direct": False, **order})
+        run = self.begin(**{"direct": False, "first": False, **order})
         done = run.until(done=True)
         assert run.end() == 0, run._last_words()
         return done
@@ -304,7 +306,9 @@ class Scenario:
         for run in self.runs:
             run.close()
             for line in run.lines:
-                if "application" in line:  # executors of a local-cluster leave their logs beside Spark itself
+                if line.get(
+                    "application"
+                ):  # executors of a local-cluster leave their logs beside Spark itself
                     shutil.rmtree(
                         Path(pyspark.__file__).parent / "work" / line["application"], ignore_errors=True
                     )

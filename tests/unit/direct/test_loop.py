@@ -35,6 +35,8 @@ class Played:
         self.asked.append((name, *arguments))
         if name == "run":
             return b"told"
+        if name == "initial":
+            return envelope(0)
         answer = self.answers.pop(0) if self.answers else envelope(99, small=False)
         if isinstance(answer, Exception):
             raise answer
@@ -44,11 +46,24 @@ class Played:
         self.closed = True
 
 
+def looping(server: Played, folder: Path, commit: Callable[[int, Tasks], None], **options: Any) -> DirectLoop:
+    """A loop that has not begun."""
+    options = {"spark_waits": lambda: True, "pace_s": 0.0, "synced": False, **options}
+    return DirectLoop(server, folder, commit, **options)  # type: ignore[arg-type]
+
+
 def play(
-    folder: Path, server: Played, commit: Callable[[int, Tasks], None] | None = None, pace_s: float = 0.0
+    folder: Path,
+    server: Played,
+    commit: Callable[[int, Tasks], None] | None = None,
+    last: int = 4,
+    **options: Any,
 ) -> tuple[DirectLoop, list[Step]]:
-    """The loop, at its end, and what was done: batch 4 was Spark's last."""
-    as_spark(folder, 4)
+    """The loop, at its end, and what was done: `last` was Spark's last batch, -1 that there was none."""
+    if last >= 0:
+        as_spark(folder, last)
+    else:
+        batches.make(folder, synced=False)
     steps: list[Step] = []
 
     def committed(batch: int, tasks: Tasks) -> None:
@@ -56,7 +71,7 @@ def play(
         assert list(tasks()) == [b"told"]
         steps.append(("committed", batch))
 
-    loop = DirectLoop(server, folder, commit or committed, pace_s=pace_s, synced=False)  # type: ignore[arg-type]
+    loop = looping(server, folder, commit or committed, **options)
     loop.start()
     loop.join(20)
     assert not loop.is_alive()
@@ -91,6 +106,50 @@ def test_a_batch_that_is_not_small_ends_it(tmp_path: Path) -> None:
     assert not loop.failed
 
 
+def test_it_runs_the_first_batch_of_all(tmp_path: Path) -> None:
+    """Behind what the server says is the beginning; Spark can go on, since the query has an identity."""
+    server = Played([envelope(1), envelope(2)])
+    _, steps = play(tmp_path, server, last=-1)
+    assert steps == [("committed", 0), ("committed", 1)]
+    assert next(a for a in server.asked if a[0] == "run") == ("run", envelope(0), envelope(1), 0)
+    assert batches.all_done(tmp_path) == [0, 1]
+    assert json.loads((tmp_path / "metadata").read_text())["id"]
+    for batch in (0, 1):
+        batches.check_done(tmp_path, batch)
+
+
+def test_it_runs_a_batch_again_that_was_cut_off(tmp_path: Path) -> None:
+    """To the end that was logged, whatever has come since; one that is not small is left to Spark."""
+    as_spark(tmp_path / "small", 4)
+    batches.begin(tmp_path / "small", 5, envelope(7), synced=False)
+    server = Played([envelope(9)])
+    _, steps = play(tmp_path / "small", server, last=-1)
+    assert steps == [("committed", 5), ("committed", 6)]
+    start = batches.envelope(tmp_path / "small", 4)
+    assert server.asked[0] == ("run", start, envelope(7), 5)
+    as_spark(tmp_path / "large", 4)
+    batches.begin(tmp_path / "large", 5, envelope(7, small=False), synced=False)
+    loop, steps = play(tmp_path / "large", Played([envelope(9)]), last=-1)
+    assert steps == []
+    assert not loop.done
+    assert batches.cut_off(tmp_path / "large") == 5
+
+
+def test_a_run_that_has_an_end_is_done_where_there_is_nothing_more(tmp_path: Path) -> None:
+    """But not where a batch is left to Spark."""
+    loop, steps = play(tmp_path / "done", Played([envelope(1), None]), until_done=True)
+    assert (steps, loop.done) == ([("committed", 5)], True)
+    loop, _ = play(tmp_path / "left", Played([envelope(1, small=False)]), until_done=True)
+    assert not loop.done
+
+
+def test_it_says_whether_spark_waits(tmp_path: Path) -> None:
+    """Each time it asks for a batch, since that may change."""
+    server, waits = Played([envelope(1), envelope(2)]), iter([False, True, True])
+    play(tmp_path, server, spark_waits=lambda: next(waits))
+    assert [a[2] for a in server.asked if a[0] == "next"] == [False, True, True]
+
+
 def test_whatever_fails_ends_it(tmp_path: Path) -> None:
     """While it composes nothing has begun; while it runs, the batch is cut off."""
     loop, steps = play(tmp_path / "composing", Played([envelope(1), ServerGone("gone")]))
@@ -110,7 +169,7 @@ def test_it_ends_when_it_is_told_to(tmp_path: Path) -> None:
     """While it waits for rows, and after the batch that it runs."""
     as_spark(tmp_path, 0)
     server = Played([None] * 10_000)
-    loop = DirectLoop(server, tmp_path, lambda *_: None, pace_s=0.0, synced=False)  # type: ignore[arg-type]
+    loop = looping(server, tmp_path, lambda *_: None)
     loop.start()
     loop.stop(20)
     assert not loop.is_alive()

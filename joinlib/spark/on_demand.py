@@ -1,0 +1,86 @@
+"""Spark's session of a job: it starts when a batch first needs it, and ends when none has needed it for a while.
+
+    small batches, without Spark ──one that is not small──► JVM, lock, workers ──a while later──► none of them
+
+The JVM takes seconds to start, and half of the memory of a small job.
+"""
+
+import contextlib
+import time
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from joinlib.compiled import Compiled
+from joinlib.spark import session
+from joinlib.spark.jvm_lock import jvm_lock, wait_for_others
+from joinlib.spark.source import data_source
+
+
+class OnDemand:
+    """The session of one job.
+
+    Args:
+        plan: What is run in it.
+        cores: The cores of a session on this machine.
+        conf: Spark settings that override the job's.
+        given: A session to use and leave running; by default the job has its own.
+    """
+
+    def __init__(
+        self, plan: Compiled, cores: int, conf: Mapping[str, str] | None, given: SparkSession | None
+    ) -> None:
+        self._plan, self._cores, self._conf, self._given = plan, cores, conf, given
+        self._session: SparkSession | None = None
+        self._held = contextlib.ExitStack()  # the JVM's lock
+        self._unused_since: float | None = None
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a session, or its JVM has been launched."""
+        return self.running is not None or session.launched()
+
+    @property
+    def running(self) -> SparkSession | None:
+        """The session; None while there is none."""
+        return self._session or self._given
+
+    def get(self) -> SparkSession:
+        """Return the session, which holds the checkpoint's lock; start it, if there is none.
+
+        Raises:
+            NotReady: The JVM of an earlier run is still alive.
+        """
+        self._unused_since = None
+        if self._session is None:
+            synced = self._plan.join.tuning.sync
+            self._session = self._given or session.start(self._cores, self._conf, synced=synced)
+            session.warm_workers(self._session, self._cores)
+            self._held.enter_context(jvm_lock(self._session, self._plan.checkpoint))
+            self._session.dataSource.register(data_source(self._plan.source, self._plan.join))
+        return self._session
+
+    def do_without(self) -> None:
+        """Go on without a session, once no earlier run's JVM is left to write to the checkpoint.
+
+        Raises:
+            NotReady: The JVM of an earlier run is still alive.
+        """
+        if self._session is None:
+            wait_for_others(self._plan.checkpoint)
+        self._unused_since = time.monotonic()
+
+    def look(self) -> None:
+        """End the job's own session, and its JVM, if no batch has needed it for a while."""
+        if self._session is None or self._given is not None or self._unused_since is None:
+            return
+        if time.monotonic() - self._unused_since > self._plan.source.tuning.jvm_kept_s:
+            self._held.close()
+            session.end(self._session)
+            self._session = None
+
+    def close(self) -> None:
+        """Stop the session, if it is the job's own; its JVM ends with the process."""
+        if self._session is not None and self._given is None:
+            self._session.stop()
+        self._held.close()

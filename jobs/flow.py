@@ -57,7 +57,7 @@ class Flow(threading.Thread):
         self._plan, self._until_done, self._conf = plan, until_done, conf
         self._partitions = partitions  # of the first batch; by default one per core
         self._lock, self._before_commit = lock, before_commit
-        self._spark = spark  # gives a session that goes on behind this run; by default the run has its own
+        self._spark = spark  # gives a session that outlives this run; by default the run has its own
         self._told = told  # tells an endpoint of OpenLineage of the run; by default nobody does
         self._traced = traced  # tells a collector of OpenTelemetry of the batches; by default nobody does
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
@@ -109,7 +109,7 @@ class Flow(threading.Thread):
             until_done=self._until_done,
             cores=self._plan.cores,
             conf=self._conf,
-            spark=self._spark() if self._spark else None,
+            spark=self._spark,
             lock=self._lock,
             before_commit=self._before_commit,
             spread=Spread(self._partitions) if self._partitions else None,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PLAIN_S = 2.0  # the shortest time between two lines
+_SPARK_STARTS = "starting Spark, for a batch that is not small"
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Scene:
 
     name: str
     inputs: tuple[Shown, ...]
-    figures: Figures | None  # None while Spark is starting
+    figures: Figures | None  # None while the run is starting
     lag: Mapping[str, Mapping[str, int]]
     took: Took
     busy: bool  # whether a batch is running
@@ -51,6 +52,7 @@ class Scene:
     tables: tuple[str, ...] = ()  # the name in the SQL of each lookup's table
     probes: tuple[Chooser, ...] = ()
     rows_out: Mapping[str, int] = field(default_factory=dict)  # by output
+    spark_starts: bool = False  # for a batch that is not small
 
     @property
     def committed(self) -> bool:
@@ -90,9 +92,11 @@ class Plain:
 
     def update(self, scene: Scene) -> None:
         if scene.figures is None:
-            self._once("starting Spark")
+            self._once("starting")
             return
-        self._once(f"Spark has started, {words.seconds(scene.figures.began - scene.began)}")
+        self._once(f"started, {words.seconds(scene.figures.began - scene.began)}")
+        if scene.spark_starts:
+            self._once(_SPARK_STARTS)
         if scene.stopping:
             self._once("stopping")
         if scene.figures.batches > self._batches:
@@ -181,9 +185,7 @@ def line(scene: Scene, figures: Figures, now: float) -> str:
 def picture(scene: Scene, spinner: Spinner, now: float) -> RenderableType:
     """Return the table of the moment."""
     if scene.figures is None:
-        spinner.update(
-            text=f"{'stopping' if scene.stopping else 'starting Spark'} … {now - scene.began:.0f} s"
-        )
+        spinner.update(text=f"{'stopping' if scene.stopping else 'starting'} … {now - scene.began:.0f} s")
         return spinner
     figures = scene.figures
     spinner.update(text=f"{scene.name}: {_doing(scene, figures, now)}")
@@ -197,6 +199,8 @@ def picture(scene: Scene, spinner: Spinner, now: float) -> RenderableType:
 def _doing(scene: Scene, figures: Figures, now: float) -> str:
     if scene.stopping:
         return "stopping"
+    if scene.spark_starts:
+        return _SPARK_STARTS
     if figures.batch is None:
         return f"{'first batch' if scene.busy else 'waiting for rows'} … {now - figures.began:.0f} s"
     waiting = "" if scene.busy else ", waiting for rows"

@@ -84,13 +84,13 @@ class Batching:
             raise NotReady(f"Spark's JVM died (killed, or out of memory); {GO_ON}") from error
 
     def _waited(self, seconds: float, patience_s: float) -> bool:
-        if self._direct is not None:
-            self._direct.join(seconds)
-            if self._direct.is_alive():
+        if (loop := self._direct) is not None:
+            loop.join(seconds)
+            if loop.is_alive():
                 self._spark.look()
-            elif not self._direct.done:
-                self._return(self._direct)
-            return self._direct is not None and self._direct.done
+            elif not loop.done:
+                self._return(loop)
+            return loop.done
         assert self.query is not None
         ended = _ended(self.query, seconds, self._logs)
         if not ended and self._any_small and not self._until_done and self._in_a_row >= self._needed:

@@ -34,7 +34,7 @@ from joinlib.sink.config import SinkConfig
 from joinlib.sink.outlet import BatchPublisher, BeforeCommit, Outlet
 from joinlib.sink.publish import claim
 from joinlib.spark.batching import JVM_GONE, Batching
-from joinlib.spark.on_demand import OnDemand
+from joinlib.spark.on_demand import Given, OnDemand
 from joinlib.spark.session import default_partitions, on_one_machine
 from joinlib.spark.spread import Spread, Spreading
 from joinlib.state import epochs
@@ -70,6 +70,11 @@ class RunningJob:
     def spark(self) -> SparkSession:
         """The session, which is started if there is none."""
         return self._spark.get()
+
+    @property
+    def spark_starts(self) -> bool:
+        """Whether the session is starting at the moment, for a batch that needs it."""
+        return self._spark.starting
 
     @property
     def query(self) -> StreamingQuery | None:
@@ -136,7 +141,7 @@ def started(
     until_done: bool,
     cores: int,
     conf: Mapping[str, str] | None = None,
-    spark: SparkSession | None = None,
+    spark: Given | None = None,
     lock: Lock | None = None,
     before_commit: BeforeCommit = lambda: None,
     spread: Spread | None = None,
@@ -149,7 +154,8 @@ def started(
         until_done: Whether the query ends once all that is there has been read.
         cores: The cores of a local session.
         conf: Spark settings that override the job's.
-        spark: A session to use and leave running; by default the job has its own, while it needs one.
+        spark: A session to use and leave running, or what gives one when a batch needs it; by default the job has
+            its own, while it needs one.
         lock: The checkpoint's lock, if the caller holds it already; it is released with the job.
         before_commit: Called right before each batch is published; it raises if the run may no longer
             publish.
@@ -163,11 +169,12 @@ def started(
     with contextlib.ExitStack() as last:
         last.callback(lock.release)
         plan, outlets, box = _taken(plan, before_commit, until_done=until_done)
-        if spread is None and on_one_machine(spark, conf or {}):
+        there = spark if isinstance(spark, SparkSession) else None
+        if spread is None and on_one_machine(there, conf or {}):
             plan = replace(plan, source=replace(plan.source, small_rows=plan.source.tuning.small_rows))
         spread = spread or Spread(default_partitions(plan.pipeline.units, cores))
         check_partitions(plan.pipeline.units, spread.partitions)
-        session = OnDemand(plan, cores, conf, spark)
+        session = OnDemand(plan, cores, conf or {}, spark)
         try:
             spreading = Spreading(plan.checkpoint, spread, plan.join.tuning.sync)
             commit = Commit(plan, outlets, box, on_batch)

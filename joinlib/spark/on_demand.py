@@ -7,7 +7,8 @@ The JVM takes seconds to start, and half of the memory of a small job.
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -15,6 +16,8 @@ from joinlib.compiled import Compiled
 from joinlib.spark import session
 from joinlib.spark.jvm_lock import jvm_lock, wait_for_others
 from joinlib.spark.source import data_source
+
+Given = SparkSession | Callable[[], SparkSession]
 
 
 class OnDemand:
@@ -24,14 +27,17 @@ class OnDemand:
         plan: What is run in it.
         cores: The cores of a session on this machine.
         conf: Spark settings that override the job's.
-        given: A session to use and leave running; by default the job has its own.
+        given: A session to use and leave running, or what gives one; by default the job has its own.
     """
 
-    def __init__(
-        self, plan: Compiled, cores: int, conf: Mapping[str, str] | None, given: SparkSession | None
-    ) -> None:
-        self._plan, self._cores, self._conf, self._given = plan, cores, conf, given
+    def __init__(self, plan: Compiled, cores: int, conf: Mapping[str, str], given: Given | None) -> None:
+        self._plan, self._own = plan, given is None
+        self._ready = given if isinstance(given, SparkSession) else None
+        own = partial(session.start, cores, conf, synced=plan.join.tuning.sync)
+        self._make: Callable[[], SparkSession] = given if callable(given) else own
+        self._warm = partial(session.warm_workers, cores=cores)
         self._session: SparkSession | None = None
+        self.starting = False
         self._held = contextlib.ExitStack()  # the JVM's lock
         self._unused_since: float | None = None
 
@@ -43,7 +49,7 @@ class OnDemand:
     @property
     def running(self) -> SparkSession | None:
         """The session; None while there is none."""
-        return self._session or self._given
+        return self._session or self._ready
 
     def get(self) -> SparkSession:
         """Return the session, which holds the checkpoint's lock; start it, if there is none.
@@ -53,9 +59,10 @@ class OnDemand:
         """
         self._unused_since = None
         if self._session is None:
-            synced = self._plan.join.tuning.sync
-            self._session = self._given or session.start(self._cores, self._conf, synced=synced)
-            session.warm_workers(self._session, self._cores)
+            self.starting = True
+            self._session = self._ready or self._make()
+            self.starting = False
+            self._warm(self._session)
             self._held.enter_context(jvm_lock(self._session, self._plan.checkpoint))
             self._session.dataSource.register(data_source(self._plan.source, self._plan.join))
         return self._session
@@ -72,7 +79,7 @@ class OnDemand:
 
     def look(self) -> None:
         """End the job's own session, and its JVM, if no batch has needed it for a while."""
-        if self._session is None or self._given is not None or self._unused_since is None:
+        if self._session is None or not self._own or self._unused_since is None:
             return
         if time.monotonic() - self._unused_since > self._plan.source.tuning.jvm_kept_s:
             self._held.close()
@@ -81,6 +88,6 @@ class OnDemand:
 
     def close(self) -> None:
         """Stop the session, if it is the job's own; its JVM ends with the process."""
-        if self._session is not None and self._given is None:
+        if self._session is not None and self._own:
             self._session.stop()
         self._held.close()

@@ -87,10 +87,11 @@ def _known(times: Sequence[str], names: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def _session() -> "Iterator[Callable[[], SparkSession]]":
-    """Start Java in the background; yield what gives the session, which is made for the first query."""
-    from joinlib.spark.session import launch, start
+    """Yield what gives the session, which is made for the first query that needs one."""
+    from joinlib.spark.boot import prefork
+    from joinlib.spark.session import start
 
-    launch({})
+    prefork.begin()  # meanwhile it loads what tasks run
     made: list[SparkSession] = []
 
     @cache

@@ -1,11 +1,13 @@
 """Small batches among others, without Spark: one task runs them, on the state that tasks of two partitions have left."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from joinlib.checkpoint import batches
 from joinlib.engine import receipt, small
 from joinlib.engine.composer import Composer, Offset
 from joinlib.inprocess import InProcess
@@ -37,22 +39,29 @@ def test_every_second_batch_is_small(tmp_path: Path, join: dict[str, str]) -> No
     assert bench.output() == bench.expected() != Counter()
 
 
-def test_a_batch_that_closes_is_not_small(tmp_path: Path) -> None:
-    """It may have all that is stored to say, however few rows it reads."""
+@pytest.mark.parametrize("before", ["small", "large", "forgotten"])
+def test_a_batch_that_closes_is_small_if_all_were(tmp_path: Path, before: str) -> None:
+    """Otherwise it may have much to say, however few rows it reads: all that is stored."""
     sql = (
         "SELECT o.id AS id, c.nation AS nation FROM orders o LEFT JOIN customers c ON o.customer = c.customer"
     )
     bench = Bench(tmp_path, {n: PLAIN[n] for n in ("orders", "customers")}, False, sql)
     bench.write("orders", 0, [(1, 1, 1)])
     bench.write("customers", 0, [(1, "n")])
-    job = InProcess(bench.plan)
-    job.composer = composer(job, ROWS)
+    job, spark = InProcess(bench.plan), bench.plan.checkpoint / "spark"
+    job.composer = composer(job, ROWS if before != "large" else 0)
     job.composer.bound()
+    batches.make(spark, synced=False)
     ends = []
     while (end := job.next()) is not None:
-        ends.append((end["small"], end["closed"], len(job.composer.parts(job.offset, end))))
+        ends.append((end["small"], end["closed"]))
+        if not job.batch:
+            batches.begin(spark, 0, json.dumps(end), synced=False)
+            if before == "forgotten":
+                (spark / "offsets" / "0").rename(spark / "offsets" / "7")
         job.done(end)
-    assert ends == [(True, False, 1), (False, True, 1)]
+        job.composer.task = replace(job.composer.task, small_rows=ROWS)
+    assert ends == [(before != "large", False), (before == "small", True)]
 
 
 def composer(job: InProcess, rows: int) -> Composer:

@@ -34,9 +34,11 @@ def drawn(scene: Scene, now: float = 3.0) -> list[str]:
     return console.file.getvalue().splitlines()
 
 
-def test_spark_is_starting() -> None:
-    """Nothing flows yet: the user sees time pass."""
-    assert drawn(SCENE)[0].endswith("starting Spark … 3 s")
+def test_it_is_starting() -> None:
+    """Nothing flows yet: the user sees time pass. Later, Spark may have to start, which takes seconds."""
+    assert drawn(SCENE)[0].endswith("starting … 3 s")
+    scene = replace(SCENE, figures=beginning(2, 0.0), spark_starts=True)
+    assert drawn(scene)[0].endswith("starting Spark, for a batch that is not small")
 
 
 def test_the_picture_shows_everything_at_80_columns() -> None:
@@ -107,6 +109,8 @@ def test_plain_lines_are_few_and_the_last_is_never_lost(clock: Clock) -> None:
         view.update(SCENE)
         view.update(SCENE)
         figures = beginning(2, 0.0)
+        view.update(replace(SCENE, figures=figures))
+        view.update(replace(SCENE, figures=figures, spark_starts=True))
         for batch in range(5):
             clock.now = batch * 0.9
             figures = figures.after(Report(batch), clock.now)
@@ -115,8 +119,9 @@ def test_plain_lines_are_few_and_the_last_is_never_lost(clock: Clock) -> None:
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     assert [" ".join(line.split()[:2]) for line in lines] == [
-        "starting Spark",
-        "Spark has",
+        "starting",
+        "started, 0.00",
+        "starting Spark,",
         "batch 0,",
         "batch 3,",
         "batch 4,",

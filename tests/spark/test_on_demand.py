@@ -1,0 +1,139 @@
+"""Spark's JVM is there while batches need it: it starts with the first one that is not small, and ends a while after the last."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.spark.faults import processes
+from tests.spark.faults.scenario import Run
+from tests.spark.trial import Trial
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+ROOT = Path(__file__).parents[2]
+SQL = "SELECT a.k AS k, a.v AS v, b.v AS w FROM a LEFT JOIN b ON a.k = b.k"
+SMALL, LARGE = 5, 200  # rows of a file, which is one slice
+TUNING = {"small_rows": 2 * SMALL, "jvm_kept_s": 1}
+
+
+class Job:
+    """A run without an end, in a process of its own, and its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.trial = Trial(folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
+        for name in ("a", "b"):
+            self.trial.input(name, "k BIGINT, v BIGINT", maxFilesPerBatch=1)
+        (folder / "spec.yaml").write_bytes(orjson.dumps(_spec(self.trial)))
+        self.rows = 0
+
+    def begin(self, **order: object) -> Run:
+        told = {"spec": str(self.trial.folder / "spec.yaml"), "tuning": TUNING, "partitions": None, **order}
+        own = {"PYTHONPATH": str(ROOT), "TMPDIR": str(self.trial.folder)}
+        command = [sys.executable, "-m", "tests.spark.faults.run", json.dumps(told)]
+        return Run(command, {**os.environ, **own}, self.trial.folder / "stderr.txt")
+
+    def pour(self, rows: int) -> None:
+        """A file of each input, which a batch reads."""
+        keys = pa.array(range(self.rows, self.rows + rows), pa.int64())
+        for name in ("b", "a"):
+            aside = self.trial.folder / f"{name}.aside"
+            pq.write_table(pa.table({"k": keys, "v": keys}), aside)
+            aside.rename(self.trial.folder / name / f"{self.rows:05d}.parquet")
+        self.rows += rows
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path)
+
+
+@pytest.fixture
+def run(job: Job) -> Iterator[Run]:
+    """It begins without Spark."""
+    begun = job.begin(direct=True, first=True)
+    yield begun
+    begun.close()
+
+
+def test_it_comes_and_goes(job: Job, run: Run) -> None:
+    """Twice in one run; batches are numbered throughout, and nothing is lost or doubled."""
+    run.until(flowing=True)
+    job.pour(SMALL)
+    _until_read(job, run)
+    assert not _jvm(run)
+    for _ in range(2):
+        job.pour(LARGE)
+        _until_read(job, run)
+        assert _jvm(run)
+        while not run.lines[-1]["direct"]:  # a few small ones by Spark, behind which it is left
+            job.pour(SMALL)
+            _until_read(job, run)
+        _until_there_is_none(run)
+    assert [line["batch"] for line in run.lines if "batch" in line] == list(range(run.reported + 1))
+    assert not run.errors
+    run.close()
+    done = job.begin(direct=False)  # closes the inputs
+    assert done.end() == 0
+    assert job.trial.output(SQL) == job.trial.expected(SQL)
+
+
+def test_a_run_that_has_an_end_may_need_none(job: Job) -> None:
+    """Not even to close an outer join."""
+    for _ in range(2):
+        job.pour(SMALL)
+    run = job.begin(direct=False, first=True)
+    watched = []
+    while run.alive:
+        watched.append(_jvm(run))
+        time.sleep(0.05)
+    assert run.end() == 0
+    assert not any(watched)
+    assert job.trial.output(SQL) == job.trial.expected(SQL)
+
+
+def _spec(trial: Trial) -> object:
+    return {
+        "apiVersion": "streamjoin.dev/v1alpha1",
+        "kind": "StreamJoin",
+        "metadata": {"name": "trial"},
+        "spec": {
+            "sql": SQL,
+            "inputs": {n: {"schema": s, **trial.options[n]} for n, s in trial.schemas.items()},
+            "output": {"files": {"path": "out"}},
+            "checkpoint": {"path": "checkpoint"},
+            "batch": {"interval": "0s"},
+            "join": {"units": 4},
+        },
+    }
+
+
+def _jvm(run: Run) -> bool:
+    return bool(processes.of_kind(run.session, "jvm"))
+
+
+def _until_read(job: Job, run: Run, patience_s: float = 120.0) -> None:
+    """All rows of both inputs are in batches that were told of."""
+    end = time.monotonic() + patience_s
+    while _read(run) < 2 * job.rows:
+        assert run.alive
+        assert time.monotonic() < end
+        run.until_batches(0)
+
+
+def _read(run: Run) -> int:
+    return sum(sum(receipt["rows_in"]) for line in run.lines for receipt in line.get("receipts", ()))
+
+
+def _until_there_is_none(run: Run, patience_s: float = 60.0) -> None:
+    end = time.monotonic() + patience_s
+    while _jvm(run):
+        assert run.alive
+        assert time.monotonic() < end
+        time.sleep(0.1)

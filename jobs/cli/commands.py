@@ -245,12 +245,6 @@ def run(
     document, settings = load(file), dict(map(_setting, conf or []))
     log = document.spec.checkpoint.folder / "logs" / "spark.log"
     with aside(log) as terminal, telling_of(file):
-        from jobs.cli.ahead import much_waits
-
-        if much_waits(document):
-            from joinlib.spark.session import launch
-
-            launch(settings)  # while Java starts, everything else is loaded: the planner alone takes 0.6 s
         from jobs.cli.run import Options, run
 
         run(document, Options(until_done, cores, settings, plain, page), terminal, log)

@@ -93,7 +93,8 @@ class DirectLoop(threading.Thread):
         server: The process, which ends with the loop.
         spark: The folder of Spark's logs.
         commit: Runs the tasks of a batch and publishes it.
-        spark_waits: Whether Spark is there for batches that are not small.
+        waiting: Says whether Spark is there for batches that are not small.
+        wanted: Called where more rows wait than are joined before Spark is there.
         pace_s: Seconds between the beginnings of two batches, at least.
         synced: Whether the logs survive a power cut.
         until_done: Whether it ends where there is nothing more to do.
@@ -105,13 +106,15 @@ class DirectLoop(threading.Thread):
         spark: Path,
         commit: Callable[[int, Tasks], None],
         *,
-        spark_waits: Callable[[], bool],
+        waiting: Callable[[], bool],
+        wanted: Callable[[], None],
         pace_s: float,
         synced: bool,
         until_done: bool = False,
     ) -> None:
         super().__init__(name="direct", daemon=True)
-        self._server, self._spark, self._commit, self._spark_waits = server, spark, commit, spark_waits
+        self._server, self._spark, self._commit = server, spark, commit
+        self._waiting, self._wanted = waiting, wanted
         self._pace_s, self._synced, self._until_done = pace_s, synced, until_done
         self._stopping = threading.Event()
         self.done = False  # all that there is has been read
@@ -182,7 +185,9 @@ class DirectLoop(threading.Thread):
     def _composed(self, start: str) -> tuple[float, str] | None:
         """Return where the next batch ends, and when it was asked."""
         began = time.time()
-        end = self._server.ask("next", start, self._spark_waits())
+        end, much = self._server.ask("next", start, self._waiting())
+        if much:
+            self._wanted()
         return None if end is None else (began, end)
 
     def _pause(self) -> float:

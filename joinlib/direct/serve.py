@@ -21,8 +21,6 @@ from joinlib.engine.composer import Composer, Offset
 from joinlib.engine.sources import SourceTask
 from joinlib.engine.task import JoinTask
 
-_MOST = 8  # small batches in which rows that wait are read; where more do, Spark is faster
-
 
 class Server:
     """Answers what a run asks of its small batches. Offsets are text, as they are logged.
@@ -33,7 +31,9 @@ class Server:
     def __init__(self, source: SourceTask, join: JoinTask, *, until_done: bool = False) -> None:
         self._source, self._join = source, join
         self._composer = Composer(source)
-        self._allowed = Allowance.first(source.small_rows)
+        self._allowed = Allowance.first(
+            source.small_rows, source.tasks, alone=len(source.pipeline.levels) == 1
+        )
         self._released = self.initial()  # the offset up to which inputs have let go what they kept
         if until_done:
             self._composer.bound()
@@ -42,25 +42,23 @@ class Server:
         """Return where the first of all batches begins."""
         return json.dumps(self._composer.initial())
 
-    def next(self, start: str, waits: bool) -> str | None:
-        """Return where the batch ends that follows; None if there is nothing to do. It need not be small.
+    def next(self, start: str, spark: bool) -> tuple[str | None, bool]:
+        """Return where the batch ends that follows, and whether Spark is wanted.
 
-        `waits`: whether Spark waits for one that is not, so that it need not be started.
+        The first is None if there is nothing to do. The batch need not be small. `spark`: whether Spark is there.
         """
         before = json.loads(start)
         if start != self._released:
             self._composer.commit(before)
             self._released = start
-        least, allowed = self._source.small_rows, self._allowed
-        rows, most, waiting = (
-            (least, least, _MOST * least) if waits else (allowed.rows, allowed.most, allowed.waiting)
-        )
-        end = self._composer.after(before, rows, most)
-        if end != before:
-            here = self._composer.rows_between(before, end)
-            if not end["small"] or here + _left(end) > waiting:
-                end = self._composer.after(before)
-        return None if end == before else json.dumps(end)
+        limits = self._allowed.limits(spark=spark)
+        end = self._composer.after(before, limits.rows, limits.most)
+        if end == before:
+            return None, False
+        much = self._composer.rows_between(before, end) + _left(end) > limits.waiting
+        if not end["small"] or (much and spark):
+            return json.dumps(self._composer.after(before)), True
+        return json.dumps(end), much
 
     def run(self, start: str, end: str, batch: int) -> bytes:
         """Run a small batch; return what it says of all units (`receipt.told`)."""

@@ -23,9 +23,7 @@ class Tuning:
     retain_batches: int = 8  # batches to which one can go back: manifests and retired segments are kept
     spool_bytes: int = 1 << 16  # a block of this size goes to its unit as a file, not through Spark's shuffle
     small_rows: int = 1 << 15  # a batch of at most so many rows is one task, where indexes are on one machine
-    direct_first: bool = (
-        True  # a run begins without Spark, which starts with the first batch that is not small
-    )
+    direct_first: bool = True  # a run begins without Spark, which starts when it is needed
     jvm_kept_s: float = 60.0  # for which Spark's JVM is kept that no batch needs
     direct_after: int = 3  # small batches in a row by Spark, behind which the next ones are run without it
     frame_rows: int = 100_000  # approximate rows of one output frame

@@ -3,9 +3,9 @@
     direct.loop ──one that is not small, or an error──► query ──some small ones in a row──► direct.loop
 
 Both go on behind the last batch that is done, by the same logs, and one of them runs at a time. Small are batches only
-where all tasks run on this machine: otherwise the query has all of them. A run begins with the loop, where Spark would
-have to start first. Cost: to change takes some tenths of a second, in which no batch runs, so it is done less often the
-sooner it was undone; and some seconds where Spark starts. A run that has an end does not change back.
+where all tasks run on this machine: otherwise the query has all of them. Where Spark would have to start first, a run
+begins with the loop. Cost: to change takes some tenths of a second, in which no batch runs, so it is done less often the
+sooner it was undone. A run that has an end does not change back.
 """
 
 import json
@@ -53,7 +53,7 @@ class Batching:
         self._took: deque[Progress] = deque(maxlen=KEPT)  # of queries and loops that have ended
         self.query: StreamingQuery | None = None
         plan.source.stop.unlink(missing_ok=True)
-        if self._any_small and plan.source.tuning.direct_first and not spark.there:
+        if self._any_small and plan.source.tuning.direct_first and spark.running is None:
             self._do_without()
         else:
             self._begin()
@@ -140,7 +140,8 @@ class Batching:
             server,
             self._logs,
             self._small,
-            spark_waits=lambda: self._spark.there,
+            waiting=lambda: self._spark.running is not None,
+            wanted=self._spark.launch,
             pace_s=0.0 if until_done else plan.document.spec.pace_us / 1e6,
             synced=plan.join.tuning.sync,
             until_done=until_done,

@@ -73,7 +73,7 @@ class RunningJob:
 
     @property
     def spark_starts(self) -> bool:
-        """Whether the session is starting at the moment, for a batch that needs it."""
+        """Whether the session is starting at the moment."""
         return self._spark.starting
 
     @property

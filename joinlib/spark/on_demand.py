@@ -1,11 +1,12 @@
-"""Spark's session of a job: it starts when a batch first needs it, and ends when none has needed it for a while.
+"""Spark's session of a job: it starts when batches need it, and ends when none has needed it for a while.
 
-    small batches, without Spark ──one that is not small──► JVM, lock, workers ──a while later──► none of them
+    small batches, without Spark ──too many rows wait──► JVM, lock, workers ──a while without need──► none of them
 
 The JVM takes seconds to start, and half of the memory of a small job.
 """
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -37,19 +38,20 @@ class OnDemand:
         self._make: Callable[[], SparkSession] = given if callable(given) else own
         self._warm = partial(session.warm_workers, cores=cores)
         self._session: SparkSession | None = None
-        self.starting = False
         self._held = contextlib.ExitStack()  # the JVM's lock
+        self._starts = threading.Lock()
+        self._launched = False
         self._unused_since: float | None = None
-
-    @property
-    def there(self) -> bool:
-        """Whether there is a session, or its JVM has been launched."""
-        return self.running is not None or session.launched()
 
     @property
     def running(self) -> SparkSession | None:
         """The session; None while there is none."""
         return self._session or self._ready
+
+    @property
+    def starting(self) -> bool:
+        """Whether it is starting at the moment."""
+        return self.running is None and self._starts.locked()
 
     def get(self) -> SparkSession:
         """Return the session, which holds the checkpoint's lock; start it, if there is none.
@@ -57,15 +59,22 @@ class OnDemand:
         Raises:
             NotReady: The JVM of an earlier run is still alive.
         """
-        self._unused_since = None
-        if self._session is None:
-            self.starting = True
-            self._session = self._ready or self._make()
-            self.starting = False
-            self._warm(self._session)
-            self._held.enter_context(jvm_lock(self._session, self._plan.checkpoint))
-            self._session.dataSource.register(data_source(self._plan.source, self._plan.join))
-        return self._session
+        with self._starts:
+            self._unused_since = None
+            self._launched = True
+            if self._session is None:
+                made = self._ready or self._make()
+                self._warm(made)
+                self._held.enter_context(jvm_lock(made, self._plan.checkpoint))
+                made.dataSource.register(data_source(self._plan.source, self._plan.join))
+                self._session = made
+            return self._session
+
+    def launch(self) -> None:
+        """Start the session in the background, unless that was tried before; whoever needs it is told what is wrong."""
+        if not self._launched:
+            self._launched = True
+            threading.Thread(target=self._try, name="launch", daemon=True).start()
 
     def do_without(self) -> None:
         """Go on without a session, once no earlier run's JVM is left to write to the checkpoint.
@@ -84,10 +93,15 @@ class OnDemand:
         if time.monotonic() - self._unused_since > self._plan.source.tuning.jvm_kept_s:
             self._held.close()
             session.end(self._session)
-            self._session = None
+            self._session, self._launched = None, False
 
     def close(self) -> None:
         """Stop the session, if it is the job's own; its JVM ends with the process."""
         if self._session is not None and self._own:
             self._session.stop()
         self._held.close()
+
+    def _try(self) -> None:
+        with contextlib.suppress(Exception):
+            self.get()
+        self._unused_since = time.monotonic()

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from joinlib.checkpoint import batches
@@ -84,31 +84,6 @@ def settings() -> dict[str, str]:
     }
 
 
-def launch(conf: Mapping[str, str]) -> None:
-    """Start the JVM of a local session in the background, while the caller goes on; `start` waits for it.
-
-    `conf` holds Spark settings, the same as for `start`. Errors are ignored here: `start` reports them.
-    """
-
-    def run() -> None:
-        with contextlib.suppress(Exception):
-            known = {**_machine(), **conf}
-            os.environ["PYSPARK_PYTHON"] = _python(known)
-            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*known.items()]))
-
-    thread = threading.Thread(target=run, name="launch", daemon=True)
-    _launching.append(thread)
-    thread.start()
-
-
-_launching: list[threading.Thread] = []
-
-
-def launched() -> bool:
-    """Return whether a JVM was launched that no session has yet."""
-    return bool(_launching)
-
-
 def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = False) -> SparkSession:
     """Return a session on this machine, unless `conf` says otherwise, as on Kubernetes.
 
@@ -117,8 +92,6 @@ def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = F
         conf: Spark settings that override the defaults.
         synced: Whether what Spark logs of a stream survives a power cut.
     """
-    while _launching:
-        _launching.pop().join()
     chosen = {
         **_machine(),  # first: the other settings depend on Spark's home
         **settings(),

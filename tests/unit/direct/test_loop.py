@@ -29,6 +29,7 @@ class Played:
 
     def __init__(self, answers: Sequence[str | Exception | None]) -> None:
         self.answers, self.closed = list(answers), False
+        self.much: set[str | None] = set()  # answers with which Spark is wanted
         self.asked: list[tuple[Any, ...]] = []
 
     def ask(self, name: str, *arguments: object) -> Any:
@@ -40,7 +41,7 @@ class Played:
         answer = self.answers.pop(0) if self.answers else envelope(99, small=False)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return answer, answer in self.much
 
     def close(self, patience_s: float = 0.0) -> None:
         self.closed = True
@@ -48,7 +49,7 @@ class Played:
 
 def looping(server: Played, folder: Path, commit: Callable[[int, Tasks], None], **options: Any) -> DirectLoop:
     """A loop that has not begun."""
-    options = {"spark_waits": lambda: True, "pace_s": 0.0, "synced": False, **options}
+    options = {"waiting": lambda: True, "wanted": lambda: None, "pace_s": 0.0, "synced": False, **options}
     return DirectLoop(server, folder, commit, **options)  # type: ignore[arg-type]
 
 
@@ -143,11 +144,19 @@ def test_a_run_that_has_an_end_is_done_where_there_is_nothing_more(tmp_path: Pat
     assert not loop.done
 
 
-def test_it_says_whether_spark_waits(tmp_path: Path) -> None:
-    """Each time it asks for a batch, since that may change."""
-    server, waits = Played([envelope(1), envelope(2)]), iter([False, True, True])
-    play(tmp_path, server, spark_waits=lambda: next(waits))
-    assert [a[2] for a in server.asked if a[0] == "next"] == [False, True, True]
+def test_spark_is_wanted_and_comes(tmp_path: Path) -> None:
+    """Batches go on meanwhile. The server is told each time whether Spark is there."""
+    server, there, asked = Played([envelope(1), envelope(2), envelope(3)]), [False], list[int]()
+    server.much = {envelope(2)}
+
+    def wanted() -> None:
+        asked.append(len(server.answers))
+        there[0] = True
+
+    _, steps = play(tmp_path, server, waiting=lambda: there[0], wanted=wanted)
+    assert asked == [1]
+    assert [a[2] for a in server.asked if a[0] == "next"] == [False, False, True, True]
+    assert steps == [("committed", 5), ("committed", 6), ("committed", 7)]
 
 
 def test_whatever_fails_ends_it(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from joinlib.compiled import compiled
-from joinlib.direct import serve
 from joinlib.direct.allowance import Allowance
 from joinlib.direct.serve import Server
 from joinlib.spec import parse
@@ -46,18 +45,19 @@ def pour(folder: Path, file: int, rows: int, each: int = 5) -> None:
     pq.write_table(table, folder / "a" / f"{file}.parquet", row_group_size=each)
 
 
-def server(folder: Path, until_done: bool = False) -> Server:
+def server(folder: Path, spec: str = SPEC, until_done: bool = False) -> Server:
     """One that has run nothing yet."""
-    plan = compiled(parse(SPEC, "few.yaml", folder), 2)
+    plan = compiled(parse(spec, "few.yaml", folder), 2)
     return Server(replace(plan.source, small_rows=SMALL), plan.join, until_done=until_done)
 
 
-def batches(serving: Server, waits: bool) -> Iterator[tuple[int, bool]]:
-    """The rows of each batch that follows, and whether it is small; the last one is not, if any is not. Small ones are run."""
+def batches(serving: Server, spark: bool) -> Iterator[tuple[int, bool]]:
+    """The rows of each batch that follows, and whether Spark is wanted. Those that are small are run."""
     start, batch = serving.initial(), 0
-    while (end := serving.next(start, waits)) is not None:
+    while (answer := serving.next(start, spark))[0] is not None:
+        end = answer[0]
         composed = json.loads(end)
-        yield serving._composer.rows_between(json.loads(start), composed), composed["small"]
+        yield serving._composer.rows_between(json.loads(start), composed), answer[1]
         if not composed["small"]:
             return
         serving.run(start, end, batch)
@@ -65,35 +65,50 @@ def batches(serving: Server, waits: bool) -> Iterator[tuple[int, bool]]:
 
 
 @pytest.mark.slow
-def test_while_spark_waits_few_rows_are_small_batches(folder: Path) -> None:
+def test_while_spark_is_there_few_rows_are_small_batches(folder: Path) -> None:
     """A few batches of what is small in any case; where more waits, one that is for Spark."""
     pour(folder, 0, 80)
-    assert list(batches(server(folder), waits=True)) == [(10, True)] * 8
+    assert list(batches(server(folder), spark=True)) == [(10, False)] * 8
     pour(folder, 1, 5)
-    assert list(batches(server(folder), waits=True)) == [(85, False)]
+    assert list(batches(server(folder), spark=True)) == [(85, True)]
 
 
 @pytest.mark.slow
 def test_while_spark_would_have_to_start_batches_grow(folder: Path) -> None:
-    """They double, since they are quick. A slice that cannot be divided may be larger, up to what any batch may have."""
+    """They double, since they are quick. A slice that cannot be divided may be larger; Spark must come for a larger one."""
     pour(folder, 0, 85)
-    assert list(batches(server(folder), waits=False)) == [(10, True), (20, True), (40, True), (15, True)]
-    pour(folder, 1, 80, each=80)
-    assert list(batches(server(folder), waits=False))[-1] == (80, True)
-    pour(folder, 2, 81, each=81)
-    *small, last = batches(server(folder), waits=False)
-    assert all(is_small for _, is_small in small)
-    assert last == (81, False)
+    grown = [(10, False), (20, False), (40, False), (15, False)]
+    assert list(batches(server(folder), spark=False)) == grown
+    pour(folder, 1, 320, each=320)
+    assert list(batches(server(folder), spark=False))[-1] == (320, False)
+    pour(folder, 2, 321, each=321)
+    *small, last = batches(server(folder), spark=False)
+    assert not any(wanted for _, wanted in small)
+    assert last == (321, True)
 
 
 @pytest.mark.slow
-def test_where_more_waits_than_is_done_before_spark_is_there(
+def test_a_batch_of_several_levels_is_smaller(folder: Path) -> None:
+    """What goes from one to the next is held in memory."""
+    pour(folder, 0, 81, each=81)
+    groups = SPEC.replace("a.k = b.k", "a.k = b.k GROUP BY a.k").replace(
+        "a.k AS k", "a.k AS k, count(*) AS n"
+    )
+    changelog = groups.replace("output: {", "output: {mode: changelog, ")
+    assert list(batches(server(folder, changelog), spark=False)) == [(81, True)]
+
+
+@pytest.mark.slow
+def test_where_much_waits_batches_go_on_until_spark_is_there(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The batch is one for Spark, of all that it may have."""
+    """More than is done before: it is wanted with each."""
     pour(folder, 0, 85)
-    monkeypatch.setattr(Allowance, "waiting", property(lambda _: 84.0))
-    assert list(batches(server(folder), waits=False)) == [(85, False)]
+    monkeypatch.setattr(Allowance, "_worth_s", 5.0)
+    monkeypatch.setattr(Allowance, "after", lambda self, *_, **__: self)
+    serving = server(folder)
+    serving._allowed = replace(serving._allowed, per_s=14.0)  # for 5 s
+    assert list(batches(serving, spark=False)) == [(10, True), (10, True), *[(10, False)] * 6, (5, False)]
 
 
 @pytest.mark.slow
@@ -102,5 +117,4 @@ def test_an_end(folder: Path) -> None:
     pour(folder, 0, 5)
     serving = server(folder, until_done=True)
     pour(folder, 1, 5)
-    assert list(batches(serving, waits=False)) == [(5, True)]
-    assert serve._left(json.loads(serving.initial())) == 0
+    assert list(batches(serving, spark=False)) == [(5, False)]

@@ -51,6 +51,6 @@ def run_to_end(
         while not (done := job.wait(0.05)) and time.time() < begun + limit:
             pass
         ended = time.time()
-        took = {p["batchId"]: p["durationMs"]["triggerExecution"] / 1000 for p in job.query.recentProgress}
+        took = {p["batchId"]: p["durationMs"]["triggerExecution"] / 1000 for p in job.progress(-1)}
         counted = [(at, r) for at, r in reports if done or r.batch in took]
     return Timed(begun, ended, counted, took, not done)

@@ -128,7 +128,7 @@ def run(folder: Path, table: dict[str, Any], units: int, warm: int) -> Result:
     with started(plan, done, until_done=True, cores=CORES) as job:
         while not job.wait(0.1):
             pass
-        phases = {p["batchId"]: p["durationMs"] for p in job.query.recentProgress}
+        phases = {p["batchId"]: p["durationMs"] for p in job.progress(-1)}
     took = {batch: phase["triggerExecution"] / 1000 for batch, phase in phases.items()}
     batches = [r for r in reports[warm:] if r.rows_in]
     rows = sum(r.rows_in for r in batches)

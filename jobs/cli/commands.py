@@ -247,8 +247,9 @@ def run(
     with aside(log) as terminal, telling_of(file):
         from jobs.cli.run import Options, run
 
-        run(document, Options(until_done, cores, settings, plain, page), terminal, log)
-    archive.make_later()
+        used_spark = run(document, Options(until_done, cores, settings, plain, page), terminal, log)
+    if used_spark:
+        archive.make_later()
 
 
 def _setting(text: str) -> tuple[str, str]:

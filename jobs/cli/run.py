@@ -51,8 +51,8 @@ class Options:
     page: int | None = None  # the port of the run's page; None means no page
 
 
-def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> None:
-    """Run a spec until the inputs are done or the user stops it; raise whatever fails.
+def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> bool:
+    """Run a spec until the inputs are done or the user stops it; raise whatever fails. Return whether it needed Spark.
 
     Args:
         document: The spec.
@@ -82,6 +82,7 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     if flow.error is not None:
         raise _user_error(flow.error, log) from flow.error
     console.print(summary(scene, document), highlight=False, soft_wrap=True)
+    return flow.job is not None and flow.job.used_spark
 
 
 @dataclass

@@ -72,6 +72,11 @@ class RunningJob:
         return self._spark.get()
 
     @property
+    def used_spark(self) -> bool:
+        """Whether there was a session so far."""
+        return self._spark.used
+
+    @property
     def spark_starts(self) -> bool:
         """Whether the session is starting at the moment."""
         return self._spark.starting

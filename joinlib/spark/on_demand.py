@@ -41,6 +41,7 @@ class OnDemand:
         self._held = contextlib.ExitStack()  # the JVM's lock
         self._starts = threading.Lock()
         self._launched = False
+        self.used = False  # there was one
         self._unused_since: float | None = None
 
     @property
@@ -67,7 +68,7 @@ class OnDemand:
                 self._warm(made)
                 self._held.enter_context(jvm_lock(made, self._plan.checkpoint))
                 made.dataSource.register(data_source(self._plan.source, self._plan.join))
-                self._session = made
+                self._session, self.used = made, True
             return self._session
 
     def launch(self) -> None:

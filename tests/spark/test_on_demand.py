@@ -19,7 +19,7 @@ from tests.spark.trial import Trial
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
 SQL = "SELECT a.k AS k, a.v AS v, b.v AS w FROM a LEFT JOIN b ON a.k = b.k"
-SMALL, LARGE = 5, 200  # rows of a file, which is one slice
+SMALL, LARGE = 5, 400  # rows of a file, which is one slice
 TUNING = {"small_rows": 2 * SMALL, "jvm_kept_s": 1}
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PLAIN_S = 2.0  # the shortest time between two lines
-_SPARK_STARTS = "starting Spark, since many rows wait"
+_SPARK_STARTS = "starting Spark, which runs again what failed"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Scene:
     tables: tuple[str, ...] = ()  # the name in the SQL of each lookup's table
     probes: tuple[Chooser, ...] = ()
     rows_out: Mapping[str, int] = field(default_factory=dict)  # by output
-    spark_starts: bool = False  # while batches go on without it
+    spark_starts: bool = False  # since a batch failed
 
     @property
     def committed(self) -> bool:

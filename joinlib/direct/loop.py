@@ -1,26 +1,22 @@
-"""Runs small batches without Spark, in a process of their own, as long as they are small.
+"""Runs batches without Spark, in processes of its own.
 
     compose ─► offsets/N ─► run ─► publish, report ─► commits/N          each as Spark does it, N + 1 after N
 
-Spark places tasks, exchanges rows between them and tries them again. A batch of one task needs none of that, and
-Spark's part of it is more than half of its time. The logs are Spark's own, and a batch depends on nothing else: so
-whichever of the two has begun a batch, either of them can run it again and go on behind it.
+Spark places tasks, exchanges rows between them and tries them again. On one machine, a few processes need none of that,
+and Spark's part of a small batch is more than half of its time. The logs are Spark's own, and a batch depends on nothing
+else: so whichever of the two has begun a batch, either of them can run it again and go on behind it.
 
-Law: one of them runs at a time. What is not small, and whatever fails, ends the loop; then Spark goes on, tries again
-and says what is wrong. A run that has an end is done where the loop finds nothing more.
+Law: one of them runs at a time. Whatever fails ends the loop; then Spark goes on, tries again and says what is wrong. A run
+that has an end is done where the loop finds nothing more.
 """
 
 import logging
-import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from datetime import UTC, datetime
-from multiprocessing.connection import Connection
 from pathlib import Path
-from socket import socketpair
 from typing import Any
 
 import orjson
@@ -28,73 +24,23 @@ import orjson
 from joinlib import fault
 from joinlib.checkpoint import batches
 from joinlib.direct.commit import Tasks
-from joinlib.engine.sources import SourceTask
-from joinlib.engine.task import JoinTask
-from joinlib.errors import StreamJoinError
+from joinlib.direct.servers import Servers
 
-_SERVE = "joinlib.direct.serve"  # not imported: it loads what only its process needs
 _POLL_S = 0.01  # between two looks for new rows, as in Spark
-_LAST_S = 10.0  # for the process to end
 KEPT = 100  # batches of which it is known what they took
 log = logging.getLogger("joinlib.direct")
 
 
-class ServerGone(StreamJoinError):
-    """The process has ended, or has told of an error."""
-
-
-class ServerProcess:
-    """A process of `direct.serve`. `python`: the command that starts Python."""
-
-    def __init__(
-        self, python: Sequence[str], source: SourceTask, join: JoinTask, *, until_done: bool = False
-    ) -> None:
-        ours, theirs = socketpair()
-        with theirs:
-            # Its own process group: Ctrl-C is for the driver, which ends the loop between two batches.
-            command = [*python, "-m", _SERVE]
-            self._process = subprocess.Popen(command, stdin=theirs.fileno(), process_group=0)
-        self._connection = Connection(ours.detach())
-        with suppress(OSError):  # it has ended, which `ask` tells
-            self._connection.send(("", {"source": source, "join": join, "until_done": until_done}))
-
-    def ask(self, name: str, *arguments: object) -> Any:
-        """Call a method of the `Server`.
-
-        Raises:
-            ServerGone: It has raised, or the process has ended.
-        """
-        try:
-            self._connection.send((name, arguments))
-            done, answer = self._connection.recv()
-        except (EOFError, OSError) as error:
-            raise ServerGone("the process of small batches has ended") from error
-        if not done:
-            raise ServerGone(answer)
-        return answer
-
-    def close(self, patience_s: float = _LAST_S) -> None:
-        """End the process: after what it does now, or after so long."""
-        with suppress(OSError):
-            self._connection.close()
-        try:
-            self._process.wait(patience_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-
 class DirectLoop(threading.Thread):
-    """Runs batches behind the last one that is done, until one is not small, something fails, or `stop` is called.
+    """Runs batches behind the last one that is done, until something fails or `stop` is called.
 
-    It begins with the batch that was cut off, if there is one.
+    It begins with the batch that was cut off, if there is one; Spark has it if it had other partitions, because each may be
+    a transaction.
 
     Args:
-        server: The process, which ends with the loop.
+        servers: The processes, which end with the loop.
         spark: The folder of Spark's logs.
         commit: Runs the tasks of a batch and publishes it.
-        waiting: Says whether Spark is there for batches that are not small.
-        wanted: Called where more rows wait than are joined before Spark is there.
         pace_s: Seconds between the beginnings of two batches, at least.
         synced: Whether the logs survive a power cut.
         until_done: Whether it ends where there is nothing more to do.
@@ -102,19 +48,16 @@ class DirectLoop(threading.Thread):
 
     def __init__(
         self,
-        server: ServerProcess,
+        servers: Servers,
         spark: Path,
         commit: Callable[[int, Tasks], None],
         *,
-        waiting: Callable[[], bool],
-        wanted: Callable[[], None],
         pace_s: float,
         synced: bool,
         until_done: bool = False,
     ) -> None:
         super().__init__(name="direct", daemon=True)
-        self._server, self._spark, self._commit = server, spark, commit
-        self._waiting, self._wanted = waiting, wanted
+        self._servers, self._spark, self._commit = servers, spark, commit
         self._pace_s, self._synced, self._until_done = pace_s, synced, until_done
         self._stopping = threading.Event()
         self.done = False  # all that there is has been read
@@ -128,43 +71,42 @@ class DirectLoop(threading.Thread):
         self._stopping.set()
         self.join(patience_s)
         if self.is_alive():
-            self._server.close(0.0)
+            self._servers.close(0.0)
             self.join()
 
     def run(self) -> None:
         try:
             done = batches.done(self._spark)
             last = -1 if done is None else done
-            end = self._server.ask("initial") if done is None else batches.envelope(self._spark, last)
+            end = self._servers.ask("initial") if done is None else batches.envelope(self._spark, last)
             if batches.cut_off(self._spark) is not None:
                 last, end = last + 1, self._again(last + 1, end)
             while end is not None and not self._stopping.is_set():
                 last, end = last + 1, self._next(last + 1, end)
         except Exception as error:  # noqa: BLE001 - Spark runs the batch again, and reports what it meets
             self.failed = True
-            log.warning("a small batch is left to Spark: %s", error)
+            log.warning("a batch is left to Spark: %s", error)
         finally:
             self.busy = False
-            self._server.close()
+            self._servers.close()
 
     def _again(self, batch: int, start: str) -> str | None:
         """Run the batch that was cut off; return where it ends, None if it is not for this loop."""
         end = batches.envelope(self._spark, batch)
-        if not orjson.loads(end).get("small"):
+        small = orjson.loads(end).get("small")
+        if not small and batches.partitions(self._spark) != self._servers.partitions:
             return None
         self.busy = True
         now = time.time()
         return self._ran(batch, start, end, (now, now, now))
 
     def _next(self, batch: int, start: str) -> str | None:
-        """Run the next batch; return where it ends, None if there is none for this loop."""
+        """Run the next batch; return where it ends, None if there is none."""
         while (found := self._composed(start)) is None:
             self.done = self._until_done
             if self.done or self._stopping.wait(_POLL_S):
                 return None
         began, end = found
-        if not orjson.loads(end)["small"]:
-            return None
         self.busy = True
         composed = time.time()
         batches.begin(self._spark, batch, end, synced=self._synced)
@@ -172,7 +114,7 @@ class DirectLoop(threading.Thread):
 
     def _ran(self, batch: int, start: str, end: str, times: tuple[float, float, float]) -> str:
         """Run a batch that has begun; return where it ends. `times`: when it was asked for, composed and logged."""
-        self._commit(batch, lambda: [self._server.ask("run", start, end, batch)])
+        self._commit(batch, lambda: self._servers.run(start, end, batch))
         joined = time.time()
         fault.point("published_directly", batch)
         batches.finish(self._spark, batch, synced=self._synced)
@@ -185,9 +127,7 @@ class DirectLoop(threading.Thread):
     def _composed(self, start: str) -> tuple[float, str] | None:
         """Return where the next batch ends, and when it was asked."""
         began = time.time()
-        end, much = self._server.ask("next", start, self._waiting())
-        if much:
-            self._wanted()
+        end = self._servers.ask("next", start)
         return None if end is None else (began, end)
 
     def _pause(self) -> float:

@@ -1,78 +1,86 @@
-"""A process that runs small batches: it composes each, and runs it from the slices to the receipts.
+"""A process that runs batches without Spark, alone or as one of several.
 
-    ("initial")                            ─►   where the first one begins  `engine.composer`
-    ("next", where the last batch ended)   ─►   where the next one ends     `engine.composer`
-    ("run", from where to where, number)   ─►   what its units say          `engine.small`
+    ("initial")                            ─►   where the first batch begins   `engine.composer`
+    ("next", where the last batch ended)   ─►   where the next one ends
+    ("parts", from where to where)         ─►   what each process reads of it
+    ("small", from where to where, number) ─►   what its units say             `engine.small`
+    ("read" | "forward" | "finish", ...)   ─►   a task of a larger one         `engine.partition`
 
-It is what the source's driver part and a task are to Spark, in one process. Nothing is logged or published here:
-`direct.loop` does it. The process ends with the connection, which is its standard input.
+It is what the source's driver part and a worker are to Spark. Nothing is logged or published here: `direct.loop` does it.
+One process composes all batches. Each ends with its connection, which is its standard input.
 """
 
 import json
 import os
-import time
 import traceback
+from collections.abc import Sequence
+from functools import cached_property
 from multiprocessing.connection import Connection
 from typing import Any
 
-from joinlib.direct.allowance import Allowance
-from joinlib.engine import small
-from joinlib.engine.composer import Composer, Offset
-from joinlib.engine.sources import SourceTask
+from joinlib.engine import partition, small
+from joinlib.engine.composer import Composer
+from joinlib.engine.partition import Sent
+from joinlib.engine.sources import MapInput, SourceTask
 from joinlib.engine.task import JoinTask
 
 
 class Server:
-    """Answers what a run asks of its small batches. Offsets are text, as they are logged.
+    """Answers what a run asks of its batches. Offsets are text, as they are logged.
 
-    `until_done`: what is there is read, and the inputs are closed behind it.
+    Args:
+        source: What is read.
+        join: The stages.
+        partitions: Those of a batch that is not small.
+        until_done: Whether what is there is read, and the inputs are closed behind it.
     """
 
-    def __init__(self, source: SourceTask, join: JoinTask, *, until_done: bool = False) -> None:
-        self._source, self._join = source, join
-        self._composer = Composer(source)
-        self._allowed = Allowance.first(
-            source.small_rows, source.tasks, alone=len(source.pipeline.levels) == 1
-        )
-        self._released = self.initial()  # the offset up to which inputs have let go what they kept
-        if until_done:
-            self._composer.bound()
+    def __init__(self, source: SourceTask, join: JoinTask, *, partitions: int, until_done: bool) -> None:
+        self._source, self._join, self._partitions = source, join, partitions
+        self._until_done = until_done
+        self._released = ""  # the offset up to which inputs have let go what they kept
+
+    @cached_property
+    def _composer(self) -> Composer:
+        made = Composer(self._source)
+        if self._until_done:
+            made.bound()
+        return made
 
     def initial(self) -> str:
         """Return where the first of all batches begins."""
-        return json.dumps(self._composer.initial())
+        self._released = json.dumps(self._composer.initial())
+        return self._released
 
-    def next(self, start: str, spark: bool) -> tuple[str | None, bool]:
-        """Return where the batch ends that follows, and whether Spark is wanted.
-
-        The first is None if there is nothing to do. The batch need not be small. `spark`: whether Spark is there.
-        """
+    def next(self, start: str) -> str | None:
+        """Return where the batch ends that follows; None if there is nothing to do."""
         before = json.loads(start)
         if start != self._released:
             self._composer.commit(before)
             self._released = start
-        limits = self._allowed.limits(spark=spark)
-        end = self._composer.after(before, limits.rows, limits.most)
-        if end == before:
-            return None, False
-        much = self._composer.rows_between(before, end) + _left(end) > limits.waiting
-        if not end["small"] or (much and spark):
-            return json.dumps(self._composer.after(before)), True
-        return json.dumps(end), much
+        end = self._composer.after(before)
+        return None if end == before else json.dumps(end)
 
-    def run(self, start: str, end: str, batch: int) -> bytes:
+    def parts(self, start: str, end: str) -> list[MapInput]:
+        """Return what each process reads of a batch."""
+        return self._composer.parts(json.loads(start), json.loads(end))
+
+    def small(self, start: str, end: str, batch: int) -> bytes:
         """Run a small batch; return what it says of all units (`receipt.told`)."""
-        before, after, began = json.loads(start), json.loads(end), time.monotonic()
-        (part,) = self._composer.parts(before, after)
-        told = small.run(self._source, self._join, part, batch, attempt=0)
-        rows = self._composer.rows_between(before, after)
-        self._allowed = self._allowed.after(rows, time.monotonic() - began, left=_left(after) > 0)
-        return told
+        (part,) = self.parts(start, end)
+        return small.run(self._source, self._join, part, batch, attempt=0)
 
+    def read(self, part: MapInput, batch: int) -> Sent:
+        """Read a part of a batch; return its rows by partition."""
+        return partition.read(self._source, part, batch, self._partitions)
 
-def _left(end: Offset) -> int:
-    """Return how many rows a batch leaves waiting."""
-    return sum(lag["rows"] for lag in end["lag"].values())
+    def forward(self, level: int, batch: int, at: int, arrived: Sequence[bytes]) -> Sent:
+        """Run an inner level in partition `at`; return the rows that go on, by partition."""
+        return partition.forward(self._join, level, batch, (at, self._partitions), arrived)
+
+    def finish(self, batch: int, at: int, arrived: Sequence[bytes]) -> bytes:
+        """Run the last level in partition `at`; return what it says of its units (`receipt.told`)."""
+        return partition.finish(self._join, batch, (at, self._partitions), arrived)
 
 
 def serve(asked: Connection) -> None:

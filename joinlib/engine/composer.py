@@ -73,13 +73,8 @@ class Composer:
         self._discover()
         self.bounded = True
 
-    def after(self, start: Offset, max_rows: int | None = None, small_rows: int | None = None) -> Offset:
+    def after(self, start: Offset) -> Offset:
         """Return the offset at which the next batch ends. Equal to `start` means that there is nothing to do.
-
-        Args:
-            start: Where it begins.
-            max_rows: The most rows of this batch, where that is less than of any.
-            small_rows: The most rows with which it is small; None means the task's.
 
         Raises:
             SpecError: The inputs were closed for good by an earlier run, and there is new data.
@@ -97,8 +92,7 @@ class Composer:
             )
         files = {s.name: s.max_files for s in self.task.sources}
         sizes = {s.name: s.max_bytes for s in self.task.sources}
-        most = self.task.max_rows if max_rows is None else min(max_rows, self.task.max_rows)
-        inputs = admit(self.known, start["inputs"], self._slices, most, files, sizes)
+        inputs = admit(self.known, start["inputs"], self._slices, self.task.max_rows, files, sizes)
         done = inputs == start["inputs"] == self.known
         closed = start["closed"] or (done and self.bounded and self.task.pipeline.final_close)
         steer = {"inputs": inputs, "idle": self._idle(inputs, start["inputs"]), "closed": closed}
@@ -108,16 +102,11 @@ class Composer:
         tables = self._tables()
         steer |= {"tables": tables.current() if tables else {}, **self._route(start)}
         todo = self._between(start["inputs"], inputs)
-        few = _rows(todo) <= (self.task.small_rows if small_rows is None else small_rows)
-        steer["small"] = few and not (closed and self._much_is_stored())
+        steer["small"] = _rows(todo) <= self.task.small_rows and not (closed and self._much_is_stored())
         steer["read"] = _digest(todo)
         lag = {name: i.lag(inputs[name]) for name, i in self.inputs.items()}
         loads = tables.loads() if tables else {}
         return {**start, **steer, "v": OFFSET.writes, "lag": lag, "loads": loads}
-
-    def rows_between(self, start: Offset, end: Offset) -> int:
-        """Return how many rows a batch has."""
-        return _rows(self._between(start["inputs"], end["inputs"]))
 
     def parts(self, start: Offset, end: Offset) -> list[MapInput]:
         """Cut the batch's slices, in order, into parts of similar weight: at most one per map task."""

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from joinlib.engine import receipt
 from joinlib.engine.operators import forwarded, receipts
+from joinlib.engine.partition import turns
 from joinlib.engine.reading import read
 from joinlib.engine.sources import MapInput, SourceTask
 from joinlib.engine.task import JoinTask
-from joinlib.engine.turn import Turn
 
 
 def run(source: SourceTask, join: JoinTask, part: MapInput, batch: int, attempt: int) -> bytes:
@@ -28,9 +28,5 @@ def run(source: SourceTask, join: JoinTask, part: MapInput, batch: int, attempt:
     rows: Iterable[pa.RecordBatch] = read(source, part, batch)
     *links, last = join.levels()
     for link in links:
-        rows = list(forwarded(_turns(link, batch), iter(rows)))
-    return receipt.told(receipts(_turns(last, batch), attempt, iter(rows)))
-
-
-def _turns(tasks: tuple[JoinTask, ...], batch: int) -> list[Turn]:
-    return [Turn(task, partition=0, partitions=1, batch=batch) for task in tasks]
+        rows = list(forwarded(turns(link, batch), iter(rows)))
+    return receipt.told(receipts(turns(last, batch), attempt, iter(rows)))

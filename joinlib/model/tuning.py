@@ -25,7 +25,7 @@ class Tuning:
     small_rows: int = 1 << 15  # a batch of at most so many rows is one task, where indexes are on one machine
     direct_first: bool = True  # a run begins without Spark, which starts when it is needed
     jvm_kept_s: float = 60.0  # for which Spark's JVM is kept that no batch needs
-    direct_after: int = 3  # small batches in a row by Spark, behind which the next ones are run without it
+    direct_after: int = 3  # batches in a row by Spark, behind which the next ones are run without it
     frame_rows: int = 100_000  # approximate rows of one output frame
     frame_bytes: int = 1 << 25  # or its approximate size, where rows are wide
     path_rows: int = (

@@ -1,11 +1,10 @@
-"""Runs the batches of a job: small ones that follow each other are run without Spark, all others by a query of Spark.
+"""Runs the batches of a job: without Spark where all tasks run on this machine, else by a query of Spark.
 
-    direct.loop ──one that is not small, or an error──► query ──some small ones in a row──► direct.loop
+    direct.loop ──an error──► query ──some batches in a row──► direct.loop
 
-Both go on behind the last batch that is done, by the same logs, and one of them runs at a time. Small are batches only
-where all tasks run on this machine: otherwise the query has all of them. Where Spark would have to start first, a run
-begins with the loop. Cost: to change takes some tenths of a second, in which no batch runs, so it is done less often the
-sooner it was undone. A run that has an end does not change back.
+Both go on behind the last batch that is done, by the same logs, and one of them runs at a time. Where Spark would have to
+start first, a run begins with the loop. Cost: to change takes some tenths of a second, in which no batch runs, so it is done
+less often the sooner it was undone. A run that has an end does not change back.
 """
 
 import json
@@ -21,7 +20,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from joinlib.checkpoint import batches
 from joinlib.compiled import Compiled
 from joinlib.direct.commit import Commit, Tasks
-from joinlib.direct.loop import KEPT, DirectLoop, ServerProcess
+from joinlib.direct.loop import KEPT, DirectLoop
+from joinlib.direct.servers import Servers
 from joinlib.errors import GO_ON, NotReady
 from joinlib.spark import session
 from joinlib.spark.boot import prefork
@@ -32,7 +32,7 @@ from joinlib.spark.operator import receipts
 from joinlib.spark.source import NAME
 from joinlib.spark.spread import Spreading
 
-_MOST = 1024  # small batches in a row that are waited for, after changes that were not worth it
+_MOST = 1024  # batches in a row that are waited for, after changes that were not worth it
 _WORTH = 100  # batches without Spark, after which a change was worth it
 _SOON_S = 1.0  # for a query that has been stopped to end
 JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into a dead JVM raises
@@ -47,13 +47,13 @@ class Batching:
     ) -> None:
         self._plan, self._spark, self._spreading, self._commit = plan, spark, spreading, commit
         self._logs, self._until_done = plan.checkpoint / "spark", until_done
-        self._any_small = plan.source.small_rows >= 0
-        self._in_a_row, self._needed = 0, plan.source.tuning.direct_after  # small batches of the query
+        self._may_leave = plan.source.small_rows >= 0  # all tasks run on this machine
+        self._in_a_row, self._needed = 0, plan.source.tuning.direct_after  # batches of the query
         self._direct: DirectLoop | None = None
         self._took: deque[Progress] = deque(maxlen=KEPT)  # of queries and loops that have ended
         self.query: StreamingQuery | None = None
         plan.source.stop.unlink(missing_ok=True)
-        if self._any_small and plan.source.tuning.direct_first and spark.running is None:
+        if self._may_leave and plan.source.tuning.direct_first and spark.running is None:
             self._do_without()
         else:
             self._begin()
@@ -93,7 +93,7 @@ class Batching:
             return loop.done
         assert self.query is not None
         ended = _ended(self.query, seconds, self._logs)
-        if not ended and self._any_small and not self._until_done and self._in_a_row >= self._needed:
+        if not ended and self._may_leave and not self._until_done and self._in_a_row >= self._needed:
             self._leave(self.query, patience_s)
         return ended
 
@@ -134,14 +134,14 @@ class Batching:
     def _do_without(self) -> None:
         """Begin the loop."""
         plan, until_done = self._plan, self._until_done
-        server = ServerProcess([prefork.begin()], plan.source, plan.join, until_done=until_done)
+        partitions = self._spreading.wanted.partitions
+        python = [prefork.begin()]
+        servers = Servers(python, plan.source, plan.join, partitions=partitions, until_done=until_done)
         self._spark.do_without()
         self._direct = DirectLoop(
-            server,
+            servers,
             self._logs,
-            self._small,
-            waiting=lambda: self._spark.running is not None,
-            wanted=self._spark.launch,
+            self._without_spark,
             pace_s=0.0 if until_done else plan.document.spec.pace_us / 1e6,
             synced=plan.join.tuning.sync,
             until_done=until_done,
@@ -182,11 +182,11 @@ class Batching:
         made = sent if small else receipts(sent, join, spread.partitions, spread.place)
         self._commit(batch, lambda: last_column(made))
         session.end_planners(sent.sparkSession)
-        self._in_a_row = self._in_a_row + 1 if small else 0
+        self._in_a_row += 1
 
-    def _small(self, batch: int, tasks: Tasks) -> None:
+    def _without_spark(self, batch: int, tasks: Tasks) -> None:
         """Commit a batch that was begun without Spark."""
-        self._spreading.of(batch, small=True)
+        self._spreading.of(batch, bool(batches.offset(self._logs, batch).get("small")))
         self._commit(batch, tasks)
 
 

@@ -183,15 +183,13 @@ def _runs_stops_and_goes_on(drivers: Drivers, url: str, traces: str) -> int:
     one.until("readiness", lambda: one.get("/readyz")[0] == 200)
     one.until("rows", lambda: one.metric("streamjoin_rows_in_total").get(("a",), 0) > 0)
     one.until("a committed batch", lambda: one.status()["batch"] is not None and one.status()["lag"])
-    one.until("an end of what planned", lambda: "pyspark.sql.worker." not in one.programs())
-    assert "python_streaming_source_runner" in one.programs()
+    assert "java" not in one.programs(), "on one machine batches do without Spark"
     said = one.status()
     assert (said["phase"], said["memoryLoad"]) == ("Running", None)
     assert said["rowsIn"] > 0
     assert said["stateRows"] > 0
     assert set(said["lag"]) == {"a", "b"}
-    heap, most = (one.metric(f"streamjoin_driver_heap_{name}")[()] for name in ("bytes", "limit_bytes"))
-    assert 0 < heap < most
+    assert not one.metric("streamjoin_driver_heap_bytes")
     assert one.post(2, "wrong") == 401
     assert one.post(4, "secret") == 400
     assert one.post(2, "secret") == 200

@@ -14,6 +14,7 @@ from pyspark import TaskContext
 from joinlib.direct.report import Report
 from joinlib.engine.task import JoinTask
 from joinlib.errors import SpecError
+from joinlib.model.tuning import Tuning
 from joinlib.spark.job import RunningJob
 from tests.spark.trial import Trial, plain, rows_of, until
 
@@ -195,7 +196,7 @@ def test_any_process_serves_any_unit(trial: Trial, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     seen.mkdir()
     sql = LEFT.replace("o.k = p.k", "o.v = p.v")
-    plan = trial.compiled(sql, join={"units": 32})
+    plan = trial.compiled(sql, tuning=Tuning(small_rows=-1), join={"units": 32})
     join = plan.join
     plan = replace(plan, join=Witness(**{f.name: getattr(join, f.name) for f in fields(join)}, seen=seen))
     for name in ("orders", "payments"):

@@ -1,4 +1,4 @@
-"""Spark's JVM is there while batches need it: it starts with the first one that is not small, and ends a while after the last."""
+"""Spark's JVM is there while batches need it: it starts when one has failed without it, and ends a while after the last."""
 
 import json
 import os
@@ -19,8 +19,7 @@ from tests.spark.trial import Trial
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
 SQL = "SELECT a.k AS k, a.v AS v, b.v AS w FROM a LEFT JOIN b ON a.k = b.k"
-SMALL, LARGE = 5, 400  # rows of a file, which is one slice
-TUNING = {"small_rows": 2 * SMALL, "jvm_kept_s": 1}
+ROWS = 5  # of a file, which is one slice
 
 
 class Job:
@@ -34,19 +33,20 @@ class Job:
         self.rows = 0
 
     def begin(self, **order: object) -> Run:
-        told = {"spec": str(self.trial.folder / "spec.yaml"), "tuning": TUNING, "partitions": None, **order}
+        spec = str(self.trial.folder / "spec.yaml")
+        told = {"spec": spec, "tuning": {"jvm_kept_s": 1}, "partitions": None, **order}
         own = {"PYTHONPATH": str(ROOT), "TMPDIR": str(self.trial.folder)}
         command = [sys.executable, "-m", "tests.spark.faults.run", json.dumps(told)]
         return Run(command, {**os.environ, **own}, self.trial.folder / "stderr.txt")
 
-    def pour(self, rows: int) -> None:
+    def pour(self) -> None:
         """A file of each input, which a batch reads."""
-        keys = pa.array(range(self.rows, self.rows + rows), pa.int64())
+        keys = pa.array(range(self.rows, self.rows + ROWS), pa.int64())
         for name in ("b", "a"):
             aside = self.trial.folder / f"{name}.aside"
             pq.write_table(pa.table({"k": keys, "v": keys}), aside)
             aside.rename(self.trial.folder / name / f"{self.rows:05d}.parquet")
-        self.rows += rows
+        self.rows += ROWS
 
 
 @pytest.fixture
@@ -65,15 +65,16 @@ def run(job: Job) -> Iterator[Run]:
 def test_it_comes_and_goes(job: Job, run: Run) -> None:
     """Twice in one run; batches are numbered throughout, and nothing is lost or doubled."""
     run.until(flowing=True)
-    job.pour(SMALL)
+    job.pour()
     _until_read(job, run)
     assert not _jvm(run)
     for _ in range(2):
-        job.pour(LARGE)
+        assert run.kill("server")
+        job.pour()
         _until_read(job, run)
         assert _jvm(run)
-        while not run.lines[-1]["direct"]:  # a few small ones by Spark, behind which it is left
-            job.pour(SMALL)
+        while not run.lines[-1]["direct"]:  # a few batches by Spark, behind which it is left
+            job.pour()
             _until_read(job, run)
         _until_there_is_none(run)
     assert [line["batch"] for line in run.lines if "batch" in line] == list(range(run.reported + 1))
@@ -87,7 +88,7 @@ def test_it_comes_and_goes(job: Job, run: Run) -> None:
 def test_a_run_that_has_an_end_may_need_none(job: Job) -> None:
     """Not even to close an outer join."""
     for _ in range(2):
-        job.pour(SMALL)
+        job.pour()
     run = job.begin(direct=False, first=True)
     watched = []
     while run.alive:

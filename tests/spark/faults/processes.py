@@ -42,7 +42,7 @@ def of_kind(session: int, kind: Kind) -> list[int]:
         ],
         "daemon": sorted(daemons),
         "worker": [p.pid for p in tasks if p.pid not in daemons],
-        "server": [p.pid for p in found if runs_small(p)],
+        "server": [p.pid for p in found if runs_directly(p)],
     }
     return kinds[kind]
 
@@ -84,8 +84,8 @@ def _runs_tasks(p: Process) -> bool:
     return p.command[1:] == ("-m", "joinlib.spark.boot.daemon", "pyspark.worker")
 
 
-def runs_small(p: Process) -> bool:
-    """Whether it runs small batches without Spark; where no prefork can run, it is a program of its own."""
+def runs_directly(p: Process) -> bool:
+    """Whether it runs batches without Spark; where no prefork can run, it is a program of its own."""
     return p.name == "ib.direct.serve" or p.command[1:] == ("-m", "joinlib.direct.serve")
 
 

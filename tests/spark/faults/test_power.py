@@ -16,14 +16,14 @@ import pytest
 
 from tests.spark.faults.disk import Disk, disk
 from tests.spark.faults.drawn import SEED, drawn
-from tests.spark.faults.scenario import FEATURES, FILES, Run, Scenario, scenario
+from tests.spark.faults.scenario import FEATURES, FILES, TUNING, Run, Scenario, scenario
 from tests.spark.faults.test_changes import Changing
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 CUTS = int(os.environ.get("STREAMJOIN_POWER_CUTS", "1"))
 
 
-KINDS = ("full", "stages", "groups", "sealing", "paths", "nested", "small", "direct")
+KINDS = ("full", "stages", "groups", "sealing", "paths", "nested", "small", "direct", "wide")
 
 
 @pytest.mark.parametrize("kind", drawn("power", KINDS, 2))
@@ -31,14 +31,17 @@ def test_power_fails_at_any_moment(kind: str, tmp_path: Path, undisturbed: Calla
     """Inputs, checkpoint and results are on the disk that fails; what a reader saw of batches that are done stays.
 
     `nested`: several stages, of groups, a join and a top-n, over rows that change. `small`: a task that runs all levels of a
-    path join. `direct`: the same without Spark.
+    path join. `direct`: the same without Spark. `wide`: so too, and two processes run each batch.
     """
     print(f"STREAMJOIN_FAULT_SEED={SEED}")
     draw = random.Random(f"{SEED}{kind}")
-    own = {"nested": ("nested", Changing), "small": ("paths", Scenario), "direct": ("paths", Scenario)}
+    paths = dict.fromkeys(("small", "direct", "wide"), ("paths", Scenario))
+    own = {"nested": ("nested", Changing), **paths}
     query, made_as = own.get(kind, (kind, Scenario))
     small: dict[str, Any] = {"partitions": None}
-    more = {"small": small, "direct": {**small, "direct": True}}.get(kind, FEATURES.get(kind, {}))
+    direct = {**small, "direct": True}
+    wide = {**direct, "tuning": {**TUNING, "small_rows": 0}}
+    more = {"small": small, "direct": direct, "wide": wide}.get(kind, FEATURES.get(kind, {}))
     with ExitStack() as stack:
         drive = stack.enter_context(disk(tmp_path))
         job = stack.enter_context(scenario(drive.folder / "job", query, made_as, **more))

@@ -1,4 +1,4 @@
-"""The loop of small batches: what it logs, in which order, and what ends it. The process that runs them is played."""
+"""The loop of batches without Spark: what it logs, in which order, and what ends it. The processes that run them are played."""
 
 import json
 import sys
@@ -13,8 +13,9 @@ import pytest
 
 from joinlib.checkpoint import batches
 from joinlib.direct.commit import Tasks
-from joinlib.direct.loop import DirectLoop, ServerGone, ServerProcess
+from joinlib.direct.loop import DirectLoop
 from joinlib.direct.serve import serve
+from joinlib.direct.servers import ServerGone, ServerProcess
 from tests.unit.checkpoint.test_batches import as_spark
 
 Step = tuple[str, int]
@@ -25,23 +26,26 @@ def envelope(end: int, small: bool = True) -> str:
 
 
 class Played:
-    """A server of these answers; an exception is raised."""
+    """Servers of these answers, and then an error; an exception is raised."""
+
+    partitions = 2
 
     def __init__(self, answers: Sequence[str | Exception | None]) -> None:
         self.answers, self.closed = list(answers), False
-        self.much: set[str | None] = set()  # answers with which Spark is wanted
         self.asked: list[tuple[Any, ...]] = []
 
     def ask(self, name: str, *arguments: object) -> Any:
         self.asked.append((name, *arguments))
-        if name == "run":
-            return b"told"
         if name == "initial":
             return envelope(0)
-        answer = self.answers.pop(0) if self.answers else envelope(99, small=False)
+        answer = self.answers.pop(0) if self.answers else ServerGone("no more answers")
         if isinstance(answer, Exception):
             raise answer
-        return answer, answer in self.much
+        return answer
+
+    def run(self, *arguments: object) -> list[bytes]:
+        self.asked.append(("run", *arguments))
+        return [b"told"]
 
     def close(self, patience_s: float = 0.0) -> None:
         self.closed = True
@@ -49,7 +53,7 @@ class Played:
 
 def looping(server: Played, folder: Path, commit: Callable[[int, Tasks], None], **options: Any) -> DirectLoop:
     """A loop that has not begun."""
-    options = {"waiting": lambda: True, "wanted": lambda: None, "pace_s": 0.0, "synced": False, **options}
+    options = {"pace_s": 0.0, "synced": False, **options}
     return DirectLoop(server, folder, commit, **options)  # type: ignore[arg-type]
 
 
@@ -91,20 +95,12 @@ def test_batches_follow_each_other(tmp_path: Path) -> None:
         ("run", envelope(1), envelope(2), 6),
     ]
     assert batches.done(tmp_path) == batches.begun(tmp_path) == 6
-    assert (loop.count, loop.failed) == (2, False)
+    assert loop.count == 2
     took = list(loop.took)
     assert [t["batchId"] for t in took] == [5, 6]
     assert took[1]["sources"] == [
         {"startOffset": json.loads(envelope(1)), "endOffset": json.loads(envelope(2))}
     ]
-
-
-def test_a_batch_that_is_not_small_ends_it(tmp_path: Path) -> None:
-    """Nothing of it is logged, so that Spark begins it."""
-    loop, steps = play(tmp_path, Played([envelope(1), envelope(9, small=False)]))
-    assert steps == [("committed", 5)]
-    assert batches.begun(tmp_path) == 5
-    assert not loop.failed
 
 
 def test_it_runs_the_first_batch_of_all(tmp_path: Path) -> None:
@@ -120,7 +116,7 @@ def test_it_runs_the_first_batch_of_all(tmp_path: Path) -> None:
 
 
 def test_it_runs_a_batch_again_that_was_cut_off(tmp_path: Path) -> None:
-    """To the end that was logged, whatever has come since; one that is not small is left to Spark."""
+    """To the end that was logged, whatever has come since."""
     as_spark(tmp_path / "small", 4)
     batches.begin(tmp_path / "small", 5, envelope(7), synced=False)
     server = Played([envelope(9)])
@@ -128,35 +124,27 @@ def test_it_runs_a_batch_again_that_was_cut_off(tmp_path: Path) -> None:
     assert steps == [("committed", 5), ("committed", 6)]
     start = batches.envelope(tmp_path / "small", 4)
     assert server.asked[0] == ("run", start, envelope(7), 5)
-    as_spark(tmp_path / "large", 4)
-    batches.begin(tmp_path / "large", 5, envelope(7, small=False), synced=False)
-    loop, steps = play(tmp_path / "large", Played([envelope(9)]), last=-1)
-    assert steps == []
-    assert not loop.done
-    assert batches.cut_off(tmp_path / "large") == 5
+
+
+@pytest.mark.parametrize(("partitions", "runs"), [(2, True), (4, False)])
+def test_a_batch_of_other_partitions_is_left_to_spark(tmp_path: Path, partitions: int, runs: bool) -> None:
+    """Each may have been a transaction. Small ones have one in any case."""
+    spark = tmp_path / "spark"
+    as_spark(spark, 4)
+    batches.begin(spark, 5, envelope(7, small=False), synced=False)
+    (tmp_path / batches.PARTITIONS).write_text(f"{partitions}\n")
+    loop, steps = play(spark, Played([None, None]), last=-1)
+    assert steps == ([("committed", 5)] if runs else [])
+    assert loop.failed is runs, "the first looks for more, until there are no more answers"
+    assert batches.cut_off(spark) == (None if runs else 5)
 
 
 def test_a_run_that_has_an_end_is_done_where_there_is_nothing_more(tmp_path: Path) -> None:
     """But not where a batch is left to Spark."""
     loop, steps = play(tmp_path / "done", Played([envelope(1), None]), until_done=True)
     assert (steps, loop.done) == ([("committed", 5)], True)
-    loop, _ = play(tmp_path / "left", Played([envelope(1, small=False)]), until_done=True)
+    loop, _ = play(tmp_path / "failed", Played([envelope(1)]), until_done=True)
     assert not loop.done
-
-
-def test_spark_is_wanted_and_comes(tmp_path: Path) -> None:
-    """Batches go on meanwhile. The server is told each time whether Spark is there."""
-    server, there, asked = Played([envelope(1), envelope(2), envelope(3)]), [False], list[int]()
-    server.much = {envelope(2)}
-
-    def wanted() -> None:
-        asked.append(len(server.answers))
-        there[0] = True
-
-    _, steps = play(tmp_path, server, waiting=lambda: there[0], wanted=wanted)
-    assert asked == [1]
-    assert [a[2] for a in server.asked if a[0] == "next"] == [False, False, True, True]
-    assert steps == [("committed", 5), ("committed", 6), ("committed", 7)]
 
 
 def test_whatever_fails_ends_it(tmp_path: Path) -> None:
@@ -221,15 +209,15 @@ def test_a_process_that_is_gone(tmp_path: Path) -> None:
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\nexit 3\n")
     script.chmod(0o700)
-    server = ServerProcess([str(script)], None, None)  # type: ignore[arg-type]
+    server = ServerProcess([str(script)])
     with pytest.raises(ServerGone, match="has ended"):
-        server.ask("next", "{}")
+        (server.ask("next", "{}"), server.answer())
     server.close()
 
 
 def test_a_process_that_hangs_is_ended(tmp_path: Path) -> None:
     """After a while."""
     code = "import time; time.sleep(600)"
-    server = ServerProcess([sys.executable, "-c", code], None, None)  # type: ignore[arg-type]
+    server = ServerProcess([sys.executable, "-c", code])
     server.close(0.1)
     assert server._process.returncode is not None

@@ -38,7 +38,7 @@ def test_it_is_starting() -> None:
     """Nothing flows yet: the user sees time pass. Later, Spark may have to start, which takes seconds."""
     assert drawn(SCENE)[0].endswith("starting … 3 s")
     scene = replace(SCENE, figures=beginning(2, 0.0), spark_starts=True)
-    assert drawn(scene)[0].endswith("starting Spark, since many rows wait")
+    assert drawn(scene)[0].endswith("starting Spark, which runs again what failed")
 
 
 def test_the_picture_shows_everything_at_80_columns() -> None:

@@ -45,12 +45,13 @@ def run_to_end(
         reports.append((time.time(), report))
         on_batch(report)
 
-    chosen = {"spark.sql.streaming.numRecentProgressUpdates": "1000", **(conf or {})}
-    with started(compiled(load(file), cores), heard, until_done=True, cores=cores, conf=chosen) as job:
-        begun = time.time()
-        while not (done := job.wait(0.05)) and time.time() < begun + limit:
-            pass
+    took: dict[int, float] = {}
+    with started(compiled(load(file), cores), heard, until_done=True, cores=cores, conf=conf) as job:
+        begun, done = time.time(), False
+        while not done and time.time() < begun + limit:
+            done = job.wait(0.05)
+            for told in job.progress(max(took, default=-1)):
+                took[told["batchId"]] = told["durationMs"]["triggerExecution"] / 1000
         ended = time.time()
-        took = {p["batchId"]: p["durationMs"]["triggerExecution"] / 1000 for p in job.progress(-1)}
         counted = [(at, r) for at, r in reports if done or r.batch in took]
     return Timed(begun, ended, counted, took, not done)

@@ -220,7 +220,11 @@ def run(
     ] = None,
     conf: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", show_default=False),
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="A setting of Spark, where a batch needs it; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a table that is redrawn.")] = False,
     page: Annotated[

@@ -13,7 +13,6 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -29,13 +28,13 @@ from joinlib.spark.failure import translate
 from joinlib.spark.gather import last_column
 from joinlib.spark.on_demand import OnDemand
 from joinlib.spark.operator import receipts
+from joinlib.spark.session import JVM_GONE
 from joinlib.spark.source import NAME
 from joinlib.spark.spread import Spreading
 
 _MOST = 1024  # batches in a row that are waited for, after changes that were not worth it
 _WORTH = 100  # batches without Spark, after which a change was worth it
 _SOON_S = 1.0  # for a query that has been stopped to end
-JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into a dead JVM raises
 Progress = dict[str, Any]
 
 

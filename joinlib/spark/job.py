@@ -33,9 +33,9 @@ from joinlib.sink.changing import written
 from joinlib.sink.config import SinkConfig
 from joinlib.sink.outlet import BatchPublisher, BeforeCommit, Outlet
 from joinlib.sink.publish import claim
-from joinlib.spark.batching import JVM_GONE, Batching
+from joinlib.spark.batching import Batching
 from joinlib.spark.on_demand import Given, OnDemand
-from joinlib.spark.session import default_partitions, on_one_machine
+from joinlib.spark.session import JVM_GONE, default_partitions, on_one_machine
 from joinlib.spark.spread import Spread, Spreading
 from joinlib.state import epochs
 

@@ -48,12 +48,14 @@ class OnDemand:
         return self._session or self._ready
 
     def get(self) -> SparkSession:
-        """Return the session, which holds the checkpoint's lock; start it, if there is none.
+        """Return the session, which holds the checkpoint's lock; start it, if there is none or its JVM has died.
 
         Raises:
             NotReady: The JVM of an earlier run is still alive.
         """
         self._unused_since = None
+        if self._session is not None and self._own and not session.alive():
+            self._end(self._session)
         if self._session is None:
             self.starting = self.used = True
             made = self._ready or self._make()
@@ -78,9 +80,12 @@ class OnDemand:
         if self._session is None or not self._own or self._unused_since is None:
             return
         if time.monotonic() - self._unused_since > self._plan.source.tuning.jvm_kept_s:
-            self._held.close()
-            session.end(self._session)
-            self._session = None
+            self._end(self._session)
+
+    def _end(self, ended: SparkSession) -> None:
+        self._held.close()
+        session.end(ended)
+        self._session = None
 
     def close(self) -> None:
         """Stop the session, if it is the job's own; its JVM ends with the process."""

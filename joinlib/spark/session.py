@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -36,6 +37,7 @@ _STREAMING = "spark.sql.streaming."
 _SOCKETS = "spark.python.unix.domain.socket."  # between the JVM and Python processes
 _LONGEST = 60  # bytes of a folder in which Spark makes sockets
 _LAST_S = 10.0  # for a JVM to end
+JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into a dead JVM raises
 
 
 def settings() -> dict[str, str]:
@@ -123,13 +125,22 @@ def _machine() -> dict[str, str]:
     }
 
 
+def alive() -> bool:
+    """Return whether the JVM of this process's session is alive."""
+    return SparkContext._gateway is not None and SparkContext._gateway.proc.poll() is None
+
+
 def end(spark: SparkSession) -> None:
-    """End a session and its JVM; `start` may begin another."""
-    spark.stop()
+    """End a session and its JVM, which may be dead; `start` may begin another."""
+    with contextlib.suppress(*JVM_GONE):
+        spark.stop()
     gateway = SparkContext._gateway
     SparkContext._gateway = SparkContext._jvm = None
+    SparkContext._active_spark_context = None  # as `stop` leaves it, but not where the JVM is dead
+    SparkSession._instantiatedSession = None
     if gateway is not None:
-        gateway.shutdown()
+        with contextlib.suppress(*JVM_GONE):
+            gateway.shutdown()
         gateway.proc.stdin.close()  # by which the JVM knows that it is to end
         try:
             gateway.proc.wait(_LAST_S)

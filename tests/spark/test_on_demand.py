@@ -25,7 +25,8 @@ ROWS = 5  # of a file, which is one slice
 class Job:
     """A run without an end, in a process of its own, and its folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kept_s: int) -> None:
+        self.kept_s = kept_s  # for which a JVM is kept that no batch needs
         self.trial = Trial(folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
         for name in ("a", "b"):
             self.trial.input(name, "k BIGINT, v BIGINT", maxFilesPerBatch=1)
@@ -34,7 +35,7 @@ class Job:
 
     def begin(self, **order: object) -> Run:
         spec = str(self.trial.folder / "spec.yaml")
-        told = {"spec": spec, "tuning": {"jvm_kept_s": 1}, "partitions": None, **order}
+        told = {"spec": spec, "tuning": {"jvm_kept_s": self.kept_s}, "partitions": None, **order}
         own = {"PYTHONPATH": str(ROOT), "TMPDIR": str(self.trial.folder)}
         command = [sys.executable, "-m", "tests.spark.faults.run", json.dumps(told)]
         return Run(command, {**os.environ, **own}, self.trial.folder / "stderr.txt")
@@ -50,8 +51,8 @@ class Job:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
-    return Job(tmp_path)
+def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
+    return Job(tmp_path, getattr(request, "param", 1))
 
 
 @pytest.fixture
@@ -73,10 +74,31 @@ def test_it_comes_and_goes(job: Job, run: Run) -> None:
         job.pour()
         _until_read(job, run)
         assert _jvm(run)
-        while not run.lines[-1]["direct"]:  # a few batches by Spark, behind which it is left
-            job.pour()
-            _until_read(job, run)
+        _until_no_planner(run)
+        _until_it_is_left(job, run)
         _until_there_is_none(run)
+    _check(job, run)
+
+
+@pytest.mark.parametrize("job", [60], indirect=True)
+def test_it_dies_while_none_needs_it(job: Job, run: Run) -> None:
+    """Batches go on, and another one starts when one is needed."""
+    run.until(flowing=True)
+    job.pour()
+    _until_read(job, run)
+    for _ in range(2):
+        assert run.kill("server")
+        job.pour()
+        _until_read(job, run)
+        _until_it_is_left(job, run)
+        assert run.kill("jvm")
+        job.pour()
+        _until_read(job, run)
+        assert run.lines[-1]["direct"]
+    _check(job, run)
+
+
+def _check(job: Job, run: Run) -> None:
     assert [line["batch"] for line in run.lines if "batch" in line] == list(range(run.reported + 1))
     assert not run.errors
     run.close()
@@ -130,6 +152,26 @@ def _until_read(job: Job, run: Run, patience_s: float = 120.0) -> None:
 
 def _read(run: Run) -> int:
     return sum(sum(receipt["rows_in"]) for line in run.lines for receipt in line.get("receipts", ()))
+
+
+def _until_it_is_left(job: Job, run: Run) -> None:
+    """A few batches by Spark, behind which the next one is not."""
+    while not run.lines[-1]["direct"]:
+        job.pour()
+        _until_read(job, run)
+
+
+def _until_no_planner(run: Run, patience_s: float = 60.0) -> None:
+    """What Spark needs until its first batch has ended; the source's driver part goes on."""
+    end = time.monotonic() + patience_s
+    while "pyspark.sql.worker." in (programs := _programs(run)):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert "python_streaming_source_runner" in programs
+
+
+def _programs(run: Run) -> str:
+    return "\n".join(" ".join(p.command) for p in processes.of_session(run.session))
 
 
 def _until_there_is_none(run: Run, patience_s: float = 60.0) -> None:

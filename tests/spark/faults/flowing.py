@@ -86,8 +86,10 @@ def suffer(
             killed = (victim == "worker" and run.kill("server")) or run.kill(victim)  # type: ignore[arg-type]
             died[victim] += killed
             # None is killed where a batch of the run before, whose JVM lives on a little, was taken for one of this run.
-            if killed and victim != "worker":
-                _until_it_ends(run)
+            if killed and victim == "driver":
+                run.end()
+            elif killed and victim == "jvm":
+                job.until_it_flows(run)  # or has ended: it goes on where Spark was not needed
         else:
             crash()
             time.sleep(draw.uniform(0, 0.5))
@@ -107,15 +109,3 @@ def _until_spark(run: Run, patience_s: float = 60.0) -> None:
     while run.alive and not processes.of_kind(run.session, "jvm") and time.monotonic() < end:
         run.kill("server")
         time.sleep(0.1)
-
-
-def _until_it_ends(run: Run, patience_s: float = 60.0) -> None:
-    """The end of a run whose driver or JVM is dead.
-
-    Small batches do without the JVM, and go on: whoever runs them is killed too, so that Spark is needed again.
-    """
-    end = time.monotonic() + patience_s
-    while run.alive and time.monotonic() < end:
-        run.kill("server")
-        time.sleep(0.1)
-    run.end()
